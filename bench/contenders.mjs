@@ -1,0 +1,42 @@
+/**
+ * Who is measured. Each runs in a process of its own (`child.mjs`), opened by its module's `openContender(url, client)`
+ * with one client, and set up the fastest way its documentation knows for a single Redis. What a module gives back:
+ *
+ *     pair(key)             acquires and releases one key nobody else wants
+ *     wait(key), release    for handovers; waiting is at the library's defaults
+ *     keep(keys)            holds many keys: `{ renew({ lanes, redisCpuUs }) → { ms, redisUs } }`
+ *     claims(key, ttlMs)    what says "I still hold it": `[{ label, believes(), untilMs }]`
+ *
+ * `retryMs` is how often a waiter of this library asks: a handover begins at a random moment of that.
+ */
+const MODULES = {
+  holdfast: { load: () => import('./contenders/holdfast.mjs'), retryMs: 5 },
+  redlock: { load: () => import('./contenders/redlock.mjs'), retryMs: 200 },
+  'redis-semaphore': { load: () => import('./contenders/redis-semaphore.mjs'), retryMs: 10 },
+  'redlock-universal': { load: () => import('./contenders/redlock-universal.mjs'), retryMs: 100 },
+  bare: { load: () => import('./contenders/bare.mjs'), retryMs: 0 },
+};
+
+/** Ioredis as it comes, and sending what comes in one turn together: neither is always the faster one. */
+const CLIENTS = { plain: {}, pipelining: { enableAutoPipelining: true } };
+
+export const OURS = { name: 'holdfast', client: 'plain' };
+/** No library: node-redis, and the scripts that no library can do without. */
+export const BARE = { name: 'bare', client: 'plain' };
+export const PEERS = ['redlock', 'redis-semaphore', 'redlock-universal'].map((name) => ({
+  name,
+  client: 'plain',
+}));
+/** Every peer with every client. A peer's figure is that of its better client. */
+export const PEERS_WITH_EVERY_CLIENT = PEERS.flatMap(({ name }) =>
+  Object.keys(CLIENTS).map((client) => ({ name, client })),
+);
+
+export function retryMs({ name }) {
+  return MODULES[name].retryMs;
+}
+
+export async function openContender({ name, client }, url) {
+  const module = await MODULES[name].load();
+  return module.openContender(url, CLIENTS[client]);
+}

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { createClient } from 'redis';
+
+const START_DEADLINE_MS = 10_000;
+
+/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, freeze, thaw, stop }`. */
+export async function startRedis() {
+  const dir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
+  const port = await freePort();
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir];
+  const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const kill = () => server.kill('SIGKILL');
+  process.once('exit', kill);
+  const stop = async () => {
+    if (server.exitCode === null && server.signalCode === null && kill()) await once(server, 'exit');
+    process.off('exit', kill);
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    await ready(server);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    /** Connections stay open, nothing is answered. */
+    freeze: () => server.kill('SIGSTOP'),
+    thaw: () => server.kill('SIGCONT'),
+    stop,
+  };
+}
+
+/** A port that was free a moment ago. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+function ready(server) {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`redis-server was not ready in ${START_DEADLINE_MS} ms`));
+    const timer = setTimeout(late, START_DEADLINE_MS);
+    let output = '';
+    server.once('error', reject);
+    server.once('exit', () => reject(new Error(`redis-server ended:\n${output}`)));
+    createInterface({ input: server.stdout }).on('line', (line) => {
+      output += `${line}\n`;
+      if (!line.includes('Ready to accept connections')) return;
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Asks over a connection of its own how much processor time Redis has used so far: `{ redisCpuUs, close }`. */
+export async function openProbe(url) {
+  const client = createClient({ url, RESP: 2 });
+  await client.connect();
+  return {
+    async redisCpuUs() {
+      const info = await client.sendCommand(['INFO', 'cpu']);
+      const seconds = (field) => Number(new RegExp(`^${field}:(.*)$`, 'm').exec(info)?.[1]);
+      return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6;
+    },
+    close: () => client.destroy(),
+  };
+}

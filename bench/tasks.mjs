@@ -1,0 +1,150 @@
+/** What a contender can be asked to do in its process. Each task is given `{ contender, redisCpuUs, memory }` and facts. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { each } from './contenders/keeping.mjs';
+import { monotonicMs, quantile } from './statistics.mjs';
+
+export const tasks = {
+  /** Nothing: resolves when the contender is open. */
+  async open() {},
+  pairs,
+  latency,
+  keep,
+  renew,
+  letGo,
+  wait,
+  release,
+  claim,
+  watch,
+  isHeld,
+  heap,
+};
+
+/** Callers that acquire and release, each over keys of its own: what it took per pair, here and in Redis. */
+async function pairs({ contender, redisCpuUs }, { callers, count }) {
+  const keys = Array.from({ length: callers }, (_, caller) => keysOf(caller, count / callers));
+  globalThis.gc();
+  const redisBeforeUs = await redisCpuUs();
+  const cpuBefore = process.cpuUsage();
+  const startMs = monotonicMs();
+  await Promise.all(
+    keys.map(async (own) => {
+      for (const key of own) await contender.pair(key);
+    }),
+  );
+  const tookMs = monotonicMs() - startMs;
+  const cpu = process.cpuUsage(cpuBefore);
+  const redisUs = (await redisCpuUs()) - redisBeforeUs;
+  const done = keys.flat().length;
+  return {
+    perSecond: (done / tookMs) * 1_000,
+    cpuUs: (cpu.user + cpu.system) / done,
+    redisUs: redisUs / done,
+  };
+}
+
+/** One caller, one pair after the other: the median in microseconds. */
+async function latency({ contender }, { count }) {
+  const keys = keysOf(0, count);
+  const tookMs = new Float64Array(keys.length);
+  globalThis.gc();
+  for (let i = 0; i < keys.length; i++) {
+    const startMs = monotonicMs();
+    await contender.pair(keys[i]);
+    tookMs[i] = monotonicMs() - startMs;
+  }
+  return quantile(tookMs, 0.5) * 1_000;
+}
+
+function keysOf(caller, count) {
+  return Array.from({ length: Math.round(count) }, (_, i) => `pair:${caller}:${i}`);
+}
+
+async function keep({ contender, memory }, { kind, count }) {
+  const keys = Array.from({ length: count }, (_, i) => numbered(kind, i));
+  memory.set('kept', await contender.keep(keys));
+}
+
+async function renew({ memory, redisCpuUs }, { lanes }) {
+  globalThis.gc();
+  return memory.get('kept').renew({ lanes, redisCpuUs });
+}
+
+async function letGo({ memory }) {
+  await memory.get('kept').letGo?.();
+  memory.delete('kept');
+}
+
+function numbered(kind, number) {
+  return `${kind}:${String(number).padStart(6, '0')}`;
+}
+
+/** Waits for the key. When it was had, on the clock that all processes share. */
+async function wait({ contender, memory }, { key }) {
+  const held = await contender.wait(key);
+  const heldAtMs = monotonicMs();
+  memory.set(key, held);
+  return heldAtMs;
+}
+
+/** When the release was asked for. */
+async function release({ contender, memory }, { key }) {
+  const held = memory.get(key);
+  memory.delete(key);
+  const askedAtMs = monotonicMs();
+  await contender.release(held);
+  return askedAtMs;
+}
+
+async function claim({ contender, memory }, { key, ttlMs }) {
+  memory.set('claims', await contender.claims(key, ttlMs));
+}
+
+/** Asks every millisecond whether the claims are still believed in: by how much each was for too long. */
+async function watch({ memory }, { forMs }) {
+  const claims = memory.get('claims').map((claim) => ({ ...claim, believedAtMs: 0 }));
+  const endMs = Math.max(...claims.map(({ untilMs }) => untilMs)) + forMs;
+  for (let nowMs = monotonicMs(); nowMs < endMs; nowMs = monotonicMs()) {
+    for (const claim of claims) if (claim.believes()) claim.believedAtMs = nowMs;
+    await sleep(1);
+  }
+  return claims.map(({ label, believes, believedAtMs, untilMs }) => ({
+    label,
+    lateMs: Math.max(0, believedAtMs - untilMs),
+    isOver: !believes(),
+  }));
+}
+
+/** Nanoseconds per call. */
+async function isHeld({ contender }, { calls }) {
+  const lease = await contender.hold('checked');
+  let held = 0;
+  const startMs = monotonicMs();
+  for (let i = 0; i < calls; i++) if (lease.isHeld()) held++;
+  const tookMs = monotonicMs() - startMs;
+  await lease.release();
+  if (held !== calls) throw new Error(`held in ${held} of ${calls} calls`);
+  return (tookMs / calls) * 1e6;
+}
+
+/** Bytes per lease held: what is left after a collection, less what was there before. */
+async function heap({ contender }, { count, lanes }) {
+  const leases = new Array(count).fill(null);
+  // Code, connections and buffers that any number of leases needs.
+  await each(lanes, lanes, async (at) => (await contender.hold(`warm:${at}`)).release());
+  const before = await settledBytes();
+  await each(count, lanes, async (at) => {
+    leases[at] = await contender.hold(numbered('device', at), { ttl: '5m' });
+  });
+  const bytes = (await settledBytes()) - before;
+  if (!leases.every((lease) => lease.isHeld())) throw new Error('not every lease is held');
+  return bytes / count;
+}
+
+async function settledBytes() {
+  for (let i = 0; i < 3; i++) {
+    globalThis.gc();
+    await sleep(50);
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}

@@ -1,0 +1,42 @@
+// Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them.
+// Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const src = join(root, 'src');
+const dist = join(root, 'dist');
+const staging = join(root, `.dist-${process.pid}`);
+const tsc = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc');
+
+// Built aside and then put in place whole: no file of an earlier build survives, a failed build leaves the last good
+// one alone, and a process that starts meanwhile never sees half of one.
+try {
+  const startedAt = new Date();
+  if (compile()) {
+    copyLua();
+    rmSync(dist, { recursive: true, force: true });
+    renameSync(staging, dist);
+    // scripts/start.mjs compares this with src: what changes while the build runs counts as newer.
+    utimesSync(dist, startedAt, startedAt);
+  } else {
+    process.exitCode = 1;
+  }
+} finally {
+  rmSync(staging, { recursive: true, force: true });
+}
+
+function compile() {
+  const args = [tsc, '--project', join(root, 'tsconfig.build.json'), '--outDir', staging];
+  return spawnSync(process.execPath, args, { stdio: ['ignore', 2, 2] }).status === 0;
+}
+
+function copyLua() {
+  for (const path of readdirSync(src, { recursive: true, encoding: 'utf8' })) {
+    if (!path.endsWith('.lua')) continue;
+    mkdirSync(dirname(join(staging, path)), { recursive: true });
+    cpSync(join(src, path), join(staging, path));
+  }
+}

@@ -1,0 +1,33 @@
+// Runs the demo with the arguments given, building first when dist is missing or older than src.
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const src = join(root, 'src');
+
+if (builtAtMs() < changedAtMs()) await import('./build.mjs');
+if (process.exitCode) process.exit();
+
+// In this process rather than a child: Ctrl-C, the exit code and the terminal are the demo's own.
+const demo = join(root, 'examples/demo.mjs');
+process.argv = [process.execPath, demo, ...process.argv.slice(2)];
+await import(pathToFileURL(demo).href);
+
+function builtAtMs() {
+  return (
+    statSync(join(root, 'dist'), { throwIfNoEntry: false })?.mtimeMs ?? Number.NEGATIVE_INFINITY
+  );
+}
+
+// Folders count too: a deleted file leaves its trace there.
+function changedAtMs() {
+  const paths = readdirSync(src, { recursive: true, encoding: 'utf8' }).map((path) =>
+    join(src, path),
+  );
+  return Math.max(
+    ...[src, join(root, 'tsconfig.json'), join(root, 'tsconfig.build.json'), ...paths].map(
+      (path) => statSync(path).mtimeMs,
+    ),
+  );
+}

@@ -1,0 +1,68 @@
+/**
+ * Time, as the rest of Holdfast may see it. Two clocks, because neither is enough alone: the monotonic one decides
+ * expiry and never goes back, but stands still while the host sleeps; the wall clock shows such a sleep, but anyone may
+ * set it. Nothing outside `base/` reads a clock or starts a timer by itself, so that a test can own all of time.
+ */
+export interface Clock {
+  /** Milliseconds since some fixed moment; never goes back; decides expiry. */
+  monotonicMs(): number;
+  /** Milliseconds since 1970 as the host believes; for records, and as the second opinion on elapsed time. */
+  wallMs(): number;
+  /** Calls `run` once, `delayMs` from now or later: a blocked event loop makes every timer late. */
+  after(delayMs: number, run: () => void): Timer;
+  /** Calls `run` once what is happening in this turn of the event loop has happened. */
+  soon(run: () => void): void;
+  /** Resolves after `ms`, or rejects with the signal's reason. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+/** The longest delay a Node timer can hold; longer ones would fire at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+class SystemClock implements Clock {
+  monotonicMs(): number {
+    return performance.now();
+  }
+
+  wallMs(): number {
+    return Date.now();
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const handle = setTimeout(run, Math.min(Math.max(0, delayMs), MAX_DELAY_MS));
+    return { cancel: () => clearTimeout(handle) };
+  }
+
+  soon(run: () => void): void {
+    setImmediate(run);
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return sleepOn(this, ms, signal);
+  }
+}
+
+/** `sleep` for any clock that has `after`. */
+export function sleepOn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = () => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = clock.after(ms, () => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+export const systemClock: Clock = new SystemClock();

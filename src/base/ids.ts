@@ -1,0 +1,53 @@
+import { hostname } from 'node:os';
+import { ConfigError } from './errors.ts';
+import type { Random } from './random.ts';
+
+/** Longest lease key and holder, in bytes of UTF-8: far above any sensible name, far below what hurts a store. */
+const MAX_NAME_BYTES = 256;
+
+/** Control characters would break logs; braces decide the slot on a Redis Cluster and are ours to set. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f{}]/;
+
+const PLAIN = /^[A-Za-z0-9._:~/@-]{1,256}$/;
+
+const NAME_RULE = `1 to ${MAX_NAME_BYTES} bytes of well-formed text without control characters or braces`;
+
+/** What may name a lease, or throws. */
+export function checkKey(key: unknown, field = 'key'): asserts key is string {
+  if (!isName(key)) throw new ConfigError({ field, value: key, rule: `a key is ${NAME_RULE}` });
+}
+
+/** What may name a holder, or throws. A leading `!` marks a tombstone in the store, so no holder may have one. */
+export function checkHolder(holder: unknown, field = 'holder'): asserts holder is string {
+  if (!isName(holder) || holder.startsWith('!')) {
+    throw new ConfigError({
+      field,
+      value: holder,
+      rule: `a holder is ${NAME_RULE}, and does not begin with '!'`,
+    });
+  }
+}
+
+function isName(name: unknown): name is string {
+  if (typeof name !== 'string') return false;
+  if (PLAIN.test(name)) return true;
+  return (
+    name.length > 0 &&
+    name.length <= MAX_NAME_BYTES &&
+    !UNSAFE.test(name) &&
+    Buffer.byteLength(name) <= MAX_NAME_BYTES &&
+    // A lone surrogate would reach the store as U+FFFD, and two different keys would be one there.
+    Buffer.from(name).toString() === name
+  );
+}
+
+/**
+ * `{name}-{boot ns}-{8 hex}`: a name people recognise, the moment this process started, and chance. A restarted process
+ * has a new id, so it can never renew what its predecessor held. Parse it from the right: the name may contain dashes.
+ */
+export function instanceId(random: Random, name: string = hostname()): string {
+  const safeName = name.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || 'node';
+  const bootMicros = BigInt(Math.round(performance.timeOrigin * 1_000));
+  return `${safeName}-${bootMicros * 1_000n}-${random.hex(8)}`;
+}

@@ -1,0 +1,206 @@
+import { type Clock, systemClock } from './base/clock.ts';
+import { type Duration, durationMs } from './base/duration.ts';
+import { ClosedError, ConfigError, FenceStaleError } from './base/errors.ts';
+import { Emitter, type EventName, type Listener } from './base/events.ts';
+import { checkKey, instanceId } from './base/ids.ts';
+import { type Random, systemRandom } from './base/random.ts';
+import { checkFence } from './lease/fence.ts';
+import type { LeaseSet } from './lease/lease.ts';
+import {
+  type AcquireResult,
+  type HeldContext,
+  Leases,
+  type RevokeOptions,
+  type RevokeResult,
+} from './lease/leases.ts';
+import { type AcquireOptions, checkKnown } from './lease/options.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
+import { openStore } from './store/open-store.ts';
+import type { Examination, LeasePage, ReadReply, Store, StoredRecord } from './store/store.ts';
+
+export interface OpenOptions {
+  /** The readable part of this instance's id; default the host's name. */
+  name?: string;
+  /** Put before every key in the store; default none. */
+  prefix?: string;
+  /** `off` only where a second owner for one TTL after a restart of the store does no harm. */
+  quarantine?: 'on' | 'off';
+  /** Longest TTL `acquire` accepts; default 5 minutes. After the store has forgotten, nothing is granted for the longest TTL used. */
+  maxTtl?: Duration;
+  /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
+  on?: { [N in EventName]?: Listener<N> };
+  clock?: Clock;
+  random?: Random;
+}
+
+const KNOWN = new Set(['name', 'prefix', 'quarantine', 'maxTtl', 'on', 'clock', 'random']);
+const DEFAULT_MAX_TTL_MS = 300_000;
+/** How long `close` waits for work to say that it has stopped. */
+const DEFAULT_CLOSE_MS = 2_000;
+/** For what has no lease, and so no timings of its own. */
+const CALL = { timeoutMs: 5_000 };
+
+/** Opens a store (`memory:`, `redis://…`, `rediss://…`, or one already made) and what is built on it. */
+export async function open(store: string | Store, options: OpenOptions = {}): Promise<Holdfast> {
+  checkKnown(options, KNOWN);
+  const { clock = systemClock, random = systemRandom, maxTtl = DEFAULT_MAX_TTL_MS } = options;
+  const longestTtlMs = durationMs(maxTtl, 'maxTtl');
+  if (longestTtlMs < SHORTEST_TTL_MS || longestTtlMs > LONGEST_TTL_MS) {
+    throw new ConfigError({
+      field: 'maxTtl',
+      value: maxTtl,
+      rule: `it is from ${SHORTEST_TTL_MS} ms to 12 hours`,
+    });
+  }
+  const events = new Emitter();
+  for (const [name, listener] of Object.entries(options.on ?? {}))
+    events.on(name as EventName, listener as Listener<EventName>);
+  const { prefix, quarantine } = options;
+  const opened = await openStore(store, {
+    clock,
+    random,
+    events,
+    ...(prefix !== undefined && { prefix }),
+    ...(quarantine && { quarantine }),
+  });
+  const id = instanceId(random, options.name);
+  const leases = new Leases({
+    store: opened.store,
+    clock,
+    random,
+    events,
+    instanceId: id,
+    longestTtlMs,
+  });
+  return new Holdfast({
+    instanceId: id,
+    store: opened.store,
+    ownsStore: opened.owned,
+    events,
+    leases,
+  });
+}
+
+interface HoldfastParts {
+  readonly instanceId: string;
+  readonly store: Store;
+  readonly ownsStore: boolean;
+  readonly events: Emitter;
+  readonly leases: Leases;
+}
+
+export class Holdfast implements AsyncDisposable {
+  readonly #parts: HoldfastParts;
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: HoldfastParts) {
+    this.#parts = parts;
+  }
+
+  /** This process among the others that share the store; new at every start. */
+  get instanceId(): string {
+    return this.#parts.instanceId;
+  }
+
+  /** How many leases this instance holds. */
+  get held(): number {
+    return this.#parts.leases.held;
+  }
+
+  /** Tries to get the lease, and waits for it if asked to. Contention is a result; a broken store is an exception. */
+  acquire(key: string, options?: AcquireOptions): Promise<AcquireResult> {
+    return this.#parts.leases.acquire(key, options);
+  }
+
+  /** All of the keys, or `LEASE_HELD` and none. */
+  acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
+    return this.#parts.leases.acquireAll(keys, options);
+  }
+
+  /** Runs `work` while holding the lease; throws `LEASE_HELD` if it is not to be had. */
+  withLease<T>(
+    key: string,
+    work: (held: HeldContext) => Promise<T> | T,
+    options?: AcquireOptions,
+  ): Promise<T> {
+    return this.#parts.leases.withLease(key, work, options);
+  }
+
+  /** Takes a lease away from whoever holds it. */
+  revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
+    return this.#parts.leases.revoke(key, options);
+  }
+
+  /** Who holds a key now, according to the store. */
+  async inspect(key: string): Promise<ReadReply> {
+    checkKey(key);
+    const [reply] = await this.#parts.store.leases.read([`lease:${key}`], CALL);
+    if (reply === undefined || reply.kind === 'failed')
+      throw reply?.error ?? new ClosedError('inspect');
+    return reply;
+  }
+
+  /** The leases in the store, a page at a time; walks the keyspace, so it is for people, not for loops. */
+  async list(cursor?: string): Promise<LeasePage> {
+    const page = await this.#parts.store.leases.list('lease:', {
+      ...CALL,
+      ...(cursor !== undefined && { cursor }),
+    });
+    return {
+      ...page,
+      leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice('lease:'.length) })),
+    };
+  }
+
+  /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
+  readonly records = {
+    get: async (key: string): Promise<StoredRecord | null> => {
+      checkKey(key);
+      return this.#parts.store.records.get(key, CALL);
+    },
+    put: async (
+      key: string,
+      value: unknown,
+      options: { fence?: number } = {},
+    ): Promise<{ revision: number }> => {
+      checkKey(key);
+      checkKnown(options, new Set(['fence']));
+      if (options.fence !== undefined) checkFence(options.fence);
+      if (JSON.stringify(value) === undefined) {
+        throw new ConfigError({ field: 'value', value, rule: 'a record is a JSON value' });
+      }
+      const reply = await this.#parts.store.records.put(key, value, { ...CALL, ...options });
+      if (reply.kind === 'written') return { revision: reply.revision };
+      throw new FenceStaleError({ resource: key, fence: options.fence ?? 0, seen: reply.seen });
+    },
+  };
+
+  /** What to know about the store before trusting it. */
+  examine(): Promise<Examination> {
+    return this.#parts.store.examine();
+  }
+
+  /** Subscribes to what happens here; the function returned unsubscribes. */
+  on<N extends EventName>(name: N, listener: Listener<N>): () => void {
+    return this.#parts.events.on(name, listener);
+  }
+
+  /**
+   * Ends waiting, asks work under leases to stop, and waits up to `within` (2 s) for it to release them. What is not
+   * released by then runs out by itself: work that may still go on is never handed over.
+   */
+  close({ within = DEFAULT_CLOSE_MS }: { within?: Duration } = {}): Promise<void> {
+    const withinMs = durationMs(within, 'within');
+    this.#closing ??= this.#close(withinMs);
+    return this.#closing;
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    await this.#parts.leases.close(withinMs);
+    if (this.#parts.ownsStore) await this.#parts.store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,30 @@
+export { type Clock, systemClock, type Timer } from './base/clock.ts';
+export type { Duration } from './base/duration.ts';
+export * from './base/errors.ts';
+export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
+export type { Random } from './base/random.ts';
+export { Holdfast, type OpenOptions, open } from './holdfast.ts';
+export type { LeaseClassName } from './lease/classes.ts';
+export {
+  FENCE_GUARD_LUA,
+  FENCE_HEADER,
+  FenceGate,
+  fenceFromHeaders,
+  fenceHeaders,
+  fenceSql,
+  fenceStaleFrom,
+} from './lease/fence.ts';
+export type {
+  Lease,
+  LeaseSet,
+  ReleaseOptions,
+  ReleaseResult,
+  TransferOptions,
+  TransferResult,
+} from './lease/lease.ts';
+export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './lease/leases.ts';
+export type { AcquireOptions } from './lease/options.ts';
+export type { TenureState } from './lease/tenure.ts';
+export type { TimingOptions, Timings } from './lease/timings.ts';
+export { createMemoryStore } from './store/memory.ts';
+export type * from './store/store.ts';

@@ -1,0 +1,190 @@
+/**
+ * Sends what many callers ask for in one turn of the event loop as few store calls: 64 callers cost one round trip.
+ * Requests are gathered per verb and terms and go out when the turn is over. Two requests for the same key keep their
+ * order, whatever their verbs: a request joins a batch only if no later batch already has its key.
+ */
+import type { Clock } from '../base/clock.ts';
+import { OverloadedError, StoreUnreachableError } from '../base/errors.ts';
+import type {
+  AcquireCall,
+  AcquireReply,
+  AcquireRequest,
+  ReleaseReply,
+  Store,
+  Tenancy,
+} from '../store/store.ts';
+import { type Confirmation, confirmationNow, type Terms } from './tenure.ts';
+
+/** Requests in one store call: less than a millisecond of Redis' time. */
+const BATCH = 256;
+/** Requests gathered in one turn; one more is refused, since a caller that asks for so many does not mean it. */
+const MOST_GATHERED = 100_000;
+
+/** A grant counts from the moment its batch was sent. */
+export interface Acquired {
+  readonly reply: AcquireReply;
+  readonly sent: Confirmation;
+}
+
+interface Waiting<Request, Result> {
+  readonly request: Request;
+  /** No later than this: each caller's time counts from its own call. */
+  readonly untilMs: number;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+interface Batch {
+  readonly verb: 'acquire' | 'release';
+  readonly terms: Terms;
+  /** Position in the order of sending. */
+  readonly place: number;
+  readonly acquires: Waiting<AcquireRequest, Acquired>[];
+  readonly releases: Waiting<Tenancy, ReleaseReply>[];
+}
+
+export class Dispatch {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #inbox: string;
+  #batches: Batch[] = [];
+  /** Per key the place of the last batch that has it, in this turn. */
+  #lastPlace = new Map<string, number>();
+  #gathered = 0;
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(parts: { store: Store; clock: Clock; inbox: string }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#inbox = parts.inbox;
+  }
+
+  acquire(
+    terms: Terms,
+    request: AcquireRequest,
+    timeoutMs = terms.timings.operationTimeoutMs,
+  ): Promise<Acquired> {
+    return new Promise((resolve, reject) => {
+      const waiting = { request, untilMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject };
+      this.#gather('acquire', terms, request.key, reject)?.acquires.push(waiting);
+    });
+  }
+
+  release(terms: Terms, tenancy: Tenancy): Promise<ReleaseReply> {
+    return new Promise((resolve, reject) => {
+      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
+      this.#gather('release', terms, tenancy.key, reject)?.releases.push({
+        request: tenancy,
+        untilMs,
+        resolve,
+        reject,
+      });
+    });
+  }
+
+  #gather(
+    verb: Batch['verb'],
+    terms: Terms,
+    key: string,
+    reject: (error: unknown) => void,
+  ): Batch | null {
+    if (this.#gathered >= MOST_GATHERED) {
+      reject(new OverloadedError(MOST_GATHERED));
+      return null;
+    }
+    if (this.#gathered++ === 0) this.#clock.soon(() => this.#send());
+    const notBefore = this.#lastPlace.get(key) ?? 0;
+    let batch = this.#batches.findLast((open) => open.verb === verb && open.terms === terms);
+    if (batch === undefined || batch.place < notBefore || size(batch) >= BATCH) {
+      batch = { verb, terms, place: this.#batches.length, acquires: [], releases: [] };
+      this.#batches.push(batch);
+    }
+    this.#lastPlace.set(key, batch.place);
+    return batch;
+  }
+
+  /** Resolves when nothing is gathered and nothing is under way. */
+  async drained(): Promise<void> {
+    while (this.#gathered > 0 || this.#underWay.size > 0) {
+      await Promise.all(this.#underWay);
+      await new Promise<void>((resolve) => this.#clock.soon(resolve));
+    }
+  }
+
+  #send(): void {
+    const batches = this.#batches;
+    this.#batches = [];
+    this.#lastPlace = new Map();
+    this.#gathered = 0;
+    for (const batch of batches) {
+      const sending =
+        batch.verb === 'acquire' ? this.#sendAcquires(batch) : this.#sendReleases(batch);
+      this.#underWay.add(sending);
+      void sending.finally(() => this.#underWay.delete(sending));
+    }
+  }
+
+  async #sendAcquires({ terms, acquires }: Batch): Promise<void> {
+    const sent = confirmationNow(this.#clock);
+    const inTime = this.#inTime(acquires, sent.sentAtMs);
+    const call: AcquireCall = {
+      ttlMs: terms.timings.ttlMs,
+      leaseClass: terms.leaseClass.name,
+      inbox: this.#inbox,
+      timeoutMs: soonest(inTime) - sent.sentAtMs,
+    };
+    const requests = inTime.map(({ request }) => request);
+    await answer(
+      inTime,
+      () => this.#store.leases.acquire(requests, call),
+      (reply) => ({ reply, sent }),
+    );
+  }
+
+  async #sendReleases({ releases }: Batch): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    const inTime = this.#inTime(releases, nowMs);
+    const requests = inTime.map(({ request }) => request);
+    await answer(
+      inTime,
+      () => this.#store.leases.release(requests, { timeoutMs: soonest(inTime) - nowMs }),
+      (reply) => reply,
+    );
+  }
+
+  /** Refuses what a blocked event loop has made too late to send. */
+  #inTime<Request, Result>(
+    waiting: Waiting<Request, Result>[],
+    nowMs: number,
+  ): Waiting<Request, Result>[] {
+    return waiting.filter(({ untilMs, reject }) => {
+      if (untilMs > nowMs) return true;
+      const why = 'the event loop was blocked for longer than the operation may take';
+      reject(new StoreUnreachableError({ store: this.#store.name, operation: 'send', why }));
+      return false;
+    });
+  }
+}
+
+/** Calls the store and hands each caller its own reply, or all of them the error. */
+async function answer<Request, Reply, Result>(
+  waiting: readonly Waiting<Request, Result>[],
+  call: () => Promise<Reply[]>,
+  result: (reply: Reply) => Result,
+): Promise<void> {
+  if (waiting.length === 0) return;
+  try {
+    const replies = await call();
+    for (const [i, { resolve }] of waiting.entries()) resolve(result(replies[i] as Reply));
+  } catch (error) {
+    for (const { reject } of waiting) reject(error);
+  }
+}
+
+function soonest(waiting: readonly { untilMs: number }[]): number {
+  return waiting.reduce((atMs, { untilMs }) => Math.min(atMs, untilMs), Number.POSITIVE_INFINITY);
+}
+
+function size({ acquires, releases }: Batch): number {
+  return acquires.length + releases.length;
+}

@@ -1,0 +1,234 @@
+/**
+ * Renews everything this process holds: one timer, few requests, whatever the number of leases. The timer stands at
+ * the earliest moment any tenure needs attention; what is due soon goes along, so that tenures acquired at different
+ * times end up in the same batches.
+ *
+ * A renewal that fails is tried again, at a growing pace, until it is confirmed or the tenure's own deadline ends it. The
+ * answer to a renewal decides: confirmed; another holder → lost; vanished → put back, if the store allows it, else lost.
+ */
+import { Agenda } from '../base/agenda.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+import type { RenewReply, Store } from '../store/store.ts';
+import { type Confirmation, confirmationNow, type Tenure, type Terms } from './tenure.ts';
+
+/** Renewals per request: about a millisecond of Redis' time, and 10,000 leases in ten requests. */
+const CHUNK = 1_000;
+/** Requests under way at once; the others wait their turn, so that encoding them never blocks the loop for long. */
+const CHUNKS_IN_FLIGHT = 4;
+/** The share of a renewal interval by which a tenure may go along early. */
+const EARLY_SHARE = 1 / 4;
+/** After failed renewals: pauses double from the first to the second. */
+const RETRY_FIRST_MS = 50;
+const RETRY_MOST_MS = 1_000;
+/** A timer this late says that the event loop was blocked. */
+const LATE_MS = 1_000;
+
+export class Keeper {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #events: Emitter;
+  readonly #agenda: Agenda<Tenure>;
+  /** How long to wait after the next renewal that fails. */
+  #pauseMs = RETRY_FIRST_MS;
+
+  readonly #onStray: (tenure: Tenure) => void;
+
+  /** `onStray` hears of a lease that was put back just when its holder let go of it: nobody renews it, or releases it. */
+  constructor(parts: {
+    store: Store;
+    clock: Clock;
+    random: Random;
+    events: Emitter;
+    onStray(tenure: Tenure): void;
+  }) {
+    this.#store = parts.store;
+    this.#onStray = parts.onStray;
+    this.#clock = parts.clock;
+    this.#random = parts.random;
+    this.#events = parts.events;
+    this.#agenda = new Agenda(parts.clock, (lateMs) => this.#onDue(lateMs));
+  }
+
+  get size(): number {
+    return this.#agenda.size;
+  }
+
+  tenures(): Iterable<Tenure> {
+    return this.#agenda;
+  }
+
+  keep(tenure: Tenure): void {
+    const { renewEveryMs } = tenure.terms.timings;
+    this.#agenda.schedule(tenure, tenure.acquiredAtMs + jittered(renewEveryMs, this.#random));
+  }
+
+  drop(tenure: Tenure): void {
+    this.#agenda.remove(tenure);
+  }
+
+  renewNow(tenure: Tenure): void {
+    if (!tenure.renewing && tenure.slot >= 0)
+      this.#agenda.schedule(tenure, this.#clock.monotonicMs());
+  }
+
+  close(): void {
+    this.#agenda.clear();
+  }
+
+  #onDue(lateMs: number): void {
+    if (lateMs > LATE_MS) this.#events.emit('loop.delayed', { lateMs });
+    const nowMs = this.#clock.monotonicMs();
+    const batches = new Map<Terms, Tenure[]>();
+    const waiting: Tenure[] = [];
+    for (
+      let tenure = this.#agenda.takeDue(nowMs, early);
+      tenure !== undefined;
+      tenure = this.#agenda.takeDue(nowMs, early)
+    ) {
+      // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
+      if (tenure.deadlineMs <= nowMs) tenure.lose('expired');
+      if (tenure.isOver) continue;
+      waiting.push(tenure);
+      if (tenure.renewing) continue;
+      tenure.renewing = true;
+      const batch = batches.get(tenure.terms);
+      if (batch === undefined) batches.set(tenure.terms, [tenure]);
+      else batch.push(tenure);
+    }
+    // While its renewal is under way a tenure is next looked at when its deadline has come.
+    for (const tenure of waiting) this.#agenda.schedule(tenure, tenure.deadlineMs);
+    for (const [terms, batch] of batches) void this.#renewAll(terms, batch);
+  }
+
+  /** In chunks, a few at a time. Never rejects. */
+  async #renewAll(terms: Terms, tenures: Tenure[]): Promise<void> {
+    const startMs = this.#clock.monotonicMs();
+    let next = 0;
+    let confirmed = 0;
+    const lane = async () => {
+      while (next < tenures.length) {
+        const chunk = tenures.slice(next, next + CHUNK);
+        next += CHUNK;
+        confirmed += await this.#renewChunk(terms, chunk);
+      }
+    };
+    await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, lane));
+    this.#pauseMs = confirmed > 0 ? RETRY_FIRST_MS : Math.min(this.#pauseMs * 2, RETRY_MOST_MS);
+    if (confirmed > 0) {
+      this.#events.emit('lease.renewed', {
+        count: confirmed,
+        tookMs: this.#clock.monotonicMs() - startMs,
+      });
+    }
+  }
+
+  async #renewChunk({ timings }: Terms, chunk: readonly Tenure[]): Promise<number> {
+    const sent = confirmationNow(this.#clock);
+    const call = { ttlMs: timings.ttlMs, timeoutMs: soonest(chunk, sent.sentAtMs) };
+    const replies = await this.#store.leases.renew(chunk.map(asHolding), call).catch(() => null);
+    // Jitter for the chunk, not for the tenure: those renewed together stay together.
+    const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, this.#random);
+    const vanished: Tenure[] = [];
+    const forgotten: Tenure[] = [];
+    let confirmed = 0;
+    for (const [i, tenure] of chunk.entries()) {
+      const reply = replies?.[i];
+      if (tenure.slot < 0) {
+        // Let go of while the renewal was under way: its release is on the way, or it has been lost.
+        tenure.renewing = false;
+      } else if (reply?.kind === 'renewed') {
+        this.#confirm(tenure, sent, againAtMs);
+        confirmed++;
+      } else if (
+        reply?.kind === 'vanished' &&
+        !reply.revoked &&
+        (reply.fence === tenure.fence || reply.fence === 0)
+      ) {
+        (reply.fence === 0 ? forgotten : vanished).push(tenure);
+      } else {
+        this.#refused(tenure, reply);
+      }
+    }
+    if (vanished.length > 0) await this.#reassert(vanished, false);
+    if (forgotten.length > 0) await this.#reassert(forgotten, true);
+    return confirmed;
+  }
+
+  #confirm(tenure: Tenure, sent: Confirmation, againAtMs: number): void {
+    tenure.renewing = false;
+    tenure.confirm(sent);
+    if (tenure.isOver) this.drop(tenure);
+    else if (tenure.slot >= 0) this.#agenda.schedule(tenure, againAtMs);
+  }
+
+  #refused(tenure: Tenure, reply: RenewReply | undefined): void {
+    tenure.renewing = false;
+    if (reply?.kind === 'other' || reply?.kind === 'vanished')
+      tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
+    else tenure.doubt('renewal_failed');
+    if (tenure.isOver) this.drop(tenure);
+    if (tenure.slot < 0) return;
+    const pauseMs = Math.min(this.#pauseMs, tenure.terms.timings.operationTimeoutMs);
+    const againAtMs = this.#clock.monotonicMs() + jittered(pauseMs, this.#random);
+    this.#agenda.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
+  }
+
+  /** The keys are gone although their time is not up: put them back, if the store can prove that nobody had them since. */
+  async #reassert(tenures: readonly Tenure[], forgotten: boolean): Promise<void> {
+    const sent = confirmationNow(this.#clock);
+    // What has run out meanwhile is lost, not put back.
+    const alive = tenures.filter(({ state }) => state !== 'lost' && state !== 'released');
+    const first = alive[0];
+    if (first === undefined) return;
+    const { timings, leaseClass } = first.terms;
+    const call = {
+      ttlMs: timings.ttlMs,
+      leaseClass: leaseClass.name,
+      forgotten,
+      timeoutMs: soonest(alive, sent.sentAtMs),
+    };
+    const replies = await this.#store.leases
+      .reassert(
+        alive.map(({ tenancy }) => tenancy),
+        call,
+      )
+      .catch(() => null);
+    for (const [i, tenure] of alive.entries()) {
+      if (replies === null) {
+        this.#refused(tenure, undefined);
+      } else if (replies[i] === 'reasserted') {
+        this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, this.#random));
+        if (tenure.slot < 0) this.#onStray(tenure);
+        else
+          this.#events.emit('lease.reasserted', {
+            key: tenure.key,
+            holder: tenure.holder,
+            fence: tenure.fence,
+          });
+      } else {
+        this.#refused(tenure, TAKEN_OVER);
+      }
+    }
+  }
+}
+
+const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };
+
+/** A tenure that waits for its renewal may go along with others; one that waits for its deadline may not. */
+function early(tenure: Tenure): number {
+  return tenure.renewing ? 0 : tenure.terms.timings.renewEveryMs * EARLY_SHARE;
+}
+
+/** No call outlives the first deadline among those it is for. */
+function soonest(tenures: readonly Tenure[], nowMs: number): number {
+  let atMs = Number.POSITIVE_INFINITY;
+  for (const tenure of tenures) atMs = Math.min(atMs, tenure.deadlineMs);
+  return Math.max(1, Math.min(tenures[0]?.terms.timings.operationTimeoutMs ?? 0, atMs - nowMs));
+}
+
+function asHolding({ storeKey, holder }: Tenure): { key: string; holder: string } {
+  return { key: storeKey, holder };
+}

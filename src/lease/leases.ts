@@ -1,0 +1,335 @@
+/**
+ * The door to leases: acquire, hold, let go. Behind it stand `Dispatch` (sends many requests as few), the `WaitingRoom`
+ * (for keys that are held), the `Keeper` (renews), the `Desk` (lets go) and `GiveBack` (after answers that never came).
+ */
+import type { Clock } from '../base/clock.ts';
+import {
+  type BusyReason,
+  ClosedError,
+  ConfigError,
+  LeaseHeldError,
+  type LossReason,
+  OutcomeUnknownError,
+} from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { checkKey } from '../base/ids.ts';
+import type { Random } from '../base/random.ts';
+import type { Store } from '../store/store.ts';
+import { acquireAll } from './acquire-all.ts';
+import type { LeaseClassName } from './classes.ts';
+import { Dispatch } from './dispatch.ts';
+import { GiveBack } from './give-back.ts';
+import { Keeper } from './keeper.ts';
+import { Lease, type LeaseSet } from './lease.ts';
+import { Desk, isDoneWithin } from './letting-go.ts';
+import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
+import { Tenure, type Terms } from './tenure.ts';
+import { TermsBook } from './terms.ts';
+import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
+
+/** How long `close` gives the last look at what the store may still hold in our name. */
+const LAST_LOOK_MS = 1_000;
+
+export type AcquireResult =
+  | { readonly ok: true; readonly lease: Lease }
+  | {
+      readonly ok: false;
+      readonly key: string;
+      readonly holder: string;
+      readonly fence: number;
+      readonly expiresInMs: number;
+      readonly reason: BusyReason;
+      readonly waitedMs: number;
+    };
+
+/** What the work under a lease is given. */
+export interface HeldContext {
+  readonly signal: AbortSignal;
+  readonly fence: number;
+  readonly lease: Lease;
+  isHeld(): boolean;
+  assertHeld(): void;
+}
+
+export interface RevokeOptions {
+  reason: string;
+  /** Frees the key at once: the revoked holder and the next may both act until the old lease would have run out. */
+  force?: boolean;
+  class?: LeaseClassName;
+}
+
+export type RevokeResult =
+  | {
+      readonly revoked: true;
+      readonly holder: string;
+      readonly fence: number;
+      readonly mayActForMs: number;
+    }
+  | { readonly revoked: false };
+
+export interface LeasesParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly instanceId: string;
+  readonly longestTtlMs: number;
+}
+
+/** One caller's wish for one key. */
+interface Wish {
+  readonly terms: Terms;
+  readonly key: string;
+  readonly storeKey: string;
+  readonly holder: string;
+  /** The caller has chosen the holder, so that another call may choose the same. */
+  readonly named: boolean;
+  readonly fenceFloor: number | undefined;
+  granted: Tenure | null;
+}
+
+export class Leases {
+  readonly #parts: LeasesParts;
+  readonly #terms: TermsBook;
+  readonly #keeper: Keeper;
+  readonly #dispatch: Dispatch;
+  readonly #waiting: WaitingRoom;
+  readonly #giveBack: GiveBack;
+  readonly #desk: Desk;
+  /** Unsettled tenures of holders that callers have named, by key and holder. */
+  readonly #named = new Map<string, Tenure>();
+  /** Keys revoked from us, and until when we leave them alone. */
+  readonly #sittingOut = new Map<string, number>();
+  #calls = 0;
+  #closed: Promise<void> | null = null;
+
+  constructor(parts: LeasesParts) {
+    const inbox = parts.instanceId;
+    this.#parts = parts;
+    this.#dispatch = new Dispatch({ ...parts, inbox });
+    this.#waiting = new WaitingRoom({ ...parts, inbox });
+    this.#giveBack = new GiveBack(parts);
+    const giveBack = this.#giveBack;
+    this.#keeper = new Keeper({
+      ...parts,
+      onStray: (tenure) => giveBack.watch(tenure.terms, tenure),
+    });
+    this.#desk = new Desk({
+      ...parts,
+      dispatch: this.#dispatch,
+      keeper: this.#keeper,
+      giveBack,
+      hasAnew: ({ storeKey, holder }) => this.#named.has(nameOf(storeKey, holder)),
+    });
+    this.#terms = new TermsBook({
+      ...parts,
+      renewNow: (tenure) => this.#keeper.renewNow(tenure),
+      onLost: (tenure, reason) => this.#onLost(tenure, reason),
+    });
+  }
+
+  /** How many leases this process holds. */
+  get held(): number {
+    return this.#keeper.size;
+  }
+
+  async acquire(key: string, options: AcquireOptions = {}): Promise<AcquireResult> {
+    checkKey(key);
+    checkAcquireOptions(options);
+    const budgetMs = waitMs(options);
+    const wish = this.#wish(key, options);
+    if (this.#closed !== null) throw new ClosedError('acquire');
+    options.signal?.throwIfAborted();
+    const { clock, events } = this.#parts;
+    const startMs = clock.monotonicMs();
+    const outcome = await (budgetMs > 0
+      ? this.#wait(wish, budgetMs, options.signal)
+      : this.#attempt(wish));
+    const waitedMs = budgetMs > 0 ? clock.monotonicMs() - startMs : 0;
+    if (outcome.kind === 'busy') return this.#refuse(wish, outcome, waitedMs);
+    const { holder, fence, terms } = outcome.tenure;
+    events.emit('lease.acquired', { key, holder, fence, ttlMs: terms.timings.ttlMs, waitedMs });
+    return { ok: true, lease: new Lease(outcome.tenure, this.#desk) };
+  }
+
+  acquireAll(keys: readonly string[], options: AcquireOptions = {}): Promise<LeaseSet> {
+    const acquire = (key: string, each: AcquireOptions) => this.acquire(key, each);
+    return acquireAll({ ...this.#parts, acquire }, keys, options);
+  }
+
+  async withLease<T>(
+    key: string,
+    work: (held: HeldContext) => Promise<T> | T,
+    options: AcquireOptions = {},
+  ): Promise<T> {
+    if (typeof work !== 'function') {
+      throw new ConfigError({ field: 'work', value: work, rule: 'it has to be a function' });
+    }
+    const result = await this.acquire(key, options);
+    if (!result.ok) throw new LeaseHeldError(result);
+    const { lease } = result;
+    try {
+      return await work({
+        signal: lease.signal,
+        fence: lease.fence,
+        lease,
+        isHeld: () => lease.isHeld(),
+        assertHeld: () => lease.assertHeld(),
+      });
+    } finally {
+      // Never throws, so the work's own error is never masked.
+      await lease.release();
+    }
+  }
+
+  /** Ends somebody's tenure. Without `force`, nobody is granted the key while the revoked holder may still act. */
+  async revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
+    const { reason, force = false, class: name = 'lease' } = options;
+    checkKey(key);
+    checkAcquireOptions({ class: name });
+    if (typeof reason !== 'string' || reason.trim() === '') {
+      const rule = 'a revocation needs a reason, for whoever finds it later';
+      throw new ConfigError({ field: 'reason', value: reason, rule });
+    }
+    const { leaseClass, timings } = this.#terms.for({ class: name });
+    const storeKey = leaseClass.keyspace + key;
+    const call = { force, timeoutMs: timings.operationTimeoutMs };
+    const reply = await this.#parts.store.leases.revoke(storeKey, call);
+    if (reply.kind === 'not-held') return { revoked: false };
+    const { holder, fence, mayActForMs } = reply;
+    this.#parts.events.emit('lease.revoked', { key, holder, fence, reason, force, mayActForMs });
+    // If it was ours, there is no need to wait for the next renewal to find out.
+    const ours = [...this.#keeper.tenures()].filter((tenure) => tenure.storeKey === storeKey);
+    for (const tenure of ours) this.#keeper.renewNow(tenure);
+    return { revoked: true, holder, fence, mayActForMs };
+  }
+
+  /** Lets go of everything: asks the work to stop, waits for it to say so, leaves the rest to run out. */
+  close(withinMs: number): Promise<void> {
+    this.#closed ??= this.#close(withinMs);
+    return this.#closed;
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    const { clock, events } = this.#parts;
+    await this.#waiting.close(new ClosedError('acquire'));
+    const open = [...this.#keeper.tenures()];
+    for (const tenure of open) tenure.recall(new ClosedError(`lease '${tenure.key}'`));
+    const settled = open.map((tenure) => new Promise<void>((resolve) => tenure.onSettled(resolve)));
+    const done = Promise.all(settled).then(() => this.#dispatch.drained());
+    await isDoneWithin(clock, withinMs, done);
+    for (const tenure of this.#keeper.tenures()) {
+      const why = 'closed before it was released';
+      events.emit('lease.abandoned', { ...tenure.facts, heldForMs: tenure.heldForMs, why });
+    }
+    this.#keeper.close();
+    await isDoneWithin(clock, LAST_LOOK_MS, this.#giveBack.close());
+  }
+
+  #wish(key: string, options: AcquireOptions): Wish {
+    const terms = this.#terms.for(options);
+    return {
+      terms,
+      key,
+      storeKey: terms.leaseClass.keyspace + key,
+      holder: options.holder ?? `${this.#parts.instanceId}/${(this.#calls++).toString(36)}`,
+      named: options.holder !== undefined,
+      fenceFloor: options.fenceFloor,
+      granted: null,
+    };
+  }
+
+  async #wait(wish: Wish, budgetMs: number, signal: AbortSignal | undefined): Promise<Outcome> {
+    try {
+      return await this.#waiting.wait({
+        storeKey: wish.storeKey,
+        waitMs: budgetMs,
+        signal,
+        attempt: (waitedMs) => this.#attempt(wish, waitedMs),
+        decline: (tenure) => void this.#desk.release(tenure, {}),
+      });
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
+    }
+  }
+
+  /** Asks the store once. */
+  async #attempt(wish: Wish, waitedMs?: number): Promise<Outcome> {
+    const { terms, key, storeKey, holder, fenceFloor } = wish;
+    const here = this.#busyHere(wish);
+    if (here !== null) return here;
+    const request = {
+      key: storeKey,
+      holder,
+      ...(fenceFloor !== undefined && { fenceFloor }),
+      ...(waitedMs !== undefined && { waitedMs }),
+    };
+    try {
+      const { reply, sent } = await this.#dispatch.acquire(terms, request);
+      if (reply.kind === 'failed') throw reply.error;
+      if (reply.kind === 'busy') return reply;
+      const tenure = new Tenure(terms, { key, holder, fence: reply.fence }, sent);
+      this.#take(wish, tenure);
+      return { kind: 'granted', tenure };
+    } catch (error) {
+      if (error instanceof OutcomeUnknownError) {
+        this.#giveBack.watch(terms, wish, () => this.#isInUse(wish));
+      }
+      throw error;
+    }
+  }
+
+  #take(wish: Wish, tenure: Tenure): void {
+    if (this.#closed !== null) {
+      this.#giveBack.watch(tenure.terms, tenure);
+      throw new ClosedError('acquire');
+    }
+    wish.granted = tenure;
+    this.#keeper.keep(tenure);
+    if (!wish.named) return;
+    const name = nameOf(wish.storeKey, wish.holder);
+    this.#named.set(name, tenure);
+    tenure.onSettled(() => {
+      if (this.#named.get(name) === tenure) this.#named.delete(name);
+      this.#waiting.poke(wish.storeKey);
+    });
+  }
+
+  /** What this process knows without asking: the key was revoked from it, or its earlier work has not settled. */
+  #busyHere({ storeKey, holder, named }: Wish): Busy | null {
+    const leftMs = (this.#sittingOut.get(storeKey) ?? 0) - this.#parts.clock.monotonicMs();
+    if (leftMs > 0) {
+      return { kind: 'busy', reason: 'revoked', holder: '', fence: 0, expiresInMs: leftMs };
+    }
+    const earlier = named ? this.#named.get(nameOf(storeKey, holder)) : undefined;
+    if (earlier === undefined) return null;
+    const reason = earlier.state === 'held' ? 'held' : 'unsettled';
+    const expiresInMs = Number.POSITIVE_INFINITY;
+    return { kind: 'busy', reason, holder, fence: earlier.fence, expiresInMs };
+  }
+
+  #isInUse({ granted, storeKey, holder, named }: Wish): boolean {
+    if (named) return this.#named.has(nameOf(storeKey, holder));
+    return granted !== null && !granted.isOver;
+  }
+
+  #refuse({ key, holder }: Wish, busy: Busy, waitedMs: number): AcquireResult {
+    const { reason, fence, expiresInMs, holder: by } = busy;
+    this.#parts.events.emit('lease.refused', { key, holder, by, fence, reason, expiresInMs });
+    return { ok: false, key, holder: by, fence, expiresInMs, reason, waitedMs };
+  }
+
+  #onLost(tenure: Tenure, reason: LossReason): void {
+    this.#keeper.drop(tenure);
+    if (reason !== 'revoked') return;
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (const [key, untilMs] of this.#sittingOut) {
+      if (untilMs <= nowMs) this.#sittingOut.delete(key);
+    }
+    this.#sittingOut.set(tenure.storeKey, nowMs + tenure.terms.timings.ttlMs);
+  }
+}
+
+function nameOf(storeKey: string, holder: string): string {
+  return `${storeKey}\n${holder}`;
+}

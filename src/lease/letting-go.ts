@@ -1,0 +1,154 @@
+/**
+ * The end of a tenure by its holder's will: its work settles, the store is told, then it is dropped here. In that order:
+ * what may still be worked on is never handed over.
+ */
+import type { Clock } from '../base/clock.ts';
+import { durationMs } from '../base/duration.ts';
+import type { LossReason } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { checkHolder } from '../base/ids.ts';
+import type { Store } from '../store/store.ts';
+import type { Dispatch } from './dispatch.ts';
+import type { GiveBack } from './give-back.ts';
+import type { Keeper } from './keeper.ts';
+import type {
+  LettingGo,
+  ReleaseOptions,
+  ReleaseResult,
+  TransferOptions,
+  TransferResult,
+} from './lease.ts';
+import type { Tenure } from './tenure.ts';
+
+/** Longest wait for work to settle where the caller sets none. */
+const LONGEST_SETTLE_MS = 24 * 3_600_000;
+
+export interface LettingGoParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly dispatch: Dispatch;
+  readonly keeper: Keeper;
+  readonly giveBack: GiveBack;
+  /** Whether the same holder has the key anew, with our knowledge. */
+  hasAnew(tenure: Tenure): boolean;
+}
+
+type Kept = LossReason | 'unsettled' | 'released';
+
+export class Desk implements LettingGo {
+  readonly #parts: LettingGoParts;
+
+  constructor(parts: LettingGoParts) {
+    this.#parts = parts;
+  }
+
+  async release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult> {
+    const { dispatch, events } = this.#parts;
+    const kept = await this.#letSettle(tenure, options);
+    if (kept !== null) return { released: false, reason: kept };
+    const reply = await dispatch.release(tenure.terms, tenure.tenancy).catch(asFailure);
+    tenure.settle();
+    if (reply.kind !== 'released') {
+      return { released: false, reason: this.#refused(tenure, reply) };
+    }
+    tenure.endRelease();
+    events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
+    return { released: true };
+  }
+
+  async transfer(
+    tenure: Tenure,
+    successor: string,
+    options: TransferOptions,
+  ): Promise<TransferResult> {
+    checkHolder(successor, 'successor');
+    const { events, store } = this.#parts;
+    const { leaseClass, timings } = tenure.terms;
+    const windowMs = durationMs(options.window ?? leaseClass.claimWindowMs, 'window');
+    const kept = await this.#letSettle(tenure, options);
+    if (kept !== null) return { transferred: false, reason: kept };
+    const call = { successor, windowMs: Math.max(1, Math.floor(windowMs)) };
+    const reply = await store.leases
+      .transfer(tenure.tenancy, { ...call, timeoutMs: timings.operationTimeoutMs })
+      .catch(asFailure);
+    tenure.settle();
+    if (reply.kind !== 'transferred') {
+      return { transferred: false, reason: this.#refused(tenure, reply) };
+    }
+    tenure.endRelease();
+    const { heldForMs } = tenure;
+    events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
+    return { transferred: true, fence: reply.fence };
+  }
+
+  /** Waits for the work to settle. Null: tell the store. Else why there is nothing to tell it. */
+  async #letSettle(tenure: Tenure, { settled, within }: ReleaseOptions): Promise<Kept | null> {
+    const { clock, giveBack, keeper } = this.#parts;
+    const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
+    const letsGo = tenure.beginRelease();
+    if (settled !== undefined && !(await isDoneWithin(clock, mostMs, settled))) {
+      settled.then(
+        () => tenure.settle(),
+        () => tenure.settle(),
+      );
+      if (letsGo) this.#abandon(tenure, 'its work did not settle');
+      return 'unsettled';
+    }
+    if (tenure.state !== 'releasing') {
+      tenure.settle();
+      // The deadline passed here, but the store may have heard a renewal since, which nobody needs any more.
+      if (tenure.lossReason === 'expired') giveBack.watch(tenure.terms, tenure);
+      return tenure.lossReason ?? 'released';
+    }
+    // From here on no renewal may be sent: one that came after the release would find the key gone and put it back.
+    keeper.drop(tenure);
+    return null;
+  }
+
+  #refused(
+    tenure: Tenure,
+    reply: { kind: 'not-held'; holder: string | null } | { kind: 'failed'; error: Error },
+  ): LossReason | 'unknown' {
+    const { giveBack, hasAnew } = this.#parts;
+    if (reply.kind === 'failed') {
+      giveBack.watch(tenure.terms, tenure, () => hasAnew(tenure));
+      this.#abandon(tenure, reply.error.message);
+      return 'unknown';
+    }
+    // Our own name with another fence: an acquire of ours ran late. What it took is given back by the fence it shows.
+    if (reply.holder === tenure.holder) {
+      giveBack.watch(tenure.terms, tenure, () => hasAnew(tenure));
+    }
+    tenure.lose(reply.holder === null ? 'expired' : 'taken_over');
+    return tenure.lossReason ?? 'taken_over';
+  }
+
+  /** Ends the tenure here, and leaves the key to run out. */
+  #abandon(tenure: Tenure, why: string): void {
+    this.#parts.keeper.drop(tenure);
+    tenure.endRelease();
+    const { heldForMs } = tenure;
+    this.#parts.events.emit('lease.abandoned', { ...tenure.facts, heldForMs, why });
+  }
+}
+
+function asFailure(error: Error): { kind: 'failed'; error: Error } {
+  return { kind: 'failed', error };
+}
+
+/** Whether `promise` is done, well or badly, before `ms` are over. */
+export async function isDoneWithin(
+  clock: Clock,
+  ms: number,
+  promise: Promise<unknown>,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, () => resolve(false));
+    const done = () => {
+      timer.cancel();
+      resolve(true);
+    };
+    promise.then(done, done);
+  });
+}

@@ -1,0 +1,65 @@
+import { type Duration, durationMs } from '../base/duration.ts';
+import { ConfigError } from '../base/errors.ts';
+import { checkHolder } from '../base/ids.ts';
+import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
+import { checkFence } from './fence.ts';
+import type { TimingOptions } from './timings.ts';
+
+export interface AcquireOptions extends TimingOptions {
+  /** How long to wait for a key that is held; default 0: do not. */
+  wait?: Duration;
+  /** Ends the wait; `acquire` then rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Who holds it; default a name of its own for every call, so that two calls exclude each other. */
+  holder?: string;
+  /** The fence is higher than any before it, and at least this: what a refused write has seen. */
+  fenceFloor?: number;
+  /** Which timings, key names and quarantine apply; default `lease`. */
+  class?: LeaseClassName;
+}
+
+const KNOWN = new Set<string>([
+  'ttl',
+  'renewEvery',
+  'stop',
+  'guard',
+  'operationTimeout',
+  'wait',
+  'signal',
+  'holder',
+  'fenceFloor',
+  'class',
+]);
+
+/** Refuses what `acquire` would not understand, before any I/O. Timings are checked where they are derived. */
+export function checkAcquireOptions(options: AcquireOptions): void {
+  checkKnown(options, KNOWN);
+  if (options.holder !== undefined) checkHolder(options.holder);
+  if (options.fenceFloor !== undefined) checkFence(options.fenceFloor, 'fenceFloor');
+  if (options.class !== undefined && !Object.hasOwn(LEASE_CLASSES, options.class)) {
+    const rule = `a lease class is one of ${Object.keys(LEASE_CLASSES).join(', ')}`;
+    throw new ConfigError({ field: 'class', value: options.class, rule });
+  }
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
+    throw new ConfigError({
+      field: 'signal',
+      value: options.signal,
+      rule: 'it has to be an AbortSignal',
+    });
+  }
+}
+
+export function waitMs({ wait = 0 }: AcquireOptions): number {
+  return durationMs(wait, 'wait');
+}
+
+export function checkKnown(options: object, known: ReadonlySet<string>): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError({ field: 'options', value: options, rule: 'options are an object' });
+  }
+  for (const name of Object.keys(options)) {
+    if (known.has(name)) continue;
+    const rule = `there is no such option; there are ${[...known].join(', ')}`;
+    throw new ConfigError({ field: name, value: (options as Record<string, unknown>)[name], rule });
+  }
+}

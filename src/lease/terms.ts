@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.ts';
+import type { LossReason } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { LEASE_CLASSES, type LeaseClass, type LeaseClassName } from './classes.ts';
+import type { AcquireOptions } from './options.ts';
+import type { Tenure, Terms } from './tenure.ts';
+import { deriveTimings } from './timings.ts';
+
+/** Kinds of terms remembered; a caller with a different TTL for every call starts the list anew. */
+const MOST_TERMS = 1_000;
+
+export interface TermsParts {
+  readonly clock: Clock;
+  readonly events: Emitter;
+  /** The longest TTL of class `lease`. */
+  readonly longestTtlMs: number;
+  renewNow(tenure: Tenure): void;
+  onLost(tenure: Tenure, reason: LossReason): void;
+}
+
+/** The terms for each set of options: the same object for the same options, so that tenures can be batched by it. */
+export class TermsBook {
+  readonly #parts: TermsParts;
+  readonly #known = new Map<string, Terms>();
+
+  constructor(parts: TermsParts) {
+    this.#parts = parts;
+  }
+
+  for(options: AcquireOptions): Terms {
+    const { class: name = 'lease', ttl, renewEvery, stop, guard, operationTimeout } = options;
+    const id = `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout}`;
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const leaseClass = this.#class(name);
+    const given = present({ ttl, renewEvery, stop, guard, operationTimeout });
+    const timings = deriveTimings(given, leaseClass.timings, leaseClass.longestTtlMs);
+    const terms: Terms = { ...this.#parts, leaseClass, timings };
+    if (this.#known.size >= MOST_TERMS) this.#known.clear();
+    this.#known.set(id, terms);
+    return terms;
+  }
+
+  #class(name: LeaseClassName): LeaseClass {
+    const leaseClass = LEASE_CLASSES[name];
+    if (name !== 'lease') return leaseClass;
+    return { ...leaseClass, longestTtlMs: this.#parts.longestTtlMs };
+  }
+}
+
+/** The object without what is undefined. */
+function present<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as never;
+}

@@ -1,0 +1,250 @@
+/**
+ * Waiting for keys that others hold, without polling: one line per key, and only the first in it asks the store. When
+ * the answer is busy, the store notes our inbox and wakes it on release; a timer at the expiry observed is the backstop
+ * for a holder that died and for a signal that was lost. Waiters of one process are served in the order of their coming.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import { type BusyReason, HoldfastError } from '../base/errors.ts';
+import type { Random } from '../base/random.ts';
+import type { Store } from '../store/store.ts';
+import type { Tenure } from './tenure.ts';
+
+/** The store expires keys on its own clock in whole milliseconds: a moment later they are gone for sure. */
+const AFTER_EXPIRY_MS = 2;
+/** Waiters that saw the same expiry spread over this. */
+const SPREAD_MS = 5;
+/** However far away the expiry is, a lost signal costs no more than this. */
+const LONGEST_BLIND_MS = 30_000;
+/** Between attempts that failed because the store did: pauses double from the first to the second. */
+const RETRY_FIRST_MS = 100;
+const RETRY_MOST_MS = 1_000;
+/** Failures that pass by themselves; any other ends the wait. */
+const PASSING = new Set([
+  'STORE_UNREACHABLE',
+  'OUTCOME_UNKNOWN',
+  'STORE_REFUSED',
+  'STORE_UNSUITABLE',
+]);
+
+export interface Busy {
+  readonly kind: 'busy';
+  readonly reason: BusyReason;
+  readonly holder: string;
+  readonly fence: number;
+  readonly expiresInMs: number;
+}
+
+export type Outcome = { readonly kind: 'granted'; readonly tenure: Tenure } | Busy;
+
+/** One caller's wish for one key. */
+export interface Wish {
+  readonly storeKey: string;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Asks the store once. `waitedMs` is present where it is to note our inbox. */
+  attempt(waitedMs?: number): Promise<Outcome>;
+  /** Lets go of a grant that came when nobody wanted it any more. */
+  decline(tenure: Tenure): void;
+}
+
+interface Waiter {
+  readonly wish: Wish;
+  readonly sinceMs: number;
+  gone: boolean;
+  finish(outcome: Outcome | Error): void;
+}
+
+interface Line {
+  readonly waiters: Waiter[];
+  /** What stood in the way last, and when; null before the first answer. */
+  last: { readonly outcome: Busy | Error; readonly atMs: number } | null;
+  /** A hint has come since the last attempt was begun. */
+  poked: boolean;
+  wake: (() => void) | null;
+}
+
+export class WaitingRoom {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #inbox: string;
+  readonly #lines = new Map<string, Line>();
+  #listening: Promise<(() => void) | null> | null = null;
+  #closed: Error | null = null;
+
+  constructor(parts: { store: Store; clock: Clock; random: Random; inbox: string }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#random = parts.random;
+    this.#inbox = parts.inbox;
+  }
+
+  /** Resolves with the grant, or with what stood in the way when the time was up. */
+  async wait(wish: Wish): Promise<Outcome> {
+    wish.signal?.throwIfAborted();
+    await this.#listen();
+    if (this.#closed !== null) throw this.#closed;
+    return new Promise((resolve, reject) => {
+      const waiter = this.#waiter(wish, (outcome) =>
+        outcome instanceof Error ? reject(outcome) : resolve(outcome),
+      );
+      const line = this.#lines.get(wish.storeKey);
+      if (line !== undefined) {
+        line.waiters.push(waiter);
+        return;
+      }
+      const opened: Line = { waiters: [waiter], last: null, poked: false, wake: null };
+      this.#lines.set(wish.storeKey, opened);
+      void this.#serve(wish.storeKey, opened);
+    });
+  }
+
+  /** The key may be free, or may be had by us: whoever waits for it tries again. */
+  poke(storeKey: string): void {
+    const line = this.#lines.get(storeKey);
+    if (line !== undefined) poke(line);
+  }
+
+  async close(error: Error): Promise<void> {
+    this.#closed = error;
+    for (const line of this.#lines.values())
+      for (const waiter of [...line.waiters]) waiter.finish(error);
+    const unsubscribe = await this.#listening;
+    unsubscribe?.();
+  }
+
+  /** A waiter that leaves the line by itself when its time is up or its signal fires. */
+  #waiter(wish: Wish, deliver: (outcome: Outcome | Error) => void): Waiter {
+    const onAbort = () => waiter.finish(asError(wish.signal?.reason));
+    const timer: Timer = this.#clock.after(wish.waitMs, () =>
+      waiter.finish(this.#lastSeen(wish.storeKey)),
+    );
+    const waiter: Waiter = {
+      wish,
+      sinceMs: this.#clock.monotonicMs(),
+      gone: false,
+      finish: (outcome) => {
+        if (waiter.gone) return;
+        waiter.gone = true;
+        timer.cancel();
+        wish.signal?.removeEventListener('abort', onAbort);
+        deliver(outcome);
+        const line = this.#lines.get(wish.storeKey);
+        if (line !== undefined) this.#leave(line, waiter);
+      },
+    };
+    wish.signal?.addEventListener('abort', onAbort, { once: true });
+    return waiter;
+  }
+
+  /** What to tell a waiter whose time is up. */
+  #lastSeen(storeKey: string): Busy | Error {
+    const last = this.#lines.get(storeKey)?.last;
+    if (last === undefined || last === null) return NOT_ASKED;
+    if (last.outcome instanceof Error) return last.outcome;
+    const agoMs = this.#clock.monotonicMs() - last.atMs;
+    return { ...last.outcome, expiresInMs: Math.max(0, last.outcome.expiresInMs - agoMs) };
+  }
+
+  #leave(line: Line, waiter: Waiter): void {
+    const place = line.waiters.indexOf(waiter);
+    if (place >= 0) line.waiters.splice(place, 1);
+    if (place === 0) poke(line);
+  }
+
+  /** Serves one line until nobody is left in it. */
+  async #serve(storeKey: string, line: Line): Promise<void> {
+    let pauseMs = RETRY_FIRST_MS;
+    let registered = false;
+    for (let first = line.waiters[0]; first !== undefined; first = line.waiters[0]) {
+      line.poked = false;
+      const outcome = await this.#attempt(line, first);
+      if (outcome instanceof Error) {
+        await this.#nextChance(line, this.#jittered(pauseMs));
+        pauseMs = Math.min(pauseMs * 2, RETRY_MOST_MS);
+        continue;
+      }
+      pauseMs = RETRY_FIRST_MS;
+      registered = outcome.kind === 'busy';
+      if (outcome.kind === 'busy') await this.#nextChance(line, this.#backstopMs(outcome));
+    }
+    this.#lines.delete(storeKey);
+    if (registered) await this.#forgo(storeKey);
+  }
+
+  /** Asks once for the first in line. A grant, and an error that waiting does not cure, end its wait. */
+  async #attempt(line: Line, first: Waiter): Promise<Outcome | Error> {
+    try {
+      const outcome = await first.wish.attempt(this.#clock.monotonicMs() - first.sinceMs);
+      if (outcome.kind === 'busy') line.last = { outcome, atMs: this.#clock.monotonicMs() };
+      else if (first.gone) first.wish.decline(outcome.tenure);
+      else first.finish(outcome);
+      return outcome;
+    } catch (thrown) {
+      const error = asError(thrown);
+      line.last = { outcome: error, atMs: this.#clock.monotonicMs() };
+      if (!(error instanceof HoldfastError) || !PASSING.has(error.code)) first.finish(error);
+      return error;
+    }
+  }
+
+  /** Sleeps until `ms` have passed or the line is poked. */
+  #nextChance(line: Line, ms: number): Promise<void> {
+    if (line.poked || line.waiters.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#clock.after(ms, () => line.wake?.());
+      line.wake = () => {
+        line.wake = null;
+        timer.cancel();
+        resolve();
+      };
+    });
+  }
+
+  #backstopMs({ expiresInMs }: Busy): number {
+    const spreadMs = AFTER_EXPIRY_MS + this.#random.next() * SPREAD_MS;
+    return Math.min(expiresInMs, LONGEST_BLIND_MS) + spreadMs;
+  }
+
+  #jittered(ms: number): number {
+    return ms * (0.5 + this.#random.next() / 2);
+  }
+
+  /** Without signals waiting still works, only slower: a subscription that fails is tried again by the next who waits. */
+  async #listen(): Promise<void> {
+    this.#listening ??= this.#store.signals
+      .subscribe(this.#inbox, {
+        onMessage: (storeKey) => {
+          if (this.#lines.has(storeKey)) this.poke(storeKey);
+          // The hint came too late for us: the next in line may want it.
+          else void this.#forgo(storeKey);
+        },
+        onGap: () => {
+          for (const line of this.#lines.values()) poke(line);
+        },
+      })
+      .catch(() => {
+        this.#listening = null;
+        return null;
+      });
+    await this.#listening;
+  }
+
+  async #forgo(storeKey: string): Promise<void> {
+    await this.#store.leases
+      .forgo(storeKey, this.#inbox, { timeoutMs: RETRY_MOST_MS })
+      .catch(() => {});
+  }
+}
+
+/** The time was up before the store had answered even once. */
+const NOT_ASKED: Busy = { kind: 'busy', reason: 'held', holder: '', fence: 0, expiresInMs: 0 };
+
+function poke(line: Line): void {
+  line.poked = true;
+  line.wake?.();
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

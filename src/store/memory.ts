@@ -1,0 +1,302 @@
+import { type Clock, systemClock } from '../base/clock.ts';
+import {
+  type AcquireCall,
+  type AcquireReply,
+  type AcquireRequest,
+  type BusyReply,
+  type Examination,
+  FENCE_RECORD_MS,
+  type Holding,
+  type LeasePage,
+  type LeaseStore,
+  type PutCall,
+  type PutReply,
+  type ReadReply,
+  type ReassertCall,
+  type ReassertReply,
+  type RecordStore,
+  type ReleaseReply,
+  type RenewCall,
+  type RenewReply,
+  type RevokeCall,
+  type RevokeReply,
+  type SignalStore,
+  type Store,
+  type StoredRecord,
+  type Subscriber,
+  type Tenancy,
+  TOMBSTONE,
+  type TransferCall,
+  type TransferReply,
+} from './store.ts';
+
+/**
+ * Leases among the parts of one process: for tests, for demonstrations, and as the plainest statement of what the
+ * other stores must do. Several Holdfasts may share one.
+ */
+export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
+  const signals = new MemorySignals(clock);
+  return {
+    name: 'memory:',
+    leases: new MemoryLeases(clock, signals),
+    records: new MemoryRecords(),
+    signals,
+    examine: async (): Promise<Examination> => ({ store: 'memory:', findings: [] }),
+    close: async () => {},
+  };
+}
+
+interface Lease {
+  holder: string;
+  expiresAtMs: number;
+}
+
+interface FenceRecord {
+  fence: number;
+  /** A forced revocation minted it: the holder's next renewal can tell that from an expiry. */
+  revoked: boolean;
+  expiresAtMs: number;
+}
+
+class MemoryLeases implements LeaseStore {
+  readonly #clock: Clock;
+  readonly #signals: MemorySignals;
+  readonly #leases = new Map<string, Lease>();
+  readonly #fences = new Map<string, FenceRecord>();
+  /** Per key the inboxes that wait, with the moment since when. */
+  readonly #lines = new Map<string, Map<string, number>>();
+
+  constructor(clock: Clock, signals: MemorySignals) {
+    this.#clock = clock;
+    this.#signals = signals;
+  }
+
+  async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
+    return requests.map((request) => this.#acquireOne(request, call));
+  }
+
+  async renew(tenures: readonly Holding[], { ttlMs }: RenewCall): Promise<RenewReply[]> {
+    return tenures.map(({ key, holder }) => {
+      const lease = this.#live(key);
+      if (lease?.holder === holder) {
+        lease.expiresAtMs = this.#clock.monotonicMs() + ttlMs;
+        return { kind: 'renewed' };
+      }
+      if (lease !== undefined)
+        return { kind: 'other', holder: lease.holder, revoked: lease.holder === TOMBSTONE };
+      const record = this.#record(key);
+      return { kind: 'vanished', fence: record?.fence ?? 0, revoked: record?.revoked ?? false };
+    });
+  }
+
+  async reassert(tenures: readonly Tenancy[], { ttlMs }: ReassertCall): Promise<ReassertReply[]> {
+    return tenures.map(({ key, holder, fence }) => {
+      // This store never forgets, so what has no record was never granted.
+      if (this.#live(key) !== undefined || this.#fence(key) !== fence) return 'refused';
+      this.#leases.set(key, { holder, expiresAtMs: this.#clock.monotonicMs() + ttlMs });
+      return 'reasserted';
+    });
+  }
+
+  async release(tenures: readonly Tenancy[]): Promise<ReleaseReply[]> {
+    return tenures.map((tenure) => {
+      if (!this.#names(tenure)) return this.#notHeld(tenure.key);
+      this.#leases.delete(tenure.key);
+      if (this.#record(tenure.key) === undefined) this.#keepFence(tenure.key, tenure.fence);
+      this.#wake(tenure.key);
+      return { kind: 'released' };
+    });
+  }
+
+  async transfer(tenure: Tenancy, { successor, windowMs }: TransferCall): Promise<TransferReply> {
+    if (!this.#names(tenure)) return this.#notHeld(tenure.key);
+    const fence = this.#mint(tenure.key, tenure.fence + 1);
+    this.#leases.set(tenure.key, {
+      holder: successor,
+      expiresAtMs: this.#clock.monotonicMs() + windowMs,
+    });
+    void this.#signals.publish(successor.split('/', 1)[0] ?? successor, tenure.key);
+    return { kind: 'transferred', fence };
+  }
+
+  async revoke(key: string, { force }: RevokeCall): Promise<RevokeReply> {
+    const lease = this.#live(key);
+    if (lease === undefined || (lease.holder === TOMBSTONE && !force)) return { kind: 'not-held' };
+    const { holder } = lease;
+    const mayActForMs = lease.expiresAtMs - this.#clock.monotonicMs();
+    const fence = this.#mint(key, 0, force);
+    if (force) {
+      this.#leases.delete(key);
+      this.#wake(key);
+    } else {
+      lease.holder = TOMBSTONE;
+    }
+    return { kind: 'revoked', holder, fence, mayActForMs };
+  }
+
+  async read(keys: readonly string[]): Promise<ReadReply[]> {
+    return keys.map((key) => this.#readOne(key));
+  }
+
+  async list(prefix: string): Promise<LeasePage> {
+    const leases = [...this.#leases.keys()]
+      .filter((key) => key.startsWith(prefix))
+      .flatMap((key) => {
+        const found = this.#readOne(key);
+        return found.kind === 'held'
+          ? [{ key, holder: found.holder, fence: found.fence, expiresInMs: found.expiresInMs }]
+          : [];
+      });
+    return { leases };
+  }
+
+  async forgo(key: string, inbox: string): Promise<void> {
+    this.#lines.get(key)?.delete(inbox);
+    if (this.#live(key) === undefined) this.#wake(key);
+  }
+
+  #acquireOne(request: AcquireRequest, call: AcquireCall): AcquireReply {
+    const { key, holder } = request;
+    const lease = this.#live(key);
+    if (lease !== undefined && lease.holder !== holder)
+      return this.#busy(request, lease, call.inbox);
+    const refreshed =
+      lease !== undefined && request.fence !== undefined && this.#fence(key) === request.fence;
+    const fence = refreshed ? request.fence : this.#mint(key, request.fenceFloor ?? 0);
+    this.#leases.set(key, { holder, expiresAtMs: this.#clock.monotonicMs() + call.ttlMs });
+    return { kind: 'granted', fence };
+  }
+
+  #busy({ key, waitedMs }: AcquireRequest, lease: Lease, inbox: string): BusyReply {
+    const nowMs = this.#clock.monotonicMs();
+    if (waitedMs !== undefined) {
+      const line = this.#lines.get(key) ?? new Map<string, number>();
+      this.#lines.set(key, line);
+      if (!line.has(inbox)) line.set(inbox, nowMs - waitedMs);
+    }
+    const { holder, expiresAtMs } = lease;
+    const reason = holder === TOMBSTONE ? 'revoked' : 'held';
+    return {
+      kind: 'busy',
+      reason,
+      holder,
+      fence: this.#fence(key),
+      expiresInMs: expiresAtMs - nowMs,
+    };
+  }
+
+  #readOne(key: string): ReadReply {
+    const lease = this.#live(key);
+    const fence = this.#fence(key);
+    if (lease === undefined) return { kind: 'free', fence };
+    const expiresInMs = lease.expiresAtMs - this.#clock.monotonicMs();
+    return lease.holder === TOMBSTONE
+      ? { kind: 'revoked', fence, expiresInMs }
+      : { kind: 'held', holder: lease.holder, fence, expiresInMs };
+  }
+
+  #names({ key, holder, fence }: Tenancy): boolean {
+    const record = this.#record(key);
+    return this.#live(key)?.holder === holder && (record === undefined || record.fence === fence);
+  }
+
+  #notHeld(key: string): { kind: 'not-held'; holder: string | null; fence: number } {
+    return { kind: 'not-held', holder: this.#live(key)?.holder ?? null, fence: this.#fence(key) };
+  }
+
+  #live(key: string): Lease | undefined {
+    return notExpired(this.#leases, key, this.#clock.monotonicMs());
+  }
+
+  #record(key: string): FenceRecord | undefined {
+    return notExpired(this.#fences, key, this.#clock.monotonicMs());
+  }
+
+  #fence(key: string): number {
+    return this.#record(key)?.fence ?? 0;
+  }
+
+  #mint(key: string, floor: number, revoked = false): number {
+    const fence = Math.max(this.#fence(key) + 1, Math.floor(this.#clock.wallMs() * 1_000), floor);
+    this.#keepFence(key, fence, revoked);
+    return fence;
+  }
+
+  #keepFence(key: string, fence: number, revoked = false): void {
+    this.#fences.set(key, {
+      fence,
+      revoked,
+      expiresAtMs: this.#clock.monotonicMs() + FENCE_RECORD_MS,
+    });
+  }
+
+  /** Tells the first in line who still listens that the key may be free. */
+  #wake(key: string): void {
+    const line = [...(this.#lines.get(key) ?? [])].sort(([, a], [, b]) => a - b);
+    for (const [inbox] of line) {
+      this.#lines.get(key)?.delete(inbox);
+      if (this.#signals.deliver(inbox, key) > 0) break;
+    }
+    if (this.#lines.get(key)?.size === 0) this.#lines.delete(key);
+  }
+}
+
+function notExpired<T extends { expiresAtMs: number }>(
+  from: Map<string, T>,
+  key: string,
+  nowMs: number,
+): T | undefined {
+  const found = from.get(key);
+  if (found === undefined || found.expiresAtMs > nowMs) return found;
+  from.delete(key);
+  return undefined;
+}
+
+class MemoryRecords implements RecordStore {
+  readonly #records = new Map<string, { json: string; revision: number; fence: number }>();
+
+  async get(key: string): Promise<StoredRecord | null> {
+    const found = this.#records.get(key);
+    return found === undefined
+      ? null
+      : { value: JSON.parse(found.json), revision: found.revision, fence: found.fence };
+  }
+
+  async put(key: string, value: unknown, { fence }: PutCall): Promise<PutReply> {
+    const found = this.#records.get(key);
+    const seen = found?.fence ?? 0;
+    if (fence !== undefined && fence < seen) return { kind: 'stale', seen };
+    const revision = (found?.revision ?? 0) + 1;
+    this.#records.set(key, { json: JSON.stringify(value), revision, fence: fence ?? seen });
+    return { kind: 'written', revision };
+  }
+}
+
+class MemorySignals implements SignalStore {
+  readonly #clock: Clock;
+  readonly #subscribers = new Map<string, Set<Subscriber>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async publish(topic: string, message: string): Promise<void> {
+    this.deliver(topic, message);
+  }
+
+  /** Says how many will hear it; they do in a moment, as over a network. */
+  deliver(topic: string, message: string): number {
+    const subscribers = [...(this.#subscribers.get(topic) ?? [])];
+    this.#clock.soon(() => {
+      for (const subscriber of subscribers) subscriber.onMessage(message);
+    });
+    return subscribers.length;
+  }
+
+  async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
+    const known = this.#subscribers.get(topic) ?? new Set();
+    this.#subscribers.set(topic, known);
+    known.add(subscriber);
+    return () => known.delete(subscriber);
+  }
+}

@@ -1,0 +1,252 @@
+import { createClient } from 'redis';
+import type { Clock, Timer } from '../../base/clock.ts';
+import {
+  ClosedError,
+  HoldfastError,
+  OutcomeUnknownError,
+  StoreUnreachableError,
+} from '../../base/errors.ts';
+import { jittered, type Random } from '../../base/random.ts';
+import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
+import type { Script } from './scripts.ts';
+
+/** How long one attempt to connect and be let in may take. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Pauses between attempts double from the first to the second of these. */
+const RECONNECT_FIRST_MS = 50;
+const RECONNECT_MOST_MS = 1_000;
+
+export type Client = ReturnType<typeof makeClient>;
+
+/** A client that sends each command once, at once or not at all. */
+function makeClient(url: string) {
+  return createClient({
+    url,
+    RESP: 2,
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+    socket: { reconnectStrategy: false, connectTimeout: CONNECT_TIMEOUT_MS },
+  });
+}
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Runs on every new connection before anyone may use it; if it throws, the connection is dropped. */
+  prepare(client: Client): Promise<void>;
+  onConnected(): void;
+  onDisconnected(why: string): void;
+}
+
+/**
+ * One connection to one Redis, replaced by a new one whenever it can not be trusted any more. node-redis is told never
+ * to queue while offline, never to reconnect and never to resend: a lease command that runs late is worse than one that
+ * fails. A command without an answer in time costs the connection, because a half-open socket looks just like that and
+ * would otherwise never be noticed.
+ */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #client: Client | null = null;
+  #dialing: Promise<void> | null = null;
+  #closing = new AbortController();
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** The first connection, or the reason why there is none. Later ones are made in the background. */
+  async open(): Promise<void> {
+    await this.#dial();
+  }
+
+  /** Whether a command would be sent at once. */
+  get isConnected(): boolean {
+    return this.#client !== null;
+  }
+
+  /** Sends one command and gives its reply, inside `timeoutMs` whatever happens. */
+  async send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
+    return this.use(operation, timeoutMs, (client) => client.sendCommand(args as string[]));
+  }
+
+  /** Runs a script by its digest; a server that does not know it gets its source. Not executed, so safe to send again. */
+  async script(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    timeoutMs: number,
+  ): Promise<unknown> {
+    const rest = [String(keys.length), ...keys, ...args];
+    return this.use(script.verb, timeoutMs, (client) =>
+      client.sendCommand(['EVALSHA', script.sha, ...rest]).catch((error: unknown) => {
+        if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+        return client.sendCommand(['EVAL', script.source, ...rest]);
+      }),
+    );
+  }
+
+  /** Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. */
+  async use<T>(
+    operation: string,
+    timeoutMs: number,
+    send: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const startMs = this.#options.clock.monotonicMs();
+    const client = this.#client ?? (await this.#connected(operation, timeoutMs));
+    return this.#within(
+      client,
+      operation,
+      timeoutMs - (this.#options.clock.monotonicMs() - startMs),
+      send,
+    );
+  }
+
+  /** Gives up the present connection; a new one is made at once. */
+  drop(why: string): void {
+    if (this.#client !== null) this.#discard(this.#client, why);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(new ClosedError('connection'));
+    const client = this.#client;
+    this.#client = null;
+    client?.destroy();
+    await this.#dialing?.catch(() => {});
+    // A destroyed socket is gone one turn of the event loop later.
+    await new Promise<void>((resolve) => this.#options.clock.soon(resolve));
+  }
+
+  #within<T>(
+    client: Client,
+    operation: string,
+    timeoutMs: number,
+    send: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const { clock, name } = this.#options;
+    const where = { store: name, operation };
+    const sentMs = clock.monotonicMs();
+    return new Promise((resolve, reject) => {
+      let timer: Timer | null = clock.after(timeoutMs, () => {
+        // After a blocked event loop timers run before sockets are read: the answer may already be here.
+        clock.soon(() => {
+          if (timer === null) return;
+          timer = null;
+          const why = `no answer within ${Math.round(timeoutMs)} ms`;
+          reject(new OutcomeUnknownError({ ...where, afterMs: clock.monotonicMs() - sentMs, why }));
+          this.#discard(client, why);
+        });
+      });
+      const settle = () => {
+        timer?.cancel();
+        timer = null;
+      };
+      send(client).then(
+        (reply) => {
+          settle();
+          resolve(reply);
+        },
+        (error: unknown) => {
+          settle();
+          if (!isErrorReply(error))
+            return reject(noReply(error, where, clock.monotonicMs() - sentMs));
+          reject(refused(error.message, where));
+          if (isWrongServer(error.message)) this.#discard(client, error.message);
+        },
+      );
+    });
+  }
+
+  /** A client once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
+  #connected(operation: string, timeoutMs: number): Promise<Client> {
+    const { clock, name } = this.#options;
+    if (this.#closing.signal.aborted) return Promise.reject(new ClosedError(operation));
+    this.#dialing ??= this.#redial();
+    return new Promise((resolve, reject) => {
+      const unreachable = (why: string) =>
+        new StoreUnreachableError({ store: name, operation, why });
+      const timer = clock.after(timeoutMs, () => {
+        reject(unreachable(`no connection within ${Math.round(timeoutMs)} ms`));
+      });
+      void this.#dialing?.then(
+        () => {
+          timer.cancel();
+          if (this.#client) resolve(this.#client);
+          else reject(unreachable('the connection was lost again at once'));
+        },
+        (error: unknown) => {
+          timer.cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** Tries again until there is a connection, or this has been closed. */
+  async #redial(): Promise<void> {
+    const { clock, random } = this.#options;
+    try {
+      for (let pauseMs = RECONNECT_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS)) {
+        try {
+          return await this.#dial();
+        } catch {
+          // Every attempt tells its own failure to whoever waits by letting its time run out.
+          await clock.sleep(jittered(pauseMs, random), this.#closing.signal);
+        }
+      }
+    } finally {
+      this.#dialing = null;
+    }
+  }
+
+  async #dial(): Promise<void> {
+    const { clock, name, url } = this.#options;
+    this.#closing.signal.throwIfAborted();
+    const client = makeClient(url);
+    const giveUp = clock.after(CONNECT_TIMEOUT_MS, () => client.destroy());
+    const abort = () => client.destroy();
+    this.#closing.signal.addEventListener('abort', abort);
+    let ended: string | null = null;
+    client.on('error', (error: Error) => {
+      ended ??= error.message || error.name;
+      this.#discard(client, ended);
+    });
+    try {
+      await client.connect();
+      await this.#options.prepare(client);
+      if (ended !== null) throw new Error(ended);
+      this.#closing.signal.throwIfAborted();
+      this.#client = client;
+      this.#options.onConnected();
+    } catch (error) {
+      client.destroy();
+      throw this.#dialFailure(error, name);
+    } finally {
+      giveUp.cancel();
+      this.#closing.signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #dialFailure(error: unknown, name: string): unknown {
+    const where = { store: name, operation: 'connect' };
+    if (isErrorReply(error)) return refused(error.message, where);
+    if (error instanceof HoldfastError) return error;
+    const why =
+      error instanceof Error
+        ? error.message || String((error as NodeJS.ErrnoException).code)
+        : String(error);
+    return new StoreUnreachableError({ ...where, why }, { cause: error });
+  }
+
+  #discard(client: Client, why: string): void {
+    client.destroy();
+    if (this.#client !== client) return;
+    this.#client = null;
+    this.#options.onDisconnected(why);
+    if (!this.#closing.signal.aborted) this.#dialing ??= this.#redial();
+    // Who waits for the connection hears of its failure; nobody waiting is no reason to crash.
+    this.#dialing?.catch(() => {});
+  }
+}

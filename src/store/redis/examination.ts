@@ -1,0 +1,129 @@
+import type { Finding } from '../store.ts';
+
+/** The oldest Redis whose commands and script rules we rely on. */
+const OLDEST = [6, 2] as const;
+/** A clock further off than this is worth a word. */
+const CLOCK_OFFSET_MS = 1_000;
+
+/** What one Redis says about itself. */
+export interface ServerFacts {
+  readonly version: string;
+  readonly runId: string;
+  readonly replicationId: string;
+  readonly upMs: number;
+  readonly role: string;
+  readonly primary: string;
+  readonly replicas: number;
+  readonly writesNeedReplicas: boolean;
+  readonly evictionPolicy: string;
+  readonly appendOnly: boolean;
+  readonly cluster: boolean;
+  /** Server clock minus ours; off by at most half a round trip. */
+  readonly clockOffsetMs: number;
+}
+
+/** Reads the text of `INFO`. Valkey reports itself as a Redis 7.2 that it is compatible with. */
+export function readInfo(info: string, clockOffsetMs: number): ServerFacts {
+  const fields = new Map<string, string>();
+  for (const line of info.split(/\r?\n/)) {
+    const colon = line.indexOf(':');
+    if (colon > 0 && !line.startsWith('#')) fields.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  const field = (name: string) => fields.get(name) ?? '';
+  return {
+    version: field('redis_version'),
+    runId: field('run_id'),
+    replicationId: field('master_replid'),
+    upMs: Number(field('uptime_in_seconds')) * 1_000,
+    role: field('role'),
+    primary: `${field('master_host')}:${field('master_port')}`,
+    replicas: Number(field('connected_slaves')),
+    writesNeedReplicas: fields.has('min_slaves_good_slaves'),
+    evictionPolicy: field('maxmemory_policy'),
+    appendOnly: field('aof_enabled') === '1',
+    cluster: field('cluster_enabled') === '1',
+    clockOffsetMs,
+  };
+}
+
+/** What those facts mean for leases. */
+export function judge(facts: ServerFacts): Finding[] {
+  return [
+    version(facts),
+    topology(facts),
+    role(facts),
+    eviction(facts),
+    persistence(facts),
+    replication(facts),
+    clock(facts),
+  ];
+}
+
+function version({ version }: ServerFacts): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const fact = `Redis ${version}.`;
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]))
+    return { level: 'ok', subject: 'version', fact };
+  return {
+    level: 'refuse',
+    subject: 'version',
+    fact,
+    advice: `Holdfast needs Redis ${OLDEST.join('.')} or later, or Valkey.`,
+  };
+}
+
+function topology({ cluster }: ServerFacts): Finding {
+  if (!cluster) return { level: 'ok', subject: 'topology', fact: 'A single server.' };
+  const advice =
+    'This version of Holdfast needs a single Redis or Valkey (with replicas, if you like).';
+  return {
+    level: 'refuse',
+    subject: 'topology',
+    fact: 'This server is a node of a Redis Cluster.',
+    advice,
+  };
+}
+
+function role(facts: ServerFacts): Finding {
+  if (facts.role === 'master') return { level: 'ok', subject: 'role', fact: 'A primary.' };
+  const advice = `Leases need the primary: connect to ${facts.primary}.`;
+  return { level: 'refuse', subject: 'role', fact: 'This server is a replica.', advice };
+}
+
+function eviction({ evictionPolicy }: ServerFacts): Finding {
+  const fact = `maxmemory-policy is ${evictionPolicy}.`;
+  if (evictionPolicy === 'noeviction') return { level: 'ok', subject: 'eviction', fact };
+  const advice =
+    'A Redis that evicts may evict a lease that is held: set maxmemory-policy to noeviction, or use another Redis.';
+  return { level: 'refuse', subject: 'eviction', fact, advice };
+}
+
+function persistence({ appendOnly }: ServerFacts): Finding {
+  if (appendOnly)
+    return { level: 'ok', subject: 'persistence', fact: 'The append-only file is on.' };
+  const advice =
+    'After a restart no new lease is granted for one TTL; with appendonly yes the leases themselves survive.';
+  return {
+    level: 'warn',
+    subject: 'persistence',
+    fact: 'The append-only file is off: a restart forgets leases.',
+    advice,
+  };
+}
+
+function replication({ replicas, writesNeedReplicas }: ServerFacts): Finding {
+  if (replicas === 0) return { level: 'ok', subject: 'replication', fact: 'No replicas.' };
+  const fact = `${replicas} ${replicas === 1 ? 'replica' : 'replicas'}.`;
+  if (writesNeedReplicas) return { level: 'ok', subject: 'replication', fact };
+  const advice =
+    'Set min-replicas-to-write 1 and min-replicas-max-lag 1, or a primary cut off from them may go on granting.';
+  return { level: 'warn', subject: 'replication', fact, advice };
+}
+
+function clock({ clockOffsetMs }: ServerFacts): Finding {
+  const fact = `Its clock is ${Math.abs(Math.round(clockOffsetMs))} ms ${clockOffsetMs < 0 ? 'behind' : 'ahead of'} ours.`;
+  if (Math.abs(clockOffsetMs) <= CLOCK_OFFSET_MS) return { level: 'ok', subject: 'clock', fact };
+  const advice =
+    'Leases stand this, but a clock that is being set right expires them early: run NTP on both hosts.';
+  return { level: 'warn', subject: 'clock', fact, advice };
+}

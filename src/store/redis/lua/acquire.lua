@@ -1,0 +1,58 @@
+-- acquire: grants each free key and mints its fence in the same step.
+-- KEYS     [1] the store's marker, then per request: lease, fence record, line of waiters
+-- ARGV     [1] the era this client has examined ('' = quarantine off), [2] ttl ms, [3] inbox of the caller,
+--          then per request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
+-- Returns  'ERA' if the marker has changed (nothing was done), else per request:
+--          fence | {holder, fence, remaining ms} where busy | {error text}
+-- Before:  mint.lua
+if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
+local ttl, inbox, now = ARGV[2], ARGV[3], micros()
+
+-- The fence record is read before the lease is written, so that a bad record never leaves a grant behind.
+local function grant(lease, record, holder, floor, condition)
+  local fence, problem = mint(record, now, floor)
+  if problem then return {problem} end
+  local set = redis.pcall('SET', lease, holder, condition, 'PX', ttl)
+  if not set then return nil end
+  if set.err then return {set.err} end
+  local kept = redis.pcall('SET', record, string.format('%.0f', fence), 'PX', FENCE_RECORD_MS)
+  if kept.err then
+    redis.call('DEL', lease)
+    return {kept.err}
+  end
+  return fence
+end
+
+local function refresh(lease, record, holder, presented, floor)
+  if presented > 0 and tonumber(digits(redis.call('GET', record))) == presented then
+    redis.call('PEXPIRE', lease, ttl)
+    return presented
+  end
+  return grant(lease, record, holder, floor, 'XX')
+end
+
+local function busy(lease, record, line, holder, waited)
+  local remaining = redis.call('PTTL', lease)
+  if waited >= 0 then
+    redis.pcall('ZADD', line, 'NX', string.format('%.0f', now - waited * 1000), inbox)
+    redis.pcall('PEXPIRE', line, math.max(remaining, tonumber(ttl)) * 2)
+  end
+  return {holder, tonumber(digits(redis.call('GET', record))) or 0, remaining}
+end
+
+local replies = {}
+for i = 4, #ARGV, 2 do
+  local at = (i - 4) / 2
+  local lease, record, line, holder = KEYS[at * 3 + 2], KEYS[at * 3 + 3], KEYS[at * 3 + 4], ARGV[i]
+  local presented, floor, waited = string.match(ARGV[i + 1], '^(%S+) (%S+) (%S+)$')
+  presented, floor, waited = tonumber(presented) or 0, tonumber(floor) or 0, tonumber(waited) or -1
+  local reply = grant(lease, record, holder, floor, 'NX')
+  if not reply then
+    local current = redis.pcall('GET', lease)
+    if type(current) == 'table' then reply = {current.err}
+    elseif current == holder then reply = refresh(lease, record, holder, presented, floor)
+    else reply = busy(lease, record, line, current, waited) end
+  end
+  replies[at + 1] = reply
+end
+return replies

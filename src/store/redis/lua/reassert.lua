@@ -1,0 +1,21 @@
+-- reassert: puts back leases that vanished under their holders, where nobody can have been granted them since.
+-- KEYS     [1] the store's marker, then per tenure: lease, fence record
+-- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if this is still the era
+--          in which no new grants are made, [2] ttl ms, then per tenure: holder, fence
+-- Returns  'ERA' if the marker has changed (nothing was done), else per tenure: 1 = put back, 0 = not
+-- Before:  mint.lua
+if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
+local replies = {}
+for i = 3, #ARGV, 2 do
+  local lease, key, holder, fence = KEYS[i - 1], KEYS[i], ARGV[i], ARGV[i + 1]
+  local record, put = redis.pcall('GET', key), 0
+  if record == fence or (not record and ARGV[1] ~= '') then
+    local set = redis.pcall('SET', lease, holder, 'NX', 'PX', ARGV[2])
+    if set and not set.err then
+      put = 1
+      if not record then redis.call('SET', key, fence, 'PX', FENCE_RECORD_MS) end
+    end
+  end
+  replies[#replies + 1] = put
+end
+return replies

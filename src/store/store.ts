@@ -1,0 +1,235 @@
+/**
+ * Where the truth lives: the port every store implements. Stores differ in reach (one process, one host, many hosts),
+ * never in meaning: `holdfast/testing` has one conformance suite, and all of them pass it.
+ *
+ * Verbs that can be batched take arrays and answer with one reply per request, in order; one bad key never spoils its
+ * batch. A rejected promise means that the whole call failed: `STORE_UNREACHABLE` and `STORE_REFUSED` say that nothing
+ * happened, `OUTCOME_UNKNOWN` that anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent
+ * twice. The store's own clock decides when a lease expires.
+ */
+
+export interface Store {
+  /** How to name this store in messages: its address without secrets. */
+  readonly name: string;
+  readonly leases: LeaseStore;
+  readonly records: RecordStore;
+  readonly signals: SignalStore;
+  /** What a person should know about this store before trusting it with leases. */
+  examine(): Promise<Examination>;
+  /** Ends every connection and timer of this store. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface Call {
+  timeoutMs: number;
+}
+
+// ---- Leases ---------------------------------------------------------------------------------------------------------
+
+export interface LeaseStore {
+  /**
+   * Grants each free key and mints its fence, `max(previous + 1, store time in µs, floor)`, in one atomic step per key.
+   * A requester that presents the current fence is refreshed and keeps it; one that the store names as holder without
+   * presenting it gets the key with a new fence.
+   */
+  acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]>;
+  /** Lengthens each lease whose holder the store names. Never creates one. */
+  renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]>;
+  /**
+   * Puts back leases that vanished under their holders: only where the key is absent and the fence record is the
+   * holder's; or, with `forgotten`, is absent too, and then only after the store has stopped making new grants.
+   */
+  reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]>;
+  /** Ends each tenure the store names by holder and fence, and wakes the next waiter. An absent fence record is equal. */
+  release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]>;
+  /** Names a successor as holder for a short claim window, with a new fence; the successor acquires to claim. */
+  transfer(tenure: Tenancy, call: TransferCall): Promise<TransferReply>;
+  /**
+   * Ends a tenure against its holder's will: bumps the fence and leaves a tombstone for the remaining time, or, with
+   * `force`, frees the key at once.
+   */
+  revoke(key: string, call: RevokeCall): Promise<RevokeReply>;
+  read(keys: readonly string[], call: Call): Promise<ReadReply[]>;
+  /** One page of the leases whose key begins with `prefix`; for people, not for loops. */
+  list(prefix: string, call: ListCall): Promise<LeasePage>;
+  /** Takes an inbox out of the line for a key; if the key is free, the next in line is woken. */
+  forgo(key: string, inbox: string, call: Call): Promise<void>;
+}
+
+export interface Holding {
+  readonly key: string;
+  readonly holder: string;
+}
+
+export interface Tenancy extends Holding {
+  readonly fence: number;
+}
+
+export interface AcquireRequest extends Holding {
+  /** The fence of the tenure to refresh; absent for a new one. */
+  readonly fence?: number;
+  /** The new fence is at least this. */
+  readonly fenceFloor?: number;
+  /** Present where the requester waits: how long it has, so that it keeps its place in the line. */
+  readonly waitedMs?: number;
+}
+
+export interface AcquireCall extends Call {
+  readonly ttlMs: number;
+  /** Quarantine is per class: it waits out the longest TTL the class has used. */
+  readonly leaseClass: string;
+  /** The signal topic on which a waiting requester is woken. */
+  readonly inbox: string;
+}
+
+export type AcquireReply =
+  | { readonly kind: 'granted'; readonly fence: number }
+  | BusyReply
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export interface BusyReply {
+  readonly kind: 'busy';
+  readonly reason: 'held' | 'revoked' | 'quarantine';
+  readonly holder: string;
+  readonly fence: number;
+  /** Infinity for a key without expiry: somebody else's doing. */
+  readonly expiresInMs: number;
+}
+
+export interface RenewCall extends Call {
+  readonly ttlMs: number;
+}
+
+export type RenewReply =
+  | { readonly kind: 'renewed' }
+  /** The key is absent; `fence` is what the fence record says, 0 for nothing. */
+  | { readonly kind: 'vanished'; readonly fence: number; readonly revoked: boolean }
+  | { readonly kind: 'other'; readonly holder: string; readonly revoked: boolean }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export interface ReassertCall extends Call {
+  readonly ttlMs: number;
+  readonly leaseClass: string;
+  readonly forgotten: boolean;
+}
+
+export type ReassertReply = 'reasserted' | 'refused';
+
+export type ReleaseReply =
+  | { readonly kind: 'released' }
+  /** The store does not name this holder and fence; what it names instead, if anything. */
+  | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export interface TransferCall extends Call {
+  readonly successor: string;
+  readonly windowMs: number;
+}
+
+export type TransferReply =
+  | { readonly kind: 'transferred'; readonly fence: number }
+  | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number };
+
+export interface RevokeCall extends Call {
+  readonly force: boolean;
+}
+
+export type RevokeReply =
+  | {
+      readonly kind: 'revoked';
+      readonly holder: string;
+      readonly fence: number;
+      readonly mayActForMs: number;
+    }
+  | { readonly kind: 'not-held' };
+
+export type ReadReply =
+  | {
+      readonly kind: 'held';
+      readonly holder: string;
+      readonly fence: number;
+      readonly expiresInMs: number;
+    }
+  | { readonly kind: 'revoked'; readonly fence: number; readonly expiresInMs: number }
+  | { readonly kind: 'free'; readonly fence: number }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export interface ListCall extends Call {
+  readonly cursor?: string;
+}
+
+export interface LeasePage {
+  readonly leases: readonly { key: string; holder: string; fence: number; expiresInMs: number }[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+/** The value of a lease key that was revoked and may not be granted yet. No holder may begin with `!`. */
+export const TOMBSTONE = '!revoked';
+
+/** How long a fence record is kept from its minting: longer than any lease may last without renewal. */
+export const FENCE_RECORD_MS = 24 * 3_600_000;
+
+// ---- Records --------------------------------------------------------------------------------------------------------
+
+export interface RecordStore {
+  get(key: string, call: Call): Promise<StoredRecord | null>;
+  /** Writes a JSON value. With a fence, refused where the record has seen a higher one. */
+  put(key: string, value: unknown, call: PutCall): Promise<PutReply>;
+}
+
+export interface StoredRecord {
+  readonly value: unknown;
+  /** Counts the writes of this record. */
+  readonly revision: number;
+  /** The highest fence it has seen; 0 for none. */
+  readonly fence: number;
+}
+
+export interface PutCall extends Call {
+  readonly fence?: number;
+}
+
+export type PutReply =
+  | { readonly kind: 'written'; readonly revision: number }
+  | { readonly kind: 'stale'; readonly seen: number };
+
+// ---- Signals --------------------------------------------------------------------------------------------------------
+
+/** Hints only: losing every signal may cost time, never correctness. */
+export interface SignalStore {
+  publish(topic: string, message: string): Promise<void>;
+  /**
+   * Resolves once messages published from now on arrive. `onGap` is called when some may have been lost. The function
+   * returned unsubscribes.
+   */
+  subscribe(topic: string, subscriber: Subscriber): Promise<() => void>;
+}
+
+export interface Subscriber {
+  onMessage(message: string): void;
+  onGap(): void;
+}
+
+// ---- Examination ----------------------------------------------------------------------------------------------------
+
+export interface Examination {
+  readonly store: string;
+  readonly findings: readonly Finding[];
+}
+
+export interface Finding {
+  /** `refuse`: leases can not be trusted here. `warn`: they can, within what the advice says. `ok`: looked at, fine. */
+  readonly level: 'ok' | 'warn' | 'refuse';
+  readonly subject:
+    | 'version'
+    | 'role'
+    | 'eviction'
+    | 'persistence'
+    | 'replication'
+    | 'clock'
+    | 'topology'
+    | 'rights';
+  readonly fact: string;
+  readonly advice?: string;
+}

@@ -1,0 +1,434 @@
+/**
+ * What every store must do, as tests any runner can run. A store passes all of them or is not one.
+ *
+ * ```ts
+ * storeConformance('my store', { open: async () => ({ store: await openMyStore(), dispose }) }, { describe, it });
+ * ```
+ */
+import assert from 'node:assert/strict';
+import { CALL, type ConformanceStore, Kit, TTL_MS } from './conformance-kit.ts';
+
+export interface ConformanceHarness {
+  describe(name: string, run: () => void): void;
+  it(name: string, run: () => Promise<void>): void;
+}
+
+export function storeConformance(
+  name: string,
+  { open }: { open: () => Promise<ConformanceStore> },
+  { describe, it }: ConformanceHarness,
+): void {
+  const check = (title: string, run: (kit: Kit) => Promise<void>) => {
+    it(title, async () => {
+      const opened = await open();
+      try {
+        await run(new Kit(opened));
+      } finally {
+        await opened.dispose();
+      }
+    });
+  };
+  describe(name, () => {
+    acquiring(check);
+    renewing(check);
+    releasing(check);
+    transferring(check);
+    revoking(check);
+    waiting(check);
+    reading(check);
+    recording(check);
+  });
+}
+
+type Check = (title: string, run: (kit: Kit) => Promise<void>) => void;
+
+/** A store in the hands of a test: each with keys of its own, so that they can share a server. */
+class Kit {
+  readonly store: Store;
+  readonly elapse: (ms: number) => Promise<void>;
+  readonly #unique = Math.random().toString(36).slice(2);
+
+  constructor({ store, elapse }: ConformanceStore) {
+    this.store = store;
+    this.elapse = elapse;
+  }
+
+  key(name = 'key'): string {
+    return `lease:conformance-${this.#unique}-${name}`;
+  }
+
+  async acquire(
+    key: string,
+    holder: string,
+    more: Partial<AcquireRequest> & { ttlMs?: number; inbox?: string } = {},
+  ): Promise<AcquireReply> {
+    const { ttlMs = TTL_MS, inbox = 'conformance', ...rest } = more;
+    const call = { ...CALL, ttlMs, inbox, leaseClass: 'lease' };
+    const [reply] = await this.store.leases.acquire([{ key, holder, ...rest }], call);
+    assert(reply);
+    return reply;
+  }
+
+  async granted(
+    key: string,
+    holder: string,
+    more: Partial<AcquireRequest> & { ttlMs?: number } = {},
+  ): Promise<number> {
+    const reply = await this.acquire(key, holder, more);
+    assert.equal(reply.kind, 'granted', JSON.stringify(reply));
+    return reply.kind === 'granted' ? reply.fence : 0;
+  }
+
+  async read(key: string) {
+    const [reply] = await this.store.leases.read([key], CALL);
+    assert(reply);
+    return reply;
+  }
+
+  async release(key: string, holder: string, fence: number) {
+    const [reply] = await this.store.leases.release([{ key, holder, fence }], CALL);
+    assert(reply);
+    return reply;
+  }
+
+  async renew(key: string, holder: string, ttlMs = TTL_MS) {
+    const [reply] = await this.store.leases.renew([{ key, holder }], { ...CALL, ttlMs });
+    assert(reply);
+    return reply;
+  }
+
+  async reassert(key: string, holder: string, fence: number, forgotten = false) {
+    const call = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', forgotten };
+    const [reply] = await this.store.leases.reassert([{ key, holder, fence }], call);
+    return reply;
+  }
+
+  /** Subscribes to an inbox; `next` resolves with the first message not yet taken. */
+  async inbox(topic: string) {
+    const messages: string[] = [];
+    let arrived = () => {};
+    const unsubscribe = await this.store.signals.subscribe(topic, {
+      onMessage: (message) => {
+        messages.push(message);
+        arrived();
+      },
+      onGap: () => {},
+    });
+    const next = async (): Promise<string> => {
+      while (messages.length === 0) await new Promise<void>((resolve) => (arrived = resolve));
+      return messages.shift() ?? '';
+    };
+    return { messages, next, unsubscribe };
+  }
+}
+
+function acquiring(check: Check): void {
+  check('grants a free key, and the fence is the time in microseconds or more', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    assert(Number.isSafeInteger(fence) && fence > 1_600_000_000_000_000, `fence ${fence}`);
+    const found = await kit.read(kit.key());
+    assert(
+      found.kind === 'held' &&
+        found.holder === 'a' &&
+        found.fence === fence &&
+        found.expiresInMs <= TTL_MS,
+    );
+  });
+  check('refuses a held key and says who holds it, with which fence, for how long', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    const reply = await kit.acquire(kit.key(), 'b');
+    assert(
+      reply.kind === 'busy' &&
+        reply.reason === 'held' &&
+        reply.holder === 'a' &&
+        reply.fence === fence,
+    );
+    assert(reply.expiresInMs > 0 && reply.expiresInMs <= TTL_MS);
+  });
+  check('grants anew after expiry, with a higher fence', async (kit) => {
+    const first = await kit.granted(kit.key(), 'a');
+    await kit.elapse(TTL_MS + 10);
+    assert((await kit.granted(kit.key(), 'b')) > first);
+  });
+  check('refreshes a holder that presents the current fence, which stays', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    assert.equal(await kit.granted(kit.key(), 'a', { fence }), fence);
+  });
+  check(
+    'mints a new fence for the holder it names when none, or an old one, is presented',
+    async (kit) => {
+      const first = await kit.granted(kit.key(), 'a');
+      const second = await kit.granted(kit.key(), 'a');
+      assert(second > first);
+      assert((await kit.granted(kit.key(), 'a', { fence: first })) > second);
+    },
+  );
+  check('mints at least the floor it is given', async (kit) => {
+    const floor = 3_000_000_000_000_000;
+    assert.equal(await kit.granted(kit.key(), 'a', { fenceFloor: floor }), floor);
+    await kit.elapse(TTL_MS + 10);
+    assert.equal(await kit.granted(kit.key(), 'a'), floor + 1);
+  });
+  check('answers a batch in order, key by key', async (kit) => {
+    await kit.granted(kit.key('2'), 'other');
+    const requests = ['1', '2', '3'].map((name) => ({ key: kit.key(name), holder: 'a' }));
+    const call = { ...CALL, ttlMs: TTL_MS, inbox: 'conformance', leaseClass: 'lease' };
+    const replies = await kit.store.leases.acquire(requests, call);
+    assert.deepEqual(
+      replies.map(({ kind }) => kind),
+      ['granted', 'busy', 'granted'],
+    );
+  });
+  check('grants one of many that ask at once', async (kit) => {
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
+    );
+    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 1);
+  });
+}
+
+function renewing(check: Check): void {
+  check('lengthens the lease of the holder it names', async (kit) => {
+    await kit.granted(kit.key(), 'a');
+    assert.equal((await kit.renew(kit.key(), 'a', 60_000)).kind, 'renewed');
+    const found = await kit.read(kit.key());
+    assert(found.kind === 'held' && found.expiresInMs > TTL_MS);
+  });
+  check('renews nothing for another holder, and says who it is', async (kit) => {
+    await kit.granted(kit.key(), 'a');
+    assert.deepEqual(await kit.renew(kit.key(), 'b'), {
+      kind: 'other',
+      holder: 'a',
+      revoked: false,
+    });
+  });
+  check('never brings back an expired lease, and reports the fence record', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    await kit.elapse(TTL_MS + 10);
+    assert.deepEqual(await kit.renew(kit.key(), 'a'), { kind: 'vanished', fence, revoked: false });
+    assert.equal((await kit.read(kit.key())).kind, 'free');
+  });
+  check('reports a key it has never heard of with fence 0', async (kit) => {
+    assert.deepEqual(await kit.renew(kit.key(), 'a'), {
+      kind: 'vanished',
+      fence: 0,
+      revoked: false,
+    });
+  });
+  check('puts back a vanished lease whose fence record is the holder’s', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    await kit.elapse(TTL_MS + 10);
+    assert.equal(await kit.reassert(kit.key(), 'a', fence), 'reasserted');
+    const found = await kit.read(kit.key());
+    assert(found.kind === 'held' && found.holder === 'a' && found.fence === fence);
+  });
+  check('puts nothing back where somebody else has been granted the key since', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    await kit.elapse(TTL_MS + 10);
+    const newer = await kit.granted(kit.key(), 'b');
+    assert.equal(await kit.reassert(kit.key(), 'a', fence), 'refused');
+    await kit.release(kit.key(), 'b', newer);
+    assert.equal(await kit.reassert(kit.key(), 'a', fence), 'refused');
+  });
+  check('puts nothing back on the word of a holder it has no record of', async (kit) => {
+    assert.equal(await kit.reassert(kit.key(), 'a', 1_700_000_000_000_000), 'refused');
+  });
+}
+
+function releasing(check: Check): void {
+  check('frees a key for the holder and fence it names', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    assert.equal((await kit.release(kit.key(), 'a', fence)).kind, 'released');
+    assert.deepEqual(await kit.read(kit.key()), { kind: 'free', fence });
+    assert((await kit.granted(kit.key(), 'b')) > fence);
+  });
+  check('frees nothing for another holder', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    assert.deepEqual(await kit.release(kit.key(), 'b', fence), {
+      kind: 'not-held',
+      holder: 'a',
+      fence,
+    });
+  });
+  check('frees nothing for an earlier tenure of the same holder', async (kit) => {
+    const old = await kit.granted(kit.key(), 'a');
+    const fence = await kit.granted(kit.key(), 'a');
+    assert.deepEqual(await kit.release(kit.key(), 'a', old), {
+      kind: 'not-held',
+      holder: 'a',
+      fence,
+    });
+  });
+  check('frees nothing twice', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    await kit.release(kit.key(), 'a', fence);
+    assert.deepEqual(await kit.release(kit.key(), 'a', fence), {
+      kind: 'not-held',
+      holder: null,
+      fence,
+    });
+  });
+}
+
+function transferring(check: Check): void {
+  const transfer = (kit: Kit, fence: number, windowMs = TTL_MS) =>
+    kit.store.leases.transfer(
+      { key: kit.key(), holder: 'a', fence },
+      { ...CALL, successor: 'b/1', windowMs },
+    );
+  check('names the successor with a new fence, and tells its inbox', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    const inbox = await kit.inbox('b');
+    const reply = await transfer(kit, fence);
+    assert(reply.kind === 'transferred' && reply.fence > fence);
+    assert.equal(await inbox.next(), kit.key());
+    inbox.unsubscribe();
+    assert.equal((await kit.acquire(kit.key(), 'c')).kind, 'busy');
+    assert((await kit.granted(kit.key(), 'b/1')) > reply.fence);
+  });
+  check('leaves the key to anyone when the successor does not claim in time', async (kit) => {
+    await transfer(kit, await kit.granted(kit.key(), 'a'), 50);
+    await kit.elapse(60);
+    await kit.granted(kit.key(), 'c');
+  });
+  check('transfers nothing for an earlier tenure', async (kit) => {
+    const old = await kit.granted(kit.key(), 'a');
+    await kit.granted(kit.key(), 'a');
+    assert.equal((await transfer(kit, old)).kind, 'not-held');
+  });
+}
+
+function revoking(check: Check): void {
+  check('keeps a tombstone for the time the revoked holder may still act', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    const reply = await kit.store.leases.revoke(kit.key(), { ...CALL, force: false });
+    assert(reply.kind === 'revoked' && reply.holder === 'a' && reply.fence > fence);
+    assert(reply.mayActForMs > 0 && reply.mayActForMs <= TTL_MS);
+    const busy = await kit.acquire(kit.key(), 'b');
+    assert(busy.kind === 'busy' && busy.reason === 'revoked');
+    const renewed = await kit.renew(kit.key(), 'a');
+    assert(renewed.kind === 'other' && renewed.revoked);
+    assert.equal(
+      (await kit.store.leases.revoke(kit.key(), { ...CALL, force: false })).kind,
+      'not-held',
+    );
+    await kit.elapse(TTL_MS + 10);
+    assert((await kit.granted(kit.key(), 'b')) > reply.fence);
+  });
+  check('frees at once when forced, and the holder can tell it was revoked', async (kit) => {
+    await kit.granted(kit.key(), 'a');
+    const reply = await kit.store.leases.revoke(kit.key(), { ...CALL, force: true });
+    assert(reply.kind === 'revoked');
+    const renewed = await kit.renew(kit.key(), 'a');
+    assert.deepEqual(renewed, { kind: 'vanished', fence: reply.fence, revoked: true });
+    assert((await kit.granted(kit.key(), 'b')) > reply.fence);
+  });
+  check('has nothing to revoke on a free key', async (kit) => {
+    assert.deepEqual(await kit.store.leases.revoke(kit.key(), { ...CALL, force: true }), {
+      kind: 'not-held',
+    });
+  });
+}
+
+function waiting(check: Check): void {
+  const held = async (kit: Kit) => kit.granted(kit.key(), 'a', { ttlMs: 60_000 });
+  check('wakes the inbox that waits when the key is released', async (kit) => {
+    const fence = await held(kit);
+    const inbox = await kit.inbox('waiter');
+    await kit.acquire(kit.key(), 'b', { waitedMs: 0, inbox: 'waiter' });
+    await kit.release(kit.key(), 'a', fence);
+    assert.equal(await inbox.next(), kit.key());
+    inbox.unsubscribe();
+  });
+  check('wakes one inbox per release: the one that has waited longest', async (kit) => {
+    const fence = await held(kit);
+    const [late, early] = [await kit.inbox('late'), await kit.inbox('early')];
+    await kit.acquire(kit.key(), 'b', { waitedMs: 10, inbox: 'late' });
+    await kit.acquire(kit.key(), 'c', { waitedMs: 5_000, inbox: 'early' });
+    await kit.release(kit.key(), 'a', fence);
+    assert.equal(await early.next(), kit.key());
+    assert.equal(late.messages.length, 0);
+    await kit.release(kit.key(), 'c', await kit.granted(kit.key(), 'c'));
+    assert.equal(await late.next(), kit.key());
+    for (const inbox of [late, early]) inbox.unsubscribe();
+  });
+  check('passes over an inbox where nobody listens any more', async (kit) => {
+    const fence = await held(kit);
+    const inbox = await kit.inbox('alive');
+    await kit.acquire(kit.key(), 'b', { waitedMs: 5_000, inbox: 'dead' });
+    await kit.acquire(kit.key(), 'c', { waitedMs: 10, inbox: 'alive' });
+    await kit.release(kit.key(), 'a', fence);
+    assert.equal(await inbox.next(), kit.key());
+    inbox.unsubscribe();
+  });
+  check('passes the hint on when the inbox that got it does not want it', async (kit) => {
+    const fence = await held(kit);
+    const [first, second] = [await kit.inbox('first'), await kit.inbox('second')];
+    await kit.acquire(kit.key(), 'b', { waitedMs: 5_000, inbox: 'first' });
+    await kit.acquire(kit.key(), 'c', { waitedMs: 10, inbox: 'second' });
+    await kit.release(kit.key(), 'a', fence);
+    assert.equal(await first.next(), kit.key());
+    await kit.store.leases.forgo(kit.key(), 'first', CALL);
+    assert.equal(await second.next(), kit.key());
+    for (const inbox of [first, second]) inbox.unsubscribe();
+  });
+  check('delivers what is published to a topic', async (kit) => {
+    const inbox = await kit.inbox('topic');
+    await kit.store.signals.publish('topic', 'hello');
+    assert.equal(await inbox.next(), 'hello');
+    inbox.unsubscribe();
+  });
+}
+
+function reading(check: Check): void {
+  check('reads a key it has never heard of as free with fence 0', async (kit) => {
+    assert.deepEqual(await kit.read(kit.key()), { kind: 'free', fence: 0 });
+  });
+  check('lists the leases below a prefix, and nothing else', async (kit) => {
+    const names = ['a', 'b', 'c'].map((name) => kit.key(name));
+    for (const key of names) await kit.granted(key, 'holder', { ttlMs: 60_000 });
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await kit.store.leases.list(kit.key(''), {
+        ...CALL,
+        ...(cursor !== undefined && { cursor }),
+      });
+      found.push(...page.leases.map(({ key }) => key));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    assert.deepEqual(found.sort(), names);
+  });
+}
+
+function recording(check: Check): void {
+  check('keeps a JSON value and counts its revisions', async (kit) => {
+    assert.equal(await kit.store.records.get(kit.key(), CALL), null);
+    await kit.store.records.put(kit.key(), { n: 1 }, CALL);
+    assert.deepEqual(await kit.store.records.put(kit.key(), { n: 2 }, CALL), {
+      kind: 'written',
+      revision: 2,
+    });
+    assert.deepEqual(await kit.store.records.get(kit.key(), CALL), {
+      value: { n: 2 },
+      revision: 2,
+      fence: 0,
+    });
+  });
+  check('refuses a write with a lower fence than it has seen, and changes nothing', async (kit) => {
+    await kit.store.records.put(kit.key(), 'new', { ...CALL, fence: 20 });
+    assert.deepEqual(await kit.store.records.put(kit.key(), 'old', { ...CALL, fence: 19 }), {
+      kind: 'stale',
+      seen: 20,
+    });
+    assert.equal(
+      (await kit.store.records.put(kit.key(), 'same', { ...CALL, fence: 20 })).kind,
+      'written',
+    );
+    assert.deepEqual(await kit.store.records.get(kit.key(), CALL), {
+      value: 'same',
+      revision: 2,
+      fence: 20,
+    });
+  });
+}

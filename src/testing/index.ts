@@ -1,0 +1,5 @@
+export { type ConformanceHarness, storeConformance } from './conformance.ts';
+export type { ConformanceStore } from './conformance-kit.ts';
+export { FakeClock } from './fake-clock.ts';
+export { FaultProxy } from './fault-proxy.ts';
+export { faultyStore, type StoreFaults } from './faulty-store.ts';

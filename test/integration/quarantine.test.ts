@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Holdfast } from '../../src/index.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
+import { expectRising, hostMs, LeaseWatch, SHORT } from './support/lease-watch.ts';
+
+leaveNothingBehind();
+
+const TTL_MS = 2_000;
+const MARGIN_MS = 1_000;
+const OPTIONS = { ttl: TTL_MS, renewEvery: 200, operationTimeout: 550 };
+
+/** Has been up longer than any TTL used here: a store that was never used grants at once on it. */
+let redis: RedisServer;
+beforeAll(async () => {
+  redis = await startRedis();
+  const isOld = async () => Number((await redis.info('server')).uptime_in_seconds) >= 5;
+  await until(isOld, { what: 'Redis to be five seconds old', deadlineMs: 10_000, every: 100 });
+});
+afterAll(() => redis.stop());
+
+/** Tests share the server; each has a prefix, and so a marker, of its own. */
+const openOn = (prefix: string): Promise<Holdfast> => openAt(redis, { quarantine: 'on', prefix });
+
+/** What FLUSHALL would do, for one prefix. */
+async function flush(prefix: string): Promise<void> {
+  const pattern = `*${prefix}*`;
+  const script = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+  await redis.cli('EVAL', script, '0', pattern);
+}
+
+describe.concurrent('a store that was never used', () => {
+  it('K-15 grants at once if it has been up for longer than the TTL', async () => {
+    await using holdfast = await openOn('old:');
+    expect((await take(holdfast, 'k', OPTIONS)).isHeld()).toBe(true);
+  });
+
+  it('K-15 K-14 waits if it was started just now, and says for how long', async () => {
+    const startedMs = hostMs();
+    await using young = await startRedis();
+    await using holdfast = await openAt(young, { quarantine: 'on' });
+    const quarantined = nextEvent(holdfast, 'store.quarantined');
+    const busy = await holdfast.acquire('k', OPTIONS);
+    expect(busy).toMatchObject({ ok: false, reason: 'quarantine', holder: '' });
+    expect(await quarantined).toMatchObject({ leaseClass: 'lease' });
+    await take(holdfast, 'k', { ...OPTIONS, wait: '10s' });
+    expect(hostMs() - startedMs).toBeGreaterThanOrEqual(TTL_MS + MARGIN_MS);
+  });
+});
+
+describe.concurrent('a store that was restarted', () => {
+  it('K-15 empty: a fresh client waits one TTL and a second', async () => {
+    await using restarted = await startRedis();
+    await restarted.restart({ empty: true });
+    const killedMs = hostMs() - 1_000;
+    await using holdfast = await openAt(restarted, { quarantine: 'on' });
+    await take(holdfast, 'k', { ...OPTIONS, wait: '10s' });
+    expect(hostMs() - killedMs).toBeGreaterThanOrEqual(TTL_MS + MARGIN_MS);
+  });
+
+  it('K-15 with its data: renewals go on, new grants wait, and fences go on growing', async () => {
+    await using restarted = await startRedis({ appendonly: true });
+    await using holdfast = await openAt(restarted, { quarantine: 'on' });
+    const options = SHORT;
+    const lease = await take(holdfast, 'k', { ...options, wait: '10s' });
+    using watch = new LeaseWatch(lease);
+    await restarted.kill();
+    const deadMs = hostMs();
+    await restarted.restart();
+    await using other = await openAt(restarted, { quarantine: 'on' });
+    expect(await other.acquire('k', options)).toMatchObject({ ok: false, reason: 'quarantine' });
+    const next = await take(other, 'free', { ...options, wait: '10s' });
+    expect(hostMs() - deadMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
+    expect(lease.isHeld()).toBe(true);
+    expect(watch.states).not.toContain('lost');
+    expectRising([lease.fence, next.fence]);
+  });
+});
+
+describe.concurrent('a key that vanished under its holder', () => {
+  it.each(['on', 'off'] as const)(
+    'K-15 (quarantine %s) is put back with the same fence, where only the key was deleted',
+    async (quarantine) => {
+      const prefix = `del-${quarantine}:`;
+      await using holdfast = await openAt(redis, { quarantine, prefix });
+      await using other = await openAt(redis, { quarantine, prefix });
+      const lease = await take(holdfast, 'k', OPTIONS);
+      using watch = new LeaseWatch(lease);
+      const reasserted = nextEvent(holdfast, 'lease.reasserted');
+      await redis.cli('DEL', `${prefix}lease:k`);
+      expect(await reasserted).toMatchObject({ key: 'k', fence: lease.fence });
+      expect(await other.acquire('k', OPTIONS)).toMatchObject({
+        ok: false,
+        holder: lease.holder,
+        fence: lease.fence,
+      });
+      expect(watch.states).toEqual(['held']);
+      expect(await lease.release()).toEqual({ released: true });
+      expectRising([lease.fence, (await take(other, 'k', OPTIONS)).fence]);
+    },
+  );
+
+  it('K-15 is put back after a flush too, and meanwhile nobody is granted it, or anything else', async () => {
+    await using holdfast = await openOn('flush:');
+    await using other = await openOn('flush:');
+    const lease = await take(holdfast, 'k', OPTIONS);
+    using watch = new LeaseWatch(lease);
+    const reasserted = nextEvent(holdfast, 'lease.reasserted');
+    const flushedMs = hostMs();
+    await flush('flush:');
+    for (const key of ['k', 'never used']) {
+      expect(await other.acquire(key, OPTIONS)).toMatchObject({ ok: false, reason: 'quarantine' });
+    }
+    expect(await reasserted).toMatchObject({ key: 'k', fence: lease.fence });
+    await take(other, 'never used', { ...OPTIONS, wait: '10s' });
+    expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(TTL_MS + MARGIN_MS);
+    expect(await other.acquire('k', OPTIONS)).toMatchObject({
+      ok: false,
+      reason: 'held',
+      fence: lease.fence,
+    });
+    expect(watch.states).toEqual(['held']);
+  });
+
+  it('K-15 stops grants to a client that came after the flush and took the store for a new one', async () => {
+    await using holdfast = await openOn('newcomer:');
+    await using silent = await openOn('newcomer:');
+    const noticed = await take(holdfast, 'noticed', OPTIONS);
+    const long = { ttl: 3_000, renewEvery: 1_300, operationTimeout: 500 };
+    const unnoticed = await take(silent, 'unnoticed', long);
+    const reasserted = nextEvent(holdfast, 'lease.reasserted');
+    await flush('newcomer:');
+    await using newcomer = await openOn('newcomer:');
+    // Nobody has told it yet: the flush has no other witness than the holders.
+    await take(newcomer, 'unrelated', OPTIONS);
+    expect(await reasserted).toMatchObject({ key: 'noticed', fence: noticed.fence });
+    const result = await newcomer.acquire('unnoticed', long);
+    expect({ stillHeld: unnoticed.isHeld(), result }).toMatchObject({
+      stillHeld: true,
+      result: { ok: false, reason: 'quarantine' },
+    });
+  });
+});
+
+describe.concurrent('quarantine', () => {
+  it('K-15 K-12 delays its own class only, by the longest TTL that class has used', async () => {
+    await using holdfast = await openOn('class:');
+    const short = { ttl: 600 };
+    const long = { ttl: 2_500, class: 'workflow' } as const;
+    await (await take(holdfast, 'short', short)).release();
+    await (await take(holdfast, 'long', long)).release();
+    const flushedMs = hostMs();
+    await flush('class:');
+    expect(await holdfast.acquire('long', long)).toMatchObject({ ok: false, reason: 'quarantine' });
+    await take(holdfast, 'short', { ...short, wait: '10s' });
+    expect(await holdfast.acquire('long', long)).toMatchObject({ ok: false, reason: 'quarantine' });
+    await take(holdfast, 'long', { ...long, wait: '10s' });
+    expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(2_500 + MARGIN_MS);
+  });
+
+  it('K-15 K-06 a TTL longer than any before is in the marker before its first grant', async () => {
+    await using holdfast = await openOn('longer:');
+    await take(holdfast, 'short', OPTIONS);
+    await take(holdfast, 'long', SHORT);
+    expect(await redis.cli('HGET', 'longer:holdfast:marker', 'ttl:lease')).toBe('3000');
+  });
+});

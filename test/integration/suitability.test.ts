@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
+import { SHORT } from './support/lease-watch.ts';
+
+leaveNothingBehind();
+
+let redis: RedisServer;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const failure = (opening: Promise<unknown>) =>
+  opening.then(
+    () => null,
+    (error: Error) => error,
+  );
+
+describe('a Redis that is examined at start', () => {
+  it('K-16 is refused if it evicts, with what to change', async () => {
+    await using evicting = await startRedis({ args: ['--maxmemory-policy', 'allkeys-lru'] });
+    const error = await failure(openAt(evicting));
+    expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
+    expect(error?.message).toMatch(/allkeys-lru.*noeviction/s);
+  });
+
+  it('K-16 is refused if it is a replica, with the address of its primary', async () => {
+    await using replica = await startRedis({ replicaOf: redis });
+    const error = await failure(openAt(replica));
+    expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
+    expect(error?.message).toContain(`127.0.0.1:${redis.port}`);
+  });
+
+  it('K-16 K-14 a fresh one is fit: findings by subject, and a warning that it forgets when restarted', async () => {
+    const warnings: string[] = [];
+    await using holdfast = await openAt(redis, {
+      on: { 'store.warned': ({ finding, advice }) => warnings.push(`${finding} ${advice}`) },
+    });
+    const { store, findings } = await holdfast.examine();
+    expect(store).toBe(redis.url);
+    expect(findings.filter(({ level }) => level === 'refuse')).toEqual([]);
+    expect(Object.fromEntries(findings.map(({ subject, level }) => [subject, level]))).toEqual({
+      version: 'ok',
+      topology: 'ok',
+      role: 'ok',
+      eviction: 'ok',
+      persistence: 'warn',
+      replication: 'ok',
+      clock: 'ok',
+    });
+    expect(warnings).toEqual([expect.stringContaining('appendonly yes')]);
+  });
+
+  it('K-16 warns about a primary that grants without its replicas', async () => {
+    await using replicated = await startRedis();
+    await using _replica = await startRedis({ replicaOf: replicated });
+    await using holdfast = await openAt(replicated);
+    const replication = async () =>
+      (await holdfast.examine()).findings.find(({ subject }) => subject === 'replication');
+    expect(await replication()).toMatchObject({
+      level: 'warn',
+      advice: expect.stringContaining('min-replicas-to-write 1'),
+    });
+    await replicated.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
+    expect(await replication()).toMatchObject({ level: 'ok' });
+  });
+});
+
+/** The smallest set of rights with which everything works. */
+const LEAST_RIGHTS =
+  '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +set +del +exists ' +
+  '+pexpire +pttl +zadd +zrem +zpopmin +hget +hset +hmget +hgetall +hincrby';
+
+/** What docs/redis.md tells an administrator to grant. */
+function documentedRights(): { rights: string; withPrefix: string } {
+  const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
+  const rights = /^ACL SETUSER holdfast on >PASSWORD (.*)$/m.exec(page)?.[1];
+  const patterns = /^With a prefix `app:`, use `(.*)`\.$/m.exec(page)?.[1];
+  if (rights === undefined || patterns === undefined) throw new Error('docs/redis.md has no ACL');
+  return { rights, withPrefix: rights.replace('~* &signal:*', patterns) };
+}
+
+async function userWith(rights: string): Promise<string> {
+  const name = `user-${performance.now()}`;
+  await redis.cli('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights.split(' '));
+  return `redis://${name}:secret@127.0.0.1:${redis.port}`;
+}
+
+/** Uses everything a user of Holdfast can; throws at the first thing that does not work. */
+async function useEverything(url: string, prefix = ''): Promise<void> {
+  await using holdfast = await openAt({ url }, { prefix, quarantine: 'on' });
+  await using other = await openAt({ url }, { prefix });
+  const lease = await take(holdfast, 'k', { ...SHORT, wait: '10s' });
+  const renewed = nextEvent(holdfast, 'lease.renewed');
+  const waiting = take(other, 'k', { ttl: '30s', wait: '20s' });
+  const inLine = async () => (await redis.cli('ZCARD', `line:{${prefix}lease:k}`)) === 1;
+  await until(inLine, { what: 'the line' });
+  await renewed;
+  await holdfast.records.put('r', 1, { fence: lease.fence });
+  expect(await holdfast.records.get('r')).toMatchObject({ value: 1 });
+  expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
+  await holdfast.examine();
+  const reasserted = nextEvent(holdfast, 'lease.reasserted');
+  await redis.cli('DEL', `${prefix}lease:k`);
+  await reasserted;
+  expect(await lease.release()).toEqual({ released: true });
+  // Only the signal can have told it: the expiry it has seen, it sees again.
+  const woken = await waiting;
+  expect(await woken.transfer('successor')).toMatchObject({ transferred: true });
+  const claimed = await take(other, 'k', { ...SHORT, holder: 'successor' });
+  await take(other, 'quits', SHORT);
+  expect(await holdfast.acquire('quits', { ...SHORT, wait: '100ms' })).toMatchObject({ ok: false });
+  const revoked = await holdfast.revoke('k', { reason: 'a test', force: true });
+  expect(revoked).toMatchObject({ revoked: true, holder: 'successor' });
+  await until(() => claimed.state === 'lost', { what: 'the revoked one to hear of it' });
+  await flush(prefix);
+  await until(() => holdfast.acquire('k', SHORT), { what: 'the flush to be noticed' });
+}
+
+async function flush(prefix: string): Promise<void> {
+  const script = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
+  await redis.cli('EVAL', script, '0', `*${prefix}*`);
+}
+
+describe('a Redis user', () => {
+  it('K-16 that may not run INFO is refused, with what to grant', async () => {
+    const error = await failure(
+      openAt({ url: await userWith(LEAST_RIGHTS.replace(' +info', '')) }),
+    );
+    expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
+    expect(error?.message).toContain('+info');
+    expect(error?.message).not.toContain('secret');
+  });
+
+  it('K-16 with the least rights can do everything, and is refused nothing', async () => {
+    await redis.cli('FLUSHALL');
+    await redis.cli('ACL', 'LOG', 'RESET');
+    await useEverything(await userWith(LEAST_RIGHTS));
+    expect(await redis.cli('ACL', 'LOG')).toEqual([]);
+  });
+
+  it('K-16 with the rights that docs/redis.md lists for a prefix can do everything under it', async () => {
+    await redis.cli('FLUSHALL');
+    await redis.cli('ACL', 'LOG', 'RESET');
+    await useEverything(await userWith(documentedRights().withPrefix), 'app:');
+    expect(await redis.cli('ACL', 'LOG')).toEqual([]);
+  });
+
+  it('K-16 has the rights that docs/redis.md lists, and no others', () => {
+    expect(documentedRights().rights.split(' ').sort()).toEqual(LEAST_RIGHTS.split(' ').sort());
+  });
+
+  it('K-16 K-07 that lacks a right gets STORE_REFUSED, with where to read on', async () => {
+    const refusals = ['+set', '+evalsha', '~*'].map(async (right) => {
+      const rest = LEAST_RIGHTS.split(' ').filter((given) => given !== right);
+      await using holdfast = await openAt({ url: await userWith(rest.join(' ')) });
+      return failure(holdfast.acquire('toothless', SHORT));
+    });
+    for (const error of await Promise.all(refusals)) {
+      expect(error).toMatchObject({ code: 'STORE_REFUSED' });
+      expect(error?.message).toContain('docs/redis.md');
+    }
+  });
+});

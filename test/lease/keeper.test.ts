@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../src/base/random.ts';
+import { open } from '../../src/holdfast.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { world } from '../support/world.ts';
+
+describe('the keeper', () => {
+  it('K-03 keeps a lease for as long as its holder lives', async () => {
+    const { clock, actor } = world();
+    const { take, names } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    for (let second = 0; second < 120; second++) {
+      await clock.advance(1_000);
+      expect(lease.isHeld()).toBe(true);
+    }
+    expect(names()).toEqual(['lease.acquired']);
+  });
+
+  it('K-03 one timer and few requests renew ten thousand leases taken at different times', async () => {
+    const clock = new FakeClock();
+    const { store, calls } = counting(createMemoryStore({ clock }));
+    const holdfast = await open(store, { clock, random: seededRandom(1) });
+    for (let wave = 0; wave < 10; wave++) {
+      await Promise.all(
+        Array.from({ length: 1_000 }, (_, i) => holdfast.acquire(`k${wave}-${i}`, { ttl: '30s' })),
+      );
+      await clock.advance(1_000);
+    }
+    expect(clock.pendingTimers).toBe(1);
+    await clock.advance(60_000);
+    const before = calls.renew;
+    await clock.advance(10_000);
+    expect(calls.renew - before).toBeLessThanOrEqual(20);
+    expect(holdfast.held).toBe(10_000);
+  });
+
+  it('K-05 a store outage shorter than the deadline loses nothing', async () => {
+    const { clock, actor } = world();
+    const { take, faults, names } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    faults.refuse = true;
+    await clock.advance(1_900);
+    expect(lease.state).toBe('uncertain');
+    faults.refuse = false;
+    await clock.advance(600);
+    expect(lease.isHeld()).toBe(true);
+    expect(names()).toEqual(['lease.acquired', 'lease.uncertain', 'lease.confirmed']);
+  });
+
+  it('K-04 a store that hangs: the signal fires at the deadline, and nothing passes after it', async () => {
+    const { clock, actor } = world();
+    const { take, faults, happened } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    const acquiredMs = clock.monotonicMs();
+    let abortedMs = 0;
+    lease.signal.addEventListener('abort', () => {
+      abortedMs = clock.monotonicMs();
+    });
+    faults.hang = true;
+    for (let ms = 0; ms < 4_000; ms += 10) {
+      await clock.advance(10);
+      const passes = isPassing(() => lease.assertHeld());
+      expect(passes).toBe(clock.monotonicMs() < acquiredMs + 2_850);
+    }
+    expect(abortedMs).toBe(acquiredMs + 2_850);
+    expect(happened.at(-1)).toMatchObject({
+      name: 'lease.lost',
+      reason: 'expired',
+      heldForMs: 2_850,
+    });
+  });
+
+  it('K-07 a renewal that is never answered is given up after the operation timeout and tried again', async () => {
+    const { clock, actor } = world();
+    const { take, faults } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    await clock.advance(800);
+    faults.hang = true;
+    await clock.advance(800);
+    expect(lease.state).toBe('uncertain');
+    faults.hang = false;
+    await clock.advance(700);
+    expect(lease.isHeld()).toBe(true);
+  });
+
+  it('K-05 a lease that the store gives to another is lost at the next renewal', async () => {
+    const { clock, store, actor } = world();
+    const { take, happened } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    await store.leases.release([{ key: 'lease:k', holder: lease.holder, fence: lease.fence }], {
+      timeoutMs: 1,
+    });
+    await (await actor()).take('k', { ttl: '3s' });
+    await clock.advance(1_100);
+    expect(lease.state).toBe('lost');
+    expect(happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'taken_over' });
+  });
+
+  it('K-15 a lease that vanished is put back with its fence', async () => {
+    const { clock, store, actor } = world();
+    const { take, names } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    await store.leases.release([{ key: 'lease:k', holder: lease.holder, fence: lease.fence }], {
+      timeoutMs: 1,
+    });
+    await clock.advance(1_100);
+    expect(lease.isHeld()).toBe(true);
+    expect(names()).toEqual(['lease.acquired', 'lease.reasserted']);
+    expect(await store.leases.read(['lease:k'], { timeoutMs: 1 })).toMatchObject([
+      { kind: 'held', fence: lease.fence },
+    ]);
+  });
+
+  it('K-04 a blocked event loop: after it a lease past its deadline is lost, not renewed, and the delay is reported', async () => {
+    const { clock, actor } = world();
+    const { take, happened, names } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    clock.block(2_900);
+    await clock.advance(0);
+    expect(lease.state).toBe('lost');
+    expect(names()).toEqual(['lease.acquired', 'loop.delayed', 'lease.lost']);
+    expect(happened.find(({ name }) => name === 'loop.delayed')).toMatchObject({
+      lateMs: expect.any(Number),
+    });
+  });
+
+  it('K-04 a block shorter than the deadline costs nothing: the lease is renewed at once', async () => {
+    const { clock, actor } = world();
+    const { take } = await actor();
+    const lease = await take('k', { ttl: '3s' });
+    clock.block(2_800);
+    expect(lease.isHeld()).toBe(true);
+    await clock.advance(0);
+    expect(lease.remainingMs()).toBe(2_850);
+  });
+
+  it('K-04 after the host slept, the first check sends a renewal, and its answer decides', async () => {
+    const { clock, actor } = world();
+    const sleeper = await actor();
+    const lease = await sleeper.take('k', { ttl: '3s' });
+    clock.jumpWall(3_600_000);
+    expect(lease.isHeld()).toBe(false);
+    await clock.advance(1);
+    expect(lease.isHeld()).toBe(true);
+    expect(sleeper.names()).toEqual(['lease.acquired', 'lease.uncertain', 'lease.confirmed']);
+  });
+});
+
+function isPassing(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function counting(store: Store) {
+  const calls = { renew: 0 };
+  const leases = Object.create(store.leases, {
+    renew: {
+      value: (...args: Parameters<Store['leases']['renew']>) => {
+        calls.renew++;
+        return store.leases.renew(...args);
+      },
+    },
+  });
+  // Methods of a class keep their private state: everything else goes to the store itself.
+  for (const verb of [
+    'acquire',
+    'reassert',
+    'release',
+    'transfer',
+    'revoke',
+    'read',
+    'list',
+    'forgo',
+  ] as const) {
+    leases[verb] = store.leases[verb].bind(store.leases);
+  }
+  return { store: { ...store, leases }, calls };
+}

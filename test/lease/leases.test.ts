@@ -1,0 +1,400 @@
+import { describe, expect, it } from 'vitest';
+import { world } from '../support/world.ts';
+
+describe('acquiring', () => {
+  it('K-01 grants with a fence, refuses with who holds it', async () => {
+    const { actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k');
+    expect(lease.holder).toMatch(new RegExp(`^${a.holdfast.instanceId}/`));
+    const refused = await b.holdfast.acquire('k');
+    expect(refused).toEqual({
+      ok: false,
+      key: 'k',
+      holder: lease.holder,
+      fence: lease.fence,
+      expiresInMs: 30_000,
+      reason: 'held',
+      waitedMs: 0,
+    });
+  });
+
+  it('K-02 fences of a key strictly increase, whoever holds it', async () => {
+    const { clock, actor } = world();
+    const actors = [await actor(), await actor()];
+    let last = 0;
+    for (let n = 0; n < 10; n++) {
+      const lease = await actors[n % 2]?.take('k', { ttl: '3s' });
+      expect(lease?.fence).toBeGreaterThan(last);
+      last = lease?.fence ?? 0;
+      if (n % 3 === 0) clock.jumpWall(-60_000);
+      await lease?.release();
+    }
+  });
+
+  it('K-02 a holder whose write was refused re-acquires above the fence seen', async () => {
+    const { actor } = world();
+    const { take } = await actor();
+    const seen = 4_000_000_000_000_000;
+    expect((await take('k', { fenceFloor: seen })).fence).toBe(seen);
+  });
+
+  it('K-13 two calls in one process exclude each other', async () => {
+    const { actor } = world();
+    const { take, holdfast } = await actor();
+    await take('k');
+    expect((await holdfast.acquire('k')).ok).toBe(false);
+  });
+
+  it('K-01 the same named holder waits until its earlier work has settled, and gets a new fence', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    const first = await a.take('k', { holder: 'me', ttl: '3s' });
+    expect(await a.holdfast.acquire('k', { holder: 'me' })).toMatchObject({
+      ok: false,
+      reason: 'held',
+      holder: 'me',
+    });
+    a.faults.hang = true;
+    await clock.advance(3_100);
+    a.faults.hang = false;
+    expect(first.state).toBe('lost');
+    expect(await a.holdfast.acquire('k', { holder: 'me' })).toMatchObject({
+      ok: false,
+      reason: 'unsettled',
+    });
+    const waiting = a.take('k', { holder: 'me', wait: '10s' });
+    await clock.advance(1_000);
+    await first.release();
+    await clock.advance(0);
+    expect((await waiting).fence).toBeGreaterThan(first.fence);
+  });
+
+  it('K-03 an acquire whose answer was lost is given back by the fence the key shows', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    a.faults.loseReplies = true;
+    const outcome = expect(a.holdfast.acquire('k', { ttl: '30s' })).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    });
+    await clock.advance(5_000);
+    await outcome;
+    expect((await b.holdfast.acquire('k')).ok).toBe(false);
+    a.faults.loseReplies = false;
+    await clock.advance(1_000);
+    expect(a.names()).toEqual(['lease.returned']);
+    expect((await b.take('k')).isHeld()).toBe(true);
+  });
+
+  it('K-03 an acquire repeated after a lost answer keeps what it got', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    a.faults.loseReplies = true;
+    const waiting = a.take('k', { ttl: '3s', wait: '10s' });
+    await clock.advance(600);
+    a.faults.loseReplies = false;
+    await clock.advance(10_000);
+    const lease = await waiting;
+    expect(lease.isHeld()).toBe(true);
+    expect(a.names()).toEqual(['lease.acquired']);
+  });
+
+  it('K-07 what a blocked event loop has made too late is not sent', async () => {
+    const { clock, actor } = world();
+    const { holdfast } = await actor();
+    const acquiring = holdfast.acquire('k', { ttl: '3s' });
+    clock.block(600);
+    await expect(acquiring).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    expect(await holdfast.inspect('k')).toMatchObject({ kind: 'free' });
+  });
+
+  it('K-14 every grant, refusal and loss is one event with the facts', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const { fence, holder } = await a.take('k', { ttl: '3s' });
+    await b.holdfast.acquire('k');
+    a.faults.refuse = true;
+    await clock.advance(2_850);
+    const facts = { key: 'k', holder, fence };
+    expect(a.happened).toEqual([
+      { name: 'lease.acquired', ...facts, ttlMs: 3_000, waitedMs: 0 },
+      {
+        name: 'lease.uncertain',
+        ...facts,
+        reason: 'renewal_failed',
+        remainingMs: expect.any(Number),
+      },
+      { name: 'lease.lost', ...facts, reason: 'expired', heldForMs: 2_850 },
+    ]);
+    expect(b.happened).toEqual([
+      {
+        name: 'lease.refused',
+        key: 'k',
+        holder: `${b.holdfast.instanceId}/0`,
+        by: holder,
+        fence,
+        reason: 'held',
+        expiresInMs: 3_000,
+      },
+    ]);
+  });
+
+  it('K-14 a listener that throws harms nobody but itself', async () => {
+    const { actor } = world();
+    const { holdfast, take } = await actor();
+    const failures: unknown[] = [];
+    holdfast.on('lease.acquired', () => {
+      throw new Error('bad logger');
+    });
+    holdfast.on('listener.failed', (facts) => failures.push(facts));
+    expect((await take('k')).isHeld()).toBe(true);
+    expect(failures).toMatchObject([{ event: 'lease.acquired' }]);
+  });
+});
+
+describe('letting go', () => {
+  it('K-08 releasing keeps and renews the lease until the work has settled', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '3s' });
+    let settle = () => {};
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const releasing = lease.release({ settled });
+    expect(lease.state).toBe('releasing');
+    await clock.advance(10_000);
+    expect((await b.holdfast.acquire('k')).ok).toBe(false);
+    expect(() => lease.assertHeld()).not.toThrow();
+    settle();
+    expect(await releasing).toEqual({ released: true });
+    expect((await b.take('k')).fence).toBeGreaterThan(lease.fence);
+  });
+
+  it('K-08 work that does not settle is never handed over: its key is left to run out', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '3s' });
+    const releasing = lease.release({ settled: new Promise(() => {}), within: '1s' });
+    await clock.advance(1_000);
+    expect(await releasing).toEqual({ released: false, reason: 'unsettled' });
+    expect((await b.holdfast.acquire('k')).ok).toBe(false);
+    await clock.advance(3_000);
+    expect((await b.take('k')).isHeld()).toBe(true);
+    expect(a.names()).toEqual(['lease.acquired', 'lease.releasing', 'lease.abandoned']);
+  });
+
+  it('K-08 a release after the loss is a no-op: the new owner keeps its lease', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '3s' });
+    a.faults.hang = true;
+    await clock.advance(3_100);
+    const newer = await b.take('k', { ttl: '3s' });
+    a.faults.hang = false;
+    expect(await lease.release()).toEqual({ released: false, reason: 'expired' });
+    await clock.advance(5_000);
+    expect(newer.isHeld()).toBe(true);
+  });
+
+  it('K-08 a release that the store did not answer is given back later', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '30s' });
+    a.faults.refuse = true;
+    expect(await lease.release()).toEqual({ released: false, reason: 'unknown' });
+    a.faults.refuse = false;
+    await clock.advance(1_000);
+    expect(a.names()).toEqual([
+      'lease.acquired',
+      'lease.releasing',
+      'lease.abandoned',
+      'lease.returned',
+    ]);
+    expect((await b.take('k')).isHeld()).toBe(true);
+  });
+
+  it('K-03 a release can not be followed by a renewal that puts the key back', async () => {
+    const { clock, store, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k', { ttl: '3s' });
+    await clock.advance(950);
+    await lease.release();
+    await clock.advance(60_000);
+    expect(await store.leases.read(['lease:k'], { timeoutMs: 1 })).toMatchObject([
+      { kind: 'free' },
+    ]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('K-08 letting go happens once, however often it is asked for', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k');
+    await expect(lease.release({ within: 'soon' })).rejects.toMatchObject({ field: 'within' });
+    await expect(lease.transfer('!no')).rejects.toMatchObject({ field: 'successor' });
+    expect(lease.isHeld()).toBe(true);
+    expect(await Promise.all([lease.release(), lease.release()])).toEqual([
+      { released: true },
+      { released: true },
+    ]);
+    expect(await lease.transfer('b')).toEqual({ transferred: false, reason: 'released' });
+    const other = await a.take('j');
+    await other.transfer('b');
+    expect(await other.release()).toEqual({ released: false, reason: 'released' });
+    await clock.advance(60_000);
+    expect(a.names().filter((name) => name === 'lease.released')).toHaveLength(1);
+  });
+
+  it('K-13 await using lets go at the end of the block', async () => {
+    const { actor } = world();
+    const { take, holdfast } = await actor();
+    {
+      await using lease = await take('k');
+      expect(lease.isHeld()).toBe(true);
+    }
+    expect(await holdfast.inspect('k')).toMatchObject({ kind: 'free' });
+  });
+
+  it('K-13 withLease gives the work its signal and fence, and lets go after it', async () => {
+    const { actor } = world();
+    const { holdfast } = await actor();
+    const fence = await holdfast.withLease('k', async (held) => {
+      held.assertHeld();
+      expect(held.isHeld()).toBe(true);
+      expect(held.signal.aborted).toBe(false);
+      await expect(holdfast.withLease('k', () => 1)).rejects.toMatchObject({
+        code: 'LEASE_HELD',
+        reason: 'held',
+      });
+      return held.fence;
+    });
+    expect(await holdfast.inspect('k')).toEqual({ kind: 'free', fence });
+  });
+
+  it('K-13 the error of the work is never masked by that of the release', async () => {
+    const { clock, actor } = world();
+    const { holdfast, faults } = await actor();
+    const failing = holdfast.withLease('k', () => {
+      faults.refuse = true;
+      throw new Error('mine');
+    });
+    await expect(failing).rejects.toThrow('mine');
+    await clock.advance(60_000);
+  });
+
+  it('K-09 transfer names the successor, which claims with a fence of its own', async () => {
+    const { clock, actor } = world();
+    const [a, b, c] = [await actor(), await actor(), await actor()];
+    const lease = await a.take('k');
+    const waiting = b.take('k', { holder: `${b.holdfast.instanceId}/me`, wait: '20s' });
+    await clock.advance(100);
+    const result = await lease.transfer(`${b.holdfast.instanceId}/me`);
+    expect(result.transferred).toBe(true);
+    expect((await c.holdfast.acquire('k')).ok).toBe(false);
+    await clock.advance(0);
+    const claimed = await waiting;
+    expect(result.transferred && claimed.fence > result.fence && result.fence > lease.fence).toBe(
+      true,
+    );
+    expect(lease.state).toBe('released');
+  });
+
+  it('K-09 what a successor does not claim is free after the window', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    await (await a.take('k')).transfer('nobody');
+    await clock.advance(1_999);
+    expect((await b.holdfast.acquire('k')).ok).toBe(false);
+    await clock.advance(1);
+    expect((await b.take('k')).isHeld()).toBe(true);
+  });
+
+  it('K-09 revoke leaves a tombstone, and the revoked instance sits the key out for one TTL', async () => {
+    const { clock, actor } = world();
+    const [a, b, operator] = [await actor(), await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '3s' });
+    expect(await operator.holdfast.revoke('k', { reason: 'stuck' })).toMatchObject({
+      revoked: true,
+      holder: lease.holder,
+      mayActForMs: 3_000,
+    });
+    expect(await b.holdfast.acquire('k')).toMatchObject({ ok: false, reason: 'revoked' });
+    await clock.advance(1_100);
+    expect(lease.state).toBe('lost');
+    expect(a.happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'revoked' });
+    await clock.advance(1_900);
+    expect(await a.holdfast.acquire('k')).toMatchObject({
+      ok: false,
+      reason: 'revoked',
+      expiresInMs: expect.any(Number),
+    });
+    const newer = await b.take('k');
+    expect(newer.fence).toBeGreaterThan(lease.fence);
+    await newer.release();
+    await clock.advance(3_000);
+    expect((await a.take('k')).isHeld()).toBe(true);
+  });
+
+  it('K-09 a forced revocation frees at once, and says for how long two may act', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const lease = await a.take('k', { ttl: '3s' });
+    expect(await b.holdfast.revoke('k', { reason: 'now', force: true })).toMatchObject({
+      mayActForMs: 3_000,
+    });
+    const newer = await b.take('k');
+    await newer.release();
+    await clock.advance(1_100);
+    expect(lease.state).toBe('lost');
+    expect(await b.holdfast.revoke('k', { reason: 'again' })).toEqual({ revoked: false });
+  });
+
+  it('K-08 close asks the work to stop, waits for it, and leaves no timer behind', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k');
+    const waiting = expect(a.holdfast.acquire('k', { wait: '60s' })).rejects.toMatchObject({
+      code: 'CLOSED',
+    });
+    lease.signal.addEventListener('abort', () => void lease.release());
+    await clock.advance(100);
+    await a.holdfast.close();
+    await waiting;
+    expect(a.names()).toEqual(['lease.acquired', 'lease.releasing', 'lease.released']);
+    await expect(a.holdfast.acquire('k')).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('K-08 close does not wait longer than it says for work that goes on, and hands nothing over', async () => {
+    const { clock, store, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k');
+    const closing = a.holdfast.close({ within: '1s' });
+    await clock.advance(1_000);
+    await closing;
+    expect(lease.signal.aborted).toBe(true);
+    expect(a.names()).toEqual(['lease.acquired', 'lease.abandoned']);
+    expect(await store.leases.read(['lease:k'], { timeoutMs: 1 })).toMatchObject([
+      { kind: 'held' },
+    ]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('K-11 a record refuses a write with an older fence than it has seen', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const old = await a.take('k', { ttl: '3s' });
+    a.faults.hang = true;
+    await clock.advance(3_100);
+    const young = await b.take('k', { ttl: '3s' });
+    await b.holdfast.records.put('report', { by: 'young' }, { fence: young.fence });
+    const late = a.holdfast.records.put('report', { by: 'old' }, { fence: old.fence });
+    await expect(late).rejects.toMatchObject({
+      code: 'FENCE_STALE',
+      fence: old.fence,
+      seen: young.fence,
+    });
+    expect(await b.holdfast.records.get('report')).toMatchObject({ value: { by: 'young' } });
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, it } from 'vitest';
+import { Emitter, type EventName } from '../../src/base/events.ts';
+import { LEASE_CLASSES } from '../../src/lease/classes.ts';
+import { confirmationNow, Tenure } from '../../src/lease/tenure.ts';
+import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+/** TTL 3 s: guard 150 ms, valid for 2,850 ms, and a jump of more than 75 ms counts. */
+const VALID_MS = 2_850;
+const JUMP_MS = 75;
+
+function makeTenure() {
+  const clock = new FakeClock();
+  const events = new Emitter();
+  const happened: string[] = [];
+  const renewals: Tenure[] = [];
+  for (const name of [
+    'lease.uncertain',
+    'lease.confirmed',
+    'lease.releasing',
+    'lease.lost',
+  ] satisfies EventName[]) {
+    events.on(name, () => happened.push(name));
+  }
+  const terms = {
+    clock,
+    events,
+    leaseClass: LEASE_CLASSES.lease,
+    timings: deriveTimings({ ttl: '3s' }, {}, LONGEST_TTL_MS),
+    renewNow: (tenure: Tenure) => renewals.push(tenure),
+    onLost: () => {},
+  };
+  const tenure = new Tenure(terms, { key: 'k', holder: 'h', fence: 7 }, confirmationNow(clock));
+  return { clock, tenure, happened, renewals };
+}
+
+describe('K-05 the states of a tenure', () => {
+  it('K-05 held → uncertain → held: a failed renewal and a confirmed one', () => {
+    const { clock, tenure, happened } = makeTenure();
+    tenure.doubt('renewal_failed');
+    expect(tenure.state).toBe('uncertain');
+    expect(tenure.isHeld()).toBe(false);
+    expect(() => tenure.assertHeld()).not.toThrow();
+    tenure.confirm(confirmationNow(clock));
+    expect(tenure.state).toBe('held');
+    expect(happened).toEqual(['lease.uncertain', 'lease.confirmed']);
+  });
+
+  it('K-05 uncertain → lost at the deadline, not a millisecond later', () => {
+    const { clock, tenure } = makeTenure();
+    tenure.doubt('renewal_failed');
+    clock.block(VALID_MS - 1);
+    expect(() => tenure.assertHeld()).not.toThrow();
+    clock.block(1);
+    expect(() => tenure.assertHeld()).toThrow(
+      expect.objectContaining({ code: 'LEASE_LOST', reason: 'expired', fence: 7 }),
+    );
+    expect(tenure.state).toBe('lost');
+  });
+
+  it('K-05 held → lost at once when the store names another', () => {
+    const { tenure, happened } = makeTenure();
+    const { signal } = tenure;
+    tenure.lose('taken_over');
+    expect(tenure.state).toBe('lost');
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({
+      code: 'LEASE_LOST',
+      reason: 'taken_over',
+      key: 'k',
+      holder: 'h',
+    });
+    expect(happened).toEqual(['lease.lost']);
+  });
+
+  it('K-05 held → releasing → released: no new work, work in flight may finish', () => {
+    const { tenure } = makeTenure();
+    const { signal } = tenure;
+    expect(tenure.beginRelease()).toBe(true);
+    expect(tenure.isHeld()).toBe(false);
+    expect(() => tenure.assertHeld()).not.toThrow();
+    expect(signal.aborted).toBe(false);
+    tenure.endRelease();
+    expect(tenure.state).toBe('released');
+    expect(signal.aborted).toBe(true);
+    expect(() => tenure.assertHeld()).toThrow(
+      expect.objectContaining({ code: 'LEASE_LOST', reason: 'released' }),
+    );
+  });
+
+  it('K-05 releasing → lost at the deadline', () => {
+    const { clock, tenure } = makeTenure();
+    tenure.beginRelease();
+    clock.block(VALID_MS);
+    expect(tenure.state).toBe('lost');
+    tenure.endRelease();
+    expect(tenure.state).toBe('lost');
+  });
+
+  it('K-05 releasing stays releasing whatever the renewals say', () => {
+    const { clock, tenure } = makeTenure();
+    tenure.beginRelease();
+    tenure.doubt('renewal_failed');
+    tenure.confirm(confirmationNow(clock));
+    expect(tenure.state).toBe('releasing');
+  });
+
+  it('K-05 ends are final', () => {
+    const { clock, tenure } = makeTenure();
+    tenure.lose('revoked');
+    tenure.confirm(confirmationNow(clock));
+    tenure.doubt('renewal_failed');
+    expect(tenure.beginRelease()).toBe(false);
+    expect(tenure.state).toBe('lost');
+    expect(tenure.lossReason).toBe('revoked');
+  });
+
+  it('K-05 a tenure that was not letting go can not be released', () => {
+    expect(() => makeTenure().tenure.endRelease()).toThrow(/from held to released/);
+  });
+});
+
+describe('K-04 validity', () => {
+  it('K-04 counts from when the request was sent, to the millisecond', () => {
+    const { clock, tenure } = makeTenure();
+    clock.block(VALID_MS - 1);
+    expect(tenure.isHeld()).toBe(true);
+    expect(tenure.remainingMs()).toBe(1);
+    clock.block(1);
+    expect(tenure.isHeld()).toBe(false);
+    expect(tenure.remainingMs()).toBe(0);
+    expect(tenure.state).toBe('lost');
+  });
+
+  it('K-04 a blocked event loop: the very next statement sees the loss, and so does the signal', () => {
+    const { clock, tenure, happened } = makeTenure();
+    const { signal } = tenure;
+    clock.block(60_000);
+    expect(tenure.isHeld()).toBe(false);
+    expect(signal.aborted).toBe(true);
+    expect(happened).toEqual(['lease.lost']);
+  });
+
+  it('K-04 a signal first asked for after the loss is aborted already', () => {
+    const { clock, tenure } = makeTenure();
+    clock.block(VALID_MS);
+    expect(tenure.signal.aborted).toBe(true);
+  });
+
+  it('K-03 an answer that comes after the deadline does not resurrect', () => {
+    const { clock, tenure } = makeTenure();
+    clock.block(VALID_MS - 10);
+    const sent = confirmationNow(clock);
+    clock.block(10);
+    tenure.confirm(sent);
+    expect(tenure.isHeld()).toBe(false);
+    expect(tenure.state).toBe('lost');
+  });
+
+  it('K-04 a renewal moves the deadline to its own sending, not to its answer', () => {
+    const { clock, tenure } = makeTenure();
+    clock.block(1_000);
+    const sent = confirmationNow(clock);
+    clock.block(500);
+    tenure.confirm(sent);
+    expect(tenure.remainingMs()).toBe(VALID_MS - 500);
+  });
+
+  it('K-04 a jump of the wall clock within the tolerance changes nothing', () => {
+    const { clock, tenure, renewals } = makeTenure();
+    clock.jumpWall(JUMP_MS);
+    expect(tenure.isHeld()).toBe(true);
+    expect(renewals).toEqual([]);
+  });
+
+  it.each([JUMP_MS + 1, 3_600_000, -(JUMP_MS + 1)])(
+    'K-04 a jump by %i ms is uncertain until a renewal, sent at once, is confirmed',
+    (jumpMs) => {
+      const { clock, tenure, happened, renewals } = makeTenure();
+      clock.jumpWall(jumpMs);
+      expect(tenure.isHeld()).toBe(false);
+      expect(tenure.state).toBe('uncertain');
+      expect(renewals).toEqual([tenure]);
+      tenure.confirm(confirmationNow(clock));
+      expect(tenure.isHeld()).toBe(true);
+      expect(happened).toEqual(['lease.uncertain', 'lease.confirmed']);
+    },
+  );
+
+  it('K-04 after a jump past the deadline even work in flight has to wait for the renewal', () => {
+    const { clock, tenure } = makeTenure();
+    clock.jumpWall(VALID_MS + 1);
+    expect(() => tenure.assertHeld()).toThrow(
+      expect.objectContaining({ code: 'LEASE_UNCERTAIN', jumpMs: VALID_MS + 1 }),
+    );
+    expect(tenure.remainingMs()).toBe(0);
+    expect(tenure.state).toBe('uncertain');
+    tenure.confirm(confirmationNow(clock));
+    expect(() => tenure.assertHeld()).not.toThrow();
+  });
+
+  it('K-04 after a shorter jump work in flight may go on until the wall clock, too, says stop', () => {
+    const { clock, tenure } = makeTenure();
+    clock.jumpWall(1_000);
+    expect(() => tenure.assertHeld()).not.toThrow();
+    expect(tenure.remainingMs()).toBe(VALID_MS - 1_000);
+    clock.block(VALID_MS - 1_000);
+    expect(() => tenure.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_UNCERTAIN' }));
+  });
+});

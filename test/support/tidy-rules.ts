@@ -1,0 +1,386 @@
+import ts from 'typescript';
+import { type Finding, finding, nodesOf, parse, type SourceText } from './source-tree.ts';
+
+/**
+ * Who may import whom: data flows downhill. `top` is the files directly in src. A layer that has no
+ * code yet stands here already, so that adding it needs no change of this test.
+ */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  store: ['base'],
+  lease: ['base', 'store'],
+  session: ['base', 'store'],
+  cluster: ['base', 'store', 'lease'],
+  polling: ['base', 'store', 'lease', 'session', 'cluster'],
+  workflow: ['base', 'store', 'lease'],
+  intents: ['base', 'store', 'lease', 'session'],
+  telemetry: ['base', 'store'],
+  top: 'base store lease session cluster polling workflow intents telemetry'.split(' '),
+  testing: 'base store lease session cluster polling workflow intents telemetry top'.split(' '),
+  server: 'base store lease session cluster polling workflow intents telemetry top'.split(' '),
+  cli: 'base store lease session cluster polling workflow intents telemetry top server'.split(' '),
+};
+
+/** Imports go down the layers, by relative path, and never out of src. */
+export function layerFindings(sources: readonly SourceText[]): Finding[] {
+  const findings: Finding[] = [];
+  for (const source of sources) {
+    const layer = layerOf(source.path);
+    const allowed = LAYERS[layer];
+    if (allowed === undefined) {
+      const what = `belongs to no known layer: add '${layer}' to LAYERS with what it may import`;
+      findings.push({ path: source.path, line: 1, what });
+      continue;
+    }
+    for (const { node, specifier } of importsOf(source)) {
+      const problem = importProblem(source.path, layer, allowed, specifier);
+      if (problem !== undefined) findings.push(finding(source, node, problem));
+    }
+  }
+  return findings;
+}
+
+function importProblem(
+  path: string,
+  layer: string,
+  allowed: readonly string[],
+  specifier: string,
+): string | undefined {
+  if (/^holdfast(\/|$)/.test(specifier)) return `imports '${specifier}': use the relative path`;
+  if (!specifier.startsWith('.')) return undefined;
+  const target = new URL(specifier, `file:///${path}`).pathname.slice(1);
+  if (!target.startsWith('src/')) return `imports ${target}: src must not reach outside itself`;
+  const below = layerOf(target);
+  if (below === layer || allowed.includes(below)) return undefined;
+  const may = allowed.length === 0 ? 'nothing of ours' : allowed.join(', ');
+  return `imports ${target}: ${layer} may import ${may}. Move the code down, or pass it in`;
+}
+
+function layerOf(path: string): string {
+  const [, folder = '', ...rest] = path.split('/');
+  return rest.length === 0 ? 'top' : folder;
+}
+
+function* importsOf(source: SourceText): Generator<{ node: ts.Node; specifier: string }> {
+  for (const node of nodesOf(source)) {
+    const module = moduleOf(node);
+    if (module !== undefined && ts.isStringLiteralLike(module)) {
+      yield { node, specifier: module.text };
+    }
+  }
+}
+
+function moduleOf(node: ts.Node): ts.Node | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument))
+    return node.argument.literal;
+  const isDynamic =
+    ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword;
+  return isDynamic ? node.arguments[0] : undefined;
+}
+
+const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask'];
+const CLOCK_MODULES = ['node:timers', 'node:timers/promises', 'node:perf_hooks'];
+const CLOCK_CALLS = [
+  'Date.now',
+  'performance.now',
+  'Math.random',
+  'process.hrtime',
+  'process.nextTick',
+  'process.uptime',
+  'AbortSignal.timeout',
+];
+
+/** Time and chance are injected: a bare clock, timer or random source can not be stepped or replayed. */
+export function clockFindings(sources: readonly SourceText[]): Finding[] {
+  const isExempt = ({ path }: SourceText) => /^src\/(base|testing)\//.test(path);
+  return sources
+    .filter((source) => !isExempt(source))
+    .flatMap((source) =>
+      [...nodesOf(source)].flatMap((node) => {
+        const name = bareClockOf(node);
+        const what = `uses ${name}: take the clock or the random source as a parameter (src/base)`;
+        return name === undefined ? [] : [finding(source, node, what)];
+      }),
+    );
+}
+
+function bareClockOf(node: ts.Node): string | undefined {
+  if (ts.isIdentifier(node) && node.text === 'randomUUID') return node.text;
+  if (ts.isIdentifier(node) && TIMERS.includes(node.text) && isGlobal(node)) return node.text;
+  if (ts.isPropertyAccessExpression(node)) {
+    const call = node
+      .getText()
+      .replace(/^globalThis\./, '')
+      .replaceAll('?.', '.');
+    return CLOCK_CALLS.find((known) => known === call);
+  }
+  if (ts.isNewExpression(node) || ts.isCallExpression(node)) {
+    const isNow = node.expression.getText() === 'Date' && !node.arguments?.length;
+    return isNow ? 'the current Date' : undefined;
+  }
+  if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
+    return CLOCK_MODULES.find((known) => known === (node.moduleSpecifier as ts.StringLiteral).text);
+  }
+  return undefined;
+}
+
+/** Whether a name is the global one: not a property of something else, nor the name of a declared one. */
+function isGlobal(name: ts.Identifier): boolean {
+  const { parent } = name;
+  if (ts.isPropertyAccessExpression(parent) && parent.name === name) {
+    return parent.expression.getText() === 'globalThis';
+  }
+  const isMemberName =
+    (ts.isPropertyAssignment(parent) ||
+      ts.isPropertySignature(parent) ||
+      ts.isPropertyDeclaration(parent) ||
+      ts.isMethodSignature(parent) ||
+      ts.isMethodDeclaration(parent)) &&
+    parent.name === name;
+  return !isMemberName;
+}
+
+/**
+ * Every error code has a heading of its own in the reference page, and no heading is left over. A code
+ * is a string literal that a property called `code` is set to; a heading may have it in backticks.
+ */
+export function errorDocFindings(errors: SourceText, docs: SourceText): Finding[] {
+  const codes = [...nodesOf(errors)].flatMap((node) => {
+    const isCode =
+      (ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node)) &&
+      node.name.getText() === 'code' &&
+      node.initializer !== undefined &&
+      ts.isStringLiteral(node.initializer);
+    return isCode ? [{ node, name: (node.initializer as ts.StringLiteral).text }] : [];
+  });
+  const headings = docs.text.split('\n').flatMap((text, index) => {
+    const name = /^#{2,6} `?([A-Z][A-Z_]*[A-Z])`?\s*$/.exec(text)?.[1];
+    return name === undefined ? [] : [{ name, line: index + 1 }];
+  });
+  return [
+    ...emptyFinding(errors, codes.length, 'has no error code'),
+    ...codes
+      .filter(({ name }) => !headings.some((heading) => heading.name === name))
+      .map(({ node, name }) => finding(errors, node, `${name}: add '## ${name}' to ${docs.path}`)),
+    ...headings
+      .filter(({ name }) => !codes.some((code) => code.name === name))
+      .map(({ name, line }) => {
+        return { path: docs.path, line, what: `${name} is no error code (any more): remove it` };
+      }),
+  ];
+}
+
+/**
+ * Every name in `interface Events` stands in the reference page in backticks, and no line of it that
+ * begins with a name (as a heading, an item or a table row) is about something else.
+ */
+export function eventDocFindings(events: SourceText, docs: SourceText): Finding[] {
+  const names = [...nodesOf(events)].flatMap((node) =>
+    ts.isPropertySignature(node) &&
+    ts.isInterfaceDeclaration(node.parent) &&
+    node.parent.name.text === 'Events' &&
+    ts.isStringLiteral(node.name)
+      ? [{ node, name: node.name.text }]
+      : [],
+  );
+  const entries = docs.text.split('\n').flatMap((text, index) => {
+    const name = /^(?:#+|[-*]|\|) *`([a-z]+\.[a-z_]+)`/.exec(text)?.[1];
+    return name === undefined ? [] : [{ name, line: index + 1 }];
+  });
+  return [
+    ...emptyFinding(events, names.length, "has no 'noun.verb' in interface Events"),
+    ...names
+      .filter(({ name }) => !/^[a-z]+\.[a-z_]+$/.test(name))
+      .map(({ node, name }) => finding(events, node, `${name}: event names are 'noun.verb'`)),
+    ...names
+      .filter(({ name }) => !docs.text.includes(`\`${name}\``))
+      .map(({ node, name }) => finding(events, node, `${name}: describe it in ${docs.path}`)),
+    ...entries
+      .filter((entry) => !names.some(({ name }) => name === entry.name))
+      .map(({ name, line }) => {
+        return { path: docs.path, line, what: `${name} is no event (any more): remove it` };
+      }),
+  ];
+}
+
+function emptyFinding({ path }: SourceText, count: number, what: string): Finding[] {
+  return count === 0 ? [{ path, line: 1, what: `${what}: has this rule lost its subject?` }] : [];
+}
+
+const MAX_FILE_LINES = 400;
+const MAX_LUA_LINES = 60;
+const MAX_FUNCTION_LINES = 70;
+
+/** A file, or a function (`path#name`), that may be longer, up to which length, and why. */
+export interface SizeException {
+  what: string;
+  maxLines: number;
+  why: string;
+}
+
+/** What is too long to be read in one go, and exceptions that nothing needs any more. */
+export function sizeFindings(
+  sources: readonly SourceText[],
+  exceptions: readonly SizeException[],
+): Finding[] {
+  const measured = sources.flatMap((source) => [fileSize(source), ...functionSizes(source)]);
+  const tooLong = measured.flatMap(({ what, lines, maxLines, at }) => {
+    const limit = exceptions.find((exception) => exception.what === what)?.maxLines ?? maxLines;
+    const advice = `has ${lines} lines, more than ${limit}: split it by what it does`;
+    return lines > limit ? [{ ...at, what: `${what} ${advice}` }] : [];
+  });
+  const stale = exceptions
+    .filter(
+      ({ what }) => !measured.some((size) => size.what === what && size.lines > size.maxLines),
+    )
+    .map(({ what }) => {
+      const [path = ''] = what.split('#');
+      return { path, line: 1, what: `${what} needs no exception any more: remove it` };
+    });
+  return [...tooLong, ...stale];
+}
+
+interface Size {
+  what: string;
+  lines: number;
+  maxLines: number;
+  at: { path: string; line: number };
+}
+
+function fileSize({ path, text }: SourceText): Size {
+  const maxLines = path.endsWith('.lua') ? MAX_LUA_LINES : MAX_FILE_LINES;
+  return { what: path, lines: lineCount(text), maxLines, at: { path, line: 1 } };
+}
+
+function functionSizes(source: SourceText): Size[] {
+  if (source.path.endsWith('.lua')) return [];
+  return [...nodesOf(source)].filter(hasBody).map((node) => {
+    const { path, line } = finding(source, node, '');
+    const lines = lineCount(node.getText(parse(source)));
+    const what = `${path}#${functionName(node)}`;
+    return { what, lines, maxLines: MAX_FUNCTION_LINES, at: { path, line } };
+  });
+}
+
+function hasBody(node: ts.Node): node is ts.FunctionLikeDeclaration {
+  return ts.isFunctionLike(node) && 'body' in node && node.body !== undefined;
+}
+
+/** Its own name, else the one of the variable or property it is given to. */
+function functionName(node: ts.FunctionLikeDeclaration): string {
+  if (node.name !== undefined) return node.name.getText();
+  if (ts.isConstructorDeclaration(node)) return 'constructor';
+  const { parent } = node;
+  const isNamed = ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent);
+  return isNamed ? parent.name.getText() : '(anonymous)';
+}
+
+function lineCount(text: string): number {
+  return text.replace(/\n$/, '').split('\n').length;
+}
+
+const VAGUE_WORDS = ['util', 'utils', 'helper', 'helpers', 'common', 'misc', 'types', 'manager'];
+const MISSION_NAMES = ['lease-manager'];
+
+/** File and folder names are kebab-case, and say what is inside. */
+export function nameFindings(paths: readonly string[]): Finding[] {
+  return paths.flatMap((path) =>
+    path.split('/').flatMap((part) => {
+      const [stem = '', ...suffixes] = part.replace(/^\./, '').split('.');
+      const words = stem.split('-');
+      const vague = words.find((word) => VAGUE_WORDS.includes(word));
+      const at = { path, line: 1 };
+      if (![stem, ...suffixes].every((piece) => /^[a-z0-9]+(-[a-z0-9]+)*$/.test(piece))) {
+        return [{ ...at, what: `'${part}' is not kebab-case: rename it` }];
+      }
+      if (vague === undefined || MISSION_NAMES.includes(stem)) return [];
+      return [{ ...at, what: `'${part}' says '${vague}': name it after what it holds` }];
+    }),
+  );
+}
+
+/** No `any`, and no cast by way of `unknown`: both make the compiler believe what it has not seen. */
+export function castFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap((source) =>
+    [...nodesOf(source)].flatMap((node) => {
+      const problem = castProblem(node);
+      return problem === undefined ? [] : [finding(source, node, problem)];
+    }),
+  );
+}
+
+function castProblem(node: ts.Node): string | undefined {
+  if (node.kind === ts.SyntaxKind.AnyKeyword) return "says 'any': say what it is, or 'unknown'";
+  if (!ts.isAsExpression(node)) return undefined;
+  let inner: ts.Node = node.expression;
+  while (ts.isParenthesizedExpression(inner)) inner = inner.expression;
+  const isForced = ts.isAsExpression(inner) && inner.type.kind === ts.SyntaxKind.UnknownKeyword;
+  return isForced ? "casts by way of 'unknown': check the value instead" : undefined;
+}
+
+const TEST_CALLS = ['it', 'test', 'describe', 'suite'];
+const SWITCHES = ['skip', 'only', 'todo', 'skipIf', 'runIf', 'fails'];
+
+/** Every test that is written is run, and has to pass. */
+export function switchedOffFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap((source) =>
+    [...nodesOf(source)].flatMap((node) => {
+      if (!ts.isPropertyAccessExpression(node) || !SWITCHES.includes(node.name.text)) return [];
+      let root: ts.Node = node.expression;
+      while (ts.isPropertyAccessExpression(root) || ts.isCallExpression(root))
+        root = root.expression;
+      const isTest = ts.isIdentifier(root) && TEST_CALLS.includes(root.text);
+      const what = `has ${node.getText()}: every test runs, or goes`;
+      return isTest ? [finding(source, node, what)] : [];
+    }),
+  );
+}
+
+/** A script begins with a comment that says what it is given and what it returns. */
+export function luaHeaderFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap(({ path, text }) => {
+    const lines = text.split('\n');
+    const end = lines.findIndex((line) => !line.startsWith('--'));
+    const header = lines.slice(0, end === -1 ? lines.length : end);
+    return ['KEYS', 'ARGV', 'Returns']
+      .filter((word) => !header.some((line) => new RegExp(`^-- ${word}\\b`).test(line)))
+      .map((word) => ({
+        path,
+        line: 1,
+        what: `begin the file with a comment that has '-- ${word}'`,
+      }));
+  });
+}
+
+/** The lockfile names no download addresses: everyone's own registry serves, and none is given away. */
+export function lockfileFindings({ path, text }: SourceText): Finding[] {
+  const what =
+    'names a download address: npm install with omit-lockfile-registry-resolved (.npmrc)';
+  return text.split('\n').flatMap((line, index) => {
+    return /"resolved":\s*"[^"]*:/.test(line) ? [{ path, line: index + 1, what }] : [];
+  });
+}
+
+interface Lockfile {
+  packages: Record<string, { version?: string; optionalDependencies?: Record<string, string> }>;
+}
+
+/**
+ * The lockfile knows the binaries of every platform. npm leaves out what the registry did not serve
+ * when it was written, and `npm ci` then fails, here or on somebody else's machine.
+ */
+export function platformFindings({ path, text }: SourceText): Finding[] {
+  const { packages } = JSON.parse(text) as Lockfile;
+  return Object.entries(packages).flatMap(([user, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => {
+        const places = [`${user}/node_modules/${name}`, `node_modules/${name}`];
+        return !places.some((place) => packages[place]?.version !== undefined);
+      })
+      .map((name) => {
+        const what = `lacks ${name}, which ${user} needs on its platform: lock a version of it`;
+        return { path, line: 1, what: `${what} that the registry has for every platform` };
+      }),
+  );
+}

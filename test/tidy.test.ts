@@ -1,0 +1,325 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Finding,
+  readSource,
+  readTree,
+  report,
+  type SourceText,
+} from './support/source-tree.ts';
+import {
+  castFindings,
+  clockFindings,
+  errorDocFindings,
+  eventDocFindings,
+  layerFindings,
+  lockfileFindings,
+  luaHeaderFindings,
+  nameFindings,
+  platformFindings,
+  type SizeException,
+  sizeFindings,
+  switchedOffFindings,
+} from './support/tidy-rules.ts';
+
+// Every rule is first shown to find what it is for, in samples, and then asked about the tree. A rule
+// that is wrong about a case is changed in test/support/tidy-rules.ts, with the case as a sample.
+
+/** Longer than the limit, with the reason why splitting would make it worse. */
+const SIZE_EXCEPTIONS: readonly SizeException[] = [];
+
+const source = readTree(['src'], ['.ts']);
+const lua = readTree(['src'], ['.lua']);
+const tests = readTree(['test'], ['.ts', '.mjs']);
+const folders = ['src', 'test', 'scripts', 'bench', 'examples'];
+const everything = readTree(folders, ['.ts', '.mjs', '.lua']);
+
+function sample(path: string, text: string): SourceText {
+  return { path, text };
+}
+
+/** A page that is not there yet has nothing on it: the findings say what is missing. */
+function page(path: string): SourceText {
+  return readTree(['docs'], ['.md']).find((found) => found.path === path) ?? { path, text: '' };
+}
+
+function expectTidy(findings: readonly Finding[]): void {
+  expect(report(findings)).toBe('');
+}
+
+it('the source tree is where the rules look for it', () => {
+  expect(source.map(({ path }) => path)).toContain('src/base/errors.ts');
+  expect(tests.map(({ path }) => path)).toContain('test/tidy.test.ts');
+  expect(lua.length).toBeGreaterThan(0);
+});
+
+describe('layers', () => {
+  it.each([
+    ['src/base/clock.ts', `import { Store } from '../store/store.ts';`],
+    ['src/base/clock.ts', `export * from '../store/store.ts';`],
+    ['src/store/memory.ts', `import type { Lease } from '../lease/lease.ts';`],
+    ['src/store/redis/leases.ts', `type L = import('../../lease/lease.ts').Lease;`],
+    ['src/lease/lease.ts', `const { open } = await import('../index.ts');`],
+    ['src/lease/lease.ts', `import { FakeClock } from '../testing/fake-clock.ts';`],
+    ['src/index.ts', `import { app } from './server/app.ts';`],
+    ['src/workflow/action.ts', `import { plan } from '../cluster/plan.ts';`],
+    ['src/lease/lease.ts', `import { open } from 'holdfast';`],
+    ['src/testing/conformance.ts', `import { until } from '../../test/support/until.ts';`],
+    ['src/novelty/thing.ts', ''],
+  ])('%s must not have: %s', (path, text) => {
+    expect(layerFindings([sample(path, text)])).toMatchObject([{ path, line: 1 }]);
+  });
+
+  it.each([
+    ['src/store/memory.ts', `import { Clock } from '../base/clock.ts'; import 'node:fs';`],
+    ['src/store/redis/leases.ts', `import { Store } from '../store.ts'; import 'redis';`],
+    ['src/index.ts', `export { Lease } from './lease/lease.ts'; export * from './holdfast.ts';`],
+    ['src/testing/index.ts', `import { Lease } from '../lease/lease.ts';`],
+    ['src/cli/map.ts', `import { app } from '../server/app.ts'; import '../index.ts';`],
+  ])('%s may have: %s', (path, text) => {
+    expectTidy(layerFindings([sample(path, text)]));
+  });
+
+  it('are imported from above only', () => {
+    expectTidy(layerFindings(source));
+  });
+});
+
+describe('clocks and chance', () => {
+  it.each([
+    'const at = Date.now();',
+    'const now = Date.now;',
+    'const at = performance.now();',
+    'setTimeout(() => {}, 5);',
+    'globalThis.setTimeout(() => {}, 5);',
+    'const schedule = setInterval;',
+    'setImmediate(flush);',
+    'queueMicrotask(flush);',
+    'const dice = Math.random();',
+    'const id = crypto.randomUUID();',
+    `import { randomUUID } from 'node:crypto';`,
+    `import { setTimeout as sleep } from 'node:timers/promises';`,
+    `import { performance } from 'node:perf_hooks';`,
+    'const at = process.hrtime.bigint();',
+    'const at = new Date();',
+    'const at = new Date;',
+    'const signal = AbortSignal.timeout(5);',
+  ])('are found in: %s', (text) => {
+    const [first] = clockFindings([sample('src/lease/lease.ts', `// one\n${text}`)]);
+    expect(first).toMatchObject({ path: 'src/lease/lease.ts', line: 2 });
+  });
+
+  it.each([
+    'const at = clock.monotonicMs(); const in5 = new Date(at + 5);',
+    'clock.setTimeout(() => {}, 5);',
+    'interface Clock { setTimeout(run: () => void, ms: number): void }',
+    'const text = "Date.now() is not for us"; // nor is setTimeout',
+  ])('are not seen in: %s', (text) => {
+    expectTidy(clockFindings([sample('src/lease/lease.ts', text)]));
+  });
+
+  it('may be bare where they are made, and in what is for tests', () => {
+    const text = 'Date.now(); setTimeout(run, 5);';
+    expectTidy(
+      clockFindings([sample('src/base/clock.ts', text), sample('src/testing/sim.ts', text)]),
+    );
+  });
+
+  it('come from src/base everywhere else', () => {
+    expectTidy(clockFindings(source));
+  });
+});
+
+describe('the reference pages', () => {
+  const errors = sample(
+    'src/base/errors.ts',
+    `class HeldError { readonly code = 'LEASE_HELD'; }\nclass GoneError { readonly code = 'CLOSED'; }`,
+  );
+  const events = sample(
+    'src/base/events.ts',
+    `interface Events {\n  'lease.lost': { key: string };\n  'store.forgot': {};\n}`,
+  );
+
+  it('have a heading per error code, no more, no fewer', () => {
+    const good = '# Errors\n\n## LEASE_HELD\n\nText.\n\n### `CLOSED`\n';
+    expectTidy(errorDocFindings(errors, sample('docs/errors.md', good)));
+    const bad = '# Errors\n\n## LEASE_HELD\n\nCLOSED is only mentioned.\n\n## FORGOTTEN\n';
+    expect(errorDocFindings(errors, sample('docs/errors.md', bad))).toMatchObject([
+      { path: 'src/base/errors.ts', line: 2 },
+      { path: 'docs/errors.md', line: 7 },
+    ]);
+    const none = sample('src/base/errors.ts', 'export {};');
+    expect(errorDocFindings(none, sample('docs/errors.md', ''))).toHaveLength(1);
+  });
+
+  it('have every event, and no entry for what is none', () => {
+    const good = '| `lease.lost` | … |\n| `store.forgot` | see `lease.signal` |';
+    expectTidy(eventDocFindings(events, sample('docs/events.md', good)));
+    const bad = '| `lease.lost` | … |\n| `lease.found` | … |';
+    expect(eventDocFindings(events, sample('docs/events.md', bad))).toMatchObject([
+      { path: 'src/base/events.ts', line: 3 },
+      { path: 'docs/events.md', line: 2 },
+    ]);
+    const shouted = sample('src/base/events.ts', `interface Events { 'LeaseLost': {} }`);
+    expect(eventDocFindings(shouted, sample('docs/events.md', '`LeaseLost`'))).toHaveLength(1);
+    const none = sample('src/base/events.ts', 'export {};');
+    expect(eventDocFindings(none, sample('docs/events.md', ''))).toHaveLength(1);
+  });
+
+  it('describe every error code of src/base/errors.ts', () => {
+    expectTidy(errorDocFindings(readSource('src/base/errors.ts'), page('docs/errors.md')));
+  });
+
+  it('describe every event of src/base/events.ts', () => {
+    expectTidy(eventDocFindings(readSource('src/base/events.ts'), page('docs/events.md')));
+  });
+});
+
+describe('sizes', () => {
+  const lines = (count: number) => 'f();\n'.repeat(count);
+
+  it('are limited to 400 lines for a file and 60 for a Lua script', () => {
+    const fits = [sample('src/a.ts', lines(400)), sample('src/a.lua', '--\n'.repeat(60))];
+    expectTidy(sizeFindings(fits, []));
+    const tooLong = [sample('src/a.ts', lines(401)), sample('src/a.lua', '--\n'.repeat(61))];
+    expect(sizeFindings(tooLong, [])).toHaveLength(2);
+  });
+
+  it.each([
+    ['run', (body: string) => `function run() {\n${body}}`],
+    ['run', (body: string) => `const run = async () => {\n${body}};`],
+    ['run', (body: string) => `class A { run() {\n${body}} }`],
+    ['#run', (body: string) => `class A { #run() {\n${body}} }`],
+    ['constructor', (body: string) => `class A { constructor() {\n${body}} }`],
+    ['(anonymous)', (body: string) => `start(() => {\n${body}});`],
+  ])('are limited to 70 lines for a function: %s', (name, wrap) => {
+    expectTidy(sizeFindings([sample('src/a.ts', wrap(lines(68)))], []));
+    expect(sizeFindings([sample('src/a.ts', wrap(lines(69)))], [])).toMatchObject([
+      { what: expect.stringContaining(`src/a.ts#${name} has 71 lines`) },
+    ]);
+  });
+
+  it('may be larger by exception, up to the limit given, and only while it is needed', () => {
+    const exceptions = [{ what: 'src/a.ts', maxLines: 450, why: 'sample' }];
+    expectTidy(sizeFindings([sample('src/a.ts', lines(450))], exceptions));
+    expect(sizeFindings([sample('src/a.ts', lines(451))], exceptions)).toHaveLength(1);
+    expect(sizeFindings([sample('src/a.ts', lines(400))], exceptions)).toHaveLength(1);
+    expect(sizeFindings([], exceptions)).toHaveLength(1);
+  });
+
+  it('are kept everywhere, but for what is argued for', () => {
+    expectTidy(sizeFindings([...source, ...lua], SIZE_EXCEPTIONS));
+    expect(SIZE_EXCEPTIONS.filter(({ why }) => why.length < 20)).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  it.each([
+    'src/lease/leaseState.ts',
+    'src/Lease/state.ts',
+    'src/lease/lease_state.ts',
+    'src/base/utils.ts',
+    'src/base/string-helpers.ts',
+    'src/common/clock.ts',
+    'src/lease/types.ts',
+    'src/lease/renewal-manager.ts',
+    'test/support/test-utils.ts',
+  ])('such as %s are refused', (path) => {
+    expect(nameFindings([path])).toHaveLength(1);
+  });
+
+  it('such as these are fine', () => {
+    const names = ['src/cluster/lease-manager.ts', 'src/store/redis/lua/put.lua', 'test/a.test.ts'];
+    expectTidy(nameFindings(names));
+  });
+
+  it('are kebab-case and say what is inside', () => {
+    expectTidy(nameFindings(everything.map(({ path }) => path)));
+  });
+});
+
+describe('casts', () => {
+  it.each([
+    'let a: any;',
+    'const a = b as any;',
+    'const a: Map<string, any> = b;',
+    'const a = b as unknown as string;',
+    'const a = (b as unknown) as string;',
+  ])('that silence the compiler are found: %s', (text) => {
+    expect(castFindings([sample('src/a.ts', text)])).toHaveLength(1);
+  });
+
+  it('that narrow are fine', () => {
+    expectTidy(castFindings([sample('src/a.ts', 'const any = b as string; // as any')]));
+  });
+
+  it('that silence the compiler are not in src', () => {
+    expectTidy(castFindings(source));
+  });
+});
+
+describe('tests', () => {
+  it.each([
+    `it.skip('a', () => {});`,
+    `it.only('a', () => {});`,
+    `test.todo('a');`,
+    `describe.only.each([1])('a', () => {});`,
+    `describe.each([1]).skip('a', () => {});`,
+    `it.skipIf(slow)('a', () => {});`,
+  ])('that are switched off are found: %s', (text) => {
+    expect(switchedOffFindings([sample('test/a.test.ts', text)])).toHaveLength(1);
+  });
+
+  it('that only mention it are fine', () => {
+    const text = `it('uses it.only("x")', () => list.skip(1));`;
+    expectTidy(switchedOffFindings([sample('test/a.test.ts', text)]));
+  });
+
+  it('all run', () => {
+    expectTidy(switchedOffFindings([...tests, ...source]));
+  });
+});
+
+describe('Lua scripts', () => {
+  const header =
+    '-- put: writes.\n-- KEYS     [1] record\n-- ARGV     none\n-- Returns  1\nreturn 1\n';
+
+  it('without a whole header are found', () => {
+    expectTidy(luaHeaderFindings([sample('src/put.lua', header)]));
+    for (const word of ['KEYS', 'ARGV', 'Returns']) {
+      const lacking = header.replace(`-- ${word}`, '--');
+      expect(luaHeaderFindings([sample('src/put.lua', lacking)])).toHaveLength(1);
+    }
+    expect(luaHeaderFindings([sample('src/put.lua', `local a = 1\n${header}`)])).toHaveLength(3);
+  });
+
+  it('begin with what they are given and what they return', () => {
+    expectTidy(luaHeaderFindings(lua));
+  });
+});
+
+describe('the lockfile', () => {
+  it('with a download address is found', () => {
+    const bad = '{\n  "resolved": "https://registry.example/a/-/a-1.0.0.tgz",\n}';
+    expect(lockfileFindings(sample('package-lock.json', bad))).toMatchObject([{ line: 2 }]);
+    const good = '{ "resolved": "dashboard", "link": true, "funding": { "url": "https://x" } }';
+    expectTidy(lockfileFindings(sample('package-lock.json', good)));
+  });
+
+  it('without the binary of some platform is found', () => {
+    const tool = { version: '1.0.0', optionalDependencies: { 'tool-mac': '1.0.0' } };
+    const mac = { version: '1.0.0', optional: true };
+    const lock = (packages: object) => sample('package-lock.json', JSON.stringify({ packages }));
+    expectTidy(platformFindings(lock({ 'node_modules/tool': tool, 'node_modules/tool-mac': mac })));
+    expect(platformFindings(lock({ 'node_modules/tool': tool }))).toHaveLength(1);
+    const hollow = { 'node_modules/tool': tool, 'node_modules/tool-mac': { optional: true } };
+    expect(platformFindings(lock(hollow))).toHaveLength(1);
+  });
+
+  it('names no download address', () => {
+    expectTidy(lockfileFindings(readSource('package-lock.json')));
+  });
+
+  it('serves every platform', () => {
+    expectTidy(platformFindings(readSource('package-lock.json')));
+  });
+});
