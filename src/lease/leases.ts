@@ -27,7 +27,7 @@ import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';
 import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
 
-/** How long `close` gives the last look at what the store may still hold in our name. */
+/** How long `close` waits for answers that are still to come, and then to give back what they granted. */
 const LAST_LOOK_MS = 1_000;
 
 export type AcquireResult =
@@ -85,6 +85,8 @@ interface Wish {
   /** The caller has chosen the holder, so that another call may choose the same. */
   readonly named: boolean;
   readonly fenceFloor: number | undefined;
+  /** Its caller is still waiting for the outcome. */
+  isWanted: boolean;
   granted: Tenure | null;
 }
 
@@ -98,6 +100,8 @@ export class Leases {
   readonly #desk: Desk;
   /** Unsettled tenures of holders that callers have named, by key and holder. */
   readonly #named = new Map<string, Tenure>();
+  /** How many callers want a key for such a holder just now. */
+  readonly #wanted = new Map<string, number>();
   /** Keys revoked from us, and until when we leave them alone. */
   readonly #sittingOut = new Map<string, number>();
   #calls = 0;
@@ -112,14 +116,14 @@ export class Leases {
     const giveBack = this.#giveBack;
     this.#keeper = new Keeper({
       ...parts,
-      onStray: (tenure) => giveBack.watch(tenure.terms, tenure),
+      onStray: (tenure) => giveBack.watch(tenure.terms, tenure, () => this.#isWanted(tenure)),
     });
     this.#desk = new Desk({
       ...parts,
       dispatch: this.#dispatch,
       keeper: this.#keeper,
       giveBack,
-      hasAnew: ({ storeKey, holder }) => this.#named.has(nameOf(storeKey, holder)),
+      isWanted: (of) => this.#isWanted(of),
     });
     this.#terms = new TermsBook({
       ...parts,
@@ -142,9 +146,9 @@ export class Leases {
     options.signal?.throwIfAborted();
     const { clock, events } = this.#parts;
     const startMs = clock.monotonicMs();
-    const outcome = await (budgetMs > 0
-      ? this.#wait(wish, budgetMs, options.signal)
-      : this.#attempt(wish));
+    this.#want(wish, true);
+    const asking = budgetMs > 0 ? this.#wait(wish, budgetMs, options.signal) : this.#attempt(wish);
+    const outcome = await asking.finally(() => this.#want(wish, false));
     const waitedMs = budgetMs > 0 ? clock.monotonicMs() - startMs : 0;
     if (outcome.kind === 'busy') return this.#refuse(wish, outcome, waitedMs);
     const { holder, fence, terms } = outcome.tenure;
@@ -212,17 +216,18 @@ export class Leases {
 
   async #close(withinMs: number): Promise<void> {
     const { clock, events } = this.#parts;
-    await this.#waiting.close(new ClosedError('acquire'));
+    this.#waiting.close(new ClosedError('acquire'));
     const open = [...this.#keeper.tenures()];
     for (const tenure of open) tenure.recall(new ClosedError(`lease '${tenure.key}'`));
     const settled = open.map((tenure) => new Promise<void>((resolve) => tenure.onSettled(resolve)));
-    const done = Promise.all(settled).then(() => this.#dispatch.drained());
-    await isDoneWithin(clock, withinMs, done);
+    if (settled.length > 0) await isDoneWithin(clock, withinMs, Promise.all(settled));
     for (const tenure of this.#keeper.tenures()) {
       const why = 'closed before it was released';
       events.emit('lease.abandoned', { ...tenure.facts, heldForMs: tenure.heldForMs, why });
     }
     this.#keeper.close();
+    // What is under way may yet be granted: hear the answers, then give it back.
+    await isDoneWithin(clock, LAST_LOOK_MS, this.#dispatch.drained());
     await isDoneWithin(clock, LAST_LOOK_MS, this.#giveBack.close());
   }
 
@@ -235,6 +240,7 @@ export class Leases {
       holder: options.holder ?? `${this.#parts.instanceId}/${(this.#calls++).toString(36)}`,
       named: options.holder !== undefined,
       fenceFloor: options.fenceFloor,
+      isWanted: false,
       granted: null,
     };
   }
@@ -272,17 +278,30 @@ export class Leases {
       this.#take(wish, tenure);
       return { kind: 'granted', tenure };
     } catch (error) {
-      if (error instanceof OutcomeUnknownError) {
+      if (error instanceof OutcomeUnknownError || error instanceof ClosedError) {
         this.#giveBack.watch(terms, wish, () => this.#isInUse(wish));
       }
       throw error;
     }
   }
 
+  #want(wish: Wish, isWanted: boolean): void {
+    wish.isWanted = isWanted;
+    if (!wish.named) return;
+    const name = nameOf(wish.storeKey, wish.holder);
+    const count = (this.#wanted.get(name) ?? 0) + (isWanted ? 1 : -1);
+    if (count > 0) this.#wanted.set(name, count);
+    else this.#wanted.delete(name);
+  }
+
   #take(wish: Wish, tenure: Tenure): void {
-    if (this.#closed !== null) {
-      this.#giveBack.watch(tenure.terms, tenure);
-      throw new ClosedError('acquire');
+    if (this.#closed !== null) throw new ClosedError('acquire');
+    if (tenure.remainingMs() === 0) {
+      // The event loop was blocked while the answer lay there: worth nothing any more, but the store does not know.
+      const why = 'the answer was read after its own deadline';
+      const { store } = this.#parts;
+      const afterMs = tenure.heldForMs;
+      throw new OutcomeUnknownError({ store: store.name, operation: 'acquire', afterMs, why });
     }
     wish.granted = tenure;
     this.#keeper.keep(tenure);
@@ -308,9 +327,14 @@ export class Leases {
     return { kind: 'busy', reason, holder, fence: earlier.fence, expiresInMs };
   }
 
-  #isInUse({ granted, storeKey, holder, named }: Wish): boolean {
-    if (named) return this.#named.has(nameOf(storeKey, holder));
-    return granted !== null && !granted.isOver;
+  #isInUse(wish: Wish): boolean {
+    if (wish.named) return this.#isWanted(wish);
+    return wish.isWanted || (wish.granted !== null && !wish.granted.isOver);
+  }
+
+  #isWanted({ storeKey, holder }: { storeKey: string; holder: string }): boolean {
+    const name = nameOf(storeKey, holder);
+    return this.#named.has(name) || this.#wanted.has(name);
   }
 
   #refuse({ key, holder }: Wish, busy: Busy, waitedMs: number): AcquireResult {

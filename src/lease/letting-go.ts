@@ -30,8 +30,8 @@ export interface LettingGoParts {
   readonly dispatch: Dispatch;
   readonly keeper: Keeper;
   readonly giveBack: GiveBack;
-  /** Whether the same holder has the key anew, with our knowledge. */
-  hasAnew(tenure: Tenure): boolean;
+  /** Whether the same holder has the key anew, or is asking for it. */
+  isWanted(of: { storeKey: string; holder: string }): boolean;
 }
 
 type Kept = LossReason | 'unsettled' | 'released';
@@ -84,7 +84,7 @@ export class Desk implements LettingGo {
 
   /** Waits for the work to settle. Null: tell the store. Else why there is nothing to tell it. */
   async #letSettle(tenure: Tenure, { settled, within }: ReleaseOptions): Promise<Kept | null> {
-    const { clock, giveBack, keeper } = this.#parts;
+    const { clock, keeper } = this.#parts;
     const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
     const letsGo = tenure.beginRelease();
     if (settled !== undefined && !(await isDoneWithin(clock, mostMs, settled))) {
@@ -98,11 +98,12 @@ export class Desk implements LettingGo {
     if (tenure.state !== 'releasing') {
       tenure.settle();
       // The deadline passed here, but the store may have heard a renewal since, which nobody needs any more.
-      if (tenure.lossReason === 'expired') giveBack.watch(tenure.terms, tenure);
+      if (tenure.lossReason === 'expired') this.#doubt(tenure);
       return tenure.lossReason ?? 'released';
     }
     // From here on no renewal may be sent: one that came after the release would find the key gone and put it back.
     keeper.drop(tenure);
+    tenure.handIn();
     return null;
   }
 
@@ -110,18 +111,21 @@ export class Desk implements LettingGo {
     tenure: Tenure,
     reply: { kind: 'not-held'; holder: string | null } | { kind: 'failed'; error: Error },
   ): LossReason | 'unknown' {
-    const { giveBack, hasAnew } = this.#parts;
     if (reply.kind === 'failed') {
-      giveBack.watch(tenure.terms, tenure, () => hasAnew(tenure));
+      this.#doubt(tenure);
       this.#abandon(tenure, reply.error.message);
       return 'unknown';
     }
     // Our own name with another fence: an acquire of ours ran late. What it took is given back by the fence it shows.
-    if (reply.holder === tenure.holder) {
-      giveBack.watch(tenure.terms, tenure, () => hasAnew(tenure));
-    }
+    if (reply.holder === tenure.holder) this.#doubt(tenure);
     tenure.lose(reply.holder === null ? 'expired' : 'taken_over');
     return tenure.lossReason ?? 'taken_over';
+  }
+
+  /** The store may still hold the key in this tenure's name. */
+  #doubt(tenure: Tenure): void {
+    const { giveBack, isWanted } = this.#parts;
+    giveBack.watch(tenure.terms, tenure, () => isWanted(tenure));
   }
 
   /** Ends the tenure here, and leaves the key to run out. */

@@ -8,8 +8,9 @@
  * **Uncertain.** In: as above. Nobody else can have the key yet, so work in flight may go on until the deadline, but no new
  * work begins. Out: a renewal is confirmed → held; the holder lets go → releasing; as above → lost.
  *
- * **Releasing.** In: the holder lets go. Renewals go on while its work settles; no new work begins. Out: the store has
- * been told, or the wait was given up and the key is left to run out → released; as above → lost.
+ * **Releasing.** In: the holder lets go. Renewals go on while its work settles; no new work begins. Once the store is
+ * being told, work in flight must be over too, because the key may be another's before the answer comes. Out: the store
+ * has been told, or the wait was given up and the key is left to run out → released; as above → lost.
  *
  * **Released**, **Lost.** Ends. A tenure never comes back: a late answer to a renewal changes nothing any more.
  *
@@ -64,6 +65,7 @@ export class Tenure {
   #controller: AbortController | null = null;
   #onSettled: (() => void)[] | null = null;
   #settled = false;
+  #handedIn = false;
 
   constructor(
     terms: Terms,
@@ -131,7 +133,7 @@ export class Tenure {
     // Asking this first notices a jump of the clock, and sends the renewal that it calls for.
     if (this.isHeld()) return;
     const nowMs = this.terms.clock.monotonicMs();
-    if (this.isOver || !this.#insideDeadline(nowMs)) throw this.lostError();
+    if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) throw this.lostError();
     const jumpMs = this.#jumpMs(nowMs);
     if (jumpMs > this.terms.timings.jumpMs && this.#remainingByWallMs() <= 0) {
       // The host may have slept past the deadline while the monotonic clock stood still. Fail closed; the renewal that
@@ -143,7 +145,7 @@ export class Tenure {
   /** Until the deadline, by the less hopeful of the two clocks where they disagree; 0 when it is over. */
   remainingMs(): number {
     const nowMs = this.terms.clock.monotonicMs();
-    if (this.isOver || !this.#insideDeadline(nowMs)) return 0;
+    if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) return 0;
     const remainingMs = this.deadlineMs - nowMs;
     if (this.#jumpMs(nowMs) <= this.terms.timings.jumpMs) return remainingMs;
     return Math.max(0, Math.min(remainingMs, this.#remainingByWallMs()));
@@ -154,7 +156,7 @@ export class Tenure {
     if (this.#controller === null) {
       this.#controller = new AbortController();
       this.#insideDeadline();
-      if (this.isOver) this.#controller.abort(this.lostError());
+      if (this.isOver || this.#handedIn) this.#controller.abort(this.lostError());
     }
     return this.#controller.signal;
   }
@@ -204,6 +206,12 @@ export class Tenure {
     return true;
   }
 
+  /** The store is about to be told: from now on the key may be another's at any moment. */
+  handIn(): void {
+    this.#handedIn = true;
+    this.#controller?.abort(this.lostError());
+  }
+
   /** The store has been told, or the key is left to run out. */
   endRelease(): void {
     if (this.isOver) return;
@@ -235,7 +243,8 @@ export class Tenure {
   }
 
   lostError(): LeaseLostError {
-    const reason = this.#state === 'released' ? 'released' : (this.#lossReason ?? 'expired');
+    const isLetGo = this.#handedIn || this.#state === 'released';
+    const reason = this.#lossReason ?? (isLetGo ? 'released' : 'expired');
     return new LeaseLostError({ ...this.facts, reason, heldForMs: this.heldForMs });
   }
 

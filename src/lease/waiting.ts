@@ -4,9 +4,10 @@
  * for a holder that died and for a signal that was lost. Waiters of one process are served in the order of their coming.
  */
 import type { Clock, Timer } from '../base/clock.ts';
-import { type BusyReason, HoldfastError } from '../base/errors.ts';
+import { type BusyReason, HoldfastError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
 import type { Store } from '../store/store.ts';
+import { isDoneWithin } from './letting-go.ts';
 import type { Tenure } from './tenure.ts';
 
 /** The store expires keys on its own clock in whole milliseconds: a moment later they are gone for sure. */
@@ -18,6 +19,10 @@ const LONGEST_BLIND_MS = 30_000;
 /** Between attempts that failed because the store did: pauses double from the first to the second. */
 const RETRY_FIRST_MS = 100;
 const RETRY_MOST_MS = 1_000;
+/** How much longer than its time the first in line waits for the answer to what it has asked. */
+const LAST_ANSWER_MS = 500;
+/** How long the first who waits gives the subscription to stand. */
+const LISTEN_MS = 100;
 /** Failures that pass by themselves; any other ends the wait. */
 const PASSING = new Set([
   'STORE_UNREACHABLE',
@@ -50,6 +55,9 @@ export interface Wish {
 interface Waiter {
   readonly wish: Wish;
   readonly sinceMs: number;
+  /** Its time is up: the next answer is the last. */
+  isTimeUp: boolean;
+  timer: Timer;
   gone: boolean;
   finish(outcome: Outcome | Error): void;
 }
@@ -70,6 +78,7 @@ export class WaitingRoom {
   readonly #inbox: string;
   readonly #lines = new Map<string, Line>();
   #listening: Promise<(() => void) | null> | null = null;
+  #isListening = false;
   #closed: Error | null = null;
 
   constructor(parts: { store: Store; clock: Clock; random: Random; inbox: string }) {
@@ -79,10 +88,16 @@ export class WaitingRoom {
     this.#inbox = parts.inbox;
   }
 
-  /** Resolves with the grant, or with what stood in the way when the time was up. */
+  /**
+   * Resolves with the grant, or with what stood in the way when the time was up. Every wish is asked for at least once, so
+   * the wait may be a little longer.
+   */
   async wait(wish: Wish): Promise<Outcome> {
     wish.signal?.throwIfAborted();
-    await this.#listen();
+    const listening = this.#listen();
+    // Without signals waiting still works, only slower: a store that does not answer is no reason not to begin.
+    if (!this.#isListening) await isDoneWithin(this.#clock, LISTEN_MS, listening);
+    wish.signal?.throwIfAborted();
     if (this.#closed !== null) throw this.#closed;
     return new Promise((resolve, reject) => {
       const waiter = this.#waiter(wish, (outcome) =>
@@ -105,28 +120,26 @@ export class WaitingRoom {
     if (line !== undefined) poke(line);
   }
 
-  async close(error: Error): Promise<void> {
+  close(error: Error): void {
     this.#closed = error;
     for (const line of this.#lines.values())
       for (const waiter of [...line.waiters]) waiter.finish(error);
-    const unsubscribe = await this.#listening;
-    unsubscribe?.();
+    void this.#listening?.then((unsubscribe) => unsubscribe?.());
   }
 
   /** A waiter that leaves the line by itself when its time is up or its signal fires. */
   #waiter(wish: Wish, deliver: (outcome: Outcome | Error) => void): Waiter {
     const onAbort = () => waiter.finish(asError(wish.signal?.reason));
-    const timer: Timer = this.#clock.after(wish.waitMs, () =>
-      waiter.finish(this.#lastSeen(wish.storeKey)),
-    );
     const waiter: Waiter = {
       wish,
       sinceMs: this.#clock.monotonicMs(),
+      isTimeUp: false,
+      timer: this.#clock.after(wish.waitMs, () => this.#timeUp(waiter)),
       gone: false,
       finish: (outcome) => {
         if (waiter.gone) return;
         waiter.gone = true;
-        timer.cancel();
+        waiter.timer.cancel();
         wish.signal?.removeEventListener('abort', onAbort);
         deliver(outcome);
         const line = this.#lines.get(wish.storeKey);
@@ -137,10 +150,26 @@ export class WaitingRoom {
     return waiter;
   }
 
+  /** Who is first in line asks once more, so that the answer is true; the others are told what was seen last. */
+  #timeUp(waiter: Waiter): void {
+    const line = this.#lines.get(waiter.wish.storeKey);
+    waiter.isTimeUp = true;
+    const noAnswer = () => waiter.finish(this.#lastSeen(waiter.wish.storeKey));
+    if (line?.waiters[0] !== waiter) {
+      noAnswer();
+      return;
+    }
+    poke(line);
+    waiter.timer = this.#clock.after(LAST_ANSWER_MS, noAnswer);
+  }
+
   /** What to tell a waiter whose time is up. */
   #lastSeen(storeKey: string): Busy | Error {
     const last = this.#lines.get(storeKey)?.last;
-    if (last === undefined || last === null) return NOT_ASKED;
+    if (last === undefined || last === null) {
+      const facts = { store: this.#store.name, operation: 'acquire', afterMs: LAST_ANSWER_MS };
+      return new OutcomeUnknownError({ ...facts, why: 'the wait was over before an answer came' });
+    }
     if (last.outcome instanceof Error) return last.outcome;
     const agoMs = this.#clock.monotonicMs() - last.atMs;
     return { ...last.outcome, expiresInMs: Math.max(0, last.outcome.expiresInMs - agoMs) };
@@ -172,18 +201,19 @@ export class WaitingRoom {
     if (registered) await this.#forgo(storeKey);
   }
 
-  /** Asks once for the first in line. A grant, and an error that waiting does not cure, end its wait. */
+  /** Asks once for the first in line. A grant, an error that waiting does not cure, and the end of its time end its wait. */
   async #attempt(line: Line, first: Waiter): Promise<Outcome | Error> {
     try {
       const outcome = await first.wish.attempt(this.#clock.monotonicMs() - first.sinceMs);
       if (outcome.kind === 'busy') line.last = { outcome, atMs: this.#clock.monotonicMs() };
-      else if (first.gone) first.wish.decline(outcome.tenure);
-      else first.finish(outcome);
+      if (outcome.kind === 'granted' && first.gone) first.wish.decline(outcome.tenure);
+      else if (outcome.kind === 'granted' || first.isTimeUp) first.finish(outcome);
       return outcome;
     } catch (thrown) {
       const error = asError(thrown);
       line.last = { outcome: error, atMs: this.#clock.monotonicMs() };
-      if (!(error instanceof HoldfastError) || !PASSING.has(error.code)) first.finish(error);
+      const passes = error instanceof HoldfastError && PASSING.has(error.code);
+      if (!passes || first.isTimeUp) first.finish(error);
       return error;
     }
   }
@@ -210,25 +240,33 @@ export class WaitingRoom {
     return ms * (0.5 + this.#random.next() / 2);
   }
 
-  /** Without signals waiting still works, only slower: a subscription that fails is tried again by the next who waits. */
+  /** A subscription that fails is tried again by the next who waits. */
   async #listen(): Promise<void> {
-    this.#listening ??= this.#store.signals
-      .subscribe(this.#inbox, {
-        onMessage: (storeKey) => {
-          if (this.#lines.has(storeKey)) this.poke(storeKey);
-          // The hint came too late for us: the next in line may want it.
-          else void this.#forgo(storeKey);
-        },
-        onGap: () => {
-          for (const line of this.#lines.values()) poke(line);
-        },
-      })
-      .catch(() => {
+    this.#listening ??= this.#store.signals.subscribe(this.#inbox, this.#subscriber).then(
+      (unsubscribe) => {
+        this.#isListening = true;
+        // Who began to wait meanwhile may have missed a hint.
+        this.#subscriber.onGap();
+        return unsubscribe;
+      },
+      () => {
         this.#listening = null;
         return null;
-      });
+      },
+    );
     await this.#listening;
   }
+
+  readonly #subscriber = {
+    onMessage: (storeKey: string): void => {
+      if (this.#lines.has(storeKey)) this.poke(storeKey);
+      // The hint came too late for us: the next in line may want it.
+      else void this.#forgo(storeKey);
+    },
+    onGap: (): void => {
+      for (const line of this.#lines.values()) poke(line);
+    },
+  };
 
   async #forgo(storeKey: string): Promise<void> {
     await this.#store.leases
@@ -236,9 +274,6 @@ export class WaitingRoom {
       .catch(() => {});
   }
 }
-
-/** The time was up before the store had answered even once. */
-const NOT_ASKED: Busy = { kind: 'busy', reason: 'held', holder: '', fence: 0, expiresInMs: 0 };
 
 function poke(line: Line): void {
   line.poked = true;

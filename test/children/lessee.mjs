@@ -15,6 +15,7 @@ const [url, options = '{}'] = process.argv.slice(2);
 const quiet = { 'store.warned': () => {} };
 const holdfast = await open(url, { quarantine: 'off', on: quiet, ...JSON.parse(options) });
 holdfast.on('lease.lost', ({ key, fence, reason }) => say({ event: 'lost', key, fence, reason }));
+holdfast.on('lease.renewed', ({ tookMs }) => say({ event: 'renewed', sentMs: hostMs() - tookMs }));
 holdfast.on('loop.delayed', ({ lateMs }) => say({ event: 'delayed', lateMs }));
 const leases = new Map();
 

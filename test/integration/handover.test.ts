@@ -36,7 +36,7 @@ describe.concurrent('a lease that is handed over', () => {
     expectRising([lease.fence, transferFence, claimed.fence]);
     expect(claimed.isHeld()).toBe(true);
     await until(() => watch.states.at(-1) === 'released', { what: 'the end of the old tenure' });
-    expect(await bystander).toMatchObject({ ok: false, holder: successor });
+    expect(await bystander).toMatchObject({ ok: false, reason: 'held' });
   });
 
   it('K-09 is free for all when the successor never claims', async () => {

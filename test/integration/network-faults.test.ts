@@ -44,7 +44,8 @@ describe.concurrent('a half-open connection', () => {
   it('K-07 K-05 is replaced, and the lease is kept if the network heals inside the deadline', async () => {
     await using proxy = await proxied();
     await using holdfast = await openAt(proxy);
-    const lease = await take(holdfast, 'heals', SHORT);
+    const options = { ttl: 6_000, renewEvery: 500, operationTimeout: 1_000 };
+    const lease = await take(holdfast, 'heals', options);
     using watch = new LeaseWatch(lease);
     const confirmed = nextEvent(holdfast, 'lease.confirmed');
     const disconnected = nextEvent(holdfast, 'store.disconnected');
@@ -211,6 +212,34 @@ describe.concurrent('requests that are carried out late', () => {
     expect(Number(await redis.cli('GET', 'fence:{lease:late}'))).toBe(second.fence);
     expect(second.isHeld()).toBe(true);
     expectRising([first.fence, second.fence]);
+  });
+
+  it('K-01 K-03 an acquire held back on the way does not end the same holder’s newer tenure, and leaves no orphan behind it', async () => {
+    await using proxy = await proxied();
+    await using holdfast = await openAt(proxy);
+    await using other = await openAt(redis);
+    const long = { ttl: '20s', operationTimeout: '800ms' };
+    await proxy.holdRequests();
+    const outcome = codeOf(holdfast.acquire('overtaken', { ...long, holder: 'w' }));
+    expect(await outcome).toBe('OUTCOME_UNKNOWN');
+    await proxy.pass();
+    const lease = await until(() => take(holdfast, 'overtaken', { ...SHORT, holder: 'w' }), {
+      what: 'the second acquire',
+    });
+    proxy.releaseHeld();
+    // Carried out late, it mints a fence that nobody was told of.
+    await until(
+      async () => Number(await redis.cli('GET', 'fence:{lease:overtaken}')) > lease.fence,
+      {
+        what: 'the late acquire',
+      },
+    );
+    await nextEvent(holdfast, 'lease.renewed');
+    expect(lease.isHeld()).toBe(true);
+    expect(await other.acquire('overtaken', SHORT)).toMatchObject({ ok: false, holder: 'w' });
+    await lease.release();
+    const next = await take(other, 'overtaken', { ...SHORT, wait: '10s' });
+    expectRising([lease.fence, next.fence]);
   });
 
   it('K-08 K-04 once a release is on its way, no check of the old holder passes beside a new one', async () => {

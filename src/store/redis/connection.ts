@@ -10,8 +10,14 @@ import { jittered, type Random } from '../../base/random.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
 import type { Script } from './scripts.ts';
 
-/** How long one attempt to connect and be let in may take. */
+/** How long the first attempt to connect and be let in may take. */
 const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * How long later ones may: a lease is running out meanwhile, so one that fell into a hole is given up soon, and the next
+ * gets twice as long, for networks that are merely slow.
+ */
+const REDIAL_FIRST_MS = 500;
+const REDIAL_MOST_MS = 10_000;
 /** Pauses between attempts double from the first to the second of these. */
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_MOST_MS = 1_000;
@@ -25,7 +31,7 @@ function makeClient(url: string) {
     RESP: 2,
     disableOfflineQueue: true,
     maintNotifications: 'disabled',
-    socket: { reconnectStrategy: false, connectTimeout: CONNECT_TIMEOUT_MS },
+    socket: { reconnectStrategy: false, connectTimeout: REDIAL_MOST_MS },
   });
 }
 
@@ -58,7 +64,7 @@ export class Connection {
 
   /** The first connection, or the reason why there is none. Later ones are made in the background. */
   async open(): Promise<void> {
-    await this.#dial();
+    await this.#dial(CONNECT_TIMEOUT_MS);
   }
 
   /** Whether a command would be sent at once. */
@@ -187,25 +193,29 @@ export class Connection {
   /** Tries again until there is a connection, or this has been closed. */
   async #redial(): Promise<void> {
     const { clock, random } = this.#options;
+    let pauseMs = RECONNECT_FIRST_MS;
+    let timeoutMs = REDIAL_FIRST_MS;
     try {
-      for (let pauseMs = RECONNECT_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS)) {
+      for (;;) {
         try {
-          return await this.#dial();
+          return await this.#dial(timeoutMs);
         } catch {
           // Every attempt tells its own failure to whoever waits by letting its time run out.
           await clock.sleep(jittered(pauseMs, random), this.#closing.signal);
         }
+        pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS);
+        timeoutMs = Math.min(timeoutMs * 2, REDIAL_MOST_MS);
       }
     } finally {
       this.#dialing = null;
     }
   }
 
-  async #dial(): Promise<void> {
+  async #dial(timeoutMs: number): Promise<void> {
     const { clock, name, url } = this.#options;
     this.#closing.signal.throwIfAborted();
     const client = makeClient(url);
-    const giveUp = clock.after(CONNECT_TIMEOUT_MS, () => client.destroy());
+    const giveUp = clock.after(timeoutMs, () => client.destroy());
     const abort = () => client.destroy();
     this.#closing.signal.addEventListener('abort', abort);
     let ended: string | null = null;

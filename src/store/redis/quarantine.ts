@@ -48,6 +48,7 @@ export class Quarantine {
   readonly #options: QuarantineOptions;
   /** What every earlier examination has taught; survives connections, so that a vanished marker is noticed. */
   #era = '';
+  #origin = '';
   #forgotAtMs = 0;
   readonly #longestTtlMs = new Map<string, number>();
   #server: ServerFacts | null = null;
@@ -97,17 +98,14 @@ export class Quarantine {
       scripts.examine,
       [marker],
       [
-        server.runId,
-        server.replicationId,
-        String(server.upMs),
-        newEra,
-        this.#era,
-        missing ? '1' : '0',
+        ...[server.runId, server.replicationId, String(server.upMs)],
+        ...[newEra, this.#era, this.#origin, missing ? '1' : '0'],
         ...classes,
       ],
-    )) as [string, number, string, ...string[]];
-    const [era, forgotMsAgo, why, ...ttls] = reply;
+    )) as [string, string, number, string, ...string[]];
+    const [era, origin, forgotMsAgo, why, ...ttls] = reply;
     this.#era = era;
+    this.#origin = origin;
     // Measured from the answer, later than the store meant: too long a wait is safe, too short is not.
     this.#forgotAtMs = clock.monotonicMs() - forgotMsAgo;
     for (let i = 0; i < ttls.length; i += 2) {

@@ -62,7 +62,11 @@ export function noReply(error: unknown, where: Where, afterMs: number): Error {
   return new OutcomeUnknownError({ ...where, afterMs, why }, { cause: error });
 }
 
+/** How scripts report that their user lacks a right: not by a word of its own. */
+const LACKS_RIGHT = /can't (run this command|access at least one)|ACL failure in script/;
+
 function firstWord(reply: string): string {
+  if (LACKS_RIGHT.test(reply)) return 'NOPERM';
   const word = reply.slice(0, reply.search(/[\s:]|$/));
   return word === 'ERR' ? (reply.split(/\s+/, 2)[1] ?? '') : word.replace(/^-/, '');
 }
