@@ -4,6 +4,7 @@ import { ClosedError, ConfigError, FenceStaleError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
+import { LEASE_CLASSES } from './lease/classes.ts';
 import { checkFence } from './lease/fence.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import {
@@ -34,6 +35,8 @@ export interface OpenOptions {
 }
 
 const KNOWN = new Set(['name', 'prefix', 'quarantine', 'maxTtl', 'on', 'clock', 'random']);
+/** Of the leases that `acquire` takes unless told otherwise. */
+const KEYSPACE = LEASE_CLASSES.lease.keyspace;
 const DEFAULT_MAX_TTL_MS = 300_000;
 /** How long `close` waits for work to say that it has stopped. */
 const DEFAULT_CLOSE_MS = 2_000;
@@ -134,7 +137,7 @@ export class Holdfast implements AsyncDisposable {
   /** Who holds a key now, according to the store. */
   async inspect(key: string): Promise<ReadReply> {
     checkKey(key);
-    const [reply] = await this.#parts.store.leases.read([`lease:${key}`], CALL);
+    const [reply] = await this.#parts.store.leases.read([KEYSPACE + key], CALL);
     if (reply === undefined || reply.kind === 'failed')
       throw reply?.error ?? new ClosedError('inspect');
     return reply;
@@ -142,13 +145,13 @@ export class Holdfast implements AsyncDisposable {
 
   /** The leases in the store, a page at a time; walks the keyspace, so it is for people, not for loops. */
   async list(cursor?: string): Promise<LeasePage> {
-    const page = await this.#parts.store.leases.list('lease:', {
+    const page = await this.#parts.store.leases.list(KEYSPACE, {
       ...CALL,
       ...(cursor !== undefined && { cursor }),
     });
     return {
       ...page,
-      leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice('lease:'.length) })),
+      leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice(KEYSPACE.length) })),
     };
   }
 

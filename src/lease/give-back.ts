@@ -4,25 +4,28 @@
  * there**: releasing by holder alone could end a newer tenure of the same holder. Repeated until the grant must have
  * run out by itself, because a frozen Redis executes what lies in its socket buffer after it wakes.
  */
+import { Agenda, type Entry } from '../base/agenda.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Store } from '../store/store.ts';
 import type { Terms } from './tenure.ts';
 
-/** Pauses between looks double from the first to the second. */
+/** Pauses between looks at a key double from the first to the second. */
 const LOOK_FIRST_MS = 100;
 const LOOK_MOST_MS = 5_000;
-/** Keys watched at once; beyond it the oldest are left to run out. */
+/** Keys watched at once; one more is left to run out. */
 const MOST_WATCHED = 10_000;
-/** Keys read in one request. */
+/** Keys read in one request; what is due within a while goes along. */
 const READ_BATCH = 256;
+const EARLY_MS = 50;
 
-interface Doubtful {
+interface Doubtful extends Entry {
   readonly terms: Terms;
   readonly key: string;
   readonly holder: string;
   /** When whatever was granted has run out by itself, on the monotonic clock. */
   readonly untilMs: number;
+  pauseMs: number;
   inUse(): boolean;
 }
 
@@ -30,80 +33,83 @@ export class GiveBack {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #events: Emitter;
-  readonly #watched = new Set<Doubtful>();
-  readonly #closing = new AbortController();
-  #looking: Promise<void> | null = null;
+  readonly #watched: Agenda<Doubtful>;
+  #isClosed = false;
 
   constructor(parts: { store: Store; clock: Clock; events: Emitter }) {
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#events = parts.events;
+    this.#watched = new Agenda(parts.clock, () => void this.#lookAtDue());
   }
 
   /** `inUse`: the same holder has the key with our knowledge after all; while it does, it is not given back. */
-  watch(terms: Terms, of: { key: string; holder: string }, inUse: () => boolean = never): void {
-    if (this.#closing.signal.aborted) return;
-    const { ttlMs, operationTimeoutMs } = terms.timings;
-    const untilMs = this.#clock.monotonicMs() + ttlMs + operationTimeoutMs;
-    const doubtful: Doubtful = { terms, key: of.key, holder: of.holder, untilMs, inUse };
-    for (const oldest of this.#watched) {
-      if (this.#watched.size < MOST_WATCHED) break;
-      this.#watched.delete(oldest);
-    }
-    this.#watched.add(doubtful);
-    this.#looking ??= this.#look();
+  watch(terms: Terms, of: { key: string; holder: string }, inUse: () => boolean): void {
+    if (this.#isClosed || this.#watched.size >= MOST_WATCHED) return;
+    const nowMs = this.#clock.monotonicMs();
+    const untilMs = nowMs + terms.timings.ttlMs + terms.timings.operationTimeoutMs;
+    const { key, holder } = of;
+    const pauseMs = LOOK_FIRST_MS;
+    const doubtful = { terms, key, holder, untilMs, pauseMs, inUse, dueMs: 0, slot: -1 };
+    this.#watched.schedule(doubtful, nowMs + pauseMs);
   }
 
   /** Looks once more, at once, at everything still watched; then stops for good. */
   async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#looking;
+    this.#isClosed = true;
+    const last = [...this.#watched];
+    this.#watched.clear();
+    await this.#lookAtAll(last);
   }
 
-  async #look(): Promise<void> {
-    const { signal } = this.#closing;
-    for (
-      let pauseMs = LOOK_FIRST_MS;
-      this.#watched.size > 0;
-      pauseMs = Math.min(pauseMs * 2, LOOK_MOST_MS)
-    ) {
-      await this.#clock.sleep(pauseMs, signal).catch(() => {});
-      const all = [...this.#watched].filter((doubtful) => !doubtful.inUse());
-      let answered = true;
-      for (let i = 0; answered && i < all.length; i += READ_BATCH)
-        answered = await this.#lookAt(all.slice(i, i + READ_BATCH));
-      const nowMs = this.#clock.monotonicMs();
-      for (const doubtful of this.#watched)
-        if (doubtful.untilMs <= nowMs) this.#watched.delete(doubtful);
-      if (signal.aborted) break;
+  async #lookAtDue(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs();
+    const due: Doubtful[] = [];
+    for (;;) {
+      const next = this.#watched.takeDue(nowMs, () => EARLY_MS);
+      if (next === undefined) break;
+      due.push(next);
     }
-    this.#looking = null;
+    await this.#lookAtAll(due);
   }
 
-  /** False if the store does not answer: then there is no use in asking it for the others now. */
-  async #lookAt(batch: readonly Doubtful[]): Promise<boolean> {
-    const timeoutMs = batch[0]?.terms.timings.operationTimeoutMs ?? 0;
-    const storeKey = ({ terms, key }: Doubtful) => terms.leaseClass.keyspace + key;
-    const shown = await this.#store.leases
-      .read(batch.map(storeKey), { timeoutMs })
-      .catch(() => null);
-    if (shown === null) return false;
+  async #lookAtAll(all: readonly Doubtful[]): Promise<void> {
+    for (let i = 0; i < all.length; i += READ_BATCH) {
+      const batch = all.slice(i, i + READ_BATCH);
+      const settled = await this.#look(batch.filter((doubtful) => !doubtful.inUse()));
+      for (const doubtful of batch) if (!settled.has(doubtful)) this.#lookAgain(doubtful);
+    }
+  }
+
+  #lookAgain(doubtful: Doubtful): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#isClosed || doubtful.untilMs <= nowMs) return;
+    doubtful.pauseMs = Math.min(doubtful.pauseMs * 2, LOOK_MOST_MS);
+    this.#watched.schedule(doubtful, nowMs + doubtful.pauseMs);
+  }
+
+  /** Reads what the keys show, gives back what is ours, and says which those were. */
+  async #look(batch: readonly Doubtful[]): Promise<Set<Doubtful>> {
+    const settled = new Set<Doubtful>();
+    const timeoutMs = batch[0]?.terms.timings.operationTimeoutMs;
+    if (timeoutMs === undefined) return settled;
+    const shown = await this.#store.leases.read(batch.map(storeKey), { timeoutMs }).catch(() => []);
     for (const [i, doubtful] of batch.entries()) {
       const found = shown[i];
       if (found?.kind !== 'held' || found.holder !== doubtful.holder) continue;
-      // Only now can a tenure that began while we were asking be seen.
+      // Only now can a wish that came up while we were asking be seen.
       if (doubtful.inUse()) continue;
       const { key, holder } = doubtful;
       const tenancy = { key: storeKey(doubtful), holder, fence: found.fence };
       const [reply] = await this.#store.leases.release([tenancy], { timeoutMs }).catch(() => []);
       if (reply?.kind !== 'released') continue;
-      this.#watched.delete(doubtful);
+      settled.add(doubtful);
       this.#events.emit('lease.returned', { key, holder, fence: found.fence });
     }
-    return true;
+    return settled;
   }
 }
 
-function never(): boolean {
-  return false;
+function storeKey({ terms, key }: Doubtful): string {
+  return terms.leaseClass.keyspace + key;
 }

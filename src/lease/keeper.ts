@@ -127,8 +127,10 @@ export class Keeper {
 
   async #renewChunk({ timings }: Terms, chunk: readonly Tenure[]): Promise<number> {
     const sent = confirmationNow(this.#clock);
-    const call = { ttlMs: timings.ttlMs, timeoutMs: soonest(chunk, sent.sentAtMs) };
-    const replies = await this.#store.leases.renew(chunk.map(asHolding), call).catch(() => null);
+    const { ttlMs, operationTimeoutMs } = timings;
+    const replies = await this.#store.leases
+      .renew(chunk.map(asHolding), { ttlMs, timeoutMs: operationTimeoutMs })
+      .catch(() => null);
     // Jitter for the chunk, not for the tenure: those renewed together stay together.
     const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, this.#random);
     const vanished: Tenure[] = [];
@@ -166,11 +168,13 @@ export class Keeper {
 
   #refused(tenure: Tenure, reply: RenewReply | undefined): void {
     tenure.renewing = false;
-    if (reply?.kind === 'other' || reply?.kind === 'vanished')
-      tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
-    else tenure.doubt('renewal_failed');
-    if (tenure.isOver) this.drop(tenure);
     if (tenure.slot < 0) return;
+    if (reply?.kind === 'other' || reply?.kind === 'vanished') {
+      tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
+    } else {
+      tenure.doubt('renewal_failed');
+    }
+    if (tenure.isOver) return;
     const pauseMs = Math.min(this.#pauseMs, tenure.terms.timings.operationTimeoutMs);
     const againAtMs = this.#clock.monotonicMs() + jittered(pauseMs, this.#random);
     this.#agenda.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
@@ -188,7 +192,7 @@ export class Keeper {
       ttlMs: timings.ttlMs,
       leaseClass: leaseClass.name,
       forgotten,
-      timeoutMs: soonest(alive, sent.sentAtMs),
+      timeoutMs: timings.operationTimeoutMs,
     };
     const replies = await this.#store.leases
       .reassert(
@@ -220,13 +224,6 @@ const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };
 /** A tenure that waits for its renewal may go along with others; one that waits for its deadline may not. */
 function early(tenure: Tenure): number {
   return tenure.renewing ? 0 : tenure.terms.timings.renewEveryMs * EARLY_SHARE;
-}
-
-/** No call outlives the first deadline among those it is for. */
-function soonest(tenures: readonly Tenure[], nowMs: number): number {
-  let atMs = Number.POSITIVE_INFINITY;
-  for (const tenure of tenures) atMs = Math.min(atMs, tenure.deadlineMs);
-  return Math.max(1, Math.min(tenures[0]?.terms.timings.operationTimeoutMs ?? 0, atMs - nowMs));
 }
 
 function asHolding({ storeKey, holder }: Tenure): { key: string; holder: string } {

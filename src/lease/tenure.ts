@@ -251,7 +251,8 @@ export class Tenure {
   /** Reads the clock, and makes the end known to whoever listens if this is the first to see it. */
   #insideDeadline(nowMs: number = this.terms.clock.monotonicMs()): boolean {
     if (nowMs < this.deadlineMs) return true;
-    this.lose('expired');
+    // What has been handed in ends by the store's answer, not by the clock.
+    if (!this.#handedIn) this.lose('expired');
     return false;
   }
 

@@ -25,13 +25,13 @@ const RECONNECT_MOST_MS = 1_000;
 export type Client = ReturnType<typeof makeClient>;
 
 /** A client that sends each command once, at once or not at all. */
-function makeClient(url: string) {
+function makeClient(url: string, connectTimeout: number) {
   return createClient({
     url,
     RESP: 2,
     disableOfflineQueue: true,
     maintNotifications: 'disabled',
-    socket: { reconnectStrategy: false, connectTimeout: REDIAL_MOST_MS },
+    socket: { reconnectStrategy: false, connectTimeout },
   });
 }
 
@@ -56,7 +56,9 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #client: Client | null = null;
   #dialing: Promise<void> | null = null;
-  #closing = new AbortController();
+  readonly #closing = new AbortController();
+  /** Why the last attempt to connect failed, for whoever runs out of time waiting for one. */
+  #lastFailure = '';
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -120,7 +122,8 @@ export class Connection {
     const client = this.#client;
     this.#client = null;
     client?.destroy();
-    await this.#dialing?.catch(() => {});
+    // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
+    this.#dialing?.catch(() => {});
     // A destroyed socket is gone one turn of the event loop later.
     await new Promise<void>((resolve) => this.#options.clock.soon(resolve));
   }
@@ -174,7 +177,7 @@ export class Connection {
       const unreachable = (why: string) =>
         new StoreUnreachableError({ store: name, operation, why });
       const timer = clock.after(timeoutMs, () => {
-        reject(unreachable(`no connection within ${Math.round(timeoutMs)} ms`));
+        reject(unreachable(`no connection within ${Math.round(timeoutMs)} ms${this.#lastFailure}`));
       });
       void this.#dialing?.then(
         () => {
@@ -199,8 +202,8 @@ export class Connection {
       for (;;) {
         try {
           return await this.#dial(timeoutMs);
-        } catch {
-          // Every attempt tells its own failure to whoever waits by letting its time run out.
+        } catch (error) {
+          if (error instanceof Error) this.#lastFailure = `; the last attempt: ${error.message}`;
           await clock.sleep(jittered(pauseMs, random), this.#closing.signal);
         }
         pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS);
@@ -214,7 +217,7 @@ export class Connection {
   async #dial(timeoutMs: number): Promise<void> {
     const { clock, name, url } = this.#options;
     this.#closing.signal.throwIfAborted();
-    const client = makeClient(url);
+    const client = makeClient(url, timeoutMs);
     const giveUp = clock.after(timeoutMs, () => client.destroy());
     const abort = () => client.destroy();
     this.#closing.signal.addEventListener('abort', abort);
