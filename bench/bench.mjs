@@ -1,64 +1,66 @@
-import { OURS } from './contenders.mjs';
 import { ContenderProcess } from './contender-process.mjs';
+import { OURS } from './contenders.mjs';
 import { monotonicMs } from './statistics.mjs';
 
+/** Rounds that only warm up: code is compiled for speed after it has run for a while, and ours has the most of it. */
+const WARM_UPS = 2;
 /** However slow the machine is, a median needs this many rounds. */
 const LEAST_ROUNDS = 3;
 
 /** What every measure works with: one Redis, the processes of the contenders, and the rounds between them. */
 export class Bench {
-  #redis;
-  #progress;
   #crew = new Map();
 
+  /** `progress(what, detail)` tells somebody who waits; `plan` says how much is measured. */
   constructor({ redis, plan, progress }) {
-    this.#redis = redis;
-    this.#progress = progress;
+    this.redis = redis;
     this.plan = plan;
-    /** Contenders that could not be opened here, and why. */
+    this.progress = progress;
+    /** Peers that can not be opened here, and why. */
     this.absent = new Map();
   }
 
-  get redis() {
-    return this.#redis;
+  /** A new process with the contender open in it, which the caller stops; null for a peer that does not open here. */
+  async open(contender) {
+    const opened = new ContenderProcess(contender, this.redis.url);
+    try {
+      await opened.ask('open');
+      return opened;
+    } catch (error) {
+      await opened.stop();
+      if (contender.name === OURS.name) throw error;
+      this.absent.set(contender.name, error.message.split('\n')[0]);
+      return null;
+    }
   }
 
-  progress(text) {
-    this.#progress(text);
-  }
-
-  /** A new process for a contender; the caller stops it. */
-  start(contender) {
-    return new ContenderProcess(contender, this.#redis.url);
-  }
-
-  /** The processes that stay for all measures, opened at first use. Peers that do not open here are left out, and noted. */
+  /** The processes that stay from one measure to the next, of the contenders that open here. */
   async crew(contenders) {
-    const opened = [];
+    const members = [];
     for (const contender of contenders) {
       const id = `${contender.name} ${contender.client}`;
-      if (!this.#crew.has(id)) this.#crew.set(id, await this.#open(contender));
+      if (!this.#crew.has(id)) this.#crew.set(id, await this.open(contender));
       const member = this.#crew.get(id);
-      if (member !== null) opened.push(member);
+      if (member !== null) members.push(member);
     }
-    return opened;
+    return members;
   }
 
   /**
    * Has each member run once per round, in an order that moves on by one from round to round, so that whatever else the
-   * machine does hits all of them alike. The first round warms up and is not counted. Per member, the results.
+   * machine does hits all of them alike. Gives the results of each member, without those of warming up.
    */
   async race(what, members, run) {
     const { rounds, budgetMs } = this.plan;
     const results = new Map(members.map((member) => [member, []]));
     const startMs = monotonicMs();
-    for (let round = 0; round <= rounds; round++) {
+    for (let round = 1 - WARM_UPS; round <= rounds; round++) {
       if (round > LEAST_ROUNDS && monotonicMs() - startMs > budgetMs) break;
-      this.progress(`${what}: ${round === 0 ? 'warm-up' : `round ${round} of ${rounds}`}`);
+      this.progress(what, round < 1 ? 'warming up' : `round ${round} of ${rounds}`);
       for (let i = 0; i < members.length; i++) {
-        const member = members[(i + round) % members.length];
+        const member = members[(i + round + WARM_UPS) % members.length];
         const result = await run(member);
-        if (round > 0) results.get(member).push(result);
+        if (round >= 1) results.get(member).push(result);
       }
     }
     return results;
@@ -67,18 +69,5 @@ export class Bench {
   async stop() {
     await Promise.all([...this.#crew.values()].map((member) => member?.stop()));
     this.#crew.clear();
-  }
-
-  async #open(contender) {
-    const member = this.start(contender);
-    try {
-      await member.ask('open');
-      return member;
-    } catch (error) {
-      await member.stop();
-      if (contender.name === OURS.name) throw error;
-      this.absent.set(contender.name, error.message.split('\n')[0]);
-      return null;
-    }
   }
 }

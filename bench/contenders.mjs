@@ -17,20 +17,26 @@ const MODULES = {
   bare: { load: () => import('./contenders/bare.mjs'), retryMs: 0 },
 };
 
-/** Ioredis as it comes, and sending what comes in one turn together: neither is always the faster one. */
-const CLIENTS = { plain: {}, pipelining: { enableAutoPipelining: true } };
+const CLIENTS = {
+  plain: {},
+  /** ioredis: sends what comes in one turn of the event loop together. Neither is always the faster one. */
+  pipelining: { enableAutoPipelining: true },
+  /** node-redis: without the AbortSignal it makes for every command to time it out while it waits to be sent. */
+  untimed: { commandOptions: { timeout: 0 } },
+};
 
 export const OURS = { name: 'holdfast', client: 'plain' };
 /** No library: node-redis, and the scripts that no library can do without. */
 export const BARE = { name: 'bare', client: 'plain' };
-export const PEERS = ['redlock', 'redis-semaphore', 'redlock-universal'].map((name) => ({
-  name,
-  client: 'plain',
-}));
-/** Every peer with every client. A peer's figure is that of its better client. */
-export const PEERS_WITH_EVERY_CLIENT = PEERS.flatMap(({ name }) =>
-  Object.keys(CLIENTS).map((client) => ({ name, client })),
-);
+export const BARE_UNTIMED = { name: 'bare', client: 'untimed' };
+export const PEERS = ['redlock', 'redis-semaphore', 'redlock-universal'].map((name) => {
+  return { name, client: 'plain' };
+});
+/** A peer's figure is that of its better client. */
+export const PEERS_WITH_EVERY_CLIENT = PEERS.flatMap((peer) => [
+  peer,
+  { ...peer, client: 'pipelining' },
+]);
 
 export function retryMs({ name }) {
   return MODULES[name].retryMs;

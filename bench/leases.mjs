@@ -1,4 +1,5 @@
-// How fast are leases, next to the libraries people use instead and next to bare Redis? `--help` has the rest.
+// How fast are leases, next to the libraries people use instead, and next to bare Redis? `--help` has the rest.
+import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Bench } from './bench.mjs';
 import { freeze } from './measures/freeze.mjs';
@@ -8,34 +9,47 @@ import { latency } from './measures/latency.mjs';
 import { pairs } from './measures/pairs.mjs';
 import { renewals } from './measures/renewals.mjs';
 import { startRedis } from './redis.mjs';
-import { asJson, asText, verdict } from './report.mjs';
+import { asJson, asText, summary } from './report.mjs';
+
+const MEASURES = [
+  pairs(64, 1.2),
+  pairs(256, 1.6),
+  latency,
+  renewals,
+  handover,
+  freeze,
+  checks,
+  heap,
+];
 
 const HELP = `Usage: node bench/leases.mjs [--quick] [--only <text>] [--json]
 
-Measures acquire, renew, release and waiting of holdfast, of redlock, redis-semaphore and redlock-universal,
-and of bare Lua scripts, all on one redis-server of its own (it has to be on the PATH), in interleaved rounds.
+Measures holdfast next to redlock, redis-semaphore, redlock-universal and bare Lua scripts, in interleaved
+rounds on one redis-server of its own, which has to be on the PATH. Build first, or use npm run bench:leases.
 
-  --quick        fewer and shorter rounds: under a minute instead of under three
-  --only <text>  only the measures whose name contains this text
-  --json         only [{ name, value, unit, bar, ok }] on stdout; bar is null where there is none
+  --quick        fewer and shorter rounds: under one minute instead of under three
+  --only <text>  only the measures whose name contains this text:
+${MEASURES.map(({ name }) => `                   ${name}`).join('\n')}
+  --json         nothing but [{ name, value, unit, bar, ok }] on stdout; bar is null for a mere fact
   --help         this
 
-Exit code: 0 if every bar is met, 1 if one is missed (the last line names it) or the run failed, 2 for
-wrong arguments. Build first (npm run build), or use npm run bench:leases [-- --quick].`;
+Exit code: 0 if every bar is met; 1 if one is missed (the last line names it) or the run failed;
+2 for wrong arguments. A busy machine misses bars that a quiet one meets: repeat before you conclude.`;
 
 const FULL = {
-  rounds: 9,
+  rounds: 7,
+  /** No further round of a measure begins after this. */
   budgetMs: 25_000,
-  pairs: 8_192,
-  latencyPairs: 400,
-  handovers: 400,
+  pairs: 16_384,
+  latencyPairs: 500,
+  handovers: 300,
   peerHandovers: 30,
   watchMs: 9_000,
 };
 const QUICK = {
   rounds: 3,
-  budgetMs: 6_000,
-  pairs: 4_096,
+  budgetMs: 5_000,
+  pairs: 6_144,
   latencyPairs: 300,
   handovers: 200,
   peerHandovers: 10,
@@ -44,7 +58,9 @@ const QUICK = {
 /** A run that is not done by then hangs. */
 const DEADLINE_MS = 300_000;
 
-const MEASURES = [pairs(64, 1.2), pairs(256, 1.6), latency, renewals, handover, freeze, checks, heap];
+const CLEAR_LINE = '\r\x1b[K';
+/** What `progress` told last. */
+let lastTold = '';
 
 const flags = readFlags();
 if (flags.help) console.log(HELP);
@@ -52,53 +68,69 @@ else await main();
 
 function readFlags() {
   const boolean = { type: 'boolean', default: false };
-  const options = { json: boolean, quick: boolean, help: boolean, only: { type: 'string', default: '' } };
+  const only = { type: 'string', default: '' };
   try {
-    return parseArgs({ options }).values;
+    return parseArgs({ options: { json: boolean, quick: boolean, help: boolean, only } }).values;
   } catch (error) {
-    fail(error.message);
+    return refuse(error.message);
   }
 }
 
-function fail(message) {
+function refuse(message) {
   console.error(`${message}\n\n${HELP}`);
   process.exit(2);
 }
 
 async function main() {
-  const chosen = MEASURES.filter(({ name }) => name.includes(flags.only));
-  if (chosen.length === 0) fail(`no measure is called that: ${MEASURES.map(({ name }) => name).join('; ')}`);
-  // Without a listener these end the process without 'exit', and leave Redis behind.
-  for (const [signal, code] of [['SIGHUP', 129], ['SIGINT', 130], ['SIGTERM', 143]]) {
+  const wanted = flags.only.toLowerCase();
+  const chosen = MEASURES.filter(({ name }) => name.toLowerCase().includes(wanted));
+  if (chosen.length === 0) refuse(`no measure has '${flags.only}' in its name`);
+  endInTime();
+  const { rows, ...circumstances } = await measure(chosen);
+  console.log(flags.json ? asJson(rows) : asText(rows, circumstances));
+  if (rows.every(({ ok }) => ok)) return;
+  if (flags.json) console.error(summary(rows));
+  process.exitCode = 1;
+}
+
+/** However it ends, 'exit' is emitted, and takes Redis along. */
+function endInTime() {
+  const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+  for (const [signal, code] of Object.entries(signals)) {
     process.once(signal, () => process.exit(code));
   }
-  setTimeout(() => {
+  const giveUp = () => {
     console.error(`not done after ${DEADLINE_MS / 1_000} s: given up`);
     process.exit(1);
-  }, DEADLINE_MS).unref();
-  const { rows, absent } = await measure(chosen);
-  console.log(flags.json ? asJson(rows) : asText(rows, absent));
-  if (rows.every(({ ok }) => ok)) return;
-  if (flags.json) console.error(verdict(rows));
-  process.exitCode = 1;
+  };
+  setTimeout(giveUp, DEADLINE_MS).unref();
 }
 
 async function measure(chosen) {
   const redis = await startRedis();
   const bench = new Bench({ redis, plan: flags.quick ? QUICK : FULL, progress });
+  const loadBefore = loadavg()[0];
   const rows = [];
   try {
     for (const { run } of chosen) rows.push(...(await run(bench)));
-    return { rows, absent: bench.absent };
+    return { rows, absent: bench.absent, where: where(redis, loadBefore) };
   } finally {
     await bench.stop();
     await redis.stop();
-    if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+    if (process.stderr.isTTY) process.stderr.write(CLEAR_LINE);
   }
 }
 
-/** On a terminal one line that changes; in a log a line for each thing begun. */
-function progress(text) {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
-  else console.error(text);
+function where(redis, load) {
+  const processors = availableParallelism();
+  const facts = `Node ${process.version}, Redis ${redis.version}, ${processors} processors`;
+  const isBusy = load > processors / 2;
+  return `${facts}, load ${load.toFixed(1)} before it began${isBusy ? ': NOT a quiet machine' : ''}`;
+}
+
+/** On a terminal one line that changes; in a log one line for each measure. */
+function progress(what, detail) {
+  if (process.stderr.isTTY) process.stderr.write(`${CLEAR_LINE}${what}: ${detail}`);
+  else if (what !== lastTold) console.error(what);
+  lastTold = what;
 }

@@ -9,7 +9,7 @@ import { createClient } from 'redis';
 
 const START_DEADLINE_MS = 10_000;
 
-/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, freeze, thaw, stop }`. */
+/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, version, freeze, thaw, stop }`. */
 export async function startRedis() {
   const dir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
   const port = await freePort();
@@ -18,22 +18,25 @@ export async function startRedis() {
   const kill = () => server.kill('SIGKILL');
   process.once('exit', kill);
   const stop = async () => {
-    if (server.exitCode === null && server.signalCode === null && kill()) await once(server, 'exit');
+    if (server.exitCode === null && server.signalCode === null && kill())
+      await once(server, 'exit');
     process.off('exit', kill);
     await rm(dir, { recursive: true, force: true });
   };
   try {
-    await ready(server);
+    const version = await ready(server);
+    return { url: `redis://127.0.0.1:${port}`, version, ...signals(server), stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+function signals(server) {
   return {
-    url: `redis://127.0.0.1:${port}`,
     /** Connections stay open, nothing is answered. */
     freeze: () => server.kill('SIGSTOP'),
     thaw: () => server.kill('SIGCONT'),
-    stop,
   };
 }
 
@@ -47,23 +50,27 @@ async function freePort() {
   return port;
 }
 
+/** Resolves with the version when the server says that it is ready. */
 function ready(server) {
   return new Promise((resolve, reject) => {
     const late = () => reject(new Error(`redis-server was not ready in ${START_DEADLINE_MS} ms`));
     const timer = setTimeout(late, START_DEADLINE_MS);
     let output = '';
-    server.once('error', reject);
+    server.once('error', (error) => {
+      const isMissing = error.code === 'ENOENT';
+      reject(isMissing ? new Error('there is no redis-server on the PATH') : error);
+    });
     server.once('exit', () => reject(new Error(`redis-server ended:\n${output}`)));
     createInterface({ input: server.stdout }).on('line', (line) => {
       output += `${line}\n`;
       if (!line.includes('Ready to accept connections')) return;
       clearTimeout(timer);
-      resolve();
+      resolve(/Redis version=([^,]+)/.exec(output)?.[1]);
     });
   });
 }
 
-/** Asks over a connection of its own how much processor time Redis has used so far: `{ redisCpuUs, close }`. */
+/** Asks over a connection of its own how much processor time Redis has used so far. */
 export async function openProbe(url) {
   const client = createClient({ url, RESP: 2 });
   await client.connect();
@@ -73,6 +80,5 @@ export async function openProbe(url) {
       const seconds = (field) => Number(new RegExp(`^${field}:(.*)$`, 'm').exec(info)?.[1]);
       return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1e6;
     },
-    close: () => client.destroy(),
   };
 }

@@ -1,23 +1,23 @@
-import { OURS, PEERS } from './contenders.mjs';
-
 /**
  * A row of the report: a measure, everybody's figures, and whether ours is good enough. `value` is what the bar is
- * about: our figure, or how many times that of the best rival it is.
+ * about: our figure, or how many times the figure of the best rival it is.
  */
+import { OURS, PEERS } from './contenders.mjs';
 
-/** Ours against the best of `rivals` (all peers unless named): the ratio is to be `atLeast` or `atMost` this. */
+/** Ours against the best of `rivals`, all peers unless named: the ratio is to be `atLeast` or `atMost` this. */
 export function versus({ rivals = PEERS.map(({ name }) => name), atLeast, atMost, ...row }) {
   const present = rivals.filter((name) => name in row.figures);
-  const isBetter = atLeast === undefined ? (a, b) => a < b : (a, b) => a > b;
-  const best = present.reduce((a, b) => (isBetter(row.figures[b], row.figures[a]) ? b : a), present[0]);
-  const value = row.figures[OURS.name] / row.figures[best];
+  const better = atLeast === undefined ? Math.min : Math.max;
+  const bestFigure = better(...present.map((name) => row.figures[name]));
+  const best = present.find((name) => row.figures[name] === bestFigure);
+  const value = row.figures[OURS.name] / bestFigure;
   return { ...row, best, value, valueUnit: `× ${best}`, ...judged(value, { atLeast, atMost }) };
 }
 
-/** Our own figure is to be `atLeast` or `atMost` this, in its unit. */
-export function absolute({ atLeast, atMost, ...row }) {
+/** Our own figure is to be `atMost` this, in its unit. */
+export function absolute({ atMost, ...row }) {
   const value = row.figures[OURS.name];
-  return { ...row, value, valueUnit: row.unit, ...judged(value, { atLeast, atMost }) };
+  return { ...row, value, valueUnit: row.unit, ...judged(value, { atMost }) };
 }
 
 /** A figure without a bar. */
@@ -31,65 +31,75 @@ function judged(value, { atLeast, atMost }) {
 }
 
 export function asJson(rows) {
-  const entries = rows.map(({ requirement, measure, value, valueUnit, bar, ok }) => ({
-    name: `${requirement} ${measure}`,
-    value: Number(value.toPrecision(4)),
-    unit: valueUnit,
-    bar,
-    ok,
-  }));
+  const entries = rows.map(({ requirement, measure, value, valueUnit, bar, ok }) => {
+    const name = `${requirement} ${measure}`;
+    return { name, value: Number(value.toPrecision(4)), unit: valueUnit, bar, ok };
+  });
   return JSON.stringify(entries, null, 2);
 }
 
-export function asText(rows, absent) {
-  const verdicts = rows.map((row) => [
-    row.requirement,
-    row.measure,
-    withUnit(row.figures[OURS.name], row.unit),
-    row.best === undefined ? '' : `${withUnit(row.figures[row.best], row.unit)} (${row.best})`,
-    row.best === undefined ? '' : shown(row.value),
-    row.bar ?? '',
-    row.bar === null ? '' : row.ok ? 'ok' : 'MISS',
-  ]);
-  const names = [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
-  const compared = rows.filter(({ figures }) => Object.keys(figures).length > 1);
-  const own = [...new Map(compared.map((row) => [row.figures, row])).values()].map((row) => [
-    `${row.measure}, ${row.unit}`,
-    ...names.map((name) => (name in row.figures ? shown(row.figures[name]) : '')),
-  ]);
+export function asText(rows, { absent, where }) {
+  const absences = [...absent].map(([name, why]) => `${name} does not run here: ${why}`);
+  const notes = rows.filter(({ notes }) => notes !== undefined);
   return [
-    table(['', 'measure', OURS.name, 'best rival', 'ratio', 'bar', ''], verdicts),
-    ...(own.length === 0 ? [] : ['Each for itself', table(['', ...names], own)]),
-    ...rows.flatMap(({ measure, notes }) => (notes ? [[`${measure}`, ...notes].join('\n  ')] : [])),
-    ...[...absent].map(([name, why]) => `${name} does not run here (Node ${process.version}): ${why}`),
-    verdict(rows),
-  ].join('\n\n');
+    where,
+    verdicts(rows),
+    ownFigures(rows),
+    ...notes.map(({ measure, notes }) => [measure, ...notes].join('\n  ')),
+    ...absences,
+    summary(rows),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n');
 }
 
-/** The last line: which bars were missed. */
-export function verdict(rows) {
-  const missed = rows.filter(({ ok }) => !ok).map(({ requirement, measure }) => `${requirement} ${measure}`);
-  const barred = rows.filter(({ bar }) => bar !== null).length;
-  if (missed.length === 0) return `All ${barred} bars are met.`;
-  return `${missed.length} of ${barred} bars missed: ${missed.join('; ')}.`;
+/** Which bars were missed, in one line. */
+export function summary(rows) {
+  const missed = rows.filter(({ ok }) => !ok);
+  const barred = rows.filter(({ bar }) => bar !== null);
+  if (missed.length === 0) return `All ${barred.length} bars are met.`;
+  const names = missed.map(({ requirement, measure }) => `${requirement} ${measure}`).join('; ');
+  return `${missed.length} of ${barred.length} bars missed: ${names}.`;
 }
 
+function verdicts(rows) {
+  const lines = rows.map(({ requirement, measure, unit, figures, best, value, bar, ok }) => [
+    requirement,
+    measure,
+    `${shown(figures[OURS.name])} ${unit}`,
+    best === undefined ? '' : `${shown(figures[best])} ${unit} (${best})`,
+    best === undefined ? '' : shown(value),
+    bar ?? '',
+    bar === null ? '' : ok ? 'ok' : 'MISS',
+  ]);
+  return table(['', 'measure', OURS.name, 'best rival', 'ratio', 'bar', ''], lines);
+}
+
+/** Everybody's figures side by side, once for each set of them. */
+function ownFigures(rows) {
+  const sets = new Map();
+  for (const row of rows) {
+    if (Object.keys(row.figures).length > 1 && !sets.has(row.figures)) sets.set(row.figures, row);
+  }
+  if (sets.size === 0) return '';
+  const names = [...new Set([...sets.keys()].flatMap((figures) => Object.keys(figures)))];
+  const lines = [...sets.values()].map(({ measure, unit, figures }) => [
+    `${measure}, ${unit}`,
+    ...names.map((name) => (name in figures ? shown(figures[name]) : '')),
+  ]);
+  return table(['measure', ...names], lines);
+}
+
+/** Words to the left, figures to the right. */
 function table(head, body) {
   const lines = [head, ...body];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
-  // Names to the left, figures to the right.
-  const isName = (column) => head[column] === '' || head[column] === 'measure';
-  return lines
-    .map((line) => line.map((cell, i) => (isName(i) ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))))
-    .map((cells) => cells.join('  ').trimEnd())
-    .join('\n');
+  const isWords = (column) => head[column] === '' || head[column] === 'measure';
+  const aligned = (cell, i) => (isWords(i) ? cell.padEnd(widths[i]) : cell.padStart(widths[i]));
+  return lines.map((line) => line.map(aligned).join('  ').trimEnd()).join('\n');
 }
 
-function withUnit(figure, unit) {
-  return Number.isFinite(figure) ? `${shown(figure)} ${unit}` : 'for good';
-}
-
-/** Three digits at least, and no more than anybody reads. */
+/** Three digits, or as many as stand before the point. */
 function shown(figure) {
   if (!Number.isFinite(figure)) return 'for good';
   const digits = Math.abs(figure) >= 100 ? 0 : Math.abs(figure) >= 10 ? 1 : 2;

@@ -11,8 +11,9 @@ export async function openContender(url) {
   const holdfast = await open(url, OPEN);
   return {
     async pair(key) {
-      const { lease } = await holdfast.acquire(key);
-      const { released } = await lease.release();
+      const result = await holdfast.acquire(key);
+      if (!result.ok) throw new Error(`${key} is held by ${result.holder}`);
+      const { released } = await result.lease.release();
       if (!released) throw new Error(`${key} was not released`);
     },
     wait: (key) => acquire(holdfast, key, { wait: '30s' }),

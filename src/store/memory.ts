@@ -92,7 +92,10 @@ class MemoryLeases implements LeaseStore {
   async reassert(tenures: readonly Tenancy[], { ttlMs }: ReassertCall): Promise<ReassertReply[]> {
     return tenures.map(({ key, holder, fence }) => {
       // This store never forgets, so what has no record was never granted.
-      if (this.#live(key) !== undefined || this.#fence(key) !== fence) return 'refused';
+      const record = this.#record(key);
+      if (this.#live(key) !== undefined || record?.fence !== fence || record.revoked) {
+        return 'refused';
+      }
       this.#leases.set(key, { holder, expiresAtMs: this.#clock.monotonicMs() + ttlMs });
       return 'reasserted';
     });

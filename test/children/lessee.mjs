@@ -29,9 +29,10 @@ const assertion = (lease) => {
 };
 
 const commands = {
-  async acquire({ key, options }) {
+  async acquire({ key, options, abortAfterMs }) {
+    const signal = abortAfterMs === undefined ? undefined : AbortSignal.timeout(abortAfterMs);
     const sentMs = hostMs();
-    const result = await holdfast.acquire(key, options);
+    const result = await holdfast.acquire(key, { ...options, ...(signal && { signal }) });
     const gotMs = hostMs();
     if (result.ok) leases.set(key, result.lease);
     const { holder, fence } = result.ok ? result.lease : result;
