@@ -2,8 +2,8 @@ import { ContenderProcess } from './contender-process.mjs';
 import { OURS } from './contenders.mjs';
 import { monotonicMs } from './statistics.mjs';
 
-/** Rounds that only warm up: code is compiled for speed after it has run for a while, and ours has the most of it. */
-const WARM_UPS = 2;
+/** What a process does before it is measured: code is compiled for speed only after it has run for a while. */
+const WARM_UP = { callers: 64, count: 24_576 };
 /** However slow the machine is, a median needs this many rounds. */
 const LEAST_ROUNDS = 3;
 
@@ -34,12 +34,17 @@ export class Bench {
     }
   }
 
-  /** The processes that stay from one measure to the next, of the contenders that open here. */
+  /** The processes that stay from one measure to the next, warmed up, of the contenders that open here. */
   async crew(contenders) {
     const members = [];
     for (const contender of contenders) {
       const id = `${contender.name} ${contender.client}`;
-      if (!this.#crew.has(id)) this.#crew.set(id, await this.open(contender));
+      if (!this.#crew.has(id)) {
+        this.progress('warming up', id);
+        const opened = await this.open(contender);
+        this.#crew.set(id, opened);
+        await opened?.ask('pairs', WARM_UP);
+      }
       const member = this.#crew.get(id);
       if (member !== null) members.push(member);
     }
@@ -48,19 +53,19 @@ export class Bench {
 
   /**
    * Has each member run once per round, in an order that moves on by one from round to round, so that whatever else the
-   * machine does hits all of them alike. Gives the results of each member, without those of warming up.
+   * machine does hits all of them alike. The first round does not count. Gives the results of each member.
    */
   async race(what, members, run) {
     const { rounds, budgetMs } = this.plan;
     const results = new Map(members.map((member) => [member, []]));
     const startMs = monotonicMs();
-    for (let round = 1 - WARM_UPS; round <= rounds; round++) {
+    for (let round = 0; round <= rounds; round++) {
       if (round > LEAST_ROUNDS && monotonicMs() - startMs > budgetMs) break;
-      this.progress(what, round < 1 ? 'warming up' : `round ${round} of ${rounds}`);
+      this.progress(what, `round ${round} of ${rounds}`);
       for (let i = 0; i < members.length; i++) {
-        const member = members[(i + round + WARM_UPS) % members.length];
+        const member = members[(i + round) % members.length];
         const result = await run(member);
-        if (round >= 1) results.get(member).push(result);
+        if (round > 0) results.get(member).push(result);
       }
     }
     return results;

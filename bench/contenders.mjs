@@ -4,7 +4,8 @@
  *
  *     pair(key)             acquires and releases one key nobody else wants
  *     wait(key), release    for handovers; waiting is at the library's defaults
- *     keep(keys)            holds many keys: `{ renew({ lanes, redisCpuUs }) → { ms, redisUs } }`
+ *     keep(keys, everyMs)   holds many keys: `{ renew({ lanes, redisCpuUs }) → { ms, redisUs } }`; who renews by
+ *                           itself does it every so often
  *     claims(key, ttlMs)    what says "I still hold it": `[{ label, believes(), untilMs }]`
  *
  * `retryMs` is how often a waiter of this library asks: a handover begins at a random moment of that.

@@ -25,6 +25,13 @@ export function fact(row) {
   return { ...row, value: row.figures[OURS.name], valueUnit: row.unit, bar: null, ok: true };
 }
 
+/** A measure that failed: its bars are not met. */
+export function unmeasured(measure, error) {
+  const row = { requirement: '–', measure, unit: '', figures: { [OURS.name]: Number.NaN } };
+  const notes = [error.stack ?? String(error)];
+  return { ...row, value: Number.NaN, valueUnit: '', bar: 'a result', ok: false, notes };
+}
+
 function judged(value, { atLeast, atMost }) {
   if (atLeast !== undefined) return { bar: `≥ ${shown(atLeast)}`, ok: value >= atLeast };
   return { bar: `≤ ${shown(atMost)}`, ok: value <= atMost };
@@ -33,7 +40,8 @@ function judged(value, { atLeast, atMost }) {
 export function asJson(rows) {
   const entries = rows.map(({ requirement, measure, value, valueUnit, bar, ok }) => {
     const name = `${requirement} ${measure}`;
-    return { name, value: Number(value.toPrecision(4)), unit: valueUnit, bar, ok };
+    const rounded = Number(value.toPrecision(4));
+    return { name, value: rounded, unit: valueUnit, bar, ok };
   });
   return JSON.stringify(entries, null, 2);
 }
@@ -101,6 +109,7 @@ function table(head, body) {
 
 /** Three digits, or as many as stand before the point. */
 function shown(figure) {
+  if (Number.isNaN(figure)) return 'failed';
   if (!Number.isFinite(figure)) return 'for good';
   const digits = Math.abs(figure) >= 100 ? 0 : Math.abs(figure) >= 10 ? 1 : 2;
   return figure.toLocaleString('en-US', { maximumFractionDigits: digits });

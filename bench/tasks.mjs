@@ -22,7 +22,6 @@ export const tasks = {
 /** Callers that acquire and release, each over keys of its own: what it took per pair, here and in Redis. */
 async function pairs({ contender, redisCpuUs }, { callers, count }) {
   const keys = Array.from({ length: callers }, (_, caller) => keysOf(caller, count / callers));
-  globalThis.gc();
   const redisBeforeUs = await redisCpuUs();
   const cpuBefore = process.cpuUsage();
   const startMs = monotonicMs();
@@ -46,7 +45,6 @@ async function pairs({ contender, redisCpuUs }, { callers, count }) {
 async function latency({ contender }, { count }) {
   const keys = keysOf(0, count);
   const tookMs = new Float64Array(keys.length);
-  globalThis.gc();
   for (let i = 0; i < keys.length; i++) {
     const startMs = monotonicMs();
     await contender.pair(keys[i]);
@@ -59,13 +57,12 @@ function keysOf(caller, count) {
   return Array.from({ length: Math.round(count) }, (_, i) => `pair:${caller}:${i}`);
 }
 
-async function keep({ contender, memory }, { kind, count }) {
+async function keep({ contender, memory }, { kind, count, everyMs }) {
   const keys = Array.from({ length: count }, (_, i) => numbered(kind, i));
-  memory.set('kept', await contender.keep(keys));
+  memory.set('kept', await contender.keep(keys, everyMs));
 }
 
 async function renew({ memory, redisCpuUs }, { lanes }) {
-  globalThis.gc();
   return memory.get('kept').renew({ lanes, redisCpuUs });
 }
 

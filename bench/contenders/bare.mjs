@@ -6,8 +6,6 @@ import { each, KEPT_MS, PAIR_TTL_MS, timed } from './keeping.mjs';
 /** As the keeper of Holdfast sends them. */
 const CHUNK = 1_000;
 const CHUNKS_IN_FLIGHT = 4;
-/** A keeper's timer fires after a rest, when processors and caches are cold: so does this. */
-const REST_MS = 900;
 /** As long as a holder of Holdfast's is. */
 const HOLDER = 'bench-1700000000000000000-0123abcd/';
 
@@ -54,11 +52,11 @@ export async function openContender(url, clientOptions) {
       const released = await client.sendCommand(['EVALSHA', release, '1', lease, holder]);
       if (released !== 1) throw new Error(`${key} was not released`);
     },
-    keep: (keys) => keep(client, keys),
+    keep: (keys, everyMs) => keep(client, keys, everyMs),
   };
 }
 
-async function keep(client, keys) {
+async function keep(client, keys, everyMs) {
   const leases = keys.map((key) => `bare:${key}`);
   const holders = keys.map((_, at) => HOLDER + at.toString(36));
   const set = (at) => client.sendCommand(['SET', leases[at], holders[at], 'PX', String(KEPT_MS)]);
@@ -80,7 +78,8 @@ async function keep(client, keys) {
   const chunks = Math.ceil(leases.length / CHUNK);
   return {
     async renew({ redisCpuUs }) {
-      await sleep(REST_MS);
+      // A keeper's timer fires after a rest, when processors and caches are cold: so does this.
+      await sleep(everyMs);
       return timed(redisCpuUs, () => each(chunks, CHUNKS_IN_FLIGHT, renewChunk));
     },
   };

@@ -2,8 +2,6 @@ import { open, systemClock } from 'holdfast';
 import { monotonicMs } from '../statistics.mjs';
 
 const OPEN = { quarantine: 'off', name: 'bench' };
-/** What is acquired in one go falls due within a quarter of this interval, so the keeper renews it together. */
-const KEPT = { ttl: '30s', renewEvery: '1s' };
 /** Without one renewal of everything in this time, the keeper is not at work. */
 const INTERVAL_DEADLINE_MS = 10_000;
 
@@ -19,7 +17,7 @@ export async function openContender(url) {
     wait: (key) => acquire(holdfast, key, { wait: '30s' }),
     release: (lease) => lease.release(),
     hold: (key, options) => acquire(holdfast, key, options),
-    keep: (keys) => keep(url, keys),
+    keep: (keys, everyMs) => keep(url, keys, everyMs),
     claims: (key, ttlMs) => claims(holdfast, key, ttlMs),
   };
 }
@@ -34,10 +32,11 @@ async function acquire(holdfast, key, options) {
  * It renews by itself, so `renew` waits for the keeper to renew every lease once, and adds up its batches: each from
  * the moment the keeper's timer fired, read off a clock that notes it, to the event that says all were confirmed.
  */
-async function keep(url, keys) {
+async function keep(url, keys, everyMs) {
   const watch = { firings: [], redisCpuUs: () => Promise.resolve(0) };
   const holdfast = await open(url, { ...OPEN, clock: watched(watch) });
-  const leases = await Promise.all(keys.map((key) => acquire(holdfast, key, KEPT)));
+  const terms = { ttl: '30s', renewEvery: everyMs };
+  const leases = await Promise.all(keys.map((key) => acquire(holdfast, key, terms)));
   return {
     async renew({ redisCpuUs }) {
       watch.redisCpuUs = redisCpuUs;

@@ -10,8 +10,10 @@ export interface Clock {
   wallMs(): number;
   /** Calls `run` once, `delayMs` from now or later: a blocked event loop makes every timer late. */
   after(delayMs: number, run: () => void): Timer;
-  /** Calls `run` once what is happening in this turn of the event loop has happened. */
+  /** Calls `run` when the code that runs now, and what its promises lead to, is done; before anything else is read. */
   soon(run: () => void): void;
+  /** Calls `run` when what has arrived by now has been read. */
+  afterInput(run: () => void): void;
   /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
@@ -38,6 +40,10 @@ class SystemClock implements Clock {
   }
 
   soon(run: () => void): void {
+    process.nextTick(run);
+  }
+
+  afterInput(run: () => void): void {
     setImmediate(run);
   }
 

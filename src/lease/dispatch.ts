@@ -107,7 +107,7 @@ export class Dispatch {
   async drained(): Promise<void> {
     while (this.#gathered > 0 || this.#underWay.size > 0) {
       await Promise.all(this.#underWay);
-      await new Promise<void>((resolve) => this.#clock.soon(resolve));
+      await new Promise<void>((resolve) => this.#clock.afterInput(resolve));
     }
   }
 
@@ -175,7 +175,7 @@ async function answer<Request, Reply, Result>(
   if (waiting.length === 0) return;
   try {
     const replies = await call();
-    for (const [i, { resolve }] of waiting.entries()) resolve(result(replies[i] as Reply));
+    for (let i = 0; i < waiting.length; i++) waiting[i]?.resolve(result(replies[i] as Reply));
   } catch (error) {
     for (const { reject } of waiting) reject(error);
   }

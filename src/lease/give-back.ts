@@ -76,24 +76,28 @@ export class GiveBack {
   async #lookAtAll(all: readonly Doubtful[]): Promise<void> {
     for (let i = 0; i < all.length; i += READ_BATCH) {
       const batch = all.slice(i, i + READ_BATCH);
-      const settled = await this.#look(batch.filter((doubtful) => !doubtful.inUse()));
-      for (const doubtful of batch) if (!settled.has(doubtful)) this.#lookAgain(doubtful);
+      const { answered, settled } = await this.#look(batch.filter((one) => !one.inUse()));
+      for (const doubtful of batch) if (!settled.has(doubtful)) this.#lookAgain(doubtful, answered);
     }
   }
 
-  #lookAgain(doubtful: Doubtful): void {
+  #lookAgain(doubtful: Doubtful, answered: boolean): void {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#isClosed || doubtful.untilMs <= nowMs) return;
-    doubtful.pauseMs = Math.min(doubtful.pauseMs * 2, LOOK_MOST_MS);
+    // A store that does not answer may carry the request out when it does: until then nothing has run out.
+    if (this.#isClosed || (answered && doubtful.untilMs <= nowMs)) return;
+    doubtful.pauseMs = answered ? Math.min(doubtful.pauseMs * 2, LOOK_MOST_MS) : LOOK_FIRST_MS;
     this.#watched.schedule(doubtful, nowMs + doubtful.pauseMs);
   }
 
   /** Reads what the keys show, gives back what is ours, and says which those were. */
-  async #look(batch: readonly Doubtful[]): Promise<Set<Doubtful>> {
+  async #look(batch: readonly Doubtful[]): Promise<{ answered: boolean; settled: Set<Doubtful> }> {
     const settled = new Set<Doubtful>();
     const timeoutMs = batch[0]?.terms.timings.operationTimeoutMs;
-    if (timeoutMs === undefined) return settled;
-    const shown = await this.#store.leases.read(batch.map(storeKey), { timeoutMs }).catch(() => []);
+    if (timeoutMs === undefined) return { answered: true, settled };
+    const shown = await this.#store.leases
+      .read(batch.map(storeKey), { timeoutMs })
+      .catch(() => null);
+    if (shown === null) return { answered: false, settled };
     for (const [i, doubtful] of batch.entries()) {
       const found = shown[i];
       if (found?.kind !== 'held' || found.holder !== doubtful.holder) continue;
@@ -106,7 +110,7 @@ export class GiveBack {
       settled.add(doubtful);
       this.#events.emit('lease.returned', { key, holder, fence: found.fence });
     }
-    return settled;
+    return { answered: true, settled };
   }
 }
 

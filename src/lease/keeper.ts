@@ -112,7 +112,9 @@ export class Keeper {
       while (next < tenures.length) {
         const chunk = tenures.slice(next, next + CHUNK);
         next += CHUNK;
-        confirmed += await this.#renewChunk(terms, chunk);
+        const renewed = await this.#renewChunk(terms, chunk);
+        // Not added up around the await: lanes would overwrite each other.
+        confirmed += renewed;
       }
     };
     await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, lane));

@@ -45,7 +45,8 @@ export class Desk implements LettingGo {
 
   async release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult> {
     const { dispatch, events } = this.#parts;
-    const kept = await this.#letSettle(tenure, options);
+    const settling = this.#settle(tenure, options);
+    const kept = settling instanceof Promise ? await settling : settling;
     if (kept !== null) return { released: false, reason: kept };
     const reply = await dispatch.release(tenure.terms, tenure.tenancy).catch(asFailure);
     tenure.settle();
@@ -66,7 +67,7 @@ export class Desk implements LettingGo {
     const { events, store } = this.#parts;
     const { leaseClass, timings } = tenure.terms;
     const windowMs = durationMs(options.window ?? leaseClass.claimWindowMs, 'window');
-    const kept = await this.#letSettle(tenure, options);
+    const kept = await this.#settle(tenure, options);
     if (kept !== null) return { transferred: false, reason: kept };
     const call = { successor, windowMs: Math.max(1, Math.floor(windowMs)) };
     const reply = await store.leases
@@ -82,19 +83,23 @@ export class Desk implements LettingGo {
     return { transferred: true, fence: reply.fence };
   }
 
-  /** Waits for the work to settle. Null: tell the store. Else why there is nothing to tell it. */
-  async #letSettle(tenure: Tenure, { settled, within }: ReleaseOptions): Promise<Kept | null> {
-    const { clock, keeper } = this.#parts;
+  /** Lets the work settle, then hands the tenure in: at once where there is nothing to wait for, as is usual. */
+  #settle(tenure: Tenure, options: ReleaseOptions): Kept | null | Promise<Kept | null> {
+    const { settled, within } = options;
     const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
     const letsGo = tenure.beginRelease();
-    if (settled !== undefined && !(await isDoneWithin(clock, mostMs, settled))) {
-      settled.then(
-        () => tenure.settle(),
-        () => tenure.settle(),
-      );
+    if (settled === undefined) return this.#handIn(tenure);
+    return isDoneWithin(this.#parts.clock, mostMs, settled).then((isDone) => {
+      if (isDone) return this.#handIn(tenure);
+      const settle = () => tenure.settle();
+      settled.then(settle, settle);
       if (letsGo) this.#abandon(tenure, 'its work did not settle');
       return 'unsettled';
-    }
+    });
+  }
+
+  /** The work has settled. Null: tell the store. Else why there is nothing to tell it. */
+  #handIn(tenure: Tenure): Kept | null {
     if (tenure.state !== 'releasing') {
       tenure.settle();
       // The deadline passed here, but the store may have heard a renewal since, which nobody needs any more.
@@ -102,7 +107,7 @@ export class Desk implements LettingGo {
       return tenure.lossReason ?? 'released';
     }
     // From here on no renewal may be sent: one that came after the release would find the key gone and put it back.
-    keeper.drop(tenure);
+    this.#parts.keeper.drop(tenure);
     tenure.handIn();
     return null;
   }

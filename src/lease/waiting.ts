@@ -155,11 +155,12 @@ export class WaitingRoom {
     const line = this.#lines.get(waiter.wish.storeKey);
     waiter.isTimeUp = true;
     const noAnswer = () => waiter.finish(this.#lastSeen(waiter.wish.storeKey));
-    if (line?.waiters[0] !== waiter) {
+    const isFirst = line?.waiters[0] === waiter;
+    if (!isFirst && line?.last) {
       noAnswer();
       return;
     }
-    poke(line);
+    if (isFirst && line !== undefined) poke(line);
     waiter.timer = this.#clock.after(LAST_ANSWER_MS, noAnswer);
   }
 
@@ -205,16 +206,24 @@ export class WaitingRoom {
   async #attempt(line: Line, first: Waiter): Promise<Outcome | Error> {
     try {
       const outcome = await first.wish.attempt(this.#clock.monotonicMs() - first.sinceMs);
-      if (outcome.kind === 'busy') line.last = { outcome, atMs: this.#clock.monotonicMs() };
+      if (outcome.kind === 'busy') this.#note(line, first, outcome);
       if (outcome.kind === 'granted' && first.gone) first.wish.decline(outcome.tenure);
       else if (outcome.kind === 'granted' || first.isTimeUp) first.finish(outcome);
       return outcome;
     } catch (thrown) {
       const error = asError(thrown);
-      line.last = { outcome: error, atMs: this.#clock.monotonicMs() };
+      this.#note(line, first, error);
       const passes = error instanceof HoldfastError && PASSING.has(error.code);
       if (!passes || first.isTimeUp) first.finish(error);
       return error;
+    }
+  }
+
+  /** What stood in the way, for those behind the first whose time was up before there was an answer at all. */
+  #note(line: Line, first: Waiter, outcome: Busy | Error): void {
+    line.last = { outcome, atMs: this.#clock.monotonicMs() };
+    for (const waiter of line.waiters.filter(({ isTimeUp }) => isTimeUp)) {
+      if (waiter !== first) waiter.finish(outcome);
     }
   }
 

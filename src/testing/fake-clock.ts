@@ -38,6 +38,10 @@ export class FakeClock implements Clock {
     queueMicrotask(run);
   }
 
+  afterInput(run: () => void): void {
+    queueMicrotask(run);
+  }
+
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return sleepOn(this, ms, signal);
   }

@@ -48,7 +48,7 @@ describe(`${RACERS} processes that want the same key`, () => {
     expect(overlaps).toEqual([]);
   });
 
-  it('K-13 end by themselves once closed, and leave nothing of theirs in Redis', async () => {
+  it('K-08 end by themselves once closed, and leave nothing of theirs in Redis', async () => {
     await tellAll({ do: 'close' });
     const ends = await Promise.all(racers.map((racer) => racer.exit()));
     expect(ends).toEqual(Array(RACERS).fill({ code: 0, signal: null }));

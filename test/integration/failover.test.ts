@@ -42,13 +42,16 @@ class Pair {
     await this.replica.cli('REPLICAOF', 'NO', 'ONE');
   }
 
-  /** Kills the primary, promotes the replica, and moves the address over. Returns when the primary was dead. */
-  async failOver(): Promise<number> {
+  /** Kills the primary. Returns when it was dead. */
+  async kill(): Promise<number> {
     await this.primary.kill();
-    const deadMs = hostMs();
+    return hostMs();
+  }
+
+  /** Makes the replica a primary, and moves the address over to it. */
+  async promote(): Promise<void> {
     await this.replica.cli('REPLICAOF', 'NO', 'ONE');
     this.#address.port = this.replica.port;
-    return deadMs;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -66,7 +69,8 @@ describe.concurrent('a failover', () => {
     using watch = new LeaseWatch(lease);
     await pair.inStep('lease:k');
     const renewed = nextEvent(holdfast, 'lease.renewed');
-    await pair.failOver();
+    await pair.kill();
+    await pair.promote();
     await renewed;
     expect(lease.isHeld()).toBe(true);
     expect(watch.states).not.toContain('lost');
@@ -86,7 +90,8 @@ describe.concurrent('a failover', () => {
     const lease = await take(holdfast, 'k', SHORT);
     using watch = new LeaseWatch(lease);
     const lost = nextEvent(holdfast, 'lease.lost');
-    const deadMs = await pair.failOver();
+    const deadMs = await pair.kill();
+    await pair.promote();
     const next = await take(other, 'k', { ...SHORT, wait: '5s' });
     expectRising([lease.fence, next.fence]);
     expect(await lost).toMatchObject({ fence: lease.fence });
@@ -112,8 +117,12 @@ describe.concurrent('a failover', () => {
     const forgot = Promise.any([holdfast, other].map((one) => nextEvent(one, 'store.forgot')));
     const reasserted = nextEvent(holdfast, 'lease.reasserted');
 
-    const deadMs = await pair.failOver();
+    // One that has never acquired anything asks for its first lease while there is no connection.
+    const cut = nextEvent(other, 'store.disconnected');
+    const deadMs = await pair.kill();
+    await cut;
     const waiting = take(other, 'fresh', { ...SHORT, wait: '15s' });
+    await pair.promote();
     expect(await reasserted).toMatchObject({ key: 'unseen', fence: unseen.fence });
     for (const key of ['seen', 'unseen', 'never used']) {
       expect(await other.acquire(key, SHORT)).toMatchObject({ ok: false, reason: 'quarantine' });

@@ -152,7 +152,7 @@ describe.concurrent('closing', () => {
     await take(other, 'stubborn', { ...SHORT, wait: '10s' });
   });
 
-  it('K-13 lets the process end by itself, also with waiters and leases about', async () => {
+  it('K-08 lets the process end by itself, also with waiters and leases about', async () => {
     await using lessee = await startLessee(redis.url);
     await using second = await startLessee(redis.url);
     await lessee.tell('acquire', { key: 'ends', options: { ttl: '5s' } });

@@ -165,7 +165,7 @@ describe.concurrent('quarantine', () => {
     expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(2_500 + MARGIN_MS);
   });
 
-  it('K-15 K-06 a TTL longer than any before is in the marker before its first grant', async () => {
+  it('K-15 K-12 a TTL longer than any before is in the marker before its first grant', async () => {
     await using holdfast = await openOn('longer:');
     await take(holdfast, 'short', OPTIONS);
     await take(holdfast, 'long', SHORT);

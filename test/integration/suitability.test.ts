@@ -94,11 +94,7 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await using holdfast = await openAt({ url }, { prefix, quarantine: 'on' });
   await using other = await openAt({ url }, { prefix });
   const lease = await take(holdfast, 'k', { ...SHORT, wait: '10s' });
-  const renewed = nextEvent(holdfast, 'lease.renewed');
-  const waiting = take(other, 'k', { ttl: '30s', wait: '20s' });
-  const inLine = async () => (await redis.cli('ZCARD', `line:{${prefix}lease:k}`)) === 1;
-  await until(inLine, { what: 'the line' });
-  await renewed;
+  await nextEvent(holdfast, 'lease.renewed');
   await holdfast.records.put('r', 1, { fence: lease.fence });
   expect(await holdfast.records.get('r')).toMatchObject({ value: 1 });
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
@@ -107,9 +103,17 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await redis.cli('DEL', `${prefix}lease:k`);
   await reasserted;
   expect(await lease.release()).toEqual({ released: true });
-  // Only the signal can have told it: the expiry it has seen, it sees again.
-  const woken = await waiting;
-  expect(await woken.transfer('successor')).toMatchObject({ transferred: true });
+
+  // Only a signal can tell of its end in time: it would run out after the wait.
+  const long = await take(other, 'long', { ttl: '30s' });
+  const waiting = take(holdfast, 'long', { ...SHORT, wait: '20s' });
+  const inLine = async () => (await redis.cli('ZCARD', `line:{${prefix}lease:long}`)) === 1;
+  await until(inLine, { what: 'the line' });
+  expect(await long.release()).toEqual({ released: true });
+  await waiting;
+
+  const given = await take(other, 'k', SHORT);
+  expect(await given.transfer('successor')).toMatchObject({ transferred: true });
   const claimed = await take(other, 'k', { ...SHORT, holder: 'successor' });
   await take(other, 'quits', SHORT);
   expect(await holdfast.acquire('quits', { ...SHORT, wait: '100ms' })).toMatchObject({ ok: false });

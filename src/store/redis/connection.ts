@@ -25,13 +25,16 @@ const RECONNECT_MOST_MS = 1_000;
 export type Client = ReturnType<typeof makeClient>;
 
 /** A client that sends each command once, at once or not at all. */
-function makeClient(url: string, connectTimeout: number) {
+function makeClient(url: string, connectTimeout: number, signal: AbortSignal) {
   return createClient({
     url,
     RESP: 2,
     disableOfflineQueue: true,
+    // Its own time limit only rejects, and costs a timer a command; ours ends the connection too.
+    commandOptions: { timeout: 0 },
     maintNotifications: 'disabled',
-    socket: { reconnectStrategy: false, connectTimeout },
+    // The signal ends a socket that is still connecting, too, which `destroy` does not.
+    socket: { reconnectStrategy: false, connectTimeout, signal },
   });
 }
 
@@ -125,7 +128,7 @@ export class Connection {
     // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
     this.#dialing?.catch(() => {});
     // A destroyed socket is gone one turn of the event loop later.
-    await new Promise<void>((resolve) => this.#options.clock.soon(resolve));
+    await new Promise<void>((resolve) => this.#options.clock.afterInput(resolve));
   }
 
   #within<T>(
@@ -140,7 +143,7 @@ export class Connection {
     return new Promise((resolve, reject) => {
       let timer: Timer | null = clock.after(timeoutMs, () => {
         // After a blocked event loop timers run before sockets are read: the answer may already be here.
-        clock.soon(() => {
+        clock.afterInput(() => {
           if (timer === null) return;
           timer = null;
           const why = `no answer within ${Math.round(timeoutMs)} ms`;
@@ -217,9 +220,13 @@ export class Connection {
   async #dial(timeoutMs: number): Promise<void> {
     const { clock, name, url } = this.#options;
     this.#closing.signal.throwIfAborted();
-    const client = makeClient(url, timeoutMs);
-    const giveUp = clock.after(timeoutMs, () => client.destroy());
-    const abort = () => client.destroy();
+    const attempt = new AbortController();
+    const client = makeClient(url, timeoutMs, attempt.signal);
+    const abort = () => {
+      client.destroy();
+      attempt.abort();
+    };
+    const giveUp = clock.after(timeoutMs, abort);
     this.#closing.signal.addEventListener('abort', abort);
     let ended: string | null = null;
     client.on('error', (error: Error) => {

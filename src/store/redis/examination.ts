@@ -34,7 +34,8 @@ export function readInfo(info: string, clockOffsetMs: number): ServerFacts {
     version: field('redis_version'),
     runId: field('run_id'),
     replicationId: field('master_replid'),
-    upMs: Number(field('uptime_in_seconds')) * 1_000,
+    // Counted in whole seconds of the wall clock: the last one may have begun a moment ago.
+    upMs: Math.max(0, Number(field('uptime_in_seconds')) - 1) * 1_000,
     role: field('role'),
     primary: `${field('master_host')}:${field('master_port')}`,
     replicas: Number(field('connected_slaves')),

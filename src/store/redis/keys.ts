@@ -2,7 +2,7 @@ import { ConfigError } from '../../base/errors.ts';
 
 /**
  * Names in Redis. A lease lives under its plain name, so that another program can share it; what belongs to it lives in
- * sibling keys that hash to the same slot of a Cluster: the sibling's hash tag *is* the lease's key, or the one it has.
+ * sibling keys, which only the scripts name (`lua/siblings.lua`).
  */
 export class Keys {
   readonly prefix: string;
@@ -27,15 +27,6 @@ export class Keys {
     return this.prefix + key;
   }
 
-  fence(lease: string): string {
-    return this.#sibling(lease, 'fence');
-  }
-
-  /** The inboxes that wait for a lease, in the order of their coming. */
-  line(lease: string): string {
-    return this.#sibling(lease, 'line');
-  }
-
   record(key: string): string {
     return `${this.prefix}record:${key}`;
   }
@@ -46,9 +37,5 @@ export class Keys {
 
   withoutPrefix(name: string): string {
     return name.slice(this.prefix.length);
-  }
-
-  #sibling(lease: string, what: string): string {
-    return this.prefix.includes('{') ? `${lease}:${what}` : `${what}:{${lease}}`;
   }
 }

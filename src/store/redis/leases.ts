@@ -1,3 +1,4 @@
+import { StoreUnreachableError } from '../../base/errors.ts';
 import type {
   AcquireCall,
   AcquireReply,
@@ -50,8 +51,7 @@ export class RedisLeases implements LeaseStore {
     const keys = [this.#keys.marker];
     const perRequest: string[] = [];
     for (const request of requests) {
-      const lease = this.#keys.lease(request.key);
-      keys.push(lease, this.#keys.fence(lease), this.#keys.line(lease));
+      keys.push(this.#keys.lease(request.key));
       perRequest.push(request.holder, acquireOptions(request));
     }
     if (!this.#quarantine.knows(call.leaseClass, call.ttlMs))
@@ -106,28 +106,33 @@ export class RedisLeases implements LeaseStore {
   }
 
   async reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
-    // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
-    if (call.forgotten && this.#quarantine.leftMs(call.leaseClass) === 0)
-      await this.#reexamine(call, { missing: true });
-    const era = call.forgotten ? this.#quarantine.era : '';
     const keys = [this.#keys.marker];
-    const args = [era, String(call.ttlMs)];
+    const perTenure: string[] = [];
     for (const tenure of tenures) {
-      const lease = this.#keys.lease(tenure.key);
-      keys.push(lease, this.#keys.fence(lease));
-      args.push(tenure.holder, String(tenure.fence));
+      keys.push(this.#keys.lease(tenure.key));
+      perTenure.push(tenure.holder, String(tenure.fence));
     }
-    const reply = await this.#connection.script(scripts.reassert, keys, args, call.timeoutMs);
-    if (reply === 'ERA') return tenures.map(() => 'refused');
-    return (reply as number[]).map((put) => (put === 1 ? 'reasserted' : 'refused'));
+    for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
+      // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
+      if (call.forgotten && this.#quarantine.leftMs(call.leaseClass) === 0)
+        await this.#reexamine(call, { missing: true });
+      const era = call.forgotten ? this.#quarantine.era : '';
+      const args = [era, String(call.ttlMs), ...perTenure];
+      const reply = await this.#connection.script(scripts.reassert, keys, args, call.timeoutMs);
+      if (reply !== 'ERA')
+        return (reply as number[]).map((put) => (put === 1 ? 'reasserted' : 'refused'));
+      // Somebody has begun another era: no reason to lose what may still be put back.
+      await this.#reexamine(call, {});
+    }
+    const why = 'the store began a new era at every attempt';
+    throw new StoreUnreachableError({ store: this.#name, operation: 'reassert', why });
   }
 
   async release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
     const keys: string[] = [];
     const args: string[] = [];
     for (const tenure of tenures) {
-      const lease = this.#keys.lease(tenure.key);
-      keys.push(lease, this.#keys.fence(lease), this.#keys.line(lease));
+      keys.push(this.#keys.lease(tenure.key));
       args.push(tenure.holder, String(tenure.fence));
     }
     const failures = (await this.#connection.script(
@@ -156,12 +161,7 @@ export class RedisLeases implements LeaseStore {
       String(call.windowMs),
       inbox,
     ];
-    const reply = await this.#connection.script(
-      scripts.transfer,
-      [lease, this.#keys.fence(lease)],
-      args,
-      call.timeoutMs,
-    );
+    const reply = await this.#connection.script(scripts.transfer, [lease], args, call.timeoutMs);
     const [done, ...facts] = reply as [1, number] | [0, string | null, number];
     if (done === 1) return { kind: 'transferred', fence: facts[0] as number };
     return { kind: 'not-held', holder: facts[0] as string | null, fence: facts[1] as number };
@@ -169,7 +169,7 @@ export class RedisLeases implements LeaseStore {
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
     const lease = this.#keys.lease(key);
-    const keys = [lease, this.#keys.fence(lease), this.#keys.line(lease)];
+    const keys = [lease];
     const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS)];
     const reply = await this.#connection.script(scripts.revoke, keys, args, call.timeoutMs);
     if (reply === null) return { kind: 'not-held' };
@@ -229,7 +229,7 @@ export class RedisLeases implements LeaseStore {
     const lease = this.#keys.lease(key);
     await this.#connection.script(
       scripts.forgo,
-      [lease, this.#keys.line(lease)],
+      [lease],
       [this.#keys.channel(inbox)],
       call.timeoutMs,
     );
@@ -268,10 +268,7 @@ export class RedisLeases implements LeaseStore {
   }
 
   async #readRaw(keys: readonly string[], call: Call): Promise<ScriptReadReply[]> {
-    const names = keys.flatMap((key) => [
-      this.#keys.lease(key),
-      this.#keys.fence(this.#keys.lease(key)),
-    ]);
+    const names = keys.map((key) => this.#keys.lease(key));
     return (await this.#connection.script(
       scripts.read,
       names,
@@ -281,9 +278,12 @@ export class RedisLeases implements LeaseStore {
   }
 
   async #reexamine(call: Call, cause: ExaminationCause): Promise<void> {
-    const run: RunScript = (script, keys, args) =>
-      this.#connection.script(script, keys, args, call.timeoutMs);
-    await this.#quarantine.reexamine(run, cause);
+    // What is known of the server belongs to its connection: it is looked up once there is one, not before.
+    await this.#connection.use('examine', call.timeoutMs, (client) => {
+      const run: RunScript = (script, keys, args) =>
+        client.sendCommand(['EVAL', script.source, String(keys.length), ...keys, ...args]);
+      return this.#quarantine.reexamine(run, cause);
+    });
   }
 }
 

@@ -9,14 +9,14 @@ export interface Script {
 
 /** One verb per file in `lua/`; what several need stands in files of its own before them. */
 export const scripts = {
-  acquire: load('acquire', ['mint']),
+  acquire: load('acquire', ['siblings', 'mint']),
   renew: load('renew'),
-  reassert: load('reassert', ['mint']),
-  release: load('release', ['mint', 'wake']),
-  transfer: load('transfer', ['mint']),
-  revoke: load('revoke', ['mint', 'wake']),
-  read: load('read', ['mint']),
-  forgo: load('forgo', ['wake']),
+  reassert: load('reassert', ['siblings', 'mint']),
+  release: load('release', ['siblings', 'mint', 'wake']),
+  transfer: load('transfer', ['siblings', 'mint']),
+  revoke: load('revoke', ['siblings', 'mint', 'wake']),
+  read: load('read', ['siblings', 'mint']),
+  forgo: load('forgo', ['siblings', 'wake']),
   put: load('put'),
   examine: load('examine', ['mint']),
 } as const;

@@ -1,10 +1,10 @@
 -- acquire: grants each free key and mints its fence in the same step.
--- KEYS     [1] the store's marker, then per request: lease, fence record, line of waiters
+-- KEYS     [1] the store's marker, then per request: lease
 -- ARGV     [1] the era this client has examined ('' = quarantine off), [2] ttl ms, [3] inbox of the caller,
 --          then per request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
 -- Returns  'ERA' if the marker has changed (nothing was done), else per request:
 --          fence | {holder, fence, remaining ms} where busy | {error text}
--- Before:  mint.lua
+-- Before:  siblings.lua, mint.lua
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
 local ttl, inbox, now = ARGV[2], ARGV[3], micros()
 
@@ -31,9 +31,10 @@ local function refresh(lease, record, holder, presented, floor)
   return grant(lease, record, holder, floor, 'XX')
 end
 
-local function busy(lease, record, line, holder, waited)
+local function busy(lease, record, holder, waited)
   local remaining = redis.call('PTTL', lease)
   if waited >= 0 then
+    local line = line_of(lease)
     redis.pcall('ZADD', line, 'NX', string.format('%.0f', now - waited * 1000), inbox)
     redis.pcall('PEXPIRE', line, math.max(remaining, tonumber(ttl)) * 2)
   end
@@ -42,17 +43,19 @@ end
 
 local replies = {}
 for i = 4, #ARGV, 2 do
-  local at = (i - 4) / 2
-  local lease, record, line, holder = KEYS[at * 3 + 2], KEYS[at * 3 + 3], KEYS[at * 3 + 4], ARGV[i]
-  local presented, floor, waited = string.match(ARGV[i + 1], '^(%S+) (%S+) (%S+)$')
-  presented, floor, waited = tonumber(presented) or 0, tonumber(floor) or 0, tonumber(waited) or -1
+  local lease, holder, presented, floor, waited = KEYS[i / 2], ARGV[i], 0, 0, -1
+  local record = fence_of(lease)
+  if ARGV[i + 1] ~= '' then
+    presented, floor, waited = string.match(ARGV[i + 1], '^(%S+) (%S+) (%S+)$')
+    presented, floor, waited = tonumber(presented), tonumber(floor), tonumber(waited)
+  end
   local reply = grant(lease, record, holder, floor, 'NX')
   if not reply then
     local current = redis.pcall('GET', lease)
     if type(current) == 'table' then reply = {current.err}
     elseif current == holder then reply = refresh(lease, record, holder, presented, floor)
-    else reply = busy(lease, record, line, current, waited) end
+    else reply = busy(lease, record, current, waited) end
   end
-  replies[at + 1] = reply
+  replies[#replies + 1] = reply
 end
 return replies

@@ -2,7 +2,7 @@
 -- KEYS     none of its own
 -- ARGV     none of its own
 -- Returns  nothing; defines FENCE_RECORD_MS, micros, digits and mint
-local FENCE_RECORD_MS = 86400000
+local FENCE_RECORD_MS = '86400000'
 
 -- The store's time in microseconds: as a double exact until the year 2255.
 local function micros()

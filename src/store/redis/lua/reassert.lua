@@ -1,13 +1,14 @@
 -- reassert: puts back leases that vanished under their holders, where nobody can have been granted them since.
--- KEYS     [1] the store's marker, then per tenure: lease, fence record
+-- KEYS     [1] the store's marker, then per tenure: lease
 -- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if this is still the era
 --          in which no new grants are made, [2] ttl ms, then per tenure: holder, fence
 -- Returns  'ERA' if the marker has changed (nothing was done), else per tenure: 1 = put back, 0 = not
--- Before:  mint.lua
+-- Before:  siblings.lua, mint.lua
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
 local replies = {}
 for i = 3, #ARGV, 2 do
-  local lease, key, holder, fence = KEYS[i - 1], KEYS[i], ARGV[i], ARGV[i + 1]
+  local lease, holder, fence = KEYS[(i + 1) / 2], ARGV[i], ARGV[i + 1]
+  local key = fence_of(lease)
   local record, put = redis.pcall('GET', key), 0
   if record == fence or (not record and ARGV[1] ~= '') then
     local set = redis.pcall('SET', lease, holder, 'NX', 'PX', ARGV[2])

@@ -1,23 +1,22 @@
 -- release: ends each tenure that the store names by holder and fence, and wakes the next in line. A release that comes
 -- late can never end a newer tenure, not even the same holder's.
--- KEYS     per tenure: lease, fence record, line of waiters
+-- KEYS     per tenure: lease
 -- ARGV     per tenure: holder, fence
 -- Returns  only what was not released: {index, holder or false, fence} or {index, error text, 'error'}
--- Before:  mint.lua, wake.lua
+-- Before:  siblings.lua, mint.lua, wake.lua
 local failures = {}
-for at = 0, #ARGV / 2 - 1 do
-  local lease, record, line = KEYS[at * 3 + 1], KEYS[at * 3 + 2], KEYS[at * 3 + 3]
-  local holder, fence = ARGV[at * 2 + 1], ARGV[at * 2 + 2]
+for i, lease in ipairs(KEYS) do
+  local holder, fence, record = ARGV[i * 2 - 1], ARGV[i * 2], fence_of(lease)
   local current, recorded = redis.pcall('GET', lease), redis.pcall('GET', record)
   if type(current) == 'table' or type(recorded) == 'table' then
-    failures[#failures + 1] = {at + 1, (type(current) == 'table' and current or recorded).err, 'error'}
+    failures[#failures + 1] = {i, (type(current) == 'table' and current or recorded).err, 'error'}
   elseif current == holder and (not recorded or digits(recorded) == fence) then
     redis.call('DEL', lease)
     -- A tenure longer than its fence record leaves a fresh one, for a next clock that may lag behind this one.
     if not recorded then redis.call('SET', record, fence, 'PX', FENCE_RECORD_MS) end
-    wake(line, lease)
+    wake(lease)
   else
-    failures[#failures + 1] = {at + 1, current, tonumber(digits(recorded)) or 0}
+    failures[#failures + 1] = {i, current, tonumber(digits(recorded)) or 0}
   end
 end
 return failures
