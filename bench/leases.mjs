@@ -33,7 +33,7 @@ ${MEASURES.map(({ name }) => `                   ${name}`).join('\n')}
   --json         nothing but [{ name, value, unit, bar, ok }] on stdout; bar is null for a mere fact
   --help         this
 
-Exit code: 0 if every bar is met; 1 if one is missed or could not be measured (the last line names it);
+Exit code: 0 if every bar is met; 1 if one is missed or could not be measured (the last lines name it);
 2 for wrong arguments. A busy machine misses bars that a quiet one meets: repeat before you conclude.`;
 
 const FULL = {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,17 +11,21 @@ const START_DEADLINE_MS = 10_000;
 
 /** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, version, freeze, thaw, stop }`. */
 export async function startRedis() {
-  const dir = await mkdtemp(join(tmpdir(), 'holdfast-bench-'));
+  const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
   const port = await freePort();
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir];
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const kill = () => server.kill('SIGKILL');
-  process.once('exit', kill);
+  const remove = () => {
+    server.kill('SIGKILL');
+    rmSync(dir, { recursive: true, force: true });
+  };
+  process.once('exit', remove);
   const stop = async () => {
-    if (server.exitCode === null && server.signalCode === null && kill())
-      await once(server, 'exit');
-    process.off('exit', kill);
-    await rm(dir, { recursive: true, force: true });
+    const isRunning = server.exitCode === null && server.signalCode === null;
+    // Waited for, or it could still write into the folder that is removed.
+    if (isRunning && server.kill('SIGKILL')) await once(server, 'exit');
+    process.off('exit', remove);
+    remove();
   };
   try {
     const version = await ready(server);

@@ -61,13 +61,12 @@ export function asText(rows, { absent, where }) {
     .join('\n\n');
 }
 
-/** Which bars were missed, in one line. */
+/** Which bars were missed. */
 export function summary(rows) {
   const missed = rows.filter(({ ok }) => !ok);
   const barred = rows.filter(({ bar }) => bar !== null);
-  if (missed.length === 0) return `All ${barred.length} bars are met.`;
-  const names = missed.map(({ requirement, measure }) => `${requirement} ${measure}`).join('; ');
-  return `${missed.length} of ${barred.length} bars missed: ${names}.`;
+  const names = missed.map(({ requirement, measure }) => `${requirement} ${measure}`);
+  return [`${missed.length} of ${barred.length} bars missed`, ...names].join('\n  ');
 }
 
 function verdicts(rows) {

@@ -6,39 +6,38 @@
 --          fence | {holder, fence, remaining ms} where busy | {error text}
 -- Before:  siblings.lua, mint.lua
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
-local ttl, inbox, now = ARGV[2], ARGV[3], micros()
+local ttl, inbox, now, now_text = ARGV[2], ARGV[3], clock()
 
 -- The fence record is read before the lease is written, so that a bad record never leaves a grant behind.
 local function grant(lease, record, holder, floor, condition)
-  local fence, problem = mint(record, now, floor)
-  if problem then return {problem} end
+  local fence, text, flag = mint(record, now, now_text, floor)
+  if not fence then return {text} end
   local set = redis.pcall('SET', lease, holder, condition, 'PX', ttl)
   if not set then return nil end
   if set.err then return {set.err} end
-  local kept = redis.pcall('SET', record, string.format('%.0f', fence), 'PX', FENCE_RECORD_MS)
-  if kept.err then
-    redis.call('DEL', lease)
-    return {kept.err}
-  end
-  return fence
+  local kept = redis.pcall('SET', record, text .. flag, 'PX', FENCE_RECORD_MS)
+  if not kept.err then return fence end
+  redis.call('DEL', lease)
+  return {kept.err}
 end
 
 local function refresh(lease, record, holder, presented, floor)
-  if presented > 0 and tonumber(digits(redis.call('GET', record))) == presented then
-    redis.call('PEXPIRE', lease, ttl)
-    return presented
+  if presented == 0 or tonumber(digits(redis.call('GET', record))) ~= presented then
+    return grant(lease, record, holder, floor, 'XX')
   end
-  return grant(lease, record, holder, floor, 'XX')
+  redis.call('PEXPIRE', lease, ttl)
+  return presented
 end
 
 local function busy(lease, record, holder, waited)
-  local remaining = redis.call('PTTL', lease)
+  local remaining, recorded = redis.call('PTTL', lease), redis.call('GET', record)
   if waited >= 0 then
     local line = line_of(lease)
     redis.pcall('ZADD', line, 'NX', string.format('%.0f', now - waited * 1000), inbox)
     redis.pcall('PEXPIRE', line, math.max(remaining, tonumber(ttl)) * 2)
+    if recorded and string.sub(recorded, -1) ~= '+' then redis.pcall('SET', record, recorded .. '+', 'KEEPTTL') end
   end
-  return {holder, tonumber(digits(redis.call('GET', record))) or 0, remaining}
+  return {holder, tonumber(digits(recorded)) or 0, remaining}
 end
 
 local replies = {}

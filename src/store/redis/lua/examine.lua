@@ -5,7 +5,8 @@
 --          then what the caller remembers of classes, or uses itself: name, longest ttl ms
 -- Returns  {era, origin, ms since the server may have forgotten, why a new era began or '', name, longest ttl ms, …}
 -- Before:  mint.lua
-local now = math.floor(micros() / 1000)
+local micros, micros_text = clock()
+local now = math.floor(micros / 1000)
 local known = redis.call('HMGET', KEYS[1], 'era', 'run', 'replication', 'since', 'origin')
 local era, since, origin, why = known[1], tonumber(known[4]), known[5], ''
 -- The origin is when the marker was first made. One younger than the caller remembers was made by somebody who took an
@@ -14,7 +15,7 @@ if not era or (ARGV[6] ~= '' and tonumber(origin) > tonumber(ARGV[6])) then
   local first = ARGV[6] == ''
   why = first and 'first use' or 'the marker is gone: flushed, or restarted without its data'
   since = first and now - tonumber(ARGV[3]) or now
-  origin = first and string.format('%.0f', micros()) or ARGV[6]
+  origin = first and micros_text or ARGV[6]
 elseif known[2] ~= ARGV[1] or known[3] ~= ARGV[2] then
   why = known[2] ~= ARGV[1] and 'another server process answers' or 'the replication history has changed'
   since = now

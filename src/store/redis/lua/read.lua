@@ -10,7 +10,7 @@ for _, lease in ipairs(KEYS) do
   if type(current) == 'table' or type(recorded) == 'table' then
     replies[#replies + 1] = {(type(current) == 'table' and current or recorded).err}
   else
-    local mark = recorded and string.match(recorded, '!$') or ''
+    local mark = recorded and string.match(recorded, '!') or ''
     replies[#replies + 1] = {current, tonumber(digits(recorded)) or 0, redis.call('PTTL', lease), mark}
   end
 end

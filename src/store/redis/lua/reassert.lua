@@ -10,7 +10,7 @@ for i = 3, #ARGV, 2 do
   local lease, holder, fence = KEYS[(i + 1) / 2], ARGV[i], ARGV[i + 1]
   local key = fence_of(lease)
   local record, put = redis.pcall('GET', key), 0
-  if record == fence or (not record and ARGV[1] ~= '') then
+  if record == fence or record == fence .. '+' or (not record and ARGV[1] ~= '') then
     local set = redis.pcall('SET', lease, holder, 'NX', 'PX', ARGV[2])
     if set and not set.err then
       put = 1

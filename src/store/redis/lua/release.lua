@@ -10,10 +10,16 @@ for i, lease in ipairs(KEYS) do
   local current, recorded = redis.pcall('GET', lease), redis.pcall('GET', record)
   if type(current) == 'table' or type(recorded) == 'table' then
     failures[#failures + 1] = {i, (type(current) == 'table' and current or recorded).err, 'error'}
-  elseif current == holder and (not recorded or digits(recorded) == fence) then
+  elseif current == holder and recorded == fence then
+    redis.call('DEL', lease)
+  elseif current == holder and recorded == fence .. '+' then
+    redis.call('DEL', lease)
+    wake(lease)
+    if redis.call('EXISTS', line_of(lease)) == 0 then redis.call('SET', record, fence, 'KEEPTTL') end
+  elseif current == holder and not recorded then
     redis.call('DEL', lease)
     -- A tenure longer than its fence record leaves a fresh one, for a next clock that may lag behind this one.
-    if not recorded then redis.call('SET', record, fence, 'PX', FENCE_RECORD_MS) end
+    redis.call('SET', record, fence, 'PX', FENCE_RECORD_MS)
     wake(lease)
   else
     failures[#failures + 1] = {i, current, tonumber(digits(recorded)) or 0}
