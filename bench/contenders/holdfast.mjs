@@ -56,20 +56,15 @@ async function keep(url, keys, everyMs) {
 
 /** The system's clock, except that it notes when a timer fires, and how much processor time Redis had used by then. */
 function watched(watch) {
-  const after = (delayMs, run) =>
+  const clock = Object.create(systemClock);
+  clock.after = (delayMs, run) =>
     systemClock.after(delayMs, () => {
       // Sent before the keeper sends anything, over another connection.
       const redisBeforeUs = watch.redisCpuUs();
       watch.firings.push({ atMs: systemClock.monotonicMs(), redisBeforeUs });
       run();
     });
-  return {
-    monotonicMs: () => systemClock.monotonicMs(),
-    wallMs: () => systemClock.wallMs(),
-    after,
-    soon: (run) => systemClock.soon(run),
-    sleep: (ms, signal) => systemClock.sleep(ms, signal),
-  };
+  return clock;
 }
 
 /** The batches in which the keeper next renews each of its leases once: their counts add up to all of them. */

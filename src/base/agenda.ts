@@ -9,7 +9,7 @@ export interface Entry {
 
 /**
  * Many due times, one timer: a binary heap ordered by `dueMs` on the monotonic clock. `onDue` is called when the
- * earliest entry is due and takes what it wants with `takeDue`.
+ * earliest entry is due and takes with `takeDue` what it wants.
  */
 export class Agenda<E extends Entry> {
   readonly #clock: Clock;
@@ -52,15 +52,26 @@ export class Agenda<E extends Entry> {
       last.slot = slot;
       this.#settle(last);
     }
-    if (this.#heap.length === 0) this.#disarm();
+    // The timer stays: what comes next on an agenda that is emptied and filled again and again can use it.
   }
 
-  /** Takes the earliest entry off the agenda if it is due by `nowMs` plus the leeway that `earlyMs` grants it. */
-  takeDue(nowMs: number, earlyMs: (entry: E) => number = () => 0): E | undefined {
-    const first = this.#heap[0];
-    if (first === undefined || first.dueMs - earlyMs(first) > nowMs) return undefined;
-    this.remove(first);
-    return first;
+  /** Takes everything due off the agenda in one pass: cheaper than one by one, where much is due at a time. */
+  takeDue(nowMs: number, earlyMs: (entry: E) => number = () => 0): E[] {
+    const heap = this.#heap;
+    const due: E[] = [];
+    let kept = 0;
+    for (const entry of heap) {
+      if (entry.dueMs - earlyMs(entry) <= nowMs) {
+        entry.slot = -1;
+        due.push(entry);
+      } else {
+        entry.slot = kept;
+        heap[kept++] = entry;
+      }
+    }
+    heap.length = kept;
+    for (let slot = (kept >> 1) - 1; slot >= 0; slot--) this.#settle(heap[slot] as E);
+    return due;
   }
 
   clear(): void {

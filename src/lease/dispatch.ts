@@ -15,8 +15,10 @@ import type {
 } from '../store/store.ts';
 import { type Confirmation, confirmationNow, type Terms } from './tenure.ts';
 
-/** Requests in one store call: less than a millisecond of Redis' time. */
+/** Requests in one store call: about a millisecond of Redis' time. */
 const BATCH = 256;
+/** So many requests are worth splitting in two, so that the store works on one half while we work on the other. */
+const WORTH_SPLITTING = 128;
 /** Requests gathered in one turn; one more is refused, since a caller that asks for so many does not mean it. */
 const MOST_GATHERED = 100_000;
 
@@ -51,6 +53,7 @@ export class Dispatch {
   /** Per key the place of the last batch that has it, in this turn. */
   #lastPlace = new Map<string, number>();
   #gathered = 0;
+  #isSendingSoon = false;
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(parts: { store: Store; clock: Clock; inbox: string }) {
@@ -92,7 +95,11 @@ export class Dispatch {
       reject(new OverloadedError(MOST_GATHERED));
       return null;
     }
-    if (this.#gathered++ === 0) this.#clock.soon(() => this.#send());
+    this.#gathered++;
+    if (!this.#isSendingSoon) {
+      this.#isSendingSoon = true;
+      this.#clock.soon(() => this.#send());
+    }
     const notBefore = this.#lastPlace.get(key) ?? 0;
     let batch = this.#batches.findLast((open) => open.verb === verb && open.terms === terms);
     if (batch === undefined || batch.place < notBefore || size(batch) >= BATCH) {
@@ -111,17 +118,36 @@ export class Dispatch {
     }
   }
 
+  /**
+   * Callers that were answered together ask together: all of them would wait for the store, and the store for all of them.
+   * So where nothing is under way only half is sent at once, and the rest a moment later; from then on two groups
+   * take turns, and both sides are always at work.
+   */
   #send(): void {
+    const first = this.#batches[0];
+    const isIdle = this.#underWay.size === 0;
+    if (isIdle && first !== undefined && size(first) >= WORTH_SPLITTING) {
+      this.#dispatch(takeHalf(first));
+      this.#clock.afterInput(() => this.#sendAll());
+    } else {
+      this.#sendAll();
+    }
+  }
+
+  #sendAll(): void {
     const batches = this.#batches;
     this.#batches = [];
     this.#lastPlace = new Map();
     this.#gathered = 0;
-    for (const batch of batches) {
-      const sending =
-        batch.verb === 'acquire' ? this.#sendAcquires(batch) : this.#sendReleases(batch);
-      this.#underWay.add(sending);
-      void sending.finally(() => this.#underWay.delete(sending));
-    }
+    this.#isSendingSoon = false;
+    for (const batch of batches) this.#dispatch(batch);
+  }
+
+  #dispatch(batch: Batch): void {
+    const sending =
+      batch.verb === 'acquire' ? this.#sendAcquires(batch) : this.#sendReleases(batch);
+    this.#underWay.add(sending);
+    void sending.finally(() => this.#underWay.delete(sending));
   }
 
   async #sendAcquires({ terms, acquires }: Batch): Promise<void> {
@@ -183,6 +209,13 @@ async function answer<Request, Reply, Result>(
 
 function soonest(waiting: readonly { untilMs: number }[]): number {
   return waiting.reduce((atMs, { untilMs }) => Math.min(atMs, untilMs), Number.POSITIVE_INFINITY);
+}
+
+/** The first half of a batch, taken out of it. */
+function takeHalf(batch: Batch): Batch {
+  const acquires = batch.acquires.splice(0, Math.ceil(batch.acquires.length / 2));
+  const releases = batch.releases.splice(0, Math.ceil(batch.releases.length / 2));
+  return { ...batch, acquires, releases };
 }
 
 function size({ acquires, releases }: Batch): number {

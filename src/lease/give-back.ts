@@ -64,12 +64,7 @@ export class GiveBack {
 
   async #lookAtDue(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
-    const due: Doubtful[] = [];
-    for (;;) {
-      const next = this.#watched.takeDue(nowMs, () => EARLY_MS);
-      if (next === undefined) break;
-      due.push(next);
-    }
+    const due = this.#watched.takeDue(nowMs, () => EARLY_MS);
     await this.#lookAtAll(due);
   }
 

@@ -83,11 +83,7 @@ export class Keeper {
     const nowMs = this.#clock.monotonicMs();
     const batches = new Map<Terms, Tenure[]>();
     const waiting: Tenure[] = [];
-    for (
-      let tenure = this.#agenda.takeDue(nowMs, early);
-      tenure !== undefined;
-      tenure = this.#agenda.takeDue(nowMs, early)
-    ) {
+    for (const tenure of this.#agenda.takeDue(nowMs, early)) {
       // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
       if (tenure.deadlineMs <= nowMs) tenure.lose('expired');
       if (tenure.isOver) continue;

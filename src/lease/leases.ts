@@ -14,7 +14,7 @@ import {
 import type { Emitter } from '../base/events.ts';
 import { checkKey } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
-import type { Store } from '../store/store.ts';
+import type { AcquireRequest, Store } from '../store/store.ts';
 import { acquireAll } from './acquire-all.ts';
 import type { LeaseClassName } from './classes.ts';
 import { Dispatch } from './dispatch.ts';
@@ -148,7 +148,12 @@ export class Leases {
     const startMs = clock.monotonicMs();
     this.#want(wish, true);
     const asking = budgetMs > 0 ? this.#wait(wish, budgetMs, options.signal) : this.#attempt(wish);
-    const outcome = await asking.finally(() => this.#want(wish, false));
+    let outcome: Outcome;
+    try {
+      outcome = await asking;
+    } finally {
+      this.#want(wish, false);
+    }
     const waitedMs = budgetMs > 0 ? clock.monotonicMs() - startMs : 0;
     if (outcome.kind === 'busy') return this.#refuse(wish, outcome, waitedMs);
     const { holder, fence, terms } = outcome.tenure;
@@ -264,12 +269,9 @@ export class Leases {
     const { terms, key, storeKey, holder, fenceFloor } = wish;
     const here = this.#busyHere(wish);
     if (here !== null) return here;
-    const request = {
-      key: storeKey,
-      holder,
-      ...(fenceFloor !== undefined && { fenceFloor }),
-      ...(waitedMs !== undefined && { waitedMs }),
-    };
+    const request: Mutable<AcquireRequest> = { key: storeKey, holder };
+    if (fenceFloor !== undefined) request.fenceFloor = fenceFloor;
+    if (waitedMs !== undefined) request.waitedMs = waitedMs;
     try {
       const { reply, sent } = await this.#dispatch.acquire(terms, request);
       if (reply.kind === 'failed') throw reply.error;
@@ -353,6 +355,8 @@ export class Leases {
     this.#sittingOut.set(tenure.storeKey, nowMs + tenure.terms.timings.ttlMs);
   }
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function nameOf(storeKey: string, holder: string): string {
   return `${storeKey}\n${holder}`;

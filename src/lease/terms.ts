@@ -29,7 +29,12 @@ export class TermsBook {
 
   for(options: AcquireOptions): Terms {
     const { class: name = 'lease', ttl, renewEvery, stop, guard, operationTimeout } = options;
-    const id = `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout}`;
+    // Most callers set the TTL at most: the long name is for the others.
+    const others = renewEvery ?? stop ?? guard ?? operationTimeout;
+    const id =
+      others === undefined
+        ? `${name} ${ttl}`
+        : `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout}`;
     const known = this.#known.get(id);
     if (known !== undefined) return known;
     const leaseClass = this.#class(name);

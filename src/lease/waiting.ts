@@ -79,7 +79,6 @@ export class WaitingRoom {
   readonly #lines = new Map<string, Line>();
   #listening: Promise<(() => void) | null> | null = null;
   #isListening = false;
-  #closed: Error | null = null;
 
   constructor(parts: { store: Store; clock: Clock; random: Random; inbox: string }) {
     this.#store = parts.store;
@@ -92,13 +91,7 @@ export class WaitingRoom {
    * Resolves with the grant, or with what stood in the way when the time was up. Every wish is asked for at least once, so
    * the wait may be a little longer.
    */
-  async wait(wish: Wish): Promise<Outcome> {
-    wish.signal?.throwIfAborted();
-    const listening = this.#listen();
-    // Without signals waiting still works, only slower: a store that does not answer is no reason not to begin.
-    if (!this.#isListening) await isDoneWithin(this.#clock, LISTEN_MS, listening);
-    wish.signal?.throwIfAborted();
-    if (this.#closed !== null) throw this.#closed;
+  wait(wish: Wish): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const waiter = this.#waiter(wish, (outcome) =>
         outcome instanceof Error ? reject(outcome) : resolve(outcome),
@@ -121,7 +114,6 @@ export class WaitingRoom {
   }
 
   close(error: Error): void {
-    this.#closed = error;
     for (const line of this.#lines.values())
       for (const waiter of [...line.waiters]) waiter.finish(error);
     void this.#listening?.then((unsubscribe) => unsubscribe?.());
@@ -186,9 +178,16 @@ export class WaitingRoom {
   async #serve(storeKey: string, line: Line): Promise<void> {
     let pauseMs = RETRY_FIRST_MS;
     let registered = false;
+    // Most keys are free: the store is first asked without a note of ours, and so without a subscription.
+    let isNoted = false;
     for (let first = line.waiters[0]; first !== undefined; first = line.waiters[0]) {
       line.poked = false;
-      const outcome = await this.#attempt(line, first);
+      const outcome = await this.#attempt(line, first, isNoted);
+      if (!isNoted && !(outcome instanceof Error)) {
+        isNoted = true;
+        if (line.waiters.length > 0) await this.#listen();
+        continue;
+      }
       if (outcome instanceof Error) {
         await this.#nextChance(line, this.#jittered(pauseMs));
         pauseMs = Math.min(pauseMs * 2, RETRY_MOST_MS);
@@ -203,9 +202,10 @@ export class WaitingRoom {
   }
 
   /** Asks once for the first in line. A grant, an error that waiting does not cure, and the end of its time end its wait. */
-  async #attempt(line: Line, first: Waiter): Promise<Outcome | Error> {
+  async #attempt(line: Line, first: Waiter, isNoted: boolean): Promise<Outcome | Error> {
     try {
-      const outcome = await first.wish.attempt(this.#clock.monotonicMs() - first.sinceMs);
+      const waitedMs = this.#clock.monotonicMs() - first.sinceMs;
+      const outcome = await first.wish.attempt(isNoted ? waitedMs : undefined);
       if (outcome.kind === 'busy') this.#note(line, first, outcome);
       if (outcome.kind === 'granted' && first.gone) first.wish.decline(outcome.tenure);
       else if (outcome.kind === 'granted' || first.isTimeUp) first.finish(outcome);
@@ -249,8 +249,12 @@ export class WaitingRoom {
     return ms * (0.5 + this.#random.next() / 2);
   }
 
-  /** A subscription that fails is tried again by the next who waits. */
+  /**
+   * Begins to listen for hints. Without them waiting still works, only slower: so a subscription that takes long is not
+   * waited for, and one that fails is tried again by the next who waits.
+   */
   async #listen(): Promise<void> {
+    if (this.#isListening) return;
     this.#listening ??= this.#store.signals.subscribe(this.#inbox, this.#subscriber).then(
       (unsubscribe) => {
         this.#isListening = true;
@@ -263,7 +267,7 @@ export class WaitingRoom {
         return null;
       },
     );
-    await this.#listening;
+    await isDoneWithin(this.#clock, LISTEN_MS, this.#listening);
   }
 
   readonly #subscriber = {

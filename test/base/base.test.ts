@@ -59,9 +59,11 @@ describe('the agenda', () => {
           else expected.set(entry, dueMs);
         }
         const taken: number[] = [];
-        for (let next = agenda.takeDue(1_000); next !== undefined; next = agenda.takeDue(1_000)) {
-          expect(expected.get(next.id)).toBe(next.dueMs);
-          taken.push(next.dueMs);
+        for (let nowMs = 0; nowMs <= 100; nowMs += 10) {
+          const due = agenda.takeDue(nowMs);
+          for (const { id, dueMs } of due) expect(expected.get(id)).toBe(dueMs);
+          expect(due.every(({ dueMs }) => dueMs > nowMs - 10 && dueMs <= nowMs)).toBe(true);
+          taken.push(...due.map(({ dueMs }) => dueMs).sort((a, b) => a - b));
         }
         expect(taken).toEqual([...expected.values()].sort((a, b) => a - b));
         expect(agenda.size).toBe(0);
@@ -73,7 +75,7 @@ describe('the agenda', () => {
     const clock = new FakeClock();
     const due: number[] = [];
     const agenda: Agenda<Entry> = new Agenda(clock, () => {
-      while (agenda.takeDue(clock.monotonicMs())) due.push(clock.monotonicMs());
+      for (const _ of agenda.takeDue(clock.monotonicMs())) due.push(clock.monotonicMs());
     });
     const startMs = clock.monotonicMs();
     for (const afterMs of [300, 100, 200])

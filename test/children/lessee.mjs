@@ -73,11 +73,10 @@ const commands = {
     return { isHeld, asserted, aborted, state, remainingMs, reason: c.signal.reason?.code };
   },
 
-  /** Asks for a lease, and blocks the event loop from the moment the request is out until the grant is worth nothing. */
-  async acquireLate({ key, options, ms }) {
+  /** Asks for a lease, and blocks the event loop while the answer is on its way. */
+  async acquireLate({ key, options, afterMs, ms }) {
     const asked = holdfast.acquire(key, options);
-    await new Promise((resolve) => setImmediate(resolve));
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setTimeout(resolve, afterMs));
     const untilMs = hostMs() + ms;
     while (hostMs() < untilMs);
     const result = await asked;

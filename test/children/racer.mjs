@@ -1,11 +1,7 @@
 // One of many processes that want the same key at the same moment.
 // {"do": "race", "atMs": …}: tries once, then. {"do": "queue"}: waits, holds for a moment, lets go. {"do": "close"}: ends.
-import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
-
-// Fifty of them starting at once leave the processor to the tests that run beside them.
-setPriority(19);
-const { open } = await import('holdfast');
+import { open } from 'holdfast';
 
 const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
 const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);

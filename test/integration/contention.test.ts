@@ -9,16 +9,24 @@ leaveNothingBehind();
 const RACERS = 50;
 const OPTIONS = { ttl: '20s' };
 const LONG_MS = 25_000;
+const LANES = 3;
+/** Fifty processes take ten seconds to start on two idle cores, and much longer on busy ones. */
+const START_MS = 120_000;
 
 let redis: RedisServer;
-let racers: Child[] = [];
+const racers: Child[] = [];
 beforeAll(async () => {
   redis = await startRedis();
-  racers = Array.from({ length: RACERS }, () =>
-    spawnChild('racer.mjs', { args: [redis.url, 'k'] }),
-  );
-  await Promise.all(racers.map((racer) => racer.next('ready', LONG_MS)));
-});
+  // A few at a time: the tests that run beside this one need the processor too.
+  const lane = async () => {
+    while (racers.length < RACERS) {
+      const racer = spawnChild('racer.mjs', { args: [redis.url, 'k'] });
+      racers.push(racer);
+      await racer.next('ready', START_MS);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}, START_MS);
 afterAll(async () => {
   await Promise.all(racers.map((racer) => racer.kill()));
   await redis.stop();

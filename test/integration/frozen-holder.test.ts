@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FaultProxy } from '../../src/testing/fault-proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { leaveNothingBehind, openAt, take } from './support/holdfasts.ts';
 import { expectRising, hostMs, SHORT, SHORT_VALID_MS } from './support/lease-watch.ts';
@@ -119,11 +120,14 @@ describe.concurrent('a holder that is stopped', () => {
   });
 
   it('K-04 by its own event loop, while the grant is on its way: a grant past its deadline is not handed out', async () => {
-    await using lessee = await startLessee(redis.url);
+    await using proxy = await FaultProxy.start({ target: { host: '127.0.0.1', port: redis.port } });
+    await using lessee = await startLessee(`redis://127.0.0.1:${proxy.port}`);
     await using holdfast = await openAt(redis);
-    const late = { key: 'late', options: SHORT, ms: SHORT.ttl + 500 };
+    await proxy.delay(200);
+    const late = { key: 'late', options: SHORT, afterMs: 100, ms: SHORT.ttl + 500 };
     const outcome = await lessee.tell('acquireLate', late);
     expect(outcome).not.toMatchObject({ ok: true });
+    await proxy.pass();
     await take(holdfast, 'late', { ...SHORT, wait: '10s' });
     expect(await lessee.end()).toBe(0);
   });

@@ -71,7 +71,7 @@ describe('a Redis that is examined at start', () => {
 
 /** The smallest set of rights with which everything works. */
 const LEAST_RIGHTS =
-  '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +set +del +exists ' +
+  '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
   '+pexpire +pttl +zadd +zrem +zpopmin +hget +hset +hmget +hgetall +hincrby';
 
 /** What docs/redis.md tells an administrator to grant. */

@@ -65,10 +65,21 @@ describe('coalescing', () => {
   it('K-03 splits what is too much for one call', async () => {
     const { dispatch, sent, terms } = makeDispatch();
     const t = terms('3s');
-    await Promise.all(
-      Array.from({ length: 600 }, (_, i) => dispatch.acquire(t, { key: `k${i}`, holder: 'h' })),
+    const one = dispatch.acquire(t, { key: 'first', holder: 'h' });
+    await Promise.resolve();
+    const many = Array.from({ length: 600 }, (_, i) =>
+      dispatch.acquire(t, { key: `k${i}`, holder: 'h' }),
     );
-    expect(sent.map(({ keys }) => keys.length)).toEqual([256, 256, 88]);
+    await Promise.all([one, ...many]);
+    expect(sent.map(({ keys }) => keys.length)).toEqual([1, 256, 256, 88]);
+  });
+
+  it('K-01 sends half of a large batch first where nothing is under way, so that both sides are at work', async () => {
+    const { dispatch, sent, terms } = makeDispatch();
+    const t = terms('3s');
+    const keys = Array.from({ length: 200 }, (_, i) => `k${i}`);
+    await Promise.all(keys.map((key) => dispatch.acquire(t, { key, holder: 'h' })));
+    expect(sent.map((call) => call.keys)).toEqual([keys.slice(0, 100), keys.slice(100)]);
   });
 
   it('K-12 does not mix terms', async () => {

@@ -1,5 +1,6 @@
 import { createClient } from 'redis';
-import type { Clock, Timer } from '../../base/clock.ts';
+import { Agenda, type Entry } from '../../base/agenda.ts';
+import type { Clock } from '../../base/clock.ts';
 import {
   ClosedError,
   HoldfastError,
@@ -49,6 +50,11 @@ export interface ConnectionOptions {
   onDisconnected(why: string): void;
 }
 
+/** When a command has to be answered; one timer serves all of them. */
+interface Deadline extends Entry {
+  pass(): void;
+}
+
 /**
  * One connection to one Redis, replaced by a new one whenever it can not be trusted any more. node-redis is told never
  * to queue while offline, never to reconnect and never to resend: a lease command that runs late is worse than one that
@@ -63,8 +69,13 @@ export class Connection {
   /** Why the last attempt to connect failed, for whoever runs out of time waiting for one. */
   #lastFailure = '';
 
+  readonly #deadlines: Agenda<Deadline>;
+
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#deadlines = new Agenda(options.clock, () => {
+      for (const { pass } of this.#deadlines.takeDue(options.clock.monotonicMs())) pass();
+    });
   }
 
   /** The first connection, or the reason why there is none. Later ones are made in the background. */
@@ -125,6 +136,7 @@ export class Connection {
     const client = this.#client;
     this.#client = null;
     client?.destroy();
+    this.#deadlines.clear();
     // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
     this.#dialing?.catch(() => {});
     // A destroyed socket is gone one turn of the event loop later.
@@ -141,20 +153,25 @@ export class Connection {
     const where = { store: name, operation };
     const sentMs = clock.monotonicMs();
     return new Promise((resolve, reject) => {
-      let timer: Timer | null = clock.after(timeoutMs, () => {
+      const deadline: Deadline = {
+        dueMs: 0,
+        slot: -1,
         // After a blocked event loop timers run before sockets are read: the answer may already be here.
-        clock.afterInput(() => {
-          if (timer === null) return;
-          timer = null;
-          const why = `no answer within ${Math.round(timeoutMs)} ms`;
-          reject(new OutcomeUnknownError({ ...where, afterMs: clock.monotonicMs() - sentMs, why }));
-          this.#discard(client, why);
-        });
-      });
-      const settle = () => {
-        timer?.cancel();
-        timer = null;
+        pass: () => clock.afterInput(() => !isSettled && giveUp()),
       };
+      let isSettled = false;
+      const giveUp = () => {
+        isSettled = true;
+        const why = `no answer within ${Math.round(timeoutMs)} ms`;
+        const afterMs = clock.monotonicMs() - sentMs;
+        reject(new OutcomeUnknownError({ ...where, afterMs, why }));
+        this.#discard(client, why);
+      };
+      const settle = () => {
+        isSettled = true;
+        this.#deadlines.remove(deadline);
+      };
+      this.#deadlines.schedule(deadline, sentMs + timeoutMs);
       send(client).then(
         (reply) => {
           settle();

@@ -140,13 +140,10 @@ export class RedisLeases implements LeaseStore {
       keys,
       args,
       call.timeoutMs,
-    )) as ScriptFailure[];
+    )) as [index: number, holder: string | null, fence: number][];
     const replies = new Array<ReleaseReply>(tenures.length).fill(RELEASED);
-    for (const [index, found, fence] of failures) {
-      const at = index - 1;
-      if (fence === 'error')
-        replies[at] = this.#failed(found ?? '', tenures[at]?.key ?? '', 'release');
-      else replies[at] = { kind: 'not-held', holder: found, fence: fence ?? 0 };
+    for (const [index, holder, fence] of failures) {
+      replies[index - 1] = { kind: 'not-held', holder, fence };
     }
     return replies;
   }
