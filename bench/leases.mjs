@@ -44,8 +44,9 @@ const FULL = {
   latencyPairs: 500,
   /** So many locks a peer is tried to extend at a time; then it does it the way that came out best. */
   lanes: [64, 256, 256, 1_024],
-  /** How often ours are renewed per round. */
-  intervals: 2,
+  /** How often ours are renewed per round, first uncounted and then counted. */
+  settlingIntervals: 3,
+  intervals: 3,
   handovers: 300,
   peerHandovers: 30,
   watchMs: 9_000,
@@ -56,7 +57,8 @@ const QUICK = {
   pairs: 8_192,
   latencyPairs: 300,
   lanes: [256],
-  intervals: 1,
+  settlingIntervals: 1,
+  intervals: 2,
   handovers: 200,
   peerHandovers: 10,
   watchMs: 5_000,

@@ -20,7 +20,7 @@ const LONGEST_BLIND_MS = 30_000;
 const RETRY_FIRST_MS = 100;
 const RETRY_MOST_MS = 1_000;
 /** How much longer than its time the first in line waits for the answer to what it has asked. */
-const LAST_ANSWER_MS = 500;
+const LAST_ANSWER_MS = 1_000;
 /** How long the first who waits gives the subscription to stand. */
 const LISTEN_MS = 100;
 /** Failures that pass by themselves; any other ends the wait. */
@@ -185,7 +185,7 @@ export class WaitingRoom {
       const outcome = await this.#attempt(line, first, isNoted);
       if (!isNoted && !(outcome instanceof Error)) {
         isNoted = true;
-        if (line.waiters.length > 0) await this.#listen();
+        if (line.waiters.some(({ isTimeUp }) => !isTimeUp)) await this.#listen();
         continue;
       }
       if (outcome instanceof Error) {

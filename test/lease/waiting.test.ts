@@ -100,7 +100,7 @@ describe('K-10 waiting', () => {
     faults.loseReplies = true;
     const waiting = holdfast.acquire('k', { wait: '100ms' });
     const outcome = expect(waiting).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-    await clock.advance(600);
+    await clock.advance(1_100);
     await outcome;
     faults.loseReplies = false;
     await clock.advance(30_000);
