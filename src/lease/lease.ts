@@ -108,7 +108,7 @@ export class Lease implements AsyncDisposable {
   async transfer(successor: string, options: TransferOptions = {}): Promise<TransferResult> {
     if (this.#lettingGo !== null) return { transferred: false, reason: 'released' };
     const transfer = this.#desk.transfer(this.#tenure, successor, options);
-    this.#once(
+    void this.#once(
       transfer.then((result) => {
         return { released: false, reason: result.transferred ? 'released' : result.reason };
       }),
