@@ -8,29 +8,28 @@
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
 local ttl, inbox, now, now_text = ARGV[2], ARGV[3], clock()
 
--- The fence record is read before the lease is written, so that a bad record never leaves a grant behind.
+-- A lease without a fence is no grant: if the fence can not be minted, the key is given up again.
 local function grant(lease, record, holder, floor, condition)
-  local fence, text, flag = mint(record, now, now_text, floor)
-  if not fence then return {text} end
   local set = redis.pcall('SET', lease, holder, condition, 'PX', ttl)
   if not set then return nil end
   if set.err then return {set.err} end
-  local kept = redis.pcall('SET', record, text .. flag, 'PX', FENCE_RECORD_MS)
-  if not kept.err then return fence end
-  redis.call('DEL', lease)
-  return {kept.err}
+  local fence, problem = mint(record, now, now_text, floor)
+  if fence then return fence end
+  if condition == 'NX' then redis.call('DEL', lease) end
+  return {problem}
 end
 
 local function refresh(lease, record, holder, presented, floor)
-  if presented == 0 or tonumber(digits(redis.call('GET', record))) ~= presented then
-    return grant(lease, record, holder, floor, 'XX')
-  end
+  local recorded = redis.pcall('GET', record)
+  if type(recorded) == 'table' then return {recorded.err} end
+  if presented == 0 or tonumber(digits(recorded)) ~= presented then return grant(lease, record, holder, floor, 'XX') end
   redis.call('PEXPIRE', lease, ttl)
   return presented
 end
 
 local function busy(lease, record, holder, waited)
-  local remaining, recorded = redis.call('PTTL', lease), redis.call('GET', record)
+  local remaining, recorded = redis.call('PTTL', lease), redis.pcall('GET', record)
+  if type(recorded) == 'table' then return {recorded.err} end
   if waited >= 0 then
     local line = line_of(lease)
     redis.pcall('ZADD', line, 'NX', string.format('%.0f', now - waited * 1000), inbox)

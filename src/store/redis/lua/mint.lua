@@ -16,15 +16,21 @@ local function digits(record)
   return record and string.match(record, '^(%d+)!?%+?$')
 end
 
--- The next fence of a key: number, text, and '+' if somebody waits, else ''. Or nil and what is wrong with its record.
-local function mint(key, now, text, floor)
-  local record = redis.pcall('GET', key)
-  if not record and floor <= now then return now, text, '' end
-  if type(record) == 'table' then return nil, record.err end
-  local previous = record and tonumber(digits(record)) or (not record and 0)
-  if not previous then return nil, 'FOREIGN fence record' end
-  local flag = record and string.sub(record, -1) == '+' and '+' or ''
+-- Mints the next fence of a key and keeps its record, with a mark behind the digits if one is given. Nearly always the
+-- time is higher than whatever was there, so it is written first, and what it replaced is looked at afterwards.
+-- Gives the fence; or nil and what is wrong with the record, which is left as it was.
+local function mint(key, now, text, floor, mark)
+  local old = redis.pcall('SET', key, text, 'PX', FENCE_RECORD_MS, 'GET')
+  if type(old) == 'table' then return nil, old.err end
+  local previous = old and tonumber(digits(old)) or (not old and 0)
+  if not previous then
+    redis.pcall('SET', key, old, 'KEEPTTL')
+    return nil, 'FOREIGN fence record'
+  end
   local fence = math.max(previous + 1, now, floor)
-  if fence ~= now then text = string.format('%.0f', fence) end
-  return fence, text, flag
+  local behind = (mark or '') .. (old and string.sub(old, -1) == '+' and '+' or '')
+  if fence ~= now or behind ~= '' then
+    redis.call('SET', key, string.format('%.0f', fence) .. behind, 'PX', FENCE_RECORD_MS)
+  end
+  return fence
 end

@@ -11,14 +11,13 @@ local remaining = redis.call('PTTL', KEYS[1])
 if remaining < 0 then remaining = tonumber(ARGV[3]) end
 local record = fence_of(KEYS[1])
 local now, now_text = clock()
-local fence, text, flag = mint(record, now, now_text, 0)
-if not fence then return redis.error_reply(text) end
-if ARGV[2] == '1' then
-  redis.call('SET', record, text .. '!' .. flag, 'PX', FENCE_RECORD_MS)
+local force = ARGV[2] == '1'
+local fence, problem = mint(record, now, now_text, 0, force and '!' or '')
+if not fence then return redis.error_reply(problem) end
+if force then
   redis.call('DEL', KEYS[1])
   wake(KEYS[1])
 else
-  redis.call('SET', record, text .. flag, 'PX', FENCE_RECORD_MS)
   redis.call('SET', KEYS[1], ARGV[1], 'PX', math.max(remaining, 1))
 end
 return {holder, fence, remaining}

@@ -10,9 +10,8 @@ if current ~= ARGV[1] or (recorded and digits(recorded) ~= ARGV[2]) then
   return {0, current, tonumber(digits(recorded)) or 0}
 end
 local now, now_text = clock()
-local fence, text, flag = mint(record, now, now_text, tonumber(ARGV[2]) + 1)
-if not fence then return redis.error_reply(text) end
-redis.call('SET', record, text .. flag, 'PX', FENCE_RECORD_MS)
+local fence, problem = mint(record, now, now_text, tonumber(ARGV[2]) + 1)
+if not fence then return redis.error_reply(problem) end
 redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
 redis.pcall('PUBLISH', ARGV[5], KEYS[1])
 return {1, fence}
