@@ -58,7 +58,7 @@ const QUICK = {
   latencyPairs: 300,
   lanes: [256],
   settlingIntervals: 1,
-  intervals: 2,
+  intervals: 1,
   handovers: 200,
   peerHandovers: 10,
   watchMs: 5_000,

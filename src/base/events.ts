@@ -77,6 +77,7 @@ export class Emitter {
     return () => known.delete(listener);
   }
 
+  /** For those who tell of something often: facts that nobody wants to hear need not be put together. */
   hasListener(name: EventName): boolean {
     return (this.#listeners.get(name)?.size ?? 0) > 0;
   }

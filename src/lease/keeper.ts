@@ -134,7 +134,8 @@ export class Keeper {
     const vanished: Tenure[] = [];
     const forgotten: Tenure[] = [];
     let confirmed = 0;
-    for (const [i, tenure] of chunk.entries()) {
+    for (let i = 0; i < chunk.length; i++) {
+      const tenure = chunk[i] as Tenure;
       const reply = replies?.[i];
       if (tenure.slot < 0) {
         // Let go of while the renewal was under way: its release is on the way, or it has been lost.

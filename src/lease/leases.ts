@@ -27,6 +27,7 @@ import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';
 import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
 
+const NO_OPTIONS: AcquireOptions = {};
 /** How long `close` waits for answers that are still to come, and then to give back what they granted. */
 const LAST_LOOK_MS = 1_000;
 
@@ -137,9 +138,9 @@ export class Leases {
     return this.#keeper.size;
   }
 
-  async acquire(key: string, options: AcquireOptions = {}): Promise<AcquireResult> {
+  async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {
     checkKey(key);
-    checkAcquireOptions(options);
+    if (options !== NO_OPTIONS) checkAcquireOptions(options);
     const budgetMs = waitMs(options);
     const wish = this.#wish(key, options);
     if (this.#closed !== null) throw new ClosedError('acquire');
@@ -157,7 +158,9 @@ export class Leases {
     const waitedMs = budgetMs > 0 ? clock.monotonicMs() - startMs : 0;
     if (outcome.kind === 'busy') return this.#refuse(wish, outcome, waitedMs);
     const { holder, fence, terms } = outcome.tenure;
-    events.emit('lease.acquired', { key, holder, fence, ttlMs: terms.timings.ttlMs, waitedMs });
+    if (events.hasListener('lease.acquired')) {
+      events.emit('lease.acquired', { key, holder, fence, ttlMs: terms.timings.ttlMs, waitedMs });
+    }
     return { ok: true, lease: new Lease(outcome.tenure, this.#desk) };
   }
 

@@ -54,7 +54,9 @@ export class Desk implements LettingGo {
       return { released: false, reason: this.#refused(tenure, reply) };
     }
     tenure.endRelease();
-    events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
+    if (events.hasListener('lease.released')) {
+      events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
+    }
     return { released: true };
   }
 

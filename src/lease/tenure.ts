@@ -202,7 +202,9 @@ export class Tenure {
   beginRelease(): boolean {
     if (this.isOver || !this.#insideDeadline() || this.#state === 'releasing') return false;
     this.#state = 'releasing';
-    this.terms.events.emit('lease.releasing', this.facts);
+    if (this.terms.events.hasListener('lease.releasing')) {
+      this.terms.events.emit('lease.releasing', this.facts);
+    }
     return true;
   }
 

@@ -100,11 +100,13 @@ export class Connection {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    const rest = [String(keys.length), ...keys, ...args];
+    const command = ['EVALSHA', script.sha, String(keys.length)];
+    for (const key of keys) command.push(key);
+    for (const arg of args) command.push(arg);
     return this.use(script.verb, timeoutMs, (client) =>
-      client.sendCommand(['EVALSHA', script.sha, ...rest]).catch((error: unknown) => {
+      client.sendCommand(command).catch((error: unknown) => {
         if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-        return client.sendCommand(['EVAL', script.source, ...rest]);
+        return client.sendCommand(['EVAL', script.source, ...command.slice(2)]);
       }),
     );
   }
