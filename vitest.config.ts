@@ -1,5 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
+const CROWD = 'test/integration/contention.test.ts';
+
+const integration = {
+  globalSetup: ['test/support/require-redis.ts'],
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+  pool: 'forks',
+} as const;
+
 // No retries anywhere: a test that needs a second try has found something.
 export default defineConfig({
   test: {
@@ -14,16 +23,24 @@ export default defineConfig({
       },
       {
         test: {
+          ...integration,
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          globalSetup: ['test/support/require-redis.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          pool: 'forks',
+          exclude: [CROWD],
           // Real servers with real deadlines: more at once on a small machine measures the machine.
           maxWorkers: 2,
           // After the unit tests, so that these do not steal its processors.
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...integration,
+          name: 'crowd',
+          include: [CROWD],
+          maxWorkers: 1,
+          // Fifty processes at once take every processor there is: nothing else may run beside them.
+          sequence: { groupOrder: 2 },
         },
       },
     ],
