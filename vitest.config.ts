@@ -3,11 +3,11 @@ import { defineConfig } from 'vitest/config';
 const CROWD = 'test/integration/contention.test.ts';
 
 const integration = {
-  globalSetup: ['test/support/require-redis.ts'],
+  globalSetup: 'test/support/require-redis.ts',
   testTimeout: 30_000,
   hookTimeout: 30_000,
-  pool: 'forks',
-} as const;
+  pool: 'forks' as const,
+};
 
 // No retries anywhere: a test that needs a second try has found something.
 export default defineConfig({

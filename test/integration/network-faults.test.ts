@@ -29,6 +29,9 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
+/** Nobody would see an orphan of this length run out by itself. */
+const LONG = { ttl: 20_000, operationTimeout: SHORT.operationTimeout };
+
 const proxied = () => FaultProxy.start({ target: { host: '127.0.0.1', port: redis.port } });
 
 /** Another that waits for the key does not get it while its holder renews it, and nothing gives it away meanwhile. */
@@ -123,7 +126,7 @@ describe.concurrent('replies that are lost after the request was carried out', (
     await using other = await openAt(redis);
     const returned = nextEvent(holdfast, 'lease.returned');
     await proxy.loseReplies();
-    const outcome = codeOf(holdfast.acquire('orphan', { ...SHORT, holder: 'w' }));
+    const outcome = codeOf(holdfast.acquire('orphan', { ...LONG, holder: 'w' }));
     await until(async () => (await redis.cli('GET', 'lease:orphan')) === 'w', {
       what: 'the grant',
     });
@@ -218,9 +221,8 @@ describe.concurrent('requests that are carried out late', () => {
     await using proxy = await proxied();
     await using holdfast = await openAt(proxy);
     await using other = await openAt(redis);
-    const long = { ttl: '20s', operationTimeout: '800ms' };
     await proxy.holdRequests();
-    const outcome = codeOf(holdfast.acquire('overtaken', { ...long, holder: 'w' }));
+    const outcome = codeOf(holdfast.acquire('overtaken', { ...LONG, holder: 'w' }));
     expect(await outcome).toBe('OUTCOME_UNKNOWN');
     await proxy.pass();
     const lease = await until(() => take(holdfast, 'overtaken', { ...SHORT, holder: 'w' }), {

@@ -7,9 +7,7 @@ import { expectRising, hostMs, LeaseWatch, SHORT } from './support/lease-watch.t
 
 leaveNothingBehind();
 
-const TTL_MS = 2_000;
 const MARGIN_MS = 1_000;
-const OPTIONS = { ttl: TTL_MS, renewEvery: 200, operationTimeout: 550 };
 
 /** Has been up longer than any TTL used here: a store that was never used grants at once on it. */
 let redis: RedisServer;
@@ -33,7 +31,7 @@ async function flush(prefix: string): Promise<void> {
 describe.concurrent('a store that was never used', () => {
   it('K-15 grants at once if it has been up for longer than the TTL', async () => {
     await using holdfast = await openOn('old:');
-    expect((await take(holdfast, 'k', OPTIONS)).isHeld()).toBe(true);
+    expect((await take(holdfast, 'k', SHORT)).isHeld()).toBe(true);
   });
 
   it('K-15 K-14 waits if it was started just now, and says for how long', async () => {
@@ -63,22 +61,21 @@ describe.concurrent('a store that was restarted', () => {
     const deadMs = hostMs();
     await restarted.restart({ empty: true });
     await using holdfast = await openAt(restarted, { quarantine: 'on' });
-    await take(holdfast, 'k', { ...OPTIONS, wait: '10s' });
-    expect(hostMs() - deadMs).toBeGreaterThanOrEqual(TTL_MS + MARGIN_MS);
+    await take(holdfast, 'k', { ...SHORT, wait: '10s' });
+    expect(hostMs() - deadMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
   });
 
   it('K-15 with its data: renewals go on, new grants wait, and fences go on growing', async () => {
     await using restarted = await startRedis({ appendonly: true });
     await using holdfast = await openAt(restarted, { quarantine: 'on' });
-    const options = SHORT;
-    const lease = await take(holdfast, 'k', { ...options, wait: '10s' });
+    const lease = await take(holdfast, 'k', { ...SHORT, wait: '10s' });
     using watch = new LeaseWatch(lease);
     await restarted.kill();
     const deadMs = hostMs();
     await restarted.restart();
     await using other = await openAt(restarted, { quarantine: 'on' });
-    expect(await other.acquire('k', options)).toMatchObject({ ok: false, reason: 'quarantine' });
-    const next = await take(other, 'free', { ...options, wait: '10s' });
+    expect(await other.acquire('k', SHORT)).toMatchObject({ ok: false, reason: 'quarantine' });
+    const next = await take(other, 'free', { ...SHORT, wait: '10s' });
     expect(hostMs() - deadMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
     expect(lease.isHeld()).toBe(true);
     expect(watch.states).not.toContain('lost');
@@ -93,37 +90,37 @@ describe.concurrent('a key that vanished under its holder', () => {
       const prefix = `del-${quarantine}:`;
       await using holdfast = await openAt(redis, { quarantine, prefix });
       await using other = await openAt(redis, { quarantine, prefix });
-      const lease = await take(holdfast, 'k', OPTIONS);
+      const lease = await take(holdfast, 'k', SHORT);
       using watch = new LeaseWatch(lease);
       const reasserted = nextEvent(holdfast, 'lease.reasserted');
       await redis.cli('DEL', `${prefix}lease:k`);
       expect(await reasserted).toMatchObject({ key: 'k', fence: lease.fence });
-      expect(await other.acquire('k', OPTIONS)).toMatchObject({
+      expect(await other.acquire('k', SHORT)).toMatchObject({
         ok: false,
         holder: lease.holder,
         fence: lease.fence,
       });
       expect(watch.states).toEqual(['held']);
       expect(await lease.release()).toEqual({ released: true });
-      expectRising([lease.fence, (await take(other, 'k', OPTIONS)).fence]);
+      expectRising([lease.fence, (await take(other, 'k', SHORT)).fence]);
     },
   );
 
   it('K-15 is put back after a flush too, and meanwhile nobody is granted it, or anything else', async () => {
     await using holdfast = await openOn('flush:');
     await using other = await openOn('flush:');
-    const lease = await take(holdfast, 'k', OPTIONS);
+    const lease = await take(holdfast, 'k', SHORT);
     using watch = new LeaseWatch(lease);
     const reasserted = nextEvent(holdfast, 'lease.reasserted');
     const flushedMs = hostMs();
     await flush('flush:');
     for (const key of ['k', 'never used']) {
-      expect(await other.acquire(key, OPTIONS)).toMatchObject({ ok: false, reason: 'quarantine' });
+      expect(await other.acquire(key, SHORT)).toMatchObject({ ok: false, reason: 'quarantine' });
     }
     expect(await reasserted).toMatchObject({ key: 'k', fence: lease.fence });
-    await take(other, 'never used', { ...OPTIONS, wait: '10s' });
-    expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(TTL_MS + MARGIN_MS);
-    expect(await other.acquire('k', OPTIONS)).toMatchObject({
+    await take(other, 'never used', { ...SHORT, wait: '10s' });
+    expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
+    expect(await other.acquire('k', SHORT)).toMatchObject({
       ok: false,
       reason: 'held',
       fence: lease.fence,
@@ -134,14 +131,14 @@ describe.concurrent('a key that vanished under its holder', () => {
   it('K-15 stops grants to a client that came after the flush and took the store for a new one', async () => {
     await using holdfast = await openOn('newcomer:');
     await using silent = await openOn('newcomer:');
-    const noticed = await take(holdfast, 'noticed', OPTIONS);
+    const noticed = await take(holdfast, 'noticed', SHORT);
     const long = { ttl: 3_000, renewEvery: 1_300, operationTimeout: 500 };
     const unnoticed = await take(silent, 'unnoticed', long);
     const reasserted = nextEvent(holdfast, 'lease.reasserted');
     await flush('newcomer:');
     await using newcomer = await openOn('newcomer:');
     // Nobody has told it yet: the flush has no other witness than the holders.
-    await take(newcomer, 'unrelated', OPTIONS);
+    await take(newcomer, 'unrelated', SHORT);
     expect(await reasserted).toMatchObject({ key: 'noticed', fence: noticed.fence });
     const result = await newcomer.acquire('unnoticed', long);
     expect({ stillHeld: unnoticed.isHeld(), result }).toMatchObject({
@@ -169,7 +166,7 @@ describe.concurrent('quarantine', () => {
 
   it('K-15 K-12 a TTL longer than any before is in the marker before its first grant', async () => {
     await using holdfast = await openOn('longer:');
-    await take(holdfast, 'short', OPTIONS);
+    await take(holdfast, 'short', { ttl: 1_500, wait: '5s' });
     await take(holdfast, 'long', SHORT);
     expect(await redis.cli('HGET', 'longer:holdfast:marker', 'ttl:lease')).toBe('3000');
   });
