@@ -42,6 +42,21 @@ export class Agenda<E extends Entry> {
     this.#arm();
   }
 
+  /** The same for many entries that are not on the agenda: one pass, where they are many. */
+  scheduleAll(entries: readonly E[], dueMs: (entry: E) => number): void {
+    if (entries.length < this.#heap.length / 8) {
+      for (const entry of entries) this.schedule(entry, dueMs(entry));
+      return;
+    }
+    for (const entry of entries) {
+      entry.dueMs = dueMs(entry);
+      entry.slot = this.#heap.length;
+      this.#heap.push(entry);
+    }
+    this.#rebuild();
+    this.#arm();
+  }
+
   remove(entry: E): void {
     const slot = entry.slot;
     if (slot < 0) return;
@@ -70,7 +85,7 @@ export class Agenda<E extends Entry> {
       }
     }
     heap.length = kept;
-    for (let slot = (kept >> 1) - 1; slot >= 0; slot--) this.#settle(heap[slot] as E);
+    this.#rebuild();
     return due;
   }
 
@@ -104,8 +119,13 @@ export class Agenda<E extends Entry> {
     this.#arm();
   }
 
-  /** Moves the entry up or down to where its due time belongs. */
+  /** Moves the entry up or down to where its due time belongs, in a heap that is in order but for it. */
   #settle(entry: E): void {
+    this.#up(entry);
+    this.#down(entry);
+  }
+
+  #up(entry: E): void {
     const heap = this.#heap;
     let slot = entry.slot;
     while (slot > 0) {
@@ -116,6 +136,13 @@ export class Agenda<E extends Entry> {
       parent.slot = slot;
       slot = parentSlot;
     }
+    heap[slot] = entry;
+    entry.slot = slot;
+  }
+
+  #down(entry: E): void {
+    const heap = this.#heap;
+    let slot = entry.slot;
     for (;;) {
       const child = this.#earlierChild(slot);
       if (child === undefined || child.dueMs >= entry.dueMs) break;
@@ -126,6 +153,12 @@ export class Agenda<E extends Entry> {
     }
     heap[slot] = entry;
     entry.slot = slot;
+  }
+
+  /** Puts a heap in order whatever order it is in. */
+  #rebuild(): void {
+    const heap = this.#heap;
+    for (let slot = (heap.length >> 1) - 1; slot >= 0; slot--) this.#down(heap[slot] as E);
   }
 
   #earlierChild(slot: number): E | undefined {

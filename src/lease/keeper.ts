@@ -95,7 +95,7 @@ export class Keeper {
       else batch.push(tenure);
     }
     // While its renewal is under way a tenure is next looked at when its deadline has come.
-    for (const tenure of waiting) this.#agenda.schedule(tenure, tenure.deadlineMs);
+    this.#agenda.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
     for (const [terms, batch] of batches) void this.#renewAll(terms, batch);
   }
 

@@ -71,6 +71,34 @@ describe('the agenda', () => {
     );
   });
 
+  it('takes every entry when it is due, not a millisecond later, however often it is rebuilt', async () => {
+    const dues = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 80 });
+    await fc.assert(
+      fc.asyncProperty(dues, dues, fc.integer({ min: 0, max: 20 }), async (some, more, early) => {
+        const clock = new FakeClock();
+        const startMs = clock.monotonicMs();
+        const late: number[] = [];
+        const agenda: Agenda<Entry> = new Agenda(clock, () => {
+          // Some go along early: what stays has to be put in order again.
+          for (const { dueMs } of agenda.takeDue(
+            clock.monotonicMs(),
+            (e) => (e.dueMs % 3) * early,
+          )) {
+            if (dueMs < clock.monotonicMs()) late.push(clock.monotonicMs() - dueMs);
+          }
+        });
+        const entry = () => ({ dueMs: 0, slot: -1 });
+        for (const dueMs of some) agenda.schedule(entry(), startMs + dueMs);
+        const rest = more.map((dueMs) => ({ ...entry(), dueMs: startMs + dueMs }));
+        agenda.scheduleAll(rest, ({ dueMs }) => dueMs);
+        await clock.advance(61);
+        expect(late).toEqual([]);
+        expect(agenda.size).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it('has one timer, at the earliest entry', async () => {
     const clock = new FakeClock();
     const due: number[] = [];
