@@ -51,6 +51,8 @@ export interface Terms {
 export class Tenure {
   readonly terms: Terms;
   readonly key: string;
+  /** The key as the store knows it; kept, because every renewal needs it. */
+  readonly storeKey: string;
   readonly holder: string;
   readonly fence: number;
   readonly acquiredAtMs: number;
@@ -74,6 +76,7 @@ export class Tenure {
   ) {
     this.terms = terms;
     this.key = grant.key;
+    this.storeKey = terms.leaseClass.keyspace + grant.key;
     this.holder = grant.holder;
     this.fence = grant.fence;
     this.acquiredAtMs = confirmed.sentAtMs;
@@ -83,11 +86,6 @@ export class Tenure {
   get state(): TenureState {
     this.#insideDeadline();
     return this.#state;
-  }
-
-  /** The key as the store knows it. */
-  get storeKey(): string {
-    return this.terms.leaseClass.keyspace + this.key;
   }
 
   /** This tenure as the store knows it. */
