@@ -10,7 +10,10 @@ export interface AcquireOptions extends TimingOptions {
   wait?: Duration;
   /** Ends the wait; `acquire` then rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Who holds it; default a name of its own for every call, so that two calls exclude each other. */
+  /**
+   * Who holds it; default a name of its own for every call, so that two calls exclude each other. Choose one only if no
+   * other process uses it: the store renews for whoever it names. To be woken by a transfer, begin it with `instanceId`.
+   */
   holder?: string;
   /** The fence is higher than any before it, and at least this: what a refused write has seen. */
   fenceFloor?: number;
