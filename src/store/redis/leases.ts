@@ -1,3 +1,4 @@
+import type { Clock } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import type {
   AcquireCall,
@@ -39,15 +40,24 @@ export class RedisLeases implements LeaseStore {
   readonly #keys: Keys;
   readonly #connection: Connection;
   readonly #quarantine: Quarantine;
+  readonly #clock: Clock;
 
-  constructor(parts: { name: string; keys: Keys; connection: Connection; quarantine: Quarantine }) {
+  constructor(parts: {
+    name: string;
+    keys: Keys;
+    connection: Connection;
+    quarantine: Quarantine;
+    clock: Clock;
+  }) {
     this.#name = parts.name;
     this.#keys = parts.keys;
     this.#connection = parts.connection;
     this.#quarantine = parts.quarantine;
+    this.#clock = parts.clock;
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
+    const left = this.#timeLeft(call);
     const keys = [this.#keys.marker];
     const perRequest: string[] = [];
     for (const request of requests) {
@@ -55,7 +65,7 @@ export class RedisLeases implements LeaseStore {
       perRequest.push(request.holder, acquireOptions(request));
     }
     if (!this.#quarantine.knows(call.leaseClass, call.ttlMs))
-      await this.#reexamine(call, { use: call });
+      await this.#reexamine(left(), { use: call });
     const inbox = this.#keys.channel(call.inbox);
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
       // An examined era belongs to a connection: with none yet, sending waits for it, and the answer is ERA.
@@ -66,18 +76,19 @@ export class RedisLeases implements LeaseStore {
         scripts.acquire,
         keys,
         [...head, ...perRequest],
-        call.timeoutMs,
+        left().timeoutMs,
       );
       if (reply !== 'ERA')
         return (reply as ScriptAcquireReply[]).map((one, i) =>
           this.#acquired(one, requests[i]?.key ?? ''),
         );
-      await this.#reexamine(call, {});
+      await this.#reexamine(left(), {});
     }
     return requests.map(() => quarantined(call.ttlMs));
   }
 
   async renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
+    const left = this.#timeLeft(call);
     const keys = new Array<string>(tenures.length);
     const args = new Array<string>(tenures.length + 1);
     args[0] = String(call.ttlMs);
@@ -101,11 +112,12 @@ export class RedisLeases implements LeaseStore {
       else if (found === null) vanished.push(at);
       else replies[at] = { kind: 'other', holder: found, revoked: found === TOMBSTONE };
     }
-    if (vanished.length > 0) await this.#describeVanished(tenures, vanished, replies, call);
+    if (vanished.length > 0) await this.#describeVanished(tenures, vanished, replies, left());
     return replies;
   }
 
   async reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
+    const left = this.#timeLeft(call);
     const keys = [this.#keys.marker];
     const perTenure: string[] = [];
     for (const tenure of tenures) {
@@ -115,14 +127,14 @@ export class RedisLeases implements LeaseStore {
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
       // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
       if (call.forgotten && this.#quarantine.leftMs(call.leaseClass) === 0)
-        await this.#reexamine(call, { missing: true });
+        await this.#reexamine(left(), { missing: true });
       const era = call.forgotten ? this.#quarantine.era : '';
       const args = [era, String(call.ttlMs), ...perTenure];
-      const reply = await this.#connection.script(scripts.reassert, keys, args, call.timeoutMs);
+      const reply = await this.#connection.script(scripts.reassert, keys, args, left().timeoutMs);
       if (reply !== 'ERA')
         return (reply as number[]).map((put) => (put === 1 ? 'reasserted' : 'refused'));
       // Somebody has begun another era: no reason to lose what may still be put back.
-      await this.#reexamine(call, {});
+      await this.#reexamine(left(), {});
     }
     const why = 'the store began a new era at every attempt';
     throw new StoreUnreachableError({ store: this.#name, operation: 'reassert', why });
@@ -272,6 +284,12 @@ export class RedisLeases implements LeaseStore {
       [],
       call.timeoutMs,
     )) as ScriptReadReply[];
+  }
+
+  /** A verb that needs more than one request has one time limit for all of them. */
+  #timeLeft({ timeoutMs }: Call): () => Call {
+    const untilMs = this.#clock.monotonicMs() + timeoutMs;
+    return () => ({ timeoutMs: Math.max(1, untilMs - this.#clock.monotonicMs()) });
   }
 
   async #reexamine(call: Call, cause: ExaminationCause): Promise<void> {

@@ -90,6 +90,7 @@ class RedisStore implements Store {
       keys,
       connection,
       quarantine: this.#quarantine,
+      clock,
     });
     this.records = new RedisRecords({ keys, connection });
     this.signals = new RedisSignals({
