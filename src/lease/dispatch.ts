@@ -62,13 +62,10 @@ export class Dispatch {
     this.#inbox = parts.inbox;
   }
 
-  acquire(
-    terms: Terms,
-    request: AcquireRequest,
-    timeoutMs = terms.timings.operationTimeoutMs,
-  ): Promise<Acquired> {
+  acquire(terms: Terms, request: AcquireRequest): Promise<Acquired> {
     return new Promise((resolve, reject) => {
-      const waiting = { request, untilMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject };
+      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
+      const waiting = { request, untilMs, resolve, reject };
       this.#gather('acquire', terms, request.key, reject)?.acquires.push(waiting);
     });
   }
