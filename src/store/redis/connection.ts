@@ -1,4 +1,4 @@
-import { createClient } from 'redis';
+import { createClient } from '@redis/client';
 import { Agenda, type Entry } from '../../base/agenda.ts';
 import type { Clock } from '../../base/clock.ts';
 import {

@@ -1,4 +1,4 @@
-import { ErrorReply } from 'redis';
+import { ErrorReply } from '@redis/client';
 import {
   KeyForeignError,
   OutcomeUnknownError,
