@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { existsSync, rmSync } from 'node:fs';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { atExit, freezeProcess, killAtExit, thawProcess } from './process.ts';
-import { call, type Reply } from './resp.ts';
+import { type RedisConfig, redisConfig, userInfo } from './redis-config.ts';
+import { type Credentials, call, type Reply } from './resp.ts';
 import { until, within } from './until.ts';
 
 const START_DEADLINE_MS = 10_000;
@@ -30,13 +31,27 @@ export interface RedisOptions {
   replicaOf?: RedisServer;
   /** By default one that the kernel picks. */
   port?: number;
+  /** Picks a port, and another one when somebody was faster. By default the kernel does. */
+  pickPort?: () => Promise<number>;
+  /** The only user there is; without a name the default user, who has a password then. */
+  credentials?: Credentials;
+  /**
+   * Reads who it is from a file, which it rewrites on CONFIG REWRITE, as a sentinel has it do: after
+   * `restart` it follows whom it followed last, or nobody, and does not wait to be in step.
+   */
+  keepsConfig?: boolean;
+  /**
+   * Starts as a sentinel, with these lines in its file, split into words. It rewrites that file as it
+   * learns. Of the other options only those for its place and its credentials are meant for it.
+   */
+  sentinel?: readonly (readonly [string, ...string[]])[];
 }
 
 /** Starts a redis-server of its own for a test. Use `await using`, or call `stop`. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const dir = options.dir ?? (await privateDir());
   for (let attempt = 1; ; attempt += 1) {
-    const port = options.port ?? (await freePort());
+    const port = options.port ?? (await (options.pickPort ?? freePort)());
     const server = new RedisServer(port, dir, options);
     try {
       await server.boot();
@@ -49,6 +64,22 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       throw error;
     }
   }
+}
+
+/** Starts them at the same time. If one does not start, none is left running. */
+export async function startAllRedis(options: readonly RedisOptions[]): Promise<RedisServer[]> {
+  const outcomes = await Promise.allSettled(options.map(startRedis));
+  const servers = outcomes.flatMap((outcome) =>
+    outcome.status === 'fulfilled' ? [outcome.value] : [],
+  );
+  const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failure === undefined) return servers;
+  await stopAllRedis(servers);
+  throw failure.reason;
+}
+
+export async function stopAllRedis(servers: readonly RedisServer[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.stop()));
 }
 
 async function privateDir(): Promise<string> {
@@ -76,11 +107,12 @@ export class RedisServer {
   readonly dir: string;
   readonly #options: RedisOptions;
   #child: ChildProcess | undefined;
+  #isFrozen = false;
   #output = '';
 
   constructor(port: number, dir: string, options: RedisOptions) {
     this.port = port;
-    this.url = `redis://127.0.0.1:${port}`;
+    this.url = `redis://${userInfo(options.credentials)}127.0.0.1:${port}`;
     this.dir = dir;
     this.#options = options;
   }
@@ -96,11 +128,19 @@ export class RedisServer {
     return this.#child !== undefined;
   }
 
+  /** Whether it runs and is not frozen: nobody else can be asked anything. */
+  get isAwake(): boolean {
+    return this.isRunning && !this.#isFrozen;
+  }
+
   /** Starts the process and waits until it answers. `startRedis` and `restart` call this. */
   async boot(): Promise<void> {
     if (this.#child !== undefined) throw new Error(`redis on port ${this.port} runs already`);
     this.#output = '';
-    const child = spawn('redis-server', this.#args(), { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#isFrozen = false;
+    const { args, file } = redisConfig(this.port, this.dir, this.#options);
+    const isAsTold = await this.#writeConfig(file);
+    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     killAtExit(child);
     const collect = (chunk: Buffer) => {
@@ -117,7 +157,7 @@ export class RedisServer {
       });
     });
     ended.catch(() => {});
-    const ready = until(() => this.#isReady(), {
+    const ready = until(() => this.#isReady(isAsTold), {
       what: `redis-server on port ${this.port} to be ready`,
       deadlineMs: START_DEADLINE_MS,
     });
@@ -126,13 +166,15 @@ export class RedisServer {
   }
 
   /** Stops the process in its tracks (SIGSTOP): connections stay open, nothing is answered. */
-  freeze(): Promise<void> {
-    return freezeProcess(this.pid);
+  async freeze(): Promise<void> {
+    this.#isFrozen = true;
+    await freezeProcess(this.pid);
   }
 
   /** Lets it go on (SIGCONT): what lies in its socket buffers is carried out now. */
-  thaw(): Promise<void> {
-    return thawProcess(this.pid);
+  async thaw(): Promise<void> {
+    await thawProcess(this.pid);
+    this.#isFrozen = false;
   }
 
   /** SIGKILL, and waits for the end. Frozen servers die too. */
@@ -164,7 +206,7 @@ export class RedisServer {
 
   /** One command over a connection of its own. Throws what Redis answers as an error. */
   cli(...args: readonly (string | number)[]): Promise<Reply> {
-    return call(this.port, args, CLI_DEADLINE_MS);
+    return call(this.port, args, CLI_DEADLINE_MS, this.#options.credentials);
   }
 
   /** The fields of an INFO section, such as `(await redis.info('server')).run_id`. */
@@ -187,26 +229,20 @@ export class RedisServer {
     return this.stop();
   }
 
-  #args(): string[] {
-    const { appendonly = false, replicaOf, args = [] } = this.#options;
-    return [
-      ...['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.dir],
-      ...['--save', '', '--daemonize', 'no', '--loglevel', 'notice'],
-      // Every write is on the disk before its answer: a killed server forgets nothing it confirmed.
-      ...['--appendonly', appendonly ? 'yes' : 'no', '--appendfsync', 'always'],
-      // A replica is served at once instead of after five seconds of waiting for more of them.
-      ...['--repl-diskless-sync-delay', '0'],
-      ...(replicaOf ? ['--replicaof', '127.0.0.1', String(replicaOf.port)] : []),
-      ...args,
-    ];
+  /** Returns whether the process is about to be what the options say, and not what it has become since. */
+  async #writeConfig(file: RedisConfig['file']): Promise<boolean> {
+    if (file === undefined) return true;
+    if (existsSync(file.path)) return false;
+    await writeFile(file.path, file.text);
+    return true;
   }
 
-  async #isReady(): Promise<boolean> {
+  async #isReady(isAsTold: boolean): Promise<boolean> {
     // A server that still loads its data answers INFO already, but not PING.
     if ((await this.cli('PING')) !== 'PONG') return false;
     // Somebody else's server may answer at this port while ours is about to fail for it.
     if ((await this.info('server')).process_id !== String(this.pid)) return false;
-    if (this.#options.replicaOf === undefined) return true;
+    if (this.#options.replicaOf === undefined || !isAsTold) return true;
     return (await this.info('replication')).master_link_status === 'up';
   }
 

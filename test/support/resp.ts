@@ -4,28 +4,37 @@ import { within } from './until.ts';
 /** What Redis answers in RESP2. Errors are thrown, or stand as `Error` inside arrays. */
 export type Reply = string | number | null | Error | Reply[];
 
+/** Who one is to Redis; without a name, the default user. */
+export interface Credentials {
+  username?: string;
+  password: string;
+}
+
 /** Sends one command over a connection of its own. Independent of the client library under test. */
 export async function call(
   port: number,
   args: readonly (string | number)[],
   deadlineMs: number,
+  credentials?: Credentials,
 ): Promise<Reply> {
+  const commands = credentials === undefined ? [args] : [authentication(credentials), args];
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
-  const answer = new Promise<Reply>((resolve, reject) => {
+  const answer = new Promise<Reply[]>((resolve, reject) => {
     let received = Buffer.alloc(0);
     socket.on('error', reject);
     socket.on('close', () => reject(new Error('connection closed before the reply')));
     socket.on('data', (chunk) => {
       received = Buffer.concat([received, chunk]);
-      const parsed = parse(received, 0);
+      const parsed = parseSequence(received, 0, commands.length);
       if (parsed !== undefined) resolve(parsed.reply);
     });
-    socket.write(encode(args));
+    socket.write(commands.map(encode).join(''));
   });
   try {
-    const reply = await within(deadlineMs, answer);
-    if (reply instanceof Error) throw reply;
-    return reply;
+    const replies = await within(deadlineMs, answer);
+    const refusal = replies.find((reply) => reply instanceof Error);
+    if (refusal !== undefined) throw refusal;
+    return replies.at(-1) ?? null;
   } catch (error) {
     throw new Error(`redis on port ${port}: ${args.join(' ')}: ${(error as Error).message}`, {
       cause: error,
@@ -33,6 +42,10 @@ export async function call(
   } finally {
     socket.destroy();
   }
+}
+
+function authentication({ username, password }: Credentials): string[] {
+  return username === undefined ? ['AUTH', password] : ['AUTH', username, password];
 }
 
 function encode(args: readonly (string | number)[]): string {
@@ -63,6 +76,10 @@ function parseBulk(bytes: Buffer, at: number, length: number) {
 
 function parseArray(bytes: Buffer, at: number, length: number) {
   if (length === -1) return { reply: null, next: at };
+  return parseSequence(bytes, at, length);
+}
+
+function parseSequence(bytes: Buffer, at: number, length: number) {
   const reply: Reply[] = [];
   let next = at;
   for (let index = 0; index < length; index += 1) {
