@@ -11,17 +11,23 @@ const DOWN_AFTER_MS = 1_000;
 /** A failover that got stuck is given up after this, and tried again after twice this. */
 const FAILOVER_TIMEOUT_MS = 2_000;
 const READY_DEADLINE_MS = 15_000;
-const FAILOVER_DEADLINE_MS = 20_000;
+const FAILOVER_DEADLINE_MS = 30_000;
 
 // As shipped, a sentinel asks for INFO every ten seconds, says hello every two, and does nothing for
 // thirty after it stood still itself. SENTINEL DEBUG, from Redis 7.0, makes them as quick as a test.
+//
+// A server that says it is a primary, and should not be, is told to follow after four times the hello's
+// period. The sentinel that promotes a replica sees its success after a second at most, and only then
+// tells the others: had these waited for less, they would take the promotion back.
 const QUICK_PERIODS_MS = {
   'INFO-PERIOD': 250,
   'PING-PERIOD': 200,
   'ASK-PERIOD': 200,
-  'PUBLISH-PERIOD': 200,
+  'PUBLISH-PERIOD': 600,
   'TILT-PERIOD': 1_000,
 };
+/** Until they have found each other there is no failover, and hellos may come as quickly as they like. */
+const DISCOVERY_PERIODS_MS = { ...QUICK_PERIODS_MS, 'PUBLISH-PERIOD': 100 };
 
 export interface SentinelsOptions {
   /** How many replicas the primary has. One by default. */
@@ -45,7 +51,9 @@ export async function startSentinels(options: SentinelsOptions = {}): Promise<Re
   try {
     sentinels.push(...(await startWatching(servers, options)));
     const watched = new RedisSentinels(servers, sentinels, options);
+    await watched.setPeriods(DISCOVERY_PERIODS_MS);
     await watched.untilHealthy();
+    await watched.setPeriods();
     return watched;
   } catch (error) {
     await stopAllRedis([...sentinels, ...servers]);
@@ -131,7 +139,6 @@ export class RedisSentinels {
 
   /** Until every sentinel that is awake sees all servers and all other sentinels, and all of them well. */
   async untilHealthy(): Promise<void> {
-    await this.hurry();
     const areHealthy = async () => {
       const views = await Promise.all(this.#awake().map((sentinel) => this.#seesAll(sentinel)));
       return views.length > 0 && views.every(Boolean);
@@ -142,13 +149,12 @@ export class RedisSentinels {
     });
   }
 
-  /** Shortens the sentinels' periods, unless told to leave them. A restarted sentinel has forgotten it. */
-  async hurry(): Promise<void> {
+  /** Makes the sentinels quick, unless told to leave them as shipped. A restarted one has to be told again. */
+  async setPeriods(periodsMs: Readonly<Record<string, number>> = QUICK_PERIODS_MS): Promise<void> {
     if (this.#options.asShipped) return;
-    const periods = Object.entries(QUICK_PERIODS_MS).flat();
-    const hurried = this.#awake().map((sentinel) => sentinel.cli('SENTINEL', 'DEBUG', ...periods));
+    const command = ['SENTINEL', 'DEBUG', ...Object.entries(periodsMs).flat()];
     // Before Redis 7.0 there is no such command: everything takes longer, and works.
-    await Promise.allSettled(hurried);
+    await Promise.allSettled(this.#awake().map((sentinel) => sentinel.cli(...command)));
   }
 
   /** Moves the primary to a replica by hand, with the old one alive. Returns the new one. */
@@ -171,10 +177,14 @@ export class RedisSentinels {
     const successor = async () => {
       const primary = await this.#agreed();
       if (primary === undefined || primary === old) return undefined;
-      const isFollowed = await Promise.all(
-        this.servers.map((server) => !server.isAwake || isInPlace(server, primary)),
-      );
-      return isFollowed.every(Boolean) ? primary : undefined;
+      const others = this.servers.filter((server) => server.isAwake && server !== primary);
+      const facts = await Promise.all([
+        ...[primary, ...others].map((server) => isInPlace(server, primary)),
+        // One that has not noticed would take the next failover back, for it still wants to make the
+        // promoted one a replica.
+        ...this.#awake().map((sentinel) => seesFollowing(sentinel, others)),
+      ]);
+      return facts.every(Boolean) ? primary : undefined;
     };
     return until(successor, {
       what: `a failover from port ${old.port}`,
@@ -224,6 +234,14 @@ async function isInPlace(server: RedisServer, primary: RedisServer): Promise<boo
   const { role, master_port, master_link_status } = await server.info('replication');
   if (server === primary) return role === 'master';
   return master_port === String(primary.port) && master_link_status === 'up';
+}
+
+async function seesFollowing(sentinel: RedisServer, servers: readonly RedisServer[]) {
+  const seen = rows(await sentinel.cli('SENTINEL', 'REPLICAS', NAME));
+  return servers.every(({ port }) => {
+    const row = seen.find((replica) => replica.port === String(port));
+    return row?.['role-reported'] === 'slave' && row['master-link-status'] === 'ok';
+  });
 }
 
 function strings(reply: Reply): string[] {

@@ -27,7 +27,7 @@ describe('a primary watched by sentinels, for a test', () => {
     expect(all.map(({ dir }) => existsSync(dir))).toEqual(all.map(() => false));
   });
 
-  it('changes by hand, and the old one follows', async () => {
+  it('changes by hand, the old one follows, and it changes back', async () => {
     await using watched = await startSentinels();
     const old = await watched.primary();
     const successor = await watched.failover();
@@ -36,6 +36,8 @@ describe('a primary watched by sentinels, for a test', () => {
     expect(await watched.replicas()).toEqual([old]);
     expect(await successor.cli('SET', 'k', 'v')).toBe('OK');
     await expect(old.cli('SET', 'k', 'w')).rejects.toThrow('READONLY');
+    expect(await watched.failover()).toBe(old);
+    expect(await old.cli('GET', 'k')).toBe('v');
   });
 
   it('is replaced when it dies, and is a replica when it comes back', async () => {
