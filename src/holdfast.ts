@@ -1,11 +1,10 @@
 import { type Clock, systemClock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
-import { ClosedError, ConfigError, FenceStaleError } from './base/errors.ts';
+import { ClosedError, ConfigError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';
-import { checkFence } from './lease/fence.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import {
   type AcquireResult,
@@ -16,8 +15,9 @@ import {
 } from './lease/leases.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
+import { Records } from './records.ts';
 import { openStore } from './store/open-store.ts';
-import type { Examination, LeasePage, ReadReply, Store, StoredRecord } from './store/store.ts';
+import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
 
 export interface OpenOptions {
   /** The readable part of this instance's id; default the host's name. */
@@ -93,11 +93,14 @@ interface HoldfastParts {
 }
 
 export class Holdfast implements AsyncDisposable {
+  /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
+  readonly records: Records;
   readonly #parts: HoldfastParts;
   #closing: Promise<void> | null = null;
 
   constructor(parts: HoldfastParts) {
     this.#parts = parts;
+    this.records = new Records(parts.store.records);
   }
 
   /** This process among the others that share the store; new at every start. */
@@ -154,29 +157,6 @@ export class Holdfast implements AsyncDisposable {
       leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice(KEYSPACE.length) })),
     };
   }
-
-  /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
-  readonly records = {
-    get: async (key: string): Promise<StoredRecord | null> => {
-      checkKey(key);
-      return this.#parts.store.records.get(key, CALL);
-    },
-    put: async (
-      key: string,
-      value: unknown,
-      options: { fence?: number } = {},
-    ): Promise<{ revision: number }> => {
-      checkKey(key);
-      checkKnown(options, new Set(['fence']));
-      if (options.fence !== undefined) checkFence(options.fence);
-      if (JSON.stringify(value) === undefined) {
-        throw new ConfigError({ field: 'value', value, rule: 'a record is a JSON value' });
-      }
-      const reply = await this.#parts.store.records.put(key, value, { ...CALL, ...options });
-      if (reply.kind === 'written') return { revision: reply.revision };
-      throw new FenceStaleError({ resource: key, fence: options.fence ?? 0, seen: reply.seen });
-    },
-  };
 
   /** What to know about the store before trusting it. */
   examine(): Promise<Examination> {

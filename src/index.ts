@@ -26,5 +26,6 @@ export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './
 export type { AcquireOptions } from './lease/options.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
-export { createMemoryStore } from './store/memory.ts';
+export type { WriteOptions } from './records.ts';
+export { createMemoryStore } from './store/memory/memory-store.ts';
 export type * from './store/store.ts';

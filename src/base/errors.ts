@@ -161,6 +161,26 @@ export class FenceStaleError extends HoldfastError {
   }
 }
 
+/** A write was meant for another revision of the record than the one that is there. */
+export class RevisionConflictError extends HoldfastError {
+  readonly code = 'REVISION_CONFLICT';
+  readonly resource: string;
+  readonly expected: number;
+  readonly found: number;
+
+  constructor(facts: { resource: string; expected: number; found: number }) {
+    const expected = facts.expected === 0 ? 'no record' : `revision ${facts.expected}`;
+    const found = facts.found === 0 ? 'is none' : `is revision ${facts.found}`;
+    super(
+      `write to '${facts.resource}' refused: it expects ${expected}, but there ${found}. ` +
+        'Read it again, and write what follows from that.',
+    );
+    this.resource = facts.resource;
+    this.expected = facts.expected;
+    this.found = facts.found;
+  }
+}
+
 /** The store could not be asked: nothing was sent, so nothing happened there. */
 export class StoreUnreachableError extends HoldfastError {
   readonly code = 'STORE_UNREACHABLE';

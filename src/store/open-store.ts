@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { ConfigError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
-import { createMemoryStore } from './memory.ts';
+import { createMemoryStore } from './memory/memory-store.ts';
 import type { Store } from './store.ts';
 
 export interface OpenStoreOptions {

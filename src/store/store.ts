@@ -12,6 +12,7 @@ export interface Store {
   /** How to name this store in messages: its address without secrets. */
   readonly name: string;
   readonly leases: LeaseStore;
+  readonly members: MemberStore;
   readonly records: RecordStore;
   readonly signals: SignalStore;
   /** What a person should know about this store before trusting it with leases. */
@@ -23,6 +24,9 @@ export interface Store {
 export interface Call {
   timeoutMs: number;
 }
+
+/** The form of what this version keeps in a store. A store of a later form is refused. */
+export const STORE_FORMAT = 1;
 
 // ---- Leases ---------------------------------------------------------------------------------------------------------
 
@@ -170,12 +174,65 @@ export const TOMBSTONE = '!revoked';
 /** How long a fence record is kept from its minting: longer than any lease may last without renewal. */
 export const FENCE_RECORD_MS = 24 * 3_600_000;
 
+// ---- Members --------------------------------------------------------------------------------------------------------
+
+export interface MemberStore {
+  /** Says that a member lives, for `ttlMs` more, and what it says of itself. */
+  beat(member: Member, call: BeatCall): Promise<void>;
+  /** Says that it does not any more. */
+  leave(id: string, call: Call): Promise<void>;
+  /** Who lives now. With `thorough`, also whom another program has put there: that walks the keyspace, so do it rarely. */
+  list(call: MemberListCall): Promise<LiveMember[]>;
+}
+
+export interface Member {
+  readonly id: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+export interface BeatCall extends Call {
+  readonly ttlMs: number;
+}
+
+export interface MemberListCall extends Call {
+  readonly thorough?: boolean;
+}
+
+export interface LiveMember {
+  readonly id: string;
+  /** Null for a member of another make: its heartbeat is not an object of ours. */
+  readonly attributes: Readonly<Record<string, unknown>> | null;
+  /** Infinity for a heartbeat without expiry: somebody else's doing. */
+  readonly expiresInMs: number;
+}
+
 // ---- Records --------------------------------------------------------------------------------------------------------
 
+/** JSON documents, in named collections. */
 export interface RecordStore {
-  get(key: string, call: Call): Promise<StoredRecord | null>;
-  /** Writes a JSON value. With a fence, refused where the record has seen a higher one. */
-  put(key: string, value: unknown, call: PutCall): Promise<PutReply>;
+  get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]>;
+  /**
+   * Writes each record whose conditions hold: with a fence, that the record has seen none higher; with `ifRevision`, that
+   * it has this revision, 0 meaning that there is none.
+   */
+  put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]>;
+  /** Removes each record whose conditions hold, as for `put`. What it has seen of fences is kept for a day. */
+  remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]>;
+  /**
+   * Which records have changed since a version, 0 for all there are. One page, the earliest change first: ask again with
+   * its `version` while there is `more`.
+   */
+  changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
+}
+
+export interface RecordRef {
+  readonly id: string;
+  readonly fence?: number;
+  readonly ifRevision?: number;
+}
+
+export interface RecordWrite extends RecordRef {
+  readonly value: unknown;
 }
 
 export interface StoredRecord {
@@ -186,13 +243,41 @@ export interface StoredRecord {
   readonly fence: number;
 }
 
-export interface PutCall extends Call {
-  readonly fence?: number;
+export type GetReply =
+  | ({ readonly kind: 'found' } & StoredRecord)
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export type PutReply = { readonly kind: 'written'; readonly revision: number } | RefusedWrite;
+
+export type RemoveReply = { readonly kind: 'removed' } | { readonly kind: 'absent' } | RefusedWrite;
+
+export type RefusedWrite =
+  | { readonly kind: 'stale'; readonly seen: number }
+  /** The record is at another revision; 0: there is none. */
+  | { readonly kind: 'conflict'; readonly revision: number }
+  | { readonly kind: 'failed'; readonly error: Error };
+
+export interface ChangesCall extends Call {
+  readonly since: number;
 }
 
-export type PutReply =
-  | { readonly kind: 'written'; readonly revision: number }
-  | { readonly kind: 'stale'; readonly seen: number };
+export interface ChangesPage {
+  /** The ids of records written since, each once. */
+  readonly written: readonly string[];
+  readonly removed: readonly string[];
+  /** What to ask with next. Grows with every change, also over a loss of data. */
+  readonly version: number;
+  readonly more: boolean;
+  /** What was removed since then can not be told any more: begin again at 0, and drop what does not appear. */
+  readonly reset: boolean;
+}
+
+/** How many changes one page has at most. */
+export const CHANGES_PAGE = 1_000;
+
+/** How many removals a collection remembers. Who asks for older ones is told to begin again. */
+export const REMOVALS_KEPT = 1_000;
 
 // ---- Signals --------------------------------------------------------------------------------------------------------
 
@@ -229,7 +314,9 @@ export interface Finding {
     | 'replication'
     | 'clock'
     | 'topology'
-    | 'rights';
+    | 'rights'
+    | 'format'
+    | 'file system';
   readonly fact: string;
   readonly advice?: string;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AcquireReply, AcquireRequest, Store } from '../store/store.ts';
+import type { AcquireReply, AcquireRequest, RecordRef, Store } from '../store/store.ts';
 
 /** No call of the suite takes longer. */
 export const CALL = { timeoutMs: 2_000 };
@@ -12,6 +12,9 @@ export interface ConformanceStore {
   elapse(ms: number): Promise<void>;
   dispose(): Promise<void>;
 }
+
+/** Declares one test of the suite. */
+export type Check = (title: string, run: (kit: Kit) => Promise<void>) => void;
 
 /** A store in the hands of a test: each with keys of its own, so that they can share a server. */
 export class Kit {
@@ -72,6 +75,47 @@ export class Kit {
     const call = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', forgotten };
     const [reply] = await this.store.leases.reassert([{ key, holder, fence }], call);
     return reply;
+  }
+
+  /** A collection of this test's own. */
+  get collection(): string {
+    return `conformance-${this.#unique}`;
+  }
+
+  async get(id: string) {
+    const [reply] = await this.store.records.get(this.collection, [id], CALL);
+    assert(reply);
+    return reply;
+  }
+
+  async put(id: string, value: unknown, conditions: Omit<RecordRef, 'id'> = {}) {
+    const [reply] = await this.store.records.put(
+      this.collection,
+      [{ id, value, ...conditions }],
+      CALL,
+    );
+    assert(reply);
+    return reply;
+  }
+
+  async remove(id: string, conditions: Omit<RecordRef, 'id'> = {}) {
+    const [reply] = await this.store.records.remove(this.collection, [{ id, ...conditions }], CALL);
+    assert(reply);
+    return reply;
+  }
+
+  async changes(since: number) {
+    return this.store.records.changes(this.collection, { ...CALL, since });
+  }
+
+  /** Who lives, of the members of this test. */
+  async members(thorough = false) {
+    const members = await this.store.members.list({ ...CALL, thorough });
+    return members.filter(({ id }) => id.endsWith(this.#unique));
+  }
+
+  member(name: string): string {
+    return `${name}-${this.#unique}`;
   }
 
   /** Subscribes to an inbox; `next` resolves with the first message not yet taken. */

@@ -6,7 +6,9 @@
  * ```
  */
 import assert from 'node:assert/strict';
-import { CALL, type ConformanceStore, Kit, TTL_MS } from './conformance-kit.ts';
+import { CALL, type Check, type ConformanceStore, Kit, TTL_MS } from './conformance-kit.ts';
+import { belonging } from './conformance-members.ts';
+import { recording } from './conformance-records.ts';
 
 export interface ConformanceHarness {
   describe(name: string, run: () => void): void;
@@ -36,11 +38,10 @@ export function storeConformance(
     revoking(check);
     waiting(check);
     reading(check);
+    belonging(check);
     recording(check);
   });
 }
-
-type Check = (title: string, run: (kit: Kit) => Promise<void>) => void;
 
 function acquiring(check: Check): void {
   check('grants a free key, and the fence is the time in microseconds or more', async (kit) => {
@@ -318,37 +319,5 @@ function reading(check: Check): void {
       cursor = page.cursor;
     } while (cursor !== undefined);
     assert.deepEqual(found.sort(), names);
-  });
-}
-
-function recording(check: Check): void {
-  check('keeps a JSON value and counts its revisions', async (kit) => {
-    assert.equal(await kit.store.records.get(kit.key(), CALL), null);
-    await kit.store.records.put(kit.key(), { n: 1 }, CALL);
-    assert.deepEqual(await kit.store.records.put(kit.key(), { n: 2 }, CALL), {
-      kind: 'written',
-      revision: 2,
-    });
-    assert.deepEqual(await kit.store.records.get(kit.key(), CALL), {
-      value: { n: 2 },
-      revision: 2,
-      fence: 0,
-    });
-  });
-  check('refuses a write with a lower fence than it has seen, and changes nothing', async (kit) => {
-    await kit.store.records.put(kit.key(), 'new', { ...CALL, fence: 20 });
-    assert.deepEqual(await kit.store.records.put(kit.key(), 'old', { ...CALL, fence: 19 }), {
-      kind: 'stale',
-      seen: 20,
-    });
-    assert.equal(
-      (await kit.store.records.put(kit.key(), 'same', { ...CALL, fence: 20 })).kind,
-      'written',
-    );
-    assert.deepEqual(await kit.store.records.get(kit.key(), CALL), {
-      value: 'same',
-      revision: 2,
-      fence: 20,
-    });
   });
 }

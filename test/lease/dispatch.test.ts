@@ -4,7 +4,7 @@ import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { Dispatch } from '../../src/lease/dispatch.ts';
 import type { Terms } from '../../src/lease/tenure.ts';
 import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import type { LeaseStore } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 

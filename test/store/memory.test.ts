@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { storeConformance } from '../../src/testing/conformance.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 

@@ -3,7 +3,7 @@ import { seededRandom } from '../../src/base/random.ts';
 import { type Holdfast, type OpenOptions, open } from '../../src/holdfast.ts';
 import type { Lease } from '../../src/lease/lease.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
 

@@ -1,50 +1,28 @@
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import {
   type AcquireCall,
   type AcquireReply,
   type AcquireRequest,
   type BusyReply,
-  type Examination,
   FENCE_RECORD_MS,
   type Holding,
   type LeasePage,
   type LeaseStore,
-  type PutCall,
-  type PutReply,
   type ReadReply,
   type ReassertCall,
   type ReassertReply,
-  type RecordStore,
   type ReleaseReply,
   type RenewCall,
   type RenewReply,
   type RevokeCall,
   type RevokeReply,
-  type SignalStore,
-  type Store,
-  type StoredRecord,
-  type Subscriber,
   type Tenancy,
   TOMBSTONE,
   type TransferCall,
   type TransferReply,
-} from './store.ts';
-
-/**
- * Leases among the parts of one process: for tests, for demonstrations, and as the plainest statement of what the
- * other stores must do. Several Holdfasts may share one.
- */
-export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
-  const signals = new MemorySignals(clock);
-  return {
-    name: 'memory:',
-    leases: new MemoryLeases(clock, signals),
-    records: new MemoryRecords(),
-    signals,
-    examine: async (): Promise<Examination> => ({ store: 'memory:', findings: [] }),
-    close: async () => {},
-  };
-}
+} from '../store.ts';
+import { notExpired } from './expiry.ts';
+import type { MemorySignals } from './signals.ts';
 
 interface Lease {
   holder: string;
@@ -58,7 +36,7 @@ interface FenceRecord {
   expiresAtMs: number;
 }
 
-class MemoryLeases implements LeaseStore {
+export class MemoryLeases implements LeaseStore {
   readonly #clock: Clock;
   readonly #signals: MemorySignals;
   readonly #leases = new Map<string, Lease>();
@@ -241,65 +219,5 @@ class MemoryLeases implements LeaseStore {
       if (this.#signals.deliver(inbox, key) > 0) break;
     }
     if (this.#lines.get(key)?.size === 0) this.#lines.delete(key);
-  }
-}
-
-function notExpired<T extends { expiresAtMs: number }>(
-  from: Map<string, T>,
-  key: string,
-  nowMs: number,
-): T | undefined {
-  const found = from.get(key);
-  if (found === undefined || found.expiresAtMs > nowMs) return found;
-  from.delete(key);
-  return undefined;
-}
-
-class MemoryRecords implements RecordStore {
-  readonly #records = new Map<string, { json: string; revision: number; fence: number }>();
-
-  async get(key: string): Promise<StoredRecord | null> {
-    const found = this.#records.get(key);
-    return found === undefined
-      ? null
-      : { value: JSON.parse(found.json), revision: found.revision, fence: found.fence };
-  }
-
-  async put(key: string, value: unknown, { fence }: PutCall): Promise<PutReply> {
-    const found = this.#records.get(key);
-    const seen = found?.fence ?? 0;
-    if (fence !== undefined && fence < seen) return { kind: 'stale', seen };
-    const revision = (found?.revision ?? 0) + 1;
-    this.#records.set(key, { json: JSON.stringify(value), revision, fence: fence ?? seen });
-    return { kind: 'written', revision };
-  }
-}
-
-class MemorySignals implements SignalStore {
-  readonly #clock: Clock;
-  readonly #subscribers = new Map<string, Set<Subscriber>>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  async publish(topic: string, message: string): Promise<void> {
-    this.deliver(topic, message);
-  }
-
-  /** Says how many will hear it; they do in a moment, as over a network. */
-  deliver(topic: string, message: string): number {
-    const subscribers = [...(this.#subscribers.get(topic) ?? [])];
-    this.#clock.soon(() => {
-      for (const subscriber of subscribers) subscriber.onMessage(message);
-    });
-    return subscribers.length;
-  }
-
-  async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
-    const known = this.#subscribers.get(topic) ?? new Set();
-    this.#subscribers.set(topic, known);
-    known.add(subscriber);
-    return () => known.delete(subscriber);
   }
 }

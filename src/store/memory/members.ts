@@ -1,0 +1,30 @@
+import type { Clock } from '../../base/clock.ts';
+import type { BeatCall, LiveMember, Member, MemberStore } from '../store.ts';
+import { notExpired } from './expiry.ts';
+
+export class MemoryMembers implements MemberStore {
+  readonly #clock: Clock;
+  readonly #members = new Map<string, { json: string; expiresAtMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async beat({ id, attributes }: Member, { ttlMs }: BeatCall): Promise<void> {
+    const expiresAtMs = this.#clock.monotonicMs() + ttlMs;
+    this.#members.set(id, { json: JSON.stringify(attributes), expiresAtMs });
+  }
+
+  async leave(id: string): Promise<void> {
+    this.#members.delete(id);
+  }
+
+  async list(): Promise<LiveMember[]> {
+    const nowMs = this.#clock.monotonicMs();
+    return [...this.#members.keys()].flatMap((id) => {
+      const found = notExpired(this.#members, id, nowMs);
+      if (found === undefined) return [];
+      return [{ id, attributes: JSON.parse(found.json), expiresInMs: found.expiresAtMs - nowMs }];
+    });
+  }
+}
