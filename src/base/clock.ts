@@ -72,3 +72,9 @@ export function sleepOn(clock: Clock, ms: number, signal?: AbortSignal): Promise
 }
 
 export const systemClock: Clock = new SystemClock();
+
+/** For what needs more than one step and has one time limit for all of them: how much is left of it, at least 1 ms. */
+export function timeLeft(clock: Clock, timeoutMs: number): () => number {
+  const untilMs = clock.monotonicMs() + timeoutMs;
+  return () => Math.max(1, untilMs - clock.monotonicMs());
+}

@@ -56,6 +56,11 @@ export interface LeaseStore {
   read(keys: readonly string[], call: Call): Promise<ReadReply[]>;
   /** One page of the leases whose key begins with `prefix`; for people, not for loops. */
   list(prefix: string, call: ListCall): Promise<LeasePage>;
+  /**
+   * Present where parts of the store can fail apart. Keys of different lanes are best asked for in different calls: then
+   * a part that hangs keeps only its own waiting.
+   */
+  lane?(key: string): string;
   /** Takes an inbox out of the line for a key; if the key is free, the next in line is woken. */
   forgo(key: string, inbox: string, call: Call): Promise<void>;
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
@@ -72,7 +74,8 @@ describe('a Redis that is examined at start', () => {
 /** The smallest set of rights with which everything works. */
 const LEAST_RIGHTS =
   '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
-  '+pexpire +pttl +zadd +zrem +zpopmin +hget +hset +hmget +hgetall +hincrby';
+  '+pexpire +persist +pttl +sadd +srem +smembers +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore ' +
+  '+zremrangebyrank +hget +hset +hmget +hgetall';
 
 /** What docs/redis.md tells an administrator to grant. */
 function documentedRights(): { rights: string; withPrefix: string } {
@@ -97,6 +100,9 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await nextEvent(holdfast, 'lease.renewed');
   await holdfast.records.put('r', 1, { fence: lease.fence });
   expect(await holdfast.records.get('r')).toMatchObject({ value: 1 });
+  expect(await holdfast.records.remove('r', { fence: lease.fence })).toEqual({ removed: true });
+  for await (const key of holdfast.records.keys()) throw new Error(`${key} has been removed`);
+  await useMembers(url, prefix);
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
   await holdfast.examine();
   const reasserted = nextEvent(holdfast, 'lease.reasserted');
@@ -122,6 +128,21 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await until(() => claimed.state === 'lost', { what: 'the revoked one to hear of it' });
   await flush(prefix);
   await until(() => holdfast.acquire('k', SHORT), { what: 'the flush to be noticed' });
+}
+
+async function useMembers(url: string, prefix: string): Promise<void> {
+  const { members, close } = await openRedisStore(url, { prefix });
+  await redis.cli('SET', `${prefix}poll:node:foreign`, '1');
+  await members.beat({ id: 'me', attributes: { weight: 1 } }, { ttlMs: 60_000, timeoutMs: 2_000 });
+  const found = await members.list({ timeoutMs: 2_000, thorough: true });
+  expect(found.map(({ id, attributes }) => [id, attributes]).sort()).toEqual([
+    ['foreign', null],
+    ['me', { weight: 1 }],
+  ]);
+  await redis.cli('DEL', `${prefix}poll:node:foreign`);
+  await members.leave('me', { timeoutMs: 2_000 });
+  expect(await members.list({ timeoutMs: 2_000 })).toEqual([]);
+  await close();
 }
 
 async function flush(prefix: string): Promise<void> {
@@ -153,16 +174,41 @@ describe('a Redis user', () => {
     expect(await redis.cli('ACL', 'LOG')).toEqual([]);
   });
 
+  it('K-16 with the rights that docs/redis.md lists for a prefix can do nothing else', async () => {
+    const url = await userWith(documentedRights().withPrefix);
+    const client = createClient({ url });
+    await client.connect();
+    const forbidden = [
+      ['SET', 'other:lease:k', '1'],
+      ['GET', 'other:lease:k'],
+      ['PUBLISH', 'other:signal:x', '1'],
+      ['KEYS', '*'],
+      ...[
+        ['FLUSHALL'],
+        ['CONFIG', 'GET', '*'],
+        ['SHUTDOWN'],
+        ['ACL', 'LIST'],
+        ['DEBUG', 'SLEEP', '0'],
+      ],
+    ];
+    for (const command of forbidden) {
+      const error = await failure(client.sendCommand(command));
+      expect(error?.message, command.join(' ')).toMatch(/NOPERM/);
+    }
+    client.destroy();
+  });
+
   it('K-16 has the rights that docs/redis.md lists, and no others', () => {
     expect(documentedRights().rights.split(' ').sort()).toEqual(LEAST_RIGHTS.split(' ').sort());
   });
 
   it('K-16 K-07 that lacks a right gets STORE_REFUSED, with where to read on', async () => {
-    const refusals = ['+set', '+evalsha', '~*'].map(async (right) => {
+    const tryWithout = async (right: string) => {
       const rest = LEAST_RIGHTS.split(' ').filter((given) => given !== right);
       await using holdfast = await openAt({ url: await userWith(rest.join(' ')) });
-      return failure(holdfast.acquire('toothless', SHORT));
-    });
+      await holdfast.acquire('toothless', SHORT);
+    };
+    const refusals = ['+set', '+evalsha', '~*'].map((right) => failure(tryWithout(right)));
     for (const error of await Promise.all(refusals)) {
       expect(error).toMatchObject({ code: 'STORE_REFUSED' });
       expect(error?.message).toContain('docs/redis.md');

@@ -1,4 +1,3 @@
-import { createClient } from '@redis/client';
 import { Agenda, type Entry } from '../../base/agenda.ts';
 import type { Clock } from '../../base/clock.ts';
 import {
@@ -8,6 +7,7 @@ import {
   StoreUnreachableError,
 } from '../../base/errors.ts';
 import { jittered, type Random } from '../../base/random.ts';
+import type { Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
 import type { Script } from './scripts.ts';
 
@@ -23,29 +23,12 @@ const REDIAL_MOST_MS = 10_000;
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_MOST_MS = 1_000;
 
-export type Client = ReturnType<typeof makeClient>;
-
-/** A client that sends each command once, at once or not at all. */
-function makeClient(url: string, connectTimeout: number, signal: AbortSignal) {
-  return createClient({
-    url,
-    RESP: 2,
-    disableOfflineQueue: true,
-    // Its own time limit only rejects, and costs a timer a command; ours ends the connection too.
-    commandOptions: { timeout: 0 },
-    maintNotifications: 'disabled',
-    // The signal ends a socket that is still connecting, too, which `destroy` does not.
-    socket: { reconnectStrategy: false, connectTimeout, signal },
-  });
-}
-
 export interface ConnectionOptions {
-  readonly url: string;
-  readonly name: string;
+  readonly dialer: Dialer;
   readonly clock: Clock;
   readonly random: Random;
   /** Runs on every new connection before anyone may use it; if it throws, the connection is dropped. */
-  prepare(client: Client): Promise<void>;
+  prepare(link: Link): Promise<void>;
   onConnected(): void;
   onDisconnected(why: string): void;
 }
@@ -56,14 +39,14 @@ interface Deadline extends Entry {
 }
 
 /**
- * One connection to one Redis, replaced by a new one whenever it can not be trusted any more. node-redis is told never
- * to queue while offline, never to reconnect and never to resend: a lease command that runs late is worse than one that
+ * One connection to one Redis, replaced by a new one whenever it can not be trusted any more. Its link never
+ * queues while offline, never reconnects and never resends: a lease command that runs late is worse than one that
  * fails. A command without an answer in time costs the connection, because a half-open socket looks just like that and
  * would otherwise never be noticed.
  */
 export class Connection {
   readonly #options: ConnectionOptions;
-  #client: Client | null = null;
+  #link: Link | null = null;
   #dialing: Promise<void> | null = null;
   readonly #closing = new AbortController();
   /** Why the last attempt to connect failed, for whoever runs out of time waiting for one. */
@@ -83,14 +66,21 @@ export class Connection {
     await this.#dial(CONNECT_TIMEOUT_MS);
   }
 
+  /** Sees to a connection in the background, and goes on trying. */
+  connect(): void {
+    if (this.#link !== null || this.#closing.signal.aborted) return;
+    this.#dialing ??= this.#redial();
+    this.#dialing.catch(() => {});
+  }
+
   /** Whether a command would be sent at once. */
   get isConnected(): boolean {
-    return this.#client !== null;
+    return this.#link !== null;
   }
 
   /** Sends one command and gives its reply, inside `timeoutMs` whatever happens. */
   async send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
-    return this.use(operation, timeoutMs, (client) => client.sendCommand(args as string[]));
+    return this.use(operation, timeoutMs, (link) => link.send(args));
   }
 
   /** Runs a script by its digest; a server that does not know it gets its source. Not executed, so safe to send again. */
@@ -100,27 +90,15 @@ export class Connection {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    const command = ['EVALSHA', script.sha, String(keys.length)];
-    for (const key of keys) command.push(key);
-    for (const arg of args) command.push(arg);
-    return this.use(script.verb, timeoutMs, (client) =>
-      client.sendCommand(command).catch((error: unknown) => {
-        if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-        return client.sendCommand(['EVAL', script.source, ...command.slice(2)]);
-      }),
-    );
+    return this.use(script.verb, timeoutMs, (link) => sendScript(link, script, keys, args));
   }
 
   /** Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. */
-  async use<T>(
-    operation: string,
-    timeoutMs: number,
-    send: (client: Client) => Promise<T>,
-  ): Promise<T> {
+  async use<T>(operation: string, timeoutMs: number, send: (link: Link) => Promise<T>): Promise<T> {
     const startMs = this.#options.clock.monotonicMs();
-    const client = this.#client ?? (await this.#connected(operation, timeoutMs));
+    const link = this.#link ?? (await this.#connected(operation, timeoutMs));
     return this.#within(
-      client,
+      link,
       operation,
       timeoutMs - (this.#options.clock.monotonicMs() - startMs),
       send,
@@ -129,15 +107,15 @@ export class Connection {
 
   /** Gives up the present connection; a new one is made at once. */
   drop(why: string): void {
-    if (this.#client !== null) this.#discard(this.#client, why);
+    if (this.#link !== null) this.#discard(this.#link, why);
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new ClosedError('connection'));
-    const client = this.#client;
-    this.#client = null;
-    client?.destroy();
+    const link = this.#link;
+    this.#link = null;
+    link?.destroy();
     this.#deadlines.clear();
     // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
     this.#dialing?.catch(() => {});
@@ -146,12 +124,13 @@ export class Connection {
   }
 
   #within<T>(
-    client: Client,
+    link: Link,
     operation: string,
     timeoutMs: number,
-    send: (client: Client) => Promise<T>,
+    send: (link: Link) => Promise<T>,
   ): Promise<T> {
-    const { clock, name } = this.#options;
+    const { clock, dialer } = this.#options;
+    const { name } = dialer;
     const where = { store: name, operation };
     const sentMs = clock.monotonicMs();
     return new Promise((resolve, reject) => {
@@ -167,14 +146,14 @@ export class Connection {
         const why = `no answer within ${Math.round(timeoutMs)} ms`;
         const afterMs = clock.monotonicMs() - sentMs;
         reject(new OutcomeUnknownError({ ...where, afterMs, why }));
-        this.#discard(client, why);
+        this.#discard(link, why);
       };
       const settle = () => {
         isSettled = true;
         this.#deadlines.remove(deadline);
       };
       this.#deadlines.schedule(deadline, sentMs + timeoutMs);
-      send(client).then(
+      send(link).then(
         (reply) => {
           settle();
           resolve(reply);
@@ -184,15 +163,16 @@ export class Connection {
           if (!isErrorReply(error))
             return reject(noReply(error, where, clock.monotonicMs() - sentMs));
           reject(refused(error.message, where));
-          if (isWrongServer(error.message)) this.#discard(client, error.message);
+          if (isWrongServer(error.message)) this.#discard(link, error.message);
         },
       );
     });
   }
 
-  /** A client once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
-  #connected(operation: string, timeoutMs: number): Promise<Client> {
-    const { clock, name } = this.#options;
+  /** A link once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
+  #connected(operation: string, timeoutMs: number): Promise<Link> {
+    const { clock, dialer } = this.#options;
+    const { name } = dialer;
     if (this.#closing.signal.aborted) return Promise.reject(new ClosedError(operation));
     this.#dialing ??= this.#redial();
     return new Promise((resolve, reject) => {
@@ -204,7 +184,7 @@ export class Connection {
       void this.#dialing?.then(
         () => {
           timer.cancel();
-          if (this.#client) resolve(this.#client);
+          if (this.#link) resolve(this.#link);
           else reject(unreachable('the connection was lost again at once'));
         },
         (error: unknown) => {
@@ -237,39 +217,41 @@ export class Connection {
   }
 
   async #dial(timeoutMs: number): Promise<void> {
-    const { clock, name, url } = this.#options;
+    const { clock, dialer } = this.#options;
     this.#closing.signal.throwIfAborted();
     const attempt = new AbortController();
-    const client = makeClient(url, timeoutMs, attempt.signal);
-    const abort = () => {
-      client.destroy();
-      attempt.abort();
-    };
+    const abort = () => attempt.abort();
     const giveUp = clock.after(timeoutMs, abort);
     this.#closing.signal.addEventListener('abort', abort);
+    let link: Link | null = null;
     let ended: string | null = null;
-    client.on('error', (error: Error) => {
-      ended ??= error.message || error.name;
-      this.#discard(client, ended);
-    });
+    const onEnd = (why: string) => {
+      ended ??= why;
+      if (link !== null) this.#discard(link, why);
+    };
     try {
-      await client.connect();
-      await this.#options.prepare(client);
+      link = await dialer.dial({ timeoutMs, signal: attempt.signal, onEnd });
+      attempt.signal.addEventListener('abort', link.destroy);
+      await this.#options.prepare(link);
       if (ended !== null) throw new Error(ended);
-      this.#closing.signal.throwIfAborted();
-      this.#client = client;
+      attempt.signal.throwIfAborted();
+      this.#link = link;
       this.#options.onConnected();
     } catch (error) {
-      client.destroy();
-      throw this.#dialFailure(error, name);
+      link?.destroy();
+      this.#closing.signal.throwIfAborted();
+      if (attempt.signal.aborted && !isErrorReply(error) && !(error instanceof HoldfastError))
+        throw this.#dialFailure(new Error(`no connection within ${timeoutMs} ms`));
+      throw this.#dialFailure(error);
     } finally {
       giveUp.cancel();
       this.#closing.signal.removeEventListener('abort', abort);
+      if (link !== null) attempt.signal.removeEventListener('abort', link.destroy);
     }
   }
 
-  #dialFailure(error: unknown, name: string): unknown {
-    const where = { store: name, operation: 'connect' };
+  #dialFailure(error: unknown): unknown {
+    const where = { store: this.#options.dialer.name, operation: 'connect' };
     if (isErrorReply(error)) return refused(error.message, where);
     if (error instanceof HoldfastError) return error;
     const why =
@@ -279,13 +261,35 @@ export class Connection {
     return new StoreUnreachableError({ ...where, why }, { cause: error });
   }
 
-  #discard(client: Client, why: string): void {
-    client.destroy();
-    if (this.#client !== client) return;
-    this.#client = null;
+  #discard(link: Link, why: string): void {
+    link.destroy();
+    if (this.#link !== link) return;
+    this.#link = null;
     this.#options.onDisconnected(why);
-    if (!this.#closing.signal.aborted) this.#dialing ??= this.#redial();
     // Who waits for the connection hears of its failure; nobody waiting is no reason to crash.
-    this.#dialing?.catch(() => {});
+    this.connect();
+  }
+}
+
+export async function sendScript(
+  link: Link,
+  script: Script,
+  keys: readonly string[],
+  args: readonly string[],
+  isAsking = false,
+): Promise<unknown> {
+  const command = ['EVALSHA', script.sha, String(keys.length)];
+  for (const key of keys) command.push(key);
+  for (const arg of args) command.push(arg);
+  if (isAsking) {
+    // It holds for the one command behind it, so that there is no second try with the source.
+    void link.send(['ASKING']).catch(() => {});
+    return link.send(['EVAL', script.source, ...command.slice(2)]);
+  }
+  try {
+    return await link.send(command);
+  } catch (error) {
+    if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    return link.send(['EVAL', script.source, ...command.slice(2)]);
   }
 }

@@ -48,10 +48,10 @@ export function readInfo(info: string, clockOffsetMs: number): ServerFacts {
 }
 
 /** What those facts mean for leases. */
-export function judge(facts: ServerFacts): Finding[] {
+export function judge(facts: ServerFacts, expected: 'single' | 'cluster'): Finding[] {
   return [
     version(facts),
-    topology(facts),
+    topology(facts, expected),
     role(facts),
     eviction(facts),
     persistence(facts),
@@ -73,16 +73,14 @@ function version({ version }: ServerFacts): Finding {
   };
 }
 
-function topology({ cluster }: ServerFacts): Finding {
-  if (!cluster) return { level: 'ok', subject: 'topology', fact: 'A single server.' };
-  const advice =
-    'This version of Holdfast needs a single Redis or Valkey (with replicas, if you like).';
-  return {
-    level: 'refuse',
-    subject: 'topology',
-    fact: 'This server is a node of a Redis Cluster.',
-    advice,
-  };
+function topology({ cluster }: ServerFacts, expected: 'single' | 'cluster'): Finding {
+  const subject = 'topology';
+  const fact = cluster ? 'A primary of a Redis Cluster.' : 'A single server.';
+  if (cluster === (expected === 'cluster')) return { level: 'ok', subject, fact };
+  const advice = cluster
+    ? 'Open it as redis+cluster://host:port, so that keys are sought where they are.'
+    : 'It is not a Cluster: open it as redis://host:port.';
+  return { level: 'refuse', subject, fact, advice };
 }
 
 function role(facts: ServerFacts): Finding {

@@ -27,8 +27,20 @@ export class Keys {
     return this.prefix + key;
   }
 
-  record(key: string): string {
-    return `${this.prefix}record:${key}`;
+  record(collection: string, id: string): string {
+    return `${this.prefix}${collection}:${id}`;
+  }
+
+  index(collection: string): string {
+    return `${this.prefix}index:${collection}`;
+  }
+
+  member(id: string): string {
+    return `${this.prefix}poll:node:${id}`;
+  }
+
+  get members(): string {
+    return `${this.prefix}poll:nodes`;
   }
 
   channel(topic: string): string {
@@ -38,4 +50,14 @@ export class Keys {
   withoutPrefix(name: string): string {
     return name.slice(this.prefix.length);
   }
+}
+
+/** What `lua/siblings.lua` calls the fence record of a lease, for those who must name it before a script can. */
+export function fenceOf(lease: string): string {
+  return lease.includes('{') ? `${lease}:fence` : `fence:{${lease}}`;
+}
+
+/** Text as a pattern that means nothing but itself. */
+export function escapeGlob(text: string): string {
+  return text.replace(/[*?[\]\\]/g, '\\$&');
 }

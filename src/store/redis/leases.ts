@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import type {
   AcquireCall,
@@ -22,146 +22,139 @@ import type {
   TransferReply,
 } from '../store.ts';
 import { TOMBSTONE } from '../store.ts';
-import type { Connection } from './connection.ts';
-import type { Keys } from './keys.ts';
-import type { ExaminationCause, Quarantine, RunScript } from './quarantine.ts';
+import type { Fleet, Part, Work } from './fleet.ts';
+import { escapeGlob, type Keys } from './keys.ts';
+import type { Primary } from './primary.ts';
 import { isWrongServer, keyFailure } from './replies.ts';
-import { scripts } from './scripts.ts';
+import { type Script, scripts } from './scripts.ts';
 
 /** How often a changed era is examined again within one call before the call gives up. */
 const ERA_ATTEMPTS = 3;
 /** How long a tombstone stays where somebody else's lease had no expiry. */
 const TOMBSTONE_MS = 60_000;
-/** How many keys one SCAN step of a listing looks at. */
-const SCAN_COUNT = '500';
 
 export class RedisLeases implements LeaseStore {
-  readonly #name: string;
+  readonly #fleet: Fleet;
   readonly #keys: Keys;
-  readonly #connection: Connection;
-  readonly #quarantine: Quarantine;
   readonly #clock: Clock;
+  readonly lane?: (key: string) => string;
 
-  constructor(parts: {
-    name: string;
-    keys: Keys;
-    connection: Connection;
-    quarantine: Quarantine;
-    clock: Clock;
-  }) {
-    this.#name = parts.name;
-    this.#keys = parts.keys;
-    this.#connection = parts.connection;
-    this.#quarantine = parts.quarantine;
-    this.#clock = parts.clock;
+  constructor(parts: { fleet: Fleet; keys: Keys; clock: Clock }) {
+    const { fleet, keys, clock } = parts;
+    this.#fleet = fleet;
+    this.#keys = keys;
+    this.#clock = clock;
+    if (fleet.lane !== undefined) this.lane = (key) => fleet.lane?.(keys.lease(key)) ?? '';
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
-    const left = this.#timeLeft(call);
-    const keys = [this.#keys.marker];
-    const perRequest: string[] = [];
-    for (const request of requests) {
-      keys.push(this.#keys.lease(request.key));
-      perRequest.push(request.holder, acquireOptions(request));
+    const { leaseClass, ttlMs, timeoutMs } = call;
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    const keys = new Array<string>(requests.length);
+    const perKey = new Array<string[]>(requests.length);
+    for (let i = 0; i < requests.length; i++) {
+      const request = requests[i] as AcquireRequest;
+      keys[i] = this.#keys.lease(request.key);
+      perKey[i] = [request.holder, acquireOptions(request)];
     }
-    if (!this.#quarantine.knows(call.leaseClass, call.ttlMs))
-      await this.#reexamine(left(), { use: call });
     const inbox = this.#keys.channel(call.inbox);
+    const work: Work = {
+      ...{ script: scripts.acquire, keys, perKey, before: this.#keys.marker, withFences: true },
+      prepare: (primary, withinMs) => primary.admit(leaseClass, ttlMs, withinMs),
+      head: ({ quarantine, at }) => [quarantine.era, String(ttlMs), inbox + at],
+    };
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
-      // An examined era belongs to a connection: with none yet, sending waits for it, and the answer is ERA.
-      const leftMs = this.#quarantine.leftMs(call.leaseClass);
-      if (leftMs > 0) return requests.map(() => quarantined(leftMs));
-      const head = [this.#quarantine.era, String(call.ttlMs), inbox];
-      const reply = await this.#connection.script(
-        scripts.acquire,
-        keys,
-        [...head, ...perRequest],
-        left().timeoutMs,
-      );
-      if (reply !== 'ERA')
-        return (reply as ScriptAcquireReply[]).map((one, i) =>
-          this.#acquired(one, requests[i]?.key ?? ''),
+      const parts = await this.#fleet.run(work, leftMs());
+      const changed = otherEra(parts);
+      if (changed === null) {
+        const failed = (error: Error): AcquireReply => ({ kind: 'failed', error });
+        return each(parts, quarantined, failed, (reply, i, primary) =>
+          this.#acquired(reply as ScriptAcquireReply, requests[i]?.key ?? '', primary),
         );
-      await this.#reexamine(left(), {});
+      }
+      await changed.reexamine({}, leftMs());
     }
-    return requests.map(() => quarantined(call.ttlMs));
+    return requests.map(() => quarantined(ttlMs));
   }
 
   async renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
-    const left = this.#timeLeft(call);
+    const leftMs = timeLeft(this.#clock, call.timeoutMs);
     const keys = new Array<string>(tenures.length);
-    const args = new Array<string>(tenures.length + 1);
-    args[0] = String(call.ttlMs);
+    const perKey = new Array<string[]>(tenures.length);
     for (let i = 0; i < tenures.length; i++) {
       const tenure = tenures[i] as Holding;
       keys[i] = this.#keys.lease(tenure.key);
-      args[i + 1] = tenure.holder;
+      perKey[i] = [tenure.holder];
     }
-    const failures = (await this.#connection.script(
-      scripts.renew,
-      keys,
-      args,
-      call.timeoutMs,
-    )) as ScriptFailure[];
+    const head = () => [String(call.ttlMs)];
+    const parts = await this.#fleet.run({ script: scripts.renew, keys, perKey, head }, leftMs());
     const replies = new Array<RenewReply>(tenures.length).fill(RENEWED);
     const vanished: number[] = [];
-    for (const [index, found, mark] of failures) {
-      const at = index - 1;
-      if (mark === 'error')
-        replies[at] = this.#failed(found ?? '', tenures[at]?.key ?? '', 'renew');
-      else if (found === null) vanished.push(at);
-      else replies[at] = { kind: 'other', holder: found, revoked: found === TOMBSTONE };
+    for (const part of parts) {
+      markFailed(part, replies);
+      const primary = part.kind === 'reply' ? part.primary : undefined;
+      for (const [index, found, mark] of repliesOf<ScriptFailure>(part)) {
+        const at = part.from + index - 1;
+        const key = tenures[at]?.key ?? '';
+        if (mark === 'error') replies[at] = this.#failed(found ?? '', key, 'renew', primary);
+        else if (found === null) vanished.push(at);
+        else replies[at] = { kind: 'other', holder: found, revoked: found === TOMBSTONE };
+      }
     }
-    if (vanished.length > 0) await this.#describeVanished(tenures, vanished, replies, left());
+    if (vanished.length > 0) await this.#describeVanished(tenures, vanished, replies, leftMs());
     return replies;
   }
 
   async reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
-    const left = this.#timeLeft(call);
-    const keys = [this.#keys.marker];
-    const perTenure: string[] = [];
-    for (const tenure of tenures) {
-      keys.push(this.#keys.lease(tenure.key));
-      perTenure.push(tenure.holder, String(tenure.fence));
-    }
+    const leftMs = timeLeft(this.#clock, call.timeoutMs);
+    const keys = tenures.map(({ key }) => this.#keys.lease(key));
+    const perKey = tenures.map(({ holder, fence }) => [holder, String(fence)]);
+    const work: Work = {
+      ...{ script: scripts.reassert, keys, perKey, before: this.#keys.marker, withFences: true },
+      prepare: async (primary, withinMs) => {
+        // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
+        if (call.forgotten && primary.quarantine.leftMs(call.leaseClass) === 0)
+          await primary.reexamine({ missing: true }, withinMs);
+        return 0;
+      },
+      head: ({ quarantine }) => [call.forgotten ? quarantine.forgetting : '', String(call.ttlMs)],
+    };
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
-      // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
-      if (call.forgotten && this.#quarantine.leftMs(call.leaseClass) === 0)
-        await this.#reexamine(left(), { missing: true });
-      const era = call.forgotten ? this.#quarantine.era : '';
-      const args = [era, String(call.ttlMs), ...perTenure];
-      const reply = await this.#connection.script(scripts.reassert, keys, args, left().timeoutMs);
-      if (reply !== 'ERA')
-        return (reply as number[]).map((put) => (put === 1 ? 'reasserted' : 'refused'));
+      const parts = await this.#fleet.run(work, leftMs());
+      const changed = otherEra(parts);
+      if (changed === null) {
+        const refuse = () => 'refused' as const;
+        const fail = (error: Error): ReassertReply => {
+          throw error;
+        };
+        return each(parts, refuse, fail, (put) => (put === 1 ? 'reasserted' : 'refused'));
+      }
       // Somebody has begun another era: no reason to lose what may still be put back.
-      await this.#reexamine(left(), {});
+      await changed.reexamine({}, leftMs());
     }
     const why = 'the store began a new era at every attempt';
-    throw new StoreUnreachableError({ store: this.#name, operation: 'reassert', why });
+    throw new StoreUnreachableError({ store: this.#fleet.name, operation: 'reassert', why });
   }
 
   async release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
-    const keys: string[] = [];
-    const args: string[] = [];
-    for (const tenure of tenures) {
-      keys.push(this.#keys.lease(tenure.key));
-      args.push(tenure.holder, String(tenure.fence));
+    const keys = new Array<string>(tenures.length);
+    const perKey = new Array<string[]>(tenures.length);
+    for (let i = 0; i < tenures.length; i++) {
+      const tenure = tenures[i] as Tenancy;
+      keys[i] = this.#keys.lease(tenure.key);
+      perKey[i] = [tenure.holder, String(tenure.fence)];
     }
-    const failures = (await this.#connection.script(
-      scripts.release,
-      keys,
-      args,
-      call.timeoutMs,
-    )) as [index: number, holder: string | null, fence: number][];
+    const work = { script: scripts.release, keys, perKey, withFences: true };
     const replies = new Array<ReleaseReply>(tenures.length).fill(RELEASED);
-    for (const [index, holder, fence] of failures) {
-      replies[index - 1] = { kind: 'not-held', holder, fence };
+    for (const part of await this.#fleet.run(work, call.timeoutMs)) {
+      markFailed(part, replies);
+      for (const [index, holder, fence] of repliesOf<ScriptNotHeld>(part))
+        replies[part.from + index - 1] = { kind: 'not-held', holder, fence };
     }
     return replies;
   }
 
   async transfer(tenure: Tenancy, call: TransferCall): Promise<TransferReply> {
-    const lease = this.#keys.lease(tenure.key);
     const inbox = this.#keys.channel(inboxOf(call.successor));
     const args = [
       tenure.holder,
@@ -170,25 +163,24 @@ export class RedisLeases implements LeaseStore {
       String(call.windowMs),
       inbox,
     ];
-    const reply = await this.#connection.script(scripts.transfer, [lease], args, call.timeoutMs);
+    const reply = await this.#one(scripts.transfer, tenure.key, args, call);
     const [done, ...facts] = reply as [1, number] | [0, string | null, number];
     if (done === 1) return { kind: 'transferred', fence: facts[0] as number };
     return { kind: 'not-held', holder: facts[0] as string | null, fence: facts[1] as number };
   }
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
-    const lease = this.#keys.lease(key);
-    const keys = [lease];
     const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS)];
-    const reply = await this.#connection.script(scripts.revoke, keys, args, call.timeoutMs);
+    const reply = await this.#one(scripts.revoke, key, args, call);
     if (reply === null) return { kind: 'not-held' };
     const [holder, fence, mayActForMs] = reply as [string, number, number];
     return { kind: 'revoked', holder, fence, mayActForMs };
   }
 
   async read(keys: readonly string[], call: Call): Promise<ReadReply[]> {
-    const replies = await this.#readRaw(keys, call);
+    const replies = await this.#readRaw(keys, call.timeoutMs);
     return replies.map((reply, i) => {
+      if (reply instanceof Error) return { kind: 'failed', error: reply };
       if (reply.length === 1) return this.#failed(reply[0], keys[i] ?? '', 'read');
       const [holder, fence, remainingMs] = reply;
       if (holder === null) return { kind: 'free', fence };
@@ -200,61 +192,59 @@ export class RedisLeases implements LeaseStore {
   }
 
   async list(prefix: string, call: ListCall): Promise<LeasePage> {
+    const leftMs = timeLeft(this.#clock, call.timeoutMs);
     const pattern = `${escapeGlob(this.#keys.lease(prefix))}*`;
-    const args = [
-      'SCAN',
-      call.cursor ?? '0',
-      'MATCH',
-      pattern,
-      'COUNT',
-      SCAN_COUNT,
-      'TYPE',
-      'string',
-    ];
-    const [cursor, names] = (await this.#connection.send('list', args, call.timeoutMs)) as [
-      string,
-      string[],
-    ];
+    const { names, cursor } = await this.#fleet.scan(pattern, call.cursor, leftMs());
     const keys = names
       .map((name) => this.#keys.withoutPrefix(name))
       .filter((key) => !key.endsWith(':fence'));
-    const found = keys.length === 0 ? [] : await this.read(keys, call);
-    const leases = found.flatMap((reply, i) =>
-      reply.kind === 'held'
-        ? [
-            {
-              key: keys[i] ?? '',
-              holder: reply.holder,
-              fence: reply.fence,
-              expiresInMs: reply.expiresInMs,
-            },
-          ]
-        : [],
-    );
-    return cursor === '0' ? { leases } : { leases, cursor };
+    const found = keys.length === 0 ? [] : await this.read(keys, { timeoutMs: leftMs() });
+    const leases = found.flatMap((reply, i) => {
+      if (reply.kind !== 'held') return [];
+      const { holder, fence, expiresInMs } = reply;
+      return [{ key: keys[i] ?? '', holder, fence, expiresInMs }];
+    });
+    return cursor === undefined ? { leases } : { leases, cursor };
   }
 
   async forgo(key: string, inbox: string, call: Call): Promise<void> {
-    const lease = this.#keys.lease(key);
-    await this.#connection.script(
-      scripts.forgo,
-      [lease],
-      [this.#keys.channel(inbox)],
-      call.timeoutMs,
-    );
+    const channel = this.#keys.channel(inbox);
+    await this.#one(scripts.forgo, key, ({ at }) => [channel + at], call);
   }
 
-  #acquired(reply: ScriptAcquireReply, key: string): AcquireReply {
+  /** A verb for one key. */
+  async #one(
+    script: Script,
+    key: string,
+    args: readonly string[] | ((primary: Primary) => string[]),
+    { timeoutMs }: Call,
+  ): Promise<unknown> {
+    const head = typeof args === 'function' ? args : () => [...args];
+    const work = { script, keys: [this.#keys.lease(key)], perKey: [[]], head, withFences: true };
+    const [part] = await this.#fleet.run(work, timeoutMs);
+    if (part?.kind === 'failed') throw part.error;
+    return part?.kind === 'reply' ? part.reply : null;
+  }
+
+  #acquired(reply: ScriptAcquireReply, key: string, primary: Primary): AcquireReply {
     if (typeof reply === 'number') return { kind: 'granted', fence: reply };
-    if (reply.length === 1) return this.#failed(reply[0], key, 'acquire');
+    if (reply.length === 1) return this.#failed(reply[0], key, 'acquire', primary);
     const [holder, fence, remainingMs] = reply;
     const reason = holder === TOMBSTONE ? 'revoked' : 'held';
     return { kind: 'busy', reason, holder, fence, expiresInMs: finite(remainingMs) };
   }
 
-  #failed(reply: string, key: string, operation: string): { kind: 'failed'; error: Error } {
-    if (isWrongServer(reply)) this.#connection.drop(reply);
-    return { kind: 'failed', error: keyFailure(reply, key, { store: this.#name, operation }) };
+  #failed(
+    reply: string,
+    key: string,
+    operation: string,
+    primary?: Primary,
+  ): { kind: 'failed'; error: Error } {
+    if (isWrongServer(reply)) primary?.connection.drop(reply);
+    return {
+      kind: 'failed',
+      error: keyFailure(reply, key, { store: this.#fleet.name, operation }),
+    };
   }
 
   /** What became of leases that are gone: only the failures pay for this second look. */
@@ -262,46 +252,34 @@ export class RedisLeases implements LeaseStore {
     tenures: readonly Holding[],
     at: readonly number[],
     into: RenewReply[],
-    call: Call,
+    timeoutMs: number,
   ) {
-    const replies = await this.#readRaw(
-      at.map((i) => tenures[i]?.key ?? ''),
-      call,
-    );
+    const keys = at.map((i) => tenures[i]?.key ?? '');
+    const replies = await this.#readRaw(keys, timeoutMs);
     for (const [n, i] of at.entries()) {
       const reply = replies[n];
-      if (reply === undefined || reply.length === 1)
-        into[i] = this.#failed(reply?.[0] ?? '', tenures[i]?.key ?? '', 'renew');
+      if (reply instanceof Error) into[i] = { kind: 'failed', error: reply };
+      else if (reply === undefined || reply.length === 1)
+        into[i] = this.#failed(reply?.[0] ?? '', keys[n] ?? '', 'renew');
       else into[i] = { kind: 'vanished', fence: reply[1], revoked: reply[3] === '!' };
     }
   }
 
-  async #readRaw(keys: readonly string[], call: Call): Promise<ScriptReadReply[]> {
+  async #readRaw(keys: readonly string[], timeoutMs: number): Promise<(ScriptReadReply | Error)[]> {
     const names = keys.map((key) => this.#keys.lease(key));
-    return (await this.#connection.script(
-      scripts.read,
-      names,
-      [],
-      call.timeoutMs,
-    )) as ScriptReadReply[];
-  }
-
-  /** A verb that needs more than one request has one time limit for all of them. */
-  #timeLeft({ timeoutMs }: Call): () => Call {
-    const untilMs = this.#clock.monotonicMs() + timeoutMs;
-    return () => ({ timeoutMs: Math.max(1, untilMs - this.#clock.monotonicMs()) });
-  }
-
-  async #reexamine(call: Call, cause: ExaminationCause): Promise<void> {
-    // What is known of the server belongs to its connection: it is looked up once there is one, not before.
-    await this.#connection.use('examine', call.timeoutMs, (client) => {
-      const run: RunScript = (script, keys, args) =>
-        client.sendCommand(['EVAL', script.source, String(keys.length), ...keys, ...args]);
-      return this.#quarantine.reexamine(run, cause);
-    });
+    const work = { script: scripts.read, keys: names, perKey: names.map(() => []) };
+    const parts = await this.#fleet.run(work, timeoutMs);
+    const failed = (error: Error): ScriptReadReply | Error => error;
+    return each(
+      parts,
+      () => new Error('quarantined'),
+      failed,
+      (reply) => reply as ScriptReadReply,
+    );
   }
 }
 
+type ScriptNotHeld = [index: number, holder: string | null, fence: number];
 type ScriptAcquireReply = number | [string] | [string, number, number];
 type ScriptFailure = [index: number, found: string | null, mark?: number | 'error'];
 type ScriptReadReply = [string] | [string | null, number, number, string];
@@ -327,6 +305,36 @@ function finite(remainingMs: number): number {
   return remainingMs < 0 ? Number.POSITIVE_INFINITY : remainingMs;
 }
 
-function escapeGlob(text: string): string {
-  return text.replace(/[*?[\]\\]/g, '\\$&');
+/** The first server that has begun another era than the one it was asked with, or null. */
+function otherEra(parts: readonly Part[]): Primary | null {
+  const found = parts.find((part) => part.kind === 'reply' && part.reply === 'ERA');
+  return found?.kind === 'reply' ? found.primary : null;
+}
+
+/** One result per key, in the order of the keys. */
+function each<T>(
+  parts: readonly Part[],
+  inQuarantine: (leftMs: number) => T,
+  failed: (error: Error) => T,
+  replied: (reply: unknown, at: number, primary: Primary) => T,
+): T[] {
+  const results: T[] = [];
+  for (const part of parts) {
+    for (let i = 0; i < part.count; i++) {
+      const at = part.from + i;
+      if (part.kind === 'quarantined') results[at] = inQuarantine(part.leftMs);
+      else if (part.kind === 'failed') results[at] = failed(part.error);
+      else results[at] = replied((part.reply as unknown[])[i], at, part.primary);
+    }
+  }
+  return results;
+}
+
+function markFailed(part: Part, replies: ({ kind: 'failed'; error: Error } | object)[]): void {
+  if (part.kind !== 'failed') return;
+  replies.fill({ kind: 'failed', error: part.error }, part.from, part.from + part.count);
+}
+
+function repliesOf<T>(part: Part): readonly T[] {
+  return part.kind === 'reply' ? (part.reply as T[]) : [];
 }

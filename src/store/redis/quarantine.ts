@@ -9,23 +9,20 @@
  * that took the marker along, stops all of them.
  *
  * Not covered: a flush between two connections of which no running client remembers the era before it, and a server
- * whose clock is stepped.
+ * whose clock is stepped. On a Cluster every primary is examined like this, with fields of its own in one marker; but
+ * acquire can not carry the era there, so a flush is noticed where a lease vanishes or a connection is made anew.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Emitter } from '../../base/events.ts';
 import type { Random } from '../../base/random.ts';
 import type { ServerFacts } from './examination.ts';
-import { scripts } from './scripts.ts';
+import { type Script, scripts } from './scripts.ts';
 
 /** Beyond the longest TTL: for the grace within which Redis expires keys, and for rounding. */
 const MARGIN_MS = 1_000;
 
-/** Runs the examination script; `Connection.script` without the verb, on whatever connection is being examined. */
-export type RunScript = (
-  script: typeof scripts.examine,
-  keys: string[],
-  args: string[],
-) => Promise<unknown>;
+/** Runs the examination script where the marker is, on whatever connection is being examined. */
+export type RunScript = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
 
 /** Why a connection that has been examined is examined again; nothing of it: another era was found in the store. */
 export interface ExaminationCause {
@@ -35,10 +32,19 @@ export interface ExaminationCause {
   readonly use?: { readonly leaseClass: string; readonly ttlMs: number };
 }
 
+/** What examinations have taught about a store; it outlives connections, so that a vanished marker is noticed. */
+export class Memory {
+  origin = '';
+  readonly longestTtlMs = new Map<string, number>();
+}
+
 export interface QuarantineOptions {
   readonly mode: 'on' | 'off';
   readonly store: string;
   readonly marker: string;
+  readonly memory: Memory;
+  /** Several servers share the marker, each with fields of its own: a Cluster. */
+  readonly isShared: boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
@@ -46,20 +52,24 @@ export interface QuarantineOptions {
 
 export class Quarantine {
   readonly #options: QuarantineOptions;
-  /** What every earlier examination has taught; survives connections, so that a vanished marker is noticed. */
   #era = '';
-  #origin = '';
   #forgotAtMs = 0;
-  readonly #longestTtlMs = new Map<string, number>();
   #server: ServerFacts | null = null;
 
   constructor(options: QuarantineOptions) {
     this.#options = options;
   }
 
-  /** What an acquire has to present: the era examined, or '' where quarantine is off. */
+  /** What an acquire has to present: the era examined, or '' where it is not asked for. */
   get era(): string {
-    return this.#options.mode === 'off' ? '' : this.#era;
+    // On a Cluster no script can see both the marker and a lease: there only examinations find another era.
+    return this.#options.mode === 'off' || this.#options.isShared ? '' : this.#era;
+  }
+
+  /** What a holder presents to put back what the store has forgotten, record and all: '' where that is not allowed. */
+  get forgetting(): string {
+    if (this.#options.mode === 'off') return '';
+    return this.#options.isShared ? '*' : this.#era;
   }
 
   /** Examines the server behind a new connection. */
@@ -75,13 +85,17 @@ export class Quarantine {
 
   /** Whether the marker says that this class uses TTLs as long as this: it must, before the first such grant. */
   knows(leaseClass: string, ttlMs: number): boolean {
-    return this.#options.mode === 'off' || ttlMs <= (this.#longestTtlMs.get(leaseClass) ?? 0);
+    return (
+      this.#options.mode === 'off' ||
+      ttlMs <= (this.#options.memory.longestTtlMs.get(leaseClass) ?? 0)
+    );
   }
 
   /** For how long yet no new lease of a class may be granted; 0 for none. */
   leftMs(leaseClass: string): number {
     if (this.#options.mode === 'off') return 0;
-    const untilMs = this.#forgotAtMs + (this.#longestTtlMs.get(leaseClass) ?? 0) + MARGIN_MS;
+    const untilMs =
+      this.#forgotAtMs + (this.#options.memory.longestTtlMs.get(leaseClass) ?? 0) + MARGIN_MS;
     return Math.max(0, untilMs - this.#options.clock.monotonicMs());
   }
 
@@ -90,35 +104,54 @@ export class Quarantine {
     server: ServerFacts,
     { missing, use }: ExaminationCause,
   ): Promise<void> {
-    const { clock, events, marker, random, store } = this.#options;
+    const { clock, events, marker, memory, random, store } = this.#options;
     const newEra = random.hex(12);
-    const classes = [...this.#longestTtlMs].flatMap(([name, ttlMs]) => [name, String(ttlMs)]);
+    const classes = [...memory.longestTtlMs].flatMap(([name, ttlMs]) => [name, String(ttlMs)]);
     if (use !== undefined) classes.push(use.leaseClass, String(use.ttlMs));
-    const reply = (await run(
+    const [origin, [verdict], ttls] = (await run(
       scripts.examine,
       [marker],
       [
-        ...[server.runId, server.replicationId, String(server.upMs)],
-        ...[newEra, this.#era, this.#origin, missing ? '1' : '0'],
+        ...[newEra, this.#era, memory.origin, missing ? '1' : '0'],
+        ...markerFields([server], this.#options.isShared),
         ...classes,
       ],
-    )) as [string, string, number, string, ...string[]];
-    const [era, origin, forgotMsAgo, why, ...ttls] = reply;
+    )) as [string, [[string, number, string]], string[]];
+    const [era, forgotMsAgo, why] = verdict;
     this.#era = era;
-    this.#origin = origin;
+    memory.origin = origin;
     // Measured from the answer, later than the store meant: too long a wait is safe, too short is not.
     this.#forgotAtMs = clock.monotonicMs() - forgotMsAgo;
     for (let i = 0; i < ttls.length; i += 2) {
       const name = ttls[i] ?? '';
-      this.#longestTtlMs.set(
-        name,
-        Math.max(this.#longestTtlMs.get(name) ?? 0, Number(ttls[i + 1])),
-      );
+      const longestMs = Math.max(memory.longestTtlMs.get(name) ?? 0, Number(ttls[i + 1]));
+      memory.longestTtlMs.set(name, longestMs);
     }
     if (era === newEra && why !== 'first use') events.emit('store.forgot', { store, why });
-    for (const leaseClass of this.#longestTtlMs.keys()) {
+    for (const leaseClass of memory.longestTtlMs.keys()) {
       const leftMs = this.leftMs(leaseClass);
       if (leftMs > 0) events.emit('store.quarantined', { store, leaseClass, leftMs });
     }
   }
+}
+
+/**
+ * Makes the marker of a Cluster that has never been used, with all of its servers at once: one that the marker has not
+ * heard of when it comes later counts as having forgotten.
+ */
+export async function found(
+  run: RunScript,
+  { marker, memory, random }: Pick<QuarantineOptions, 'marker' | 'memory' | 'random'>,
+  servers: readonly ServerFacts[],
+): Promise<void> {
+  const args = [random.hex(12), '', memory.origin, '0', ...markerFields(servers, true)];
+  const [origin] = (await run(scripts.examine, [marker], args)) as [string];
+  memory.origin = origin;
+}
+
+function markerFields(servers: readonly ServerFacts[], isShared: boolean): string[] {
+  const fields = servers.flatMap(({ runId, replicationId, upMs }) => {
+    return [isShared ? `${runId}:` : '', runId, replicationId, String(upMs)];
+  });
+  return [String(servers.length), ...fields];
 }

@@ -1,4 +1,3 @@
-import { ErrorReply } from '@redis/client';
 import {
   KeyForeignError,
   OutcomeUnknownError,
@@ -19,7 +18,8 @@ const ADVICE: Record<string, string> = {
     'The Redis user lacks a right; grant the commands, keys and channels that docs/redis.md lists.',
   NOAUTH: 'Redis wants a password; put it into the URL: redis://user:password@host:port.',
   WRONGPASS: 'User name or password is wrong; check the URL.',
-  CROSSSLOT: 'This is a Redis Cluster; single-server URLs can not be used with it.',
+  CROSSSLOT: 'This is a Redis Cluster: open it as redis+cluster://host:port.',
+  CLUSTERDOWN: 'The Cluster does not serve all slots just now; Holdfast tries again by itself.',
 };
 
 /** Replies after which the connection leads to a server that is no use to us: it is dropped. */
@@ -29,8 +29,13 @@ export function isWrongServer(reply: string): boolean {
   return WRONG_SERVER.has(firstWord(reply));
 }
 
+/** Whether Redis answered, with an error. By name: the client may be of another version, or of another make. */
 export function isErrorReply(error: unknown): error is Error {
-  return error instanceof ErrorReply;
+  if (!(error instanceof Error)) return false;
+  for (let type = error.constructor; type?.name; type = Object.getPrototypeOf(type)) {
+    if (type.name === 'ErrorReply' || type.name === 'ReplyError') return true;
+  }
+  return false;
 }
 
 export interface Where {
@@ -53,11 +58,16 @@ export function keyFailure(reply: string, key: string, where: Where): Error {
   return refused(reply, where);
 }
 
-/** An error that came instead of a reply. `ClientOfflineError` and `ClientClosedError` mean that nothing was sent. */
+/** How node-redis and ioredis say that they have not sent a command. */
+const UNSENT_BY_NODE_REDIS = /^Client(Offline|Closed)Error$/;
+const UNSENT_BY_IOREDIS = /^Stream isn't writeable/;
+
+/** An error that came instead of a reply. */
 export function noReply(error: unknown, where: Where, afterMs: number): Error {
   const why = error instanceof Error ? error.message || error.name : String(error);
   const unsent =
-    error instanceof Error && /^Client(Offline|Closed)Error$/.test(error.constructor.name);
+    error instanceof Error &&
+    (UNSENT_BY_NODE_REDIS.test(error.constructor.name) || UNSENT_BY_IOREDIS.test(error.message));
   if (unsent) return new StoreUnreachableError({ ...where, why }, { cause: error });
   return new OutcomeUnknownError({ ...where, afterMs, why }, { cause: error });
 }

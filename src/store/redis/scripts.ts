@@ -17,8 +17,14 @@ export const scripts = {
   revoke: load('revoke', ['siblings', 'mint', 'wake']),
   read: load('read', ['siblings', 'mint']),
   forgo: load('forgo', ['siblings', 'wake']),
-  put: load('put'),
+  look: load('look'),
+  get: load('get', ['siblings', 'document']),
+  put: load('put', ['siblings', 'mint', 'index', 'document']),
+  remove: load('remove', ['siblings', 'mint', 'index', 'document']),
+  announce: load('announce', ['siblings', 'mint', 'index']),
+  changes: load('changes', ['siblings', 'mint', 'index']),
   examine: load('examine', ['mint']),
+  format: load('format'),
 } as const;
 
 function load(verb: string, before: readonly string[] = []): Script {

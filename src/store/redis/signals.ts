@@ -1,52 +1,49 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Random } from '../../base/random.ts';
 import type { SignalStore, Subscriber } from '../store.ts';
-import { type Client, Connection, type ConnectionOptions } from './connection.ts';
+import { Ear } from './ear.ts';
+import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
+import type { Primary } from './primary.ts';
 
-/** How long a subscription, a publication or a sign of life may take. */
-const SIGNAL_TIMEOUT_MS = 2_000;
-/** A subscribed connection hears nothing for long by nature: this often it is asked whether it is still there. */
-const PING_EVERY_MS = 5_000;
+/** How long a publication may take. */
+const PUBLISH_TIMEOUT_MS = 2_000;
 
 /**
- * Signals over a connection of their own, made when the first subscriber comes: a connection that subscribes can do
- * nothing else. When it is lost, messages are: every subscriber is told so once it is back.
+ * Signals by publishing. A script that wakes a waiter looks at how many have heard it, and a server counts only those who
+ * listen on itself: so on a Cluster every inbox has a channel of its own on each server, `…@server`. What has no such
+ * name reaches all servers, and one listener is enough.
  */
 export class RedisSignals implements SignalStore {
-  readonly #keys: Keys;
-  readonly #publisher: Connection;
-  readonly #options: Pick<ConnectionOptions, 'url' | 'name' | 'clock' | 'random'>;
+  readonly #parts: { keys: Keys; fleet: Fleet; clock: Clock; random: Random };
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  #connection: Connection | null = null;
-  #opening: Promise<void> | null = null;
-  #watch = new AbortController();
+  readonly #ears = new Map<Primary, Ear>();
 
-  constructor(
-    parts: { keys: Keys; publisher: Connection } & Pick<
-      ConnectionOptions,
-      'url' | 'name' | 'clock' | 'random'
-    >,
-  ) {
-    this.#keys = parts.keys;
-    this.#publisher = parts.publisher;
-    this.#options = parts;
+  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock; random: Random }) {
+    this.#parts = parts;
+    parts.fleet.onPrimaries = () => this.#follow();
   }
 
   async publish(topic: string, message: string): Promise<void> {
+    const { keys, fleet } = this.#parts;
+    const channel = keys.channel(topic);
     // Messages travel with the prefix, as those that scripts publish do: they are names of leases.
-    const args = ['PUBLISH', this.#keys.channel(topic), this.#keys.lease(message)];
-    await this.#publisher.send('publish', args, SIGNAL_TIMEOUT_MS);
+    const args = ['PUBLISH', channel, keys.lease(message)];
+    await fleet.send('publish', channel, args, PUBLISH_TIMEOUT_MS);
   }
 
   async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
-    const channel = this.#keys.channel(topic);
+    const channel = this.#parts.keys.channel(topic);
     const known = this.#subscribers.get(channel) ?? new Set();
     this.#subscribers.set(channel, known);
     known.add(subscriber);
+    const listening = this.#parts.fleet.primaries.map((primary) => this.#listen(primary, channel));
     try {
-      await this.#open();
-      await this.#connection?.use('subscribe', SIGNAL_TIMEOUT_MS, (client) =>
-        this.#listen(client, channel),
+      // One server that does not answer keeps its own waiters from hints, not those of the others.
+      await Promise.any(listening).catch((error: AggregateError) =>
+        Promise.reject(error.errors[0]),
       );
+      await Promise.allSettled(listening);
     } catch (error) {
       this.#unsubscribe(channel, subscriber);
       throw error;
@@ -55,47 +52,55 @@ export class RedisSignals implements SignalStore {
   }
 
   async close(): Promise<void> {
-    this.#watch.abort();
     this.#subscribers.clear();
-    await this.#connection?.close();
-    await this.#opening?.catch(() => {});
+    await Promise.all([...this.#ears.values()].map((ear) => ear.close()));
   }
 
-  #open(): Promise<void> {
-    this.#opening ??= this.#connect().catch((error: unknown) => {
-      this.#opening = null;
-      throw error;
-    });
-    return this.#opening;
+  async #listen(primary: Primary, channel: string): Promise<void> {
+    for (const name of this.#namesOn(primary, channel)) await this.#ear(primary).listen(name);
   }
 
-  async #connect(): Promise<void> {
-    let first = true;
-    const connection = new Connection({
-      ...this.#options,
-      prepare: async (client) => {
-        for (const channel of this.#subscribers.keys()) await this.#listen(client, channel);
+  /** The first server is the one on which what has no server in its name is listened for. */
+  #namesOn(primary: Primary, channel: string): Set<string> {
+    const isFirst = this.#parts.fleet.primaries[0] === primary;
+    return new Set([channel + primary.at, ...(isFirst ? [channel] : [])]);
+  }
+
+  #ear(primary: Primary): Ear {
+    const { clock, random } = this.#parts;
+    const known = this.#ears.get(primary);
+    if (known !== undefined) return known;
+    const { dialer, at } = primary;
+    const ear = new Ear({
+      ...{ dialer, clock, random },
+      onMessage: (message, name) => {
+        const isHere = at !== '' && name.endsWith(at);
+        this.#deliver(isHere ? name.slice(0, -at.length) : name, message);
       },
-      onConnected: () => {
-        if (!first) this.#tellGap();
-        first = false;
-      },
-      onDisconnected: () => {},
+      onGap: () => this.#tellGap(),
     });
-    this.#connection = connection;
-    await connection.open();
-    void this.#pingForEver(connection);
+    this.#ears.set(primary, ear);
+    return ear;
   }
 
-  async #listen(client: Client, channel: string): Promise<void> {
-    // node-redis calls one listener per function: the same for all, so that subscribing twice is subscribing once.
-    await client.subscribe(channel, this.#deliver);
+  /** Other servers have come or gone: listens where they are. Who waits on one of them has to ask again. */
+  #follow(): void {
+    const { primaries } = this.#parts.fleet;
+    for (const [primary, ear] of this.#ears) {
+      if (primaries.includes(primary)) continue;
+      this.#ears.delete(primary);
+      void ear.close();
+    }
+    const listening = primaries.flatMap((primary) =>
+      [...this.#subscribers.keys()].map((channel) => this.#listen(primary, channel)),
+    );
+    void Promise.allSettled(listening).then(() => this.#tellGap());
   }
 
-  readonly #deliver = (message: string, channel: string): void => {
-    const text = this.#keys.withoutPrefix(message);
+  #deliver(channel: string, message: string): void {
+    const text = this.#parts.keys.withoutPrefix(message);
     for (const subscriber of this.#subscribers.get(channel) ?? []) subscriber.onMessage(text);
-  };
+  }
 
   #tellGap(): void {
     for (const subscribers of this.#subscribers.values()) {
@@ -108,21 +113,8 @@ export class RedisSignals implements SignalStore {
     known?.delete(subscriber);
     if (known?.size !== 0) return;
     this.#subscribers.delete(channel);
-    const connection = this.#connection;
-    if (!connection?.isConnected) return;
-    connection
-      .use('unsubscribe', SIGNAL_TIMEOUT_MS, (client) => client.unsubscribe(channel))
-      .catch(() => {});
-  }
-
-  /** A half-open connection would stay silent for ever: a sign of life that does not come costs the connection. */
-  async #pingForEver(connection: Connection): Promise<void> {
-    const { clock } = this.#options;
-    const { signal } = this.#watch;
-    while (!signal.aborted) {
-      await clock.sleep(PING_EVERY_MS, signal).catch(() => {});
-      if (signal.aborted || !connection.isConnected) continue;
-      await connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => {});
+    for (const [primary, ear] of this.#ears) {
+      for (const name of this.#namesOn(primary, channel)) ear.unlisten(name);
     }
   }
 }

@@ -1,6 +1,7 @@
 -- acquire: grants each free key and mints its fence in the same step.
--- KEYS     [1] the store's marker, then per request: lease
--- ARGV     [1] the era this client has examined ('' = quarantine off), [2] ttl ms, [3] inbox of the caller,
+-- KEYS     [1] the store's marker, or on a Cluster the lease once more; then per request: lease; on a Cluster the
+--          fence record behind it, so that a slot on the move answers for both
+-- ARGV     [1] the era this client has examined ('' = none: quarantine off, or a Cluster), [2] ttl ms, [3] inbox of the caller,
 --          then per request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
 -- Returns  'ERA' if the marker has changed (nothing was done), else per request:
 --          fence | {holder, fence, remaining ms} where busy | {error text}

@@ -1,42 +1,55 @@
--- examine: compares the server with the store's marker and says since when it may have forgotten grants.
+-- examine: compares servers with the store's marker and says since when each may have forgotten grants.
 -- KEYS     [1] the store's marker
--- ARGV     [1] run id, [2] replication id, [3] ms the server process has been up, [4] an era of the caller's making,
---          [5] the era and [6] the origin the caller remembers, '' for none, [7] '1' = a lease was found missing,
+-- ARGV     [1] an era of the caller's making, [2] the era and [3] the origin the caller remembers, '' for none,
+--          [4] '1' = a lease was found missing, [5] how many servers follow (more than one on a Cluster), then per server:
+--          what its fields in the marker begin with, run id, replication id, ms its process has been up;
 --          then what the caller remembers of classes, or uses itself: name, longest ttl ms
--- Returns  {era, origin, ms since the server may have forgotten, why a new era began or '', name, longest ttl ms, …}
+-- Returns  {origin, per server {era, ms since it may have forgotten, why a new era began or ''}, {name, longest ttl ms, …}}
 -- Before:  mint.lua
 local micros, micros_text = clock()
 local now = math.floor(micros / 1000)
-local known = redis.call('HMGET', KEYS[1], 'era', 'run', 'replication', 'since', 'origin')
-local era, since, origin, why = known[1], tonumber(known[4]), known[5], ''
+local origin, remembered = redis.call('HGET', KEYS[1], 'origin'), ARGV[3]
 -- The origin is when the marker was first made. One younger than the caller remembers was made by somebody who took an
 -- emptied store for a new one; the older is put back, so that each emptying is found once.
-if not era or (ARGV[6] ~= '' and tonumber(origin) > tonumber(ARGV[6])) then
-  local first = ARGV[6] == ''
-  why = first and 'first use' or 'the marker is gone: flushed, or restarted without its data'
-  since = first and now - tonumber(ARGV[3]) or now
-  origin = first and micros_text or ARGV[6]
-elseif known[2] ~= ARGV[1] or known[3] ~= ARGV[2] then
-  why = known[2] ~= ARGV[1] and 'another server process answers' or 'the replication history has changed'
-  since = now
-elseif ARGV[7] == '1' and era == ARGV[5] then
-  why, since = 'a lease vanished under its holder', now
+local is_first = not origin and remembered == ''
+local is_emptied = remembered ~= '' and (not origin or tonumber(origin) > tonumber(remembered))
+if is_first then origin = micros_text elseif is_emptied then origin = remembered end
+-- Nothing is written where nothing is new: a Redis that is out of memory can still be examined.
+if is_first or is_emptied then redis.call('HSET', KEYS[1], 'origin', origin) end
+
+local function judge(own, run, replication, up)
+  local known = redis.call('HMGET', KEYS[1], own .. 'era', own .. 'run', own .. 'replication', own .. 'since')
+  local era, since, why = known[1], tonumber(known[4]), ''
+  if is_first then
+    why, since = 'first use', now - tonumber(up)
+  elseif is_emptied then
+    why, since = 'the marker is gone: flushed, or restarted without its data', now
+  elseif known[2] ~= run then
+    why, since = 'another server process answers', now
+  elseif known[3] ~= replication then
+    why, since = 'the replication history has changed', now
+  elseif ARGV[4] == '1' and era == ARGV[2] then
+    why, since = 'a lease vanished under its holder', now
+  end
+  if why ~= '' then
+    era = ARGV[1]
+    redis.call('HSET', KEYS[1], own .. 'era', era, own .. 'run', run, own .. 'replication', replication, own .. 'since', since)
+  end
+  return {era, now - since, why}
 end
-if why ~= '' then
-  era = ARGV[4]
-  redis.call('HSET', KEYS[1], 'era', era, 'run', ARGV[1], 'replication', ARGV[2], 'since', since, 'origin', origin)
-end
-for i = 8, #ARGV, 2 do
+
+local classes, verdicts = 6 + 4 * ARGV[5], {}
+for i = 6, classes - 1, 4 do verdicts[#verdicts + 1] = judge(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
+for i = classes, #ARGV, 2 do
   local longest = tonumber(redis.call('HGET', KEYS[1], 'ttl:' .. ARGV[i])) or 0
   if tonumber(ARGV[i + 1]) > longest then redis.call('HSET', KEYS[1], 'ttl:' .. ARGV[i], ARGV[i + 1]) end
 end
-local reply = {era, origin, now - since, why}
-local fields = redis.call('HGETALL', KEYS[1])
+local fields, ttls = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #fields, 2 do
   local name = string.match(fields[i], '^ttl:(.+)$')
   if name then
-    reply[#reply + 1] = name
-    reply[#reply + 1] = fields[i + 1]
+    ttls[#ttls + 1] = name
+    ttls[#ttls + 1] = fields[i + 1]
   end
 end
-return reply
+return {origin, verdicts, ttls}

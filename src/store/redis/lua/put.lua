@@ -1,11 +1,27 @@
--- put: writes a record, unless it has seen a higher fence than the write carries.
--- KEYS     [1] record
--- ARGV     [1] value as JSON, [2] fence, '' for none
--- Returns  {1, revision} | {0, the fence seen}
-local seen = redis.call('HGET', KEYS[1], 'fence')
-if ARGV[2] ~= '' then
-  if seen and tonumber(ARGV[2]) < tonumber(seen) then return {0, tonumber(seen)} end
-  redis.call('HSET', KEYS[1], 'fence', ARGV[2])
+-- put: writes each record whose conditions hold.
+-- KEYS     [1] index, then per write: record
+-- ARGV     [1] how many removals the index remembers, '' = somebody else tells the index, then per write:
+--          id, value as JSON, fence or '', expected revision or '' (0 = there is none)
+-- Returns  per write: {1, revision} | {2, the fence seen} | {3, the revision found} | {error text}
+-- Before:  siblings.lua, mint.lua, index.lua, document.lua
+local replies, changes = {}, {}
+for i = 2, #ARGV, 4 do
+  local key, id, json, fence = KEYS[(i + 6) / 4], ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local value, revision, seen, last = look(key)
+  local reply = value == nil and {revision} or refusal(revision, seen, fence, ARGV[i + 3])
+  if not reply then
+    local set = redis.pcall('SET', key, json)
+    if set.err then
+      reply = {set.err}
+    else
+      local meta = sibling(key, 'meta')
+      redis.call('HSET', meta, 'revision', last + 1, 'fence', fence ~= '' and fence or seen, 'digest', redis.sha1hex(json))
+      redis.call('PERSIST', meta)
+      changes[#changes + 1] = {false, id}
+      reply = {1, last + 1}
+    end
+  end
+  replies[#replies + 1] = reply
 end
-redis.call('HSET', KEYS[1], 'value', ARGV[1])
-return {1, redis.call('HINCRBY', KEYS[1], 'revision', 1)}
+if ARGV[1] ~= '' and #changes > 0 then announce(KEYS[1], changes, tonumber(ARGV[1])) end
+return replies

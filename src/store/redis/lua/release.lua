@@ -1,12 +1,13 @@
 -- release: ends each tenure that the store names by holder and fence, and wakes the next in line. A release that comes
 -- late can never end a newer tenure, not even the same holder's.
--- KEYS     per tenure: lease
+-- KEYS     per tenure: lease; on a Cluster its fence record behind it, so that a slot on the move answers for both
 -- ARGV     per tenure: holder, fence
 -- Returns  only what was not released: {index, holder or false, fence}; something foreign reads as absent
 -- Before:  siblings.lua, mint.lua, wake.lua
 local failures = {}
-for i, lease in ipairs(KEYS) do
-  local holder, fence, record = ARGV[i * 2 - 1], ARGV[i * 2], fence_of(lease)
+for i = 1, #ARGV / 2 do
+  local lease, holder, fence = KEYS[i], ARGV[i * 2 - 1], ARGV[i * 2]
+  local record = fence_of(lease)
   local found = redis.call('MGET', lease, record)
   local current, recorded = found[1], found[2]
   local waited = recorded == fence .. '+'
@@ -17,7 +18,7 @@ for i, lease in ipairs(KEYS) do
     -- A tenure longer than its fence record leaves a fresh one, for a next clock that may lag behind this one.
     if not recorded then redis.pcall('SET', record, fence, 'NX', 'PX', FENCE_RECORD_MS) end
     if waited or not recorded then wake(lease) end
-    if waited and redis.call('EXISTS', line_of(lease)) == 0 then redis.pcall('SET', record, fence, 'KEEPTTL') end
+    if waited and redis.pcall('EXISTS', line_of(lease)) == 0 then redis.pcall('SET', record, fence, 'KEEPTTL') end
   end
 end
 return failures

@@ -1,0 +1,119 @@
+import { ConfigError } from '../../base/errors.ts';
+import type { AdoptableClient, AdoptableIoredis, AdoptableNodeRedis } from './adoptable.ts';
+import {
+  type Attempt,
+  connectNodeRedis,
+  type Dialer,
+  type Endpoint,
+  type Link,
+  type MessageListener,
+  NODE_REDIS_RULES,
+} from './link.ts';
+
+const RULE =
+  "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
+
+/**
+ * A client the user already has: where it leads and what it needs to be let in is all we take of it. Lease commands go
+ * over connections of their own, because a client that queues, reconnects or sends again would run them late.
+ */
+export function adopt(client: AdoptableClient): Dialer {
+  if (isIoredis(client)) {
+    return { name: ioredisName(client.options), dial: (attempt) => dialIoredis(client, attempt) };
+  }
+  if (isNodeRedis(client)) {
+    return { name: nodeRedisName(client), dial: (attempt) => dialNodeRedis(client, attempt) };
+  }
+  throw new ConfigError({ field: 'store', value: client, rule: RULE });
+}
+
+function isIoredis(client: AdoptableClient): client is AdoptableIoredis {
+  return (
+    'call' in client &&
+    typeof client.call === 'function' &&
+    !('isCluster' in client && client.isCluster)
+  );
+}
+
+function isNodeRedis(client: AdoptableClient): client is AdoptableNodeRedis {
+  // Its clients for a Cluster or for sentinels have no such method, and lead to more than one server.
+  return 'sendCommand' in client && 'legacy' in client;
+}
+
+function dialNodeRedis(client: AdoptableNodeRedis, attempt: Attempt): Promise<Link> {
+  const socket = {
+    ...client.options?.socket,
+    reconnectStrategy: false,
+    connectTimeout: attempt.timeoutMs,
+    signal: attempt.signal,
+  };
+  return connectNodeRedis(
+    client.duplicate({ ...NODE_REDIS_RULES, clientSideCache: undefined, socket }),
+    attempt,
+  );
+}
+
+async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<Link> {
+  const own = client.duplicate({
+    ...{ lazyConnect: true, connectTimeout: attempt.timeoutMs, enableReadyCheck: false },
+    ...{ enableOfflineQueue: false, retryStrategy: null, maxRetriesPerRequest: 0 },
+    ...{ autoResendUnfulfilledCommands: false, autoResubscribe: false, reconnectOnError: null },
+    ...{ commandTimeout: undefined, socketTimeout: undefined, sentinelRetryStrategy: null },
+    ...{ keyPrefix: '', stringNumbers: false, enableAutoPipelining: false, readOnly: false },
+  });
+  let why = 'the connection was closed';
+  const listeners = new Map<string, MessageListener>();
+  own.on('error', (error: Error) => {
+    why = error.message || error.name;
+    attempt.onEnd(why);
+  });
+  own.on('close', () => attempt.onEnd(why));
+  own.on('message', (channel: string, message: string) =>
+    listeners.get(channel)?.(message, channel),
+  );
+  const destroy = () => own.disconnect();
+  attempt.signal.addEventListener('abort', destroy);
+  try {
+    await own.connect();
+  } catch (error) {
+    destroy();
+    // What went wrong comes as an event; the rejection says no more than that it did.
+    throw why === 'the connection was closed' ? error : new Error(why, { cause: error });
+  } finally {
+    attempt.signal.removeEventListener('abort', destroy);
+  }
+  return {
+    send: ([command = '', ...args]) => own.call(command, ...args),
+    subscribe: async (channel, listener) => {
+      listeners.set(channel, listener);
+      await own.subscribe(channel);
+    },
+    unsubscribe: async (channel) => {
+      listeners.delete(channel);
+      await own.unsubscribe(channel);
+    },
+    destroy,
+  };
+}
+
+function nodeRedisName({ options }: AdoptableNodeRedis): string {
+  const { host = 'localhost', port = 6379 } = (options?.socket ?? {}) as Partial<Endpoint>;
+  return `redis://${host}:${port}`;
+}
+
+function ioredisName(options: object): string {
+  const {
+    host = '',
+    port = 6379,
+    sentinels,
+    name,
+  } = options as {
+    host?: string;
+    port?: number;
+    sentinels?: readonly { host?: string; port?: number }[] | null;
+    name?: string;
+  };
+  if (!sentinels?.length) return `redis://${host || 'localhost'}:${port}`;
+  const hosts = sentinels.map((each) => `${each.host ?? 'localhost'}:${each.port ?? 26379}`);
+  return `redis+sentinel://${hosts.join(',')}/${name ?? ''}`;
+}

@@ -1,0 +1,38 @@
+/**
+ * What we need of a client that the user already has. Here and not where it is used, because whoever opens another
+ * store need not load a Redis client for it.
+ */
+import type { NodeRedisClient } from './link.ts';
+
+/** A node-redis client, of version 5 or later, as far as we use it. */
+export interface AdoptableNodeRedis extends NodeRedisClient {
+  duplicate(overrides: object): NodeRedisClient;
+  readonly options?: { readonly socket?: object };
+}
+
+/** An ioredis client, of version 5 or later, as far as we use it. Sentinels in its options are asked as ioredis does. */
+export interface AdoptableIoredis {
+  duplicate(overrides: object): IoredisClient;
+  readonly options: object;
+}
+
+export interface IoredisClient {
+  connect(): Promise<void>;
+  disconnect(): void;
+  call(command: string, ...args: string[]): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+export type AdoptableClient = AdoptableNodeRedis | AdoptableIoredis;
+
+/** Whether something looks enough like a client that saying what is wrong with it is of use. */
+export function isAdoptable(value: unknown): value is AdoptableClient {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'duplicate' in value &&
+    typeof value.duplicate === 'function'
+  );
+}

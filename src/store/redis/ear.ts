@@ -1,0 +1,95 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Random } from '../../base/random.ts';
+import { Connection } from './connection.ts';
+import type { Dialer, Link, MessageListener } from './link.ts';
+
+/** How long a subscription or a sign of life may take. */
+const SIGNAL_TIMEOUT_MS = 2_000;
+/** A subscribed connection hears nothing for long by nature: this often it is asked whether it is still there. */
+const PING_EVERY_MS = 5_000;
+
+export interface EarParts {
+  readonly dialer: Dialer;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly onMessage: MessageListener;
+  /** The connection was lost and is back: messages may have been missed. */
+  onGap(): void;
+}
+
+/**
+ * Listens on one server, over a connection of its own, made for the first channel: a connection that subscribes can do
+ * nothing else. One that is lost is made anew, with all channels.
+ */
+export class Ear {
+  readonly #parts: EarParts;
+  readonly #channels = new Set<string>();
+  readonly #connection: Connection;
+  readonly #closing = new AbortController();
+  #opening: Promise<void> | null = null;
+  #hasHeard = false;
+
+  constructor(parts: EarParts) {
+    this.#parts = parts;
+    this.#connection = new Connection({
+      ...parts,
+      prepare: async (link) => {
+        for (const channel of this.#channels) await this.#subscribe(link, channel);
+      },
+      onConnected: () => {
+        if (this.#hasHeard) parts.onGap();
+        this.#hasHeard = true;
+      },
+      onDisconnected: () => {},
+    });
+  }
+
+  /** Resolves once messages to this channel are heard. */
+  async listen(channel: string): Promise<void> {
+    this.#channels.add(channel);
+    this.#opening ??= this.#open();
+    await this.#opening;
+    await this.#connection.use('subscribe', SIGNAL_TIMEOUT_MS, (link) =>
+      this.#subscribe(link, channel),
+    );
+  }
+
+  unlisten(channel: string): void {
+    this.#channels.delete(channel);
+    if (!this.#connection.isConnected) return;
+    this.#connection
+      .use('unsubscribe', SIGNAL_TIMEOUT_MS, (link) => link.unsubscribe(channel))
+      .catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#connection.close();
+    await this.#opening?.catch(() => {});
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.#connection.open();
+    } catch (error) {
+      this.#opening = null;
+      throw error;
+    }
+    void this.#pingForEver();
+  }
+
+  async #subscribe(link: Link, channel: string): Promise<void> {
+    // Clients call one listener per function: the same for all, so that subscribing twice is subscribing once.
+    await link.subscribe(channel, this.#parts.onMessage);
+  }
+
+  /** A half-open connection would stay silent for ever: a sign of life that does not come costs the connection. */
+  async #pingForEver(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#parts.clock.sleep(PING_EVERY_MS, signal).catch(() => {});
+      if (signal.aborted || !this.#connection.isConnected) continue;
+      await this.#connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => {});
+    }
+  }
+}

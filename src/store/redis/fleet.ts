@@ -1,0 +1,135 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Finding } from '../store.ts';
+import { fenceOf } from './keys.ts';
+import type { Primary } from './primary.ts';
+import type { Script } from './scripts.ts';
+
+/**
+ * The servers behind a store: one, or the primaries of a Cluster. A verb for many keys is one script on a single server;
+ * on a Cluster, where a script may only touch one slot, it is one script per key, sent together per server.
+ */
+export interface Fleet {
+  readonly name: string;
+  /** Runs a verb. Every key of the work is in exactly one part of the answer. */
+  run(work: Work, timeoutMs: number): Promise<Part[]>;
+  /** Sends one plain command to whoever has the key. */
+  send(
+    operation: string,
+    key: string,
+    args: readonly string[],
+    timeoutMs: number,
+  ): Promise<unknown>;
+  /** One step of a walk over the names of all keys that match. */
+  scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage>;
+  /** Keys of different lanes lie on different servers; absent where there is one. */
+  lane?(key: string): string;
+  /** The servers there are now. */
+  readonly primaries: readonly Primary[];
+  /** Called when there are others. */
+  onPrimaries: () => void;
+  examine(timeoutMs: number): Promise<readonly Finding[]>;
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Work {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  /** The arguments of each key. */
+  readonly perKey: readonly (readonly string[])[];
+  /** The arguments before them, which may depend on the server. */
+  head?(primary: Primary): string[];
+  /** A key before all others, that the script can not share a slot with on a Cluster: there it goes without. */
+  readonly before?: string;
+  /** Declares the fence records too where keys may be on the move between servers. */
+  readonly withFences?: boolean;
+  /** Done first on each server. Says for how long yet it is in quarantine; unless that is 0, it gets no work. */
+  prepare?(primary: Primary, timeoutMs: number): Promise<number>;
+}
+
+/** The answer for some keys of a work, in order: those from `from` on. */
+export type Part = { readonly from: number; readonly count: number } & (
+  | { readonly kind: 'reply'; readonly reply: unknown; readonly primary: Primary }
+  | { readonly kind: 'quarantined'; readonly leftMs: number }
+  | { readonly kind: 'failed'; readonly error: Error }
+);
+
+export interface ScanPage {
+  readonly names: readonly string[];
+  /** Absent at the end. */
+  readonly cursor?: string;
+}
+
+/** How many keys one step of a walk looks at. */
+const SCAN_COUNT = '500';
+
+export class SingleFleet implements Fleet {
+  readonly name: string;
+  readonly primaries: readonly [Primary];
+  onPrimaries = () => {};
+  readonly #primary: Primary;
+  readonly #clock: Clock;
+
+  constructor(primary: Primary, clock: Clock) {
+    this.name = primary.name;
+    this.primaries = [primary];
+    this.#primary = primary;
+    this.#clock = clock;
+  }
+
+  async run(work: Work, timeoutMs: number): Promise<Part[]> {
+    const primary = this.#primary;
+    const all = { from: 0, count: work.keys.length };
+    let leftMs = timeoutMs;
+    if (work.prepare !== undefined) {
+      const startMs = this.#clock.monotonicMs();
+      // An examined era belongs to a connection: with none yet, sending waits for it, and the answer is ERA.
+      const quarantineMs = await work.prepare(primary, timeoutMs);
+      if (quarantineMs > 0) return [{ ...all, kind: 'quarantined', leftMs: quarantineMs }];
+      leftMs -= this.#clock.monotonicMs() - startMs;
+    }
+    const keys = work.before === undefined ? work.keys : [work.before, ...work.keys];
+    const args = work.head?.(primary) ?? [];
+    for (const each of work.perKey) for (const arg of each) args.push(arg);
+    const reply = await primary.connection.script(work.script, keys, args, leftMs);
+    return [{ ...all, kind: 'reply', reply, primary }];
+  }
+
+  async send(operation: string, _key: string, args: readonly string[], timeoutMs: number) {
+    return this.#primary.connection.send(operation, args, timeoutMs);
+  }
+
+  scan(pattern: string, cursor = '0', timeoutMs: number): Promise<ScanPage> {
+    return scanOne(this.#primary, pattern, cursor, timeoutMs);
+  }
+
+  examine(timeoutMs: number): Promise<readonly Finding[]> {
+    return this.#primary.examine(timeoutMs);
+  }
+
+  open(): Promise<void> {
+    return this.#primary.connection.open();
+  }
+
+  close(): Promise<void> {
+    return this.#primary.connection.close();
+  }
+}
+
+/** One step of a walk over the names on one server. */
+export async function scanOne(
+  { connection }: Primary,
+  pattern: string,
+  cursor: string,
+  timeoutMs: number,
+): Promise<ScanPage> {
+  const args = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', 'string'];
+  const [next, names] = (await connection.send('list', args, timeoutMs)) as [string, string[]];
+  return next === '0' ? { names } : { names, cursor: next };
+}
+
+/** The keys a script for one key declares on a Cluster. */
+export function declared({ before, withFences }: Work, key: string): string[] {
+  const keys = before === undefined ? [key] : [key, key];
+  return withFences ? [...keys, fenceOf(key)] : keys;
+}

@@ -1,0 +1,28 @@
+-- index: not a verb, but what stands before every script about the index of a collection.
+-- KEYS     none of its own
+-- ARGV     none of its own
+-- Returns  nothing; defines top and announce
+-- Before:  siblings.lua, mint.lua
+
+-- The index is a sorted set of ids by the version of their last change, and beside it one of those removed. Versions are
+-- times in microseconds, or more: they go on growing after a loss of data, as fences do.
+local function top(index)
+  local newest = 0
+  for _, key in ipairs({index, sibling(index, 'removed')}) do
+    newest = math.max(newest, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]) or 0)
+  end
+  return newest
+end
+
+-- Each change: {was it a removal, id}.
+local function announce(index, changes, kept)
+  local gone = sibling(index, 'removed')
+  local now = clock()
+  local version = math.max(top(index), now - 1)
+  for _, change in ipairs(changes) do
+    version = version + 1
+    redis.call('ZREM', change[1] and index or gone, change[2])
+    redis.call('ZADD', change[1] and gone or index, string.format('%.0f', version), change[2])
+  end
+  redis.call('ZREMRANGEBYRANK', gone, 0, -kept - 1)
+end

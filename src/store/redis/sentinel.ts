@@ -1,0 +1,142 @@
+/**
+ * Where is the primary? Sentinels know, and change their minds when it fails. They are asked before every connection,
+ * and while there is one: a primary that was cut off and replaced would otherwise go on answering us alone.
+ *
+ * A sentinel that was cut off itself has an old opinion. Opinions are numbered (`config-epoch`), and none older than the
+ * newest heard is believed.
+ */
+import { type Clock, timeLeft } from '../../base/clock.ts';
+import { StoreUnreachableError } from '../../base/errors.ts';
+import type { RedisAddress } from './address.ts';
+import { readInfo } from './examination.ts';
+import { type Attempt, type Dialer, dialEndpoint, type Endpoint, type Link } from './link.ts';
+import { isErrorReply } from './replies.ts';
+
+/** How long one sentinel may take to answer. */
+const ASK_MS = 500;
+/** How often they are asked whether it is still the same primary. */
+const WATCH_EVERY_MS = 1_000;
+/** Between two rounds of asking when none of them names a primary that is one. */
+const ROUND_PAUSE_MS = 50;
+
+interface Opinion extends Endpoint {
+  readonly epoch: number;
+}
+
+export function sentinelDialer(address: RedisAddress, { clock }: { clock: Clock }): Dialer {
+  const sentinels = new Sentinels(address, clock);
+  return {
+    name: address.name,
+    dial: async (attempt) => {
+      const link = await sentinels.dialPrimary(attempt);
+      return link;
+    },
+  };
+}
+
+class Sentinels {
+  readonly #address: RedisAddress;
+  readonly #clock: Clock;
+  #newestEpoch = 0;
+  /** The next to be asked; one that does not answer is asked last. */
+  #next = 0;
+
+  constructor(address: RedisAddress, clock: Clock) {
+    this.#address = address;
+    this.#clock = clock;
+  }
+
+  /** A link to the server that the sentinels name and that agrees. */
+  async dialPrimary(attempt: Attempt): Promise<Link> {
+    const leftMs = timeLeft(this.#clock, attempt.timeoutMs);
+    const { endpoints, name } = this.#address;
+    let why = '';
+    while (!attempt.signal.aborted) {
+      for (let i = 0; i < endpoints.length && !attempt.signal.aborted; i++) {
+        try {
+          const opinion = await this.#ask(attempt.signal, Math.min(ASK_MS, leftMs()));
+          return await this.#dial(opinion, { ...attempt, timeoutMs: leftMs() });
+        } catch (error) {
+          // A refusal, such as of the password, is the same from all of them.
+          if (isErrorReply(error)) throw error;
+          why = error instanceof Error ? error.message : String(error);
+        }
+      }
+      await this.#clock.sleep(ROUND_PAUSE_MS, attempt.signal).catch(() => {});
+    }
+    throw new StoreUnreachableError({ store: name, operation: 'connect', why });
+  }
+
+  async #dial(opinion: Opinion, attempt: Attempt): Promise<Link> {
+    const watch = new AbortController();
+    const end = (why: string) => {
+      watch.abort();
+      attempt.onEnd(why);
+    };
+    const link = await dialEndpoint(opinion, this.#address.credentials, { ...attempt, onEnd: end });
+    const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
+    if (role !== 'master') {
+      link.destroy();
+      throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
+    }
+    void this.#watch(opinion, watch.signal, end);
+    const destroy = () => {
+      watch.abort();
+      link.destroy();
+    };
+    return { ...link, destroy };
+  }
+
+  /** Ends the link when a newer opinion names another primary. */
+  async #watch(current: Opinion, signal: AbortSignal, end: (why: string) => void): Promise<void> {
+    for (;;) {
+      await this.#clock.sleep(WATCH_EVERY_MS, signal).catch(() => {});
+      if (signal.aborted) return;
+      const opinion = await this.#ask(signal, ASK_MS).catch(() => null);
+      if (opinion === null || at(opinion) === at(current)) continue;
+      if (!signal.aborted) end(`the sentinels name another primary: ${at(opinion)}`);
+      return;
+    }
+  }
+
+  /** What the next sentinel says; throws if it does not, or is behind. */
+  async #ask(signal: AbortSignal, timeoutMs: number): Promise<Opinion> {
+    const { endpoints, primaryName, sentinelCredentials } = this.#address;
+    const sentinel = endpoints[this.#next % endpoints.length];
+    this.#next++;
+    if (sentinel === undefined) throw new TypeError('an address has an endpoint');
+    const ended = new AbortController();
+    const timer = this.#clock.after(timeoutMs, () => ended.abort());
+    const either = AbortSignal.any([signal, ended.signal]);
+    let link: Link | null = null;
+    try {
+      link = await dialEndpoint(sentinel, sentinelCredentials, {
+        timeoutMs,
+        signal: either,
+        onEnd: () => {},
+      });
+      either.addEventListener('abort', link.destroy);
+      return this.#believe(sentinel, await link.send(['SENTINEL', 'MASTER', primaryName]));
+    } catch (error) {
+      if (isErrorReply(error)) throw new Error(`sentinel ${at(sentinel)}: ${error.message}`);
+      throw error;
+    } finally {
+      timer.cancel();
+      link?.destroy();
+    }
+  }
+
+  #believe(sentinel: Endpoint, reply: unknown): Opinion {
+    const fields = new Map<string, string>();
+    const flat = reply as string[];
+    for (let i = 0; i + 1 < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '');
+    const epoch = Number(fields.get('config-epoch'));
+    if (epoch < this.#newestEpoch) throw new Error(`sentinel ${at(sentinel)} is behind the others`);
+    this.#newestEpoch = epoch;
+    return { host: fields.get('ip') ?? '', port: Number(fields.get('port')), epoch };
+  }
+}
+
+function at({ host, port }: Endpoint): string {
+  return `${host}:${port}`;
+}

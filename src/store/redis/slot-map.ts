@@ -1,0 +1,83 @@
+import { type Clock, timeLeft } from '../../base/clock.ts';
+import { HoldfastError, StoreUnreachableError, StoreUnsuitableError } from '../../base/errors.ts';
+import { type Attempt, type Credentials, dialEndpoint, type Endpoint, type Link } from './link.ts';
+import { isErrorReply, refused } from './replies.ts';
+import { SLOTS } from './slots.ts';
+
+/** How long one server may take to say where the slots are. */
+const ASK_MS = 1_000;
+
+/** Who serves which slot: the address of a primary, by slot. */
+export type SlotMap = readonly (string | undefined)[];
+
+export interface SlotMapParts {
+  readonly name: string;
+  readonly credentials: Credentials;
+  readonly clock: Clock;
+}
+
+/** Asks one server after the other, each over a connection of its own, until one knows. */
+export async function askForSlots(
+  endpoints: readonly Endpoint[],
+  { name, credentials, clock }: SlotMapParts,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<SlotMap> {
+  const leftMs = timeLeft(clock, timeoutMs);
+  let failure: Error = new StoreUnreachableError({
+    store: name,
+    operation: 'connect',
+    why: 'no server',
+  });
+  for (const endpoint of endpoints) {
+    if (signal.aborted) break;
+    const ended = new AbortController();
+    const timer = clock.after(Math.min(ASK_MS, leftMs()), () => ended.abort());
+    const attempt: Attempt = {
+      timeoutMs: Math.min(ASK_MS, leftMs()),
+      signal: AbortSignal.any([signal, ended.signal]),
+      onEnd: () => {},
+    };
+    let link: Link | null = null;
+    try {
+      link = await dialEndpoint(endpoint, credentials, attempt);
+      attempt.signal.addEventListener('abort', link.destroy);
+      return readSlots(await link.send(['CLUSTER', 'SLOTS']), endpoint);
+    } catch (error) {
+      failure = explained(error, name, `${endpoint.host}:${endpoint.port}`);
+    } finally {
+      timer.cancel();
+      link?.destroy();
+    }
+  }
+  throw failure;
+}
+
+/** `CLUSTER SLOTS`: per range the first slot, the last, and who serves it, the primary first. */
+export function readSlots(reply: unknown, askedAt: Endpoint): SlotMap {
+  const map = new Array<string | undefined>(SLOTS);
+  for (const [first, last, primary] of reply as [number, number, [string | null, number]][]) {
+    // A server that does not know its own address leaves it out: it is the one that was asked.
+    const address = `${primary[0] || askedAt.host}:${primary[1]}`;
+    map.fill(address, first, last + 1);
+  }
+  return map;
+}
+
+export function readAddress(address: string): Endpoint {
+  const colon = address.lastIndexOf(':');
+  return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
+}
+
+/** Why a server of the Cluster could not be asked. */
+export function explained(error: unknown, name: string, at: string): Error {
+  const where = { store: name, operation: 'connect' };
+  if (error instanceof HoldfastError) return error;
+  if (isErrorReply(error) && error.message.includes('cluster support disabled')) {
+    const problem = `${at} is a single server, not part of a Cluster. Open it as redis://${at}.`;
+    return new StoreUnsuitableError({ store: name, problems: [problem] });
+  }
+  if (isErrorReply(error)) return refused(error.message, where);
+  const why = error instanceof Error ? error.message || error.name : String(error);
+  return new StoreUnreachableError({ ...where, why: `${at}: ${why}` }, { cause: error });
+}
