@@ -31,13 +31,18 @@ export class Kit {
     return `lease:conformance-${this.#unique}-${name}`;
   }
 
+  /** A topic of this test's own: others may run at the same time. */
+  topic(name: string): string {
+    return `${name}-${this.#unique}`;
+  }
+
   async acquire(
     key: string,
     holder: string,
     more: Partial<AcquireRequest> & { ttlMs?: number; inbox?: string } = {},
   ): Promise<AcquireReply> {
     const { ttlMs = TTL_MS, inbox = 'conformance', ...rest } = more;
-    const call = { ...CALL, ttlMs, inbox, leaseClass: 'lease' };
+    const call = { ...CALL, ttlMs, inbox: this.topic(inbox), leaseClass: 'lease' };
     const [reply] = await this.store.leases.acquire([{ key, holder, ...rest }], call);
     assert(reply);
     return reply;
@@ -122,7 +127,7 @@ export class Kit {
   async inbox(topic: string) {
     const messages: string[] = [];
     let arrived = () => {};
-    const unsubscribe = await this.store.signals.subscribe(topic, {
+    const unsubscribe = await this.store.signals.subscribe(this.topic(topic), {
       onMessage: (message) => {
         messages.push(message);
         arrived();

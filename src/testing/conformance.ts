@@ -195,7 +195,7 @@ function transferring(check: Check): void {
   const transfer = (kit: Kit, fence: number, windowMs = TTL_MS) =>
     kit.store.leases.transfer(
       { key: kit.key(), holder: 'a', fence },
-      { ...CALL, successor: 'b/1', windowMs },
+      { ...CALL, successor: `${kit.topic('b')}/1`, windowMs },
     );
   check('names the successor with a new fence, and tells its inbox', async (kit) => {
     const fence = await kit.granted(kit.key(), 'a');
@@ -205,7 +205,7 @@ function transferring(check: Check): void {
     assert.equal(await inbox.next(), kit.key());
     inbox.unsubscribe();
     assert.equal((await kit.acquire(kit.key(), 'c')).kind, 'busy');
-    assert((await kit.granted(kit.key(), 'b/1')) > reply.fence);
+    assert((await kit.granted(kit.key(), `${kit.topic('b')}/1`)) > reply.fence);
   });
   check('leaves the key to anyone when the successor does not claim in time', async (kit) => {
     await transfer(kit, await kit.granted(kit.key(), 'a'), 50);
@@ -289,13 +289,13 @@ function waiting(check: Check): void {
     await kit.acquire(kit.key(), 'c', { waitedMs: 10, inbox: 'second' });
     await kit.release(kit.key(), 'a', fence);
     assert.equal(await first.next(), kit.key());
-    await kit.store.leases.forgo(kit.key(), 'first', CALL);
+    await kit.store.leases.forgo(kit.key(), kit.topic('first'), CALL);
     assert.equal(await second.next(), kit.key());
     for (const inbox of [first, second]) inbox.unsubscribe();
   });
   check('delivers what is published to a topic', async (kit) => {
     const inbox = await kit.inbox('topic');
-    await kit.store.signals.publish('topic', 'hello');
+    await kit.store.signals.publish(kit.topic('topic'), 'hello');
     assert.equal(await inbox.next(), 'hello');
     inbox.unsubscribe();
   });
