@@ -7,6 +7,8 @@ const integration = {
   testTimeout: 30_000,
   hookTimeout: 30_000,
   pool: 'forks' as const,
+  // For conformance suites against real time: most of their tests wait for a lease to end.
+  maxConcurrency: 15,
 };
 
 // No retries anywhere: a test that needs a second try has found something.

@@ -225,7 +225,7 @@ export interface RecordStore {
   remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]>;
   /**
    * Which records have changed since a version, 0 for all there are. One page, the earliest change first: ask again with
-   * its `version` while there is `more`.
+   * its `version` while there is `more`. It leaves none out, but may name one whose write was refused.
    */
   changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
 }

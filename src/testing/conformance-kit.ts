@@ -4,7 +4,7 @@ import type { AcquireReply, AcquireRequest, RecordRef, Store } from '../store/st
 /** No call of the suite takes longer. */
 export const CALL = { timeoutMs: 2_000 };
 /** How long the suite's leases last: some of its tests wait for their end. */
-export const TTL_MS = 300;
+export const TTL_MS = 1_000;
 
 export interface ConformanceStore {
   readonly store: Store;

@@ -119,7 +119,7 @@ export class RedisRecords implements RecordStore {
     const ids = changes.map(({ id }) => id);
     // A Cluster can not do both at once. The index goes first, so that nothing is ever there without being listed; and
     // once more afterwards, for those who were told before they could see it.
-    if (isApart) await this.#announce(index, ids, '+', leftMs());
+    if (isApart && verb === 'put') await this.#announce(index, ids, '+', leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = {
       script: scripts[verb],
