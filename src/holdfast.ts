@@ -1,3 +1,4 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, systemClock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
 import { ClosedError, ConfigError } from './base/errors.ts';
@@ -5,6 +6,7 @@ import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';
+import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import {
   type AcquireResult,
@@ -17,6 +19,7 @@ import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 import { Records } from './records.ts';
 import { openStore } from './store/open-store.ts';
+import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
 
 export interface OpenOptions {
@@ -30,11 +33,15 @@ export interface OpenOptions {
   maxTtl?: Duration;
   /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
   on?: { [N in EventName]?: Listener<N> };
+  /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
+  tls?: TlsOptions;
   clock?: Clock;
   random?: Random;
 }
 
-const KNOWN = new Set(['name', 'prefix', 'quarantine', 'maxTtl', 'on', 'clock', 'random']);
+const KNOWN = new Set([
+  ...['name', 'prefix', 'quarantine', 'maxTtl', 'on', 'tls', 'clock', 'random'],
+]);
 /** Of the leases that `acquire` takes unless told otherwise. */
 const KEYSPACE = LEASE_CLASSES.lease.keyspace;
 const DEFAULT_MAX_TTL_MS = 300_000;
@@ -43,8 +50,14 @@ const DEFAULT_CLOSE_MS = 2_000;
 /** For what has no lease, and so no timings of its own. */
 const CALL = { timeoutMs: 5_000 };
 
-/** Opens a store (`memory:`, `redis://…`, `rediss://…`, or one already made) and what is built on it. */
-export async function open(store: string | Store, options: OpenOptions = {}): Promise<Holdfast> {
+/**
+ * Opens a store and what is built on it. Without an address that is the embedded one: `.holdfast/holdfast.db`, in the
+ * working directory or the nearest one above it that has it.
+ */
+export async function open(
+  store?: string | AdoptableClient | Store,
+  options: OpenOptions = {},
+): Promise<Holdfast> {
   checkKnown(options, KNOWN);
   const { clock = systemClock, random = systemRandom, maxTtl = DEFAULT_MAX_TTL_MS } = options;
   const longestTtlMs = durationMs(maxTtl, 'maxTtl');
@@ -58,13 +71,14 @@ export async function open(store: string | Store, options: OpenOptions = {}): Pr
   const events = new Emitter();
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
-  const { prefix, quarantine } = options;
+  const { prefix, quarantine, tls } = options;
   const opened = await openStore(store, {
     clock,
     random,
     events,
     ...(prefix !== undefined && { prefix }),
     ...(quarantine && { quarantine }),
+    ...(tls && { tls }),
   });
   const id = instanceId(random, options.name);
   const leases = new Leases({
@@ -76,11 +90,8 @@ export async function open(store: string | Store, options: OpenOptions = {}): Pr
     longestTtlMs,
   });
   return new Holdfast({
-    instanceId: id,
-    store: opened.store,
-    ownsStore: opened.owned,
-    events,
-    leases,
+    ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
+    ...{ clock, random, events, leases },
   });
 }
 
@@ -88,6 +99,8 @@ interface HoldfastParts {
   readonly instanceId: string;
   readonly store: Store;
   readonly ownsStore: boolean;
+  readonly clock: Clock;
+  readonly random: Random;
   readonly events: Emitter;
   readonly leases: Leases;
 }
@@ -130,6 +143,14 @@ export class Holdfast implements AsyncDisposable {
     options?: AcquireOptions,
   ): Promise<T> {
     return this.#parts.leases.withLease(key, work, options);
+  }
+
+  /**
+   * Competes for leadership until it is stopped, or this is closed. One process of all that compete under a name leads at
+   * a time; one that loses it follows again.
+   */
+  elect(name: string, options: ElectOptions): Election {
+    return new Election(this.#parts, name, options);
   }
 
   /** Takes a lease away from whoever holds it. */

@@ -6,6 +6,12 @@ export type { Random } from './base/random.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {
+  Election,
+  type ElectionState,
+  type ElectOptions,
+  type LostLeadership,
+} from './lease/election.ts';
+export {
   FENCE_GUARD_LUA,
   FENCE_HEADER,
   FenceGate,
@@ -28,4 +34,5 @@ export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
 export type { WriteOptions } from './records.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
+export type { AdoptableClient } from './store/redis/adoptable.ts';
 export type * from './store/store.ts';

@@ -53,6 +53,9 @@ export interface Events {
     mayActForMs: number;
   };
   'lease.returned': { key: string; holder: string; fence: number };
+  'leader.elected': { election: string; holder: string; fence: number };
+  'leader.lost': { election: string; fence: number; reason: LossReason | 'failed' | 'stopped' };
+  'leader.failed': { election: string; error: unknown };
   'loop.delayed': { lateMs: number };
   'store.connected': { store: string };
   'store.disconnected': { store: string; why: string };

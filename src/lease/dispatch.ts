@@ -1,6 +1,6 @@
 /**
  * Sends what many callers ask for in one turn of the event loop as few store calls: 64 callers cost one round trip.
- * Requests are gathered per verb and terms and go out when the turn is over. Two requests for the same key keep their
+ * Requests are gathered per verb, terms and lane (parts of the store that can fail apart) and go out when the turn is over. Two requests for the same key keep their
  * order, whatever their verbs: a request joins a batch only if no later batch already has its key.
  */
 import type { Clock } from '../base/clock.ts';
@@ -39,6 +39,7 @@ interface Waiting<Request, Result> {
 interface Batch {
   readonly verb: 'acquire' | 'release';
   readonly terms: Terms;
+  readonly lane: string;
   /** Position in the order of sending. */
   readonly place: number;
   readonly acquires: Waiting<AcquireRequest, Acquired>[];
@@ -98,9 +99,12 @@ export class Dispatch {
       this.#clock.soon(() => this.#send());
     }
     const notBefore = this.#lastPlace.get(key) ?? 0;
-    let batch = this.#batches.findLast((open) => open.verb === verb && open.terms === terms);
+    const lane = this.#store.leases.lane?.(key) ?? '';
+    let batch = this.#batches.findLast(
+      (open) => open.verb === verb && open.terms === terms && open.lane === lane,
+    );
     if (batch === undefined || batch.place < notBefore || size(batch) >= BATCH) {
-      batch = { verb, terms, place: this.#batches.length, acquires: [], releases: [] };
+      batch = { verb, terms, lane, place: this.#batches.length, acquires: [], releases: [] };
       this.#batches.push(batch);
     }
     this.#lastPlace.set(key, batch.place);

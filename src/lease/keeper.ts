@@ -81,7 +81,7 @@ export class Keeper {
   #onDue(lateMs: number): void {
     if (lateMs > LATE_MS) this.#events.emit('loop.delayed', { lateMs });
     const nowMs = this.#clock.monotonicMs();
-    const batches = new Map<Terms, Tenure[]>();
+    const batches = new Map<Terms, Map<string, Tenure[]>>();
     const waiting: Tenure[] = [];
     for (const tenure of this.#agenda.takeDue(nowMs, early)) {
       // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
@@ -90,13 +90,23 @@ export class Keeper {
       waiting.push(tenure);
       if (tenure.renewing) continue;
       tenure.renewing = true;
-      const batch = batches.get(tenure.terms);
-      if (batch === undefined) batches.set(tenure.terms, [tenure]);
-      else batch.push(tenure);
+      this.#join(batches, tenure);
     }
     // While its renewal is under way a tenure is next looked at when its deadline has come.
     this.#agenda.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
-    for (const [terms, batch] of batches) void this.#renewAll(terms, batch);
+    for (const [terms, lanes] of batches) {
+      for (const batch of lanes.values()) void this.#renewAll(terms, batch);
+    }
+  }
+
+  /** Per lane: a part of the store that hangs must not keep the others' renewals waiting. */
+  #join(batches: Map<Terms, Map<string, Tenure[]>>, tenure: Tenure): void {
+    const lanes = batches.get(tenure.terms) ?? new Map<string, Tenure[]>();
+    batches.set(tenure.terms, lanes);
+    const lane = this.#store.leases.lane?.(tenure.storeKey) ?? '';
+    const batch = lanes.get(lane);
+    if (batch === undefined) lanes.set(lane, [tenure]);
+    else batch.push(tenure);
   }
 
   /** In chunks, a few at a time. Never rejects. */

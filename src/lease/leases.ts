@@ -138,6 +138,12 @@ export class Leases {
     return this.#keeper.size;
   }
 
+  /** Refuses options that no acquire could be made with. */
+  check(options: AcquireOptions): void {
+    checkAcquireOptions(options);
+    this.#terms.for(options);
+  }
+
   async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {
     checkKey(key);
     if (options !== NO_OPTIONS) checkAcquireOptions(options);

@@ -22,7 +22,7 @@ const RULE =
 
 /** The store for an address, and whether closing it is ours to do. Redis is loaded only where it is asked for. */
 export async function openStore(
-  store: string | AdoptableClient | Store,
+  store: string | AdoptableClient | Store | undefined,
   options: OpenStoreOptions,
 ): Promise<{ store: Store; owned: boolean }> {
   if (typeof store === 'object' && store !== null && 'leases' in store)
@@ -30,7 +30,7 @@ export async function openStore(
   const scheme = typeof store === 'string' ? /^[a-z+]+:/.exec(store)?.[0] : undefined;
   if (scheme === 'memory:')
     return { store: createMemoryStore({ clock: options.clock }), owned: true };
-  if (isAdoptable(store) || (scheme !== undefined && /^rediss?(\+|:)/.test(scheme))) {
+  if (isAdoptable(store) || (typeof store === 'string' && /^rediss?(\+[a-z]+)?:/.test(store))) {
     const { openRedisStore } = await import('./redis/redis-store.ts');
     return { store: await openRedisStore(store, options), owned: true };
   }

@@ -34,6 +34,9 @@ const NAMES: EventName[] = [
   'lease.lost',
   'lease.revoked',
   'lease.returned',
+  'leader.elected',
+  'leader.lost',
+  'leader.failed',
   'loop.delayed',
 ];
 
