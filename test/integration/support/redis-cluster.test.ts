@@ -17,7 +17,7 @@ async function countKeys(node: RedisServer, slot: number): Promise<number> {
   return Number(await node.cli('CLUSTER', 'COUNTKEYSINSLOT', slot));
 }
 
-describe('a cluster for a test', () => {
+describe.concurrent('a cluster for a test', () => {
   it('has every slot on one of its primaries, and leaves nothing behind', async () => {
     const cluster = await startCluster();
     const { nodes, primaries, replicas } = cluster;

@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts';
 
 const DEADLINE_MS = 5_000;
 
-describe('a primary watched by sentinels, for a test', () => {
+describe.concurrent('a primary watched by sentinels, for a test', () => {
   it('is named by every sentinel, and leaves nothing behind', async () => {
     const watched = await startSentinels();
     const [first, ...others] = watched.servers;
