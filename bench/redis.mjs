@@ -5,15 +5,18 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'redis';
 
 const START_DEADLINE_MS = 10_000;
+const SLOTS = 16_384;
+const BUS_OFFSET = 10_000;
 
-/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, version, freeze, thaw, stop }`. */
-export async function startRedis() {
+/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, port, version, freeze, thaw, stop }`. */
+export async function startRedis(more = [], pickPort = freePort) {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
-  const port = await freePort();
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir];
+  const port = await pickPort();
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir, ...more];
   const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const remove = () => {
     server.kill('SIGKILL');
@@ -29,7 +32,7 @@ export async function startRedis() {
   };
   try {
     const version = await ready(server);
-    return { url: `redis://127.0.0.1:${port}`, version, ...signals(server), stop };
+    return { url: `redis://127.0.0.1:${port}`, port, version, ...signals(server), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -74,8 +77,65 @@ function ready(server) {
   });
 }
 
+/** A Cluster of three primaries that nobody else uses: `{ url, stop }`. */
+export async function startCluster() {
+  const args = ['--cluster-enabled', 'yes'];
+  const nodes = await Promise.all([1, 2, 3].map(() => startRedis(args, freeClusterPort)));
+  const stop = () => Promise.all(nodes.map((node) => node.stop()));
+  const clients = nodes.map(({ url }) => createClient({ url }));
+  try {
+    for (const [i, client] of clients.entries()) {
+      await client.connect();
+      const [first, last] = [Math.ceil((i * SLOTS) / 3), Math.ceil(((i + 1) * SLOTS) / 3)];
+      const slots = Array.from({ length: last - first }, (_, n) => String(first + n));
+      await client.sendCommand(['CLUSTER', 'ADDSLOTS', ...slots]);
+      await client.sendCommand(['CLUSTER', 'MEET', '127.0.0.1', String(nodes[0].port)]);
+    }
+    const isWell = async (client) => {
+      const info = await client.sendCommand(['CLUSTER', 'INFO']);
+      return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3');
+    };
+    const untilMs = Date.now() + START_DEADLINE_MS;
+    while (!(await Promise.all(clients.map(isWell))).every(Boolean)) {
+      if (Date.now() > untilMs) throw new Error('the Cluster did not form');
+      await sleep(50);
+    }
+    return {
+      url: `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  } finally {
+    for (const client of clients) client.destroy();
+  }
+}
+
+/** The nodes talk to each other at this distance from their port, which has to be free as well. */
+async function freeClusterPort() {
+  for (;;) {
+    const port = await freePort();
+    if (port + BUS_OFFSET < 65_536 && (await isFree(port + BUS_OFFSET))) return port;
+  }
+}
+
+async function isFree(port) {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
 /** Asks over a connection of its own how much processor time Redis has used so far. */
 export async function openProbe(url) {
+  // Of several servers, or of none, it can not be asked.
+  if (!url.startsWith('redis://')) return { redisCpuUs: async () => Number.NaN };
   const client = createClient({ url, RESP: 2 });
   await client.connect();
   return {

@@ -14,10 +14,10 @@ export function versus({ rivals = PEERS.map(({ name }) => name), atLeast, atMost
   return { ...row, best, value, valueUnit: `× ${best}`, ...judged(value, { atLeast, atMost }) };
 }
 
-/** Our own figure is to be `atMost` this, in its unit. */
-export function absolute({ atMost, ...row }) {
+/** Our own figure is to be `atLeast` or `atMost` this, in its unit. */
+export function absolute({ atLeast, atMost, ...row }) {
   const value = row.figures[OURS.name];
-  return { ...row, value, valueUnit: row.unit, ...judged(value, { atMost }) };
+  return { ...row, value, valueUnit: row.unit, ...judged(value, { atLeast, atMost }) };
 }
 
 /** A figure without a bar. */

@@ -8,6 +8,8 @@ export const tasks = {
   async open() {},
   pairs,
   latency,
+  hammer,
+  loopDelay,
   keep,
   renew,
   letGo,
@@ -51,6 +53,38 @@ async function latency({ contender }, { count }) {
     tookMs[i] = monotonicMs() - startMs;
   }
   return quantile(tookMs, 0.5) * 1_000;
+}
+
+/** Callers that acquire and release for a while, from a moment that all processes share: how many pairs, and how slow. */
+async function hammer({ contender }, { callers, who, startMs, forMs }) {
+  const tookMs = [];
+  await sleep(startMs - monotonicMs());
+  const lane = async (_, caller) => {
+    for (let n = 0; monotonicMs() < startMs + forMs; n++) {
+      const beganMs = monotonicMs();
+      await contender.pair(`${who}:${caller}:${n % 100}`);
+      tookMs.push(monotonicMs() - beganMs);
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, lane));
+  return { pairs: tookMs.length, p50Ms: quantile(tookMs, 0.5), p99Ms: quantile(tookMs, 0.99) };
+}
+
+/** How long the event loop was blocked at most while everything that is kept was renewed so often. */
+async function loopDelay({ memory, redisCpuUs }, { intervals }) {
+  let worstMs = 0;
+  let lastMs = monotonicMs();
+  let isOver = false;
+  const turn = () => {
+    const nowMs = monotonicMs();
+    worstMs = Math.max(worstMs, nowMs - lastMs);
+    lastMs = nowMs;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  for (let i = 0; i < intervals; i++) await memory.get('kept').renew({ redisCpuUs });
+  isOver = true;
+  return worstMs;
 }
 
 function keysOf(caller, count) {

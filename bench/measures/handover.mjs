@@ -31,7 +31,7 @@ async function run(bench) {
 }
 
 /** Two processes hand one key to and fro; each handover begins at a random moment between two tries of the waiter. */
-async function handOver(bench, contender, count) {
+export async function handOver(bench, contender, count) {
   const both = await Promise.all([bench.open(contender), bench.open(contender)]);
   if (both.includes(null)) return null;
   const tookMs = [];
