@@ -1,4 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { fileURLToPath } from 'node:url';
 import type { Clock } from '../base/clock.ts';
 import { ConfigError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
@@ -17,19 +18,28 @@ export interface OpenStoreOptions {
 }
 
 const RULE =
-  "a store is 'memory:', 'redis://host:port' (rediss:// for TLS), 'redis+sentinel://host:port,…/name', " +
-  "'redis+cluster://host:port,…', a client of node-redis or ioredis, or a store already made";
+  "a store is 'sqlite:path', 'memory:', 'redis://host:port' (rediss:// for TLS), 'redis+sentinel://host:port,…/name', " +
+  "'redis+cluster://host:port,…', a client of node-redis or ioredis, a store already made, " +
+  'or nothing: then it is the file .holdfast/holdfast.db of this folder or the nearest above';
 
-/** The store for an address, and whether closing it is ours to do. Redis is loaded only where it is asked for. */
+/**
+ * The store for an address, and whether closing it is ours to do; without one, the file in `.holdfast` here or in a folder
+ * above. SQLite and Redis are loaded only where they are asked for.
+ */
 export async function openStore(
   store: string | AdoptableClient | Store | undefined,
   options: OpenStoreOptions,
 ): Promise<{ store: Store; owned: boolean }> {
   if (typeof store === 'object' && store !== null && 'leases' in store)
     return { store, owned: false };
+  if (store === undefined) return { store: await openDefaultFile(options), owned: true };
   const scheme = typeof store === 'string' ? /^[a-z+]+:/.exec(store)?.[0] : undefined;
   if (scheme === 'memory:')
     return { store: createMemoryStore({ clock: options.clock }), owned: true };
+  if (typeof store === 'string' && scheme === 'sqlite:') {
+    const { openSqliteStore } = await import('./sqlite/sqlite-store.ts');
+    return { store: await openSqliteStore(pathOf(store), options), owned: true };
+  }
   if (isAdoptable(store) || (typeof store === 'string' && /^rediss?(\+[a-z]+)?:/.test(store))) {
     const { openRedisStore } = await import('./redis/redis-store.ts');
     return { store: await openRedisStore(store, options), owned: true };
@@ -37,4 +47,31 @@ export async function openStore(
   // An address may hold a password: only its scheme is shown.
   const shown = typeof store === 'string' ? (scheme ?? 'text without a scheme') : store;
   throw new ConfigError({ field: 'store', value: shown, rule: RULE });
+}
+
+async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {
+  const { openSqliteStore } = await import('./sqlite/sqlite-store.ts');
+  const { defaultFile, makeDefaultFolder } = await import('./sqlite/place.ts');
+  const path = defaultFile(process.cwd());
+  makeDefaultFolder(path);
+  return openSqliteStore(path, options);
+}
+
+/** `sqlite:./a.db`, `sqlite:/a.db` and `sqlite:a.db` are paths as they stand; `sqlite:///a.db` is a URL. */
+function pathOf(address: string): string {
+  const rest = address.slice('sqlite:'.length);
+  if (rest === '' || rest.endsWith('/') || rest.includes('\0'))
+    throw new ConfigError({
+      field: 'store',
+      value: address,
+      rule: "after 'sqlite:' comes the path of a file, such as sqlite:./holdfast.db or sqlite:///var/lib/app/holdfast.db",
+    });
+  if (!rest.startsWith('//')) return rest;
+  if (!rest.startsWith('///'))
+    throw new ConfigError({
+      field: 'store',
+      value: address,
+      rule: 'after sqlite:// comes the path, with a third slash: the file is on this host',
+    });
+  return fileURLToPath(`file:${rest}`);
 }

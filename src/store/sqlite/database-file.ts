@@ -1,0 +1,173 @@
+import { dirname } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import { ClosedError, StoreUnreachableError, StoreUnsuitableError } from '../../base/errors.ts';
+import type { Emitter } from '../../base/events.ts';
+import { asFailure, isBroken, isBusy, type Stage } from './failures.ts';
+import { judgeFileSystem } from './file-system.ts';
+import type { Marker } from './marker.ts';
+import { ensureFile, identityOf } from './place.ts';
+import { isNew, makeTables } from './schema.ts';
+import { Session, type Tx } from './session.ts';
+
+/**
+ * The log is written back to the file when it has this many pages, by whoever commits then: 2 MB at most are copied, and
+ * two fsyncs are waited for. Less would mean more fsyncs, more would make each of them longer.
+ */
+const CHECKPOINT_PAGES = 500;
+/** A log that had to grow beyond this, because somebody stood still while reading, is cut back afterwards. */
+const LOG_BYTES = 8 * 2 ** 20;
+
+export interface DatabaseFileOptions {
+  readonly path: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly marker: Marker;
+  readonly fileSystemType: (folder: string) => number;
+}
+
+/** The file, opened when it is needed, and again when it has been replaced or could not be used any more. */
+export class DatabaseFile {
+  readonly #options: DatabaseFileOptions;
+  #session: Session | null = null;
+  #identity = '';
+  #isClosed = false;
+  /** Counts the openings: who remembers something about the connection can tell that it is another one. */
+  generation = 0;
+
+  constructor(options: DatabaseFileOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs `work` in a transaction, now; opens the file first if need be. What it throws says what happened: `isBusy`
+   * for a lock that somebody else holds, else one of our errors; nothing has happened then, unless it says otherwise.
+   */
+  transaction<T>(operation: string, kind: 'read' | 'write', work: (tx: Tx) => T): T {
+    const { clock, marker } = this.#options;
+    let stage: Stage = 'open';
+    try {
+      const session = this.#opened(operation);
+      stage = 'work';
+      session.run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN');
+      const moment = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+      const nowMs = marker.check(session, moment, kind === 'write');
+      const tx: Tx = { session, nowMs, wallMs: moment.wallMs, after: [] };
+      const result = work(tx);
+      stage = 'commit';
+      session.run('COMMIT');
+      for (const run of tx.after) run();
+      return result;
+    } catch (error) {
+      this.#rollBack();
+      if (isBusy(error)) throw error;
+      if (isBroken(error)) this.drop((error as Error).message);
+      throw asFailure(error, { store: this.#options.name, operation }, stage);
+    }
+  }
+
+  /** What has been committed by others since it was last asked; null without a connection. Reads one number. */
+  dataVersion(): number | null {
+    try {
+      return this.#session?.row<[number]>('PRAGMA data_version')?.[0] ?? null;
+    } catch {
+      // Whatever it is, the next transaction finds it, too.
+      return null;
+    }
+  }
+
+  /** Gives up the connection; the next transaction makes another one. */
+  drop(why: string): void {
+    const session = this.#session;
+    if (session === null) return;
+    this.#session = null;
+    session.close();
+    const { events, name } = this.#options;
+    events.emit('store.disconnected', { store: name, why });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    const session = this.#session;
+    this.#session = null;
+    try {
+      // Leaves a short log, if nobody else is at work. The connection itself goes with the garbage: see `Session.close`.
+      session?.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    } catch {
+      // Somebody else does it, then.
+    }
+    session?.close();
+  }
+
+  #rollBack(): void {
+    try {
+      if (this.#session?.inTransaction) this.#session.run('ROLLBACK');
+    } catch (error) {
+      this.drop(`a transaction could not be rolled back: ${(error as Error).message}`);
+    }
+  }
+
+  /** The connection to the file that has the name now. */
+  #opened(operation: string): Session {
+    if (this.#isClosed) throw new ClosedError(operation);
+    if (this.#session !== null && identityOf(this.#options.path)?.mark === this.#identity)
+      return this.#session;
+    this.drop('the file was deleted or replaced');
+    const session = this.#open(operation);
+    this.#session = session;
+    this.generation++;
+    const { events, name } = this.#options;
+    events.emit('store.connected', { store: name });
+    return session;
+  }
+
+  #open(operation: string): Session {
+    const { clock, name, marker, path, fileSystemType } = this.#options;
+    const gone = (why: string) => new StoreUnreachableError({ store: name, operation, why });
+    if (!ensureFile(path)) throw gone('another process is just making the file');
+    const { level, fact, advice } = judgeFileSystem(fileSystemType(dirname(path)));
+    if (level === 'refuse')
+      throw new StoreUnsuitableError({ store: name, problems: [fact, advice ?? ''] });
+    const identity = identityOf(path);
+    if (identity === null) throw gone('the file vanished while it was opened');
+    if (!identity.stats.isFile())
+      throw new StoreUnsuitableError({ store: name, problems: ['This is not a file.'] });
+    const session = new Session(path);
+    try {
+      const isEmpty = isNew(session, name);
+      if (
+        session.look('PRAGMA journal_mode') !== 'wal' &&
+        session.look('PRAGMA journal_mode = WAL') !== 'wal'
+      )
+        throw new StoreUnsuitableError({ store: name, problems: [NO_LOG] });
+      session.exec(PRAGMAS);
+      session.run('BEGIN IMMEDIATE');
+      // Somebody else may have made it since.
+      if (isEmpty && isNew(session, name)) makeTables(session);
+      const moment = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+      const tell = marker.examine(session, identity.inode, moment);
+      session.run('COMMIT');
+      if (identityOf(path)?.mark !== identity.mark)
+        throw gone('the file was replaced while it was opened');
+      tell();
+      this.#identity = identity.mark;
+      return session;
+    } catch (error) {
+      session.close();
+      throw error;
+    }
+  }
+}
+
+/**
+ * NORMAL does not wait for the disk at every commit: the file stays whole when the host loses power, but its last commits may be
+ * missing. That costs nothing here. Another start of the host voids every lease, and fences are made from the time, so
+ * none is given twice. What a process has committed survives the process in any case.
+ */
+const PRAGMAS = `
+PRAGMA synchronous = NORMAL;
+PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
+PRAGMA journal_size_limit = ${LOG_BYTES};
+`;
+const NO_LOG =
+  'SQLite can not keep a write-ahead log here: the file system lacks shared memory. Put the file on a local disk.';

@@ -1,0 +1,62 @@
+import type { Finding } from '../store.ts';
+import { STORE_FORMAT } from '../store.ts';
+import { judgeFileSystem } from './file-system.ts';
+
+/** A log longer than this says that somebody stands still while reading, and keeps it from being written back. */
+const LONG_LOG_BYTES = 64 * 2 ** 20;
+
+export interface FileFacts {
+  readonly version: string;
+  readonly journalMode: string;
+  readonly fileBytes: number;
+  readonly logBytes: number;
+  /** The permission bits of the file. */
+  readonly mode: number;
+  readonly bootId: string;
+  readonly fileSystem: number;
+}
+
+/** What those facts mean for leases. */
+export function judge(facts: FileFacts): Finding[] {
+  return [
+    { level: 'ok', subject: 'version', fact: `SQLite ${facts.version}.` },
+    { level: 'ok', subject: 'format', fact: `Format ${STORE_FORMAT}.` },
+    { level: 'ok', subject: 'topology', fact: 'One file, for the processes of one host.' },
+    judgeFileSystem(facts.fileSystem),
+    log(facts),
+    rights(facts),
+    clock(facts),
+  ];
+}
+
+function log({ journalMode, fileBytes, logBytes }: FileFacts): Finding {
+  const fact = `Journal mode ${journalMode}; ${kilobytes(fileBytes)}, and ${kilobytes(logBytes)} of log.`;
+  if (logBytes <= LONG_LOG_BYTES) return { level: 'ok', subject: 'persistence', fact };
+  const advice =
+    'A process that stands still keeps the log from being written back: let it go on, or end it.';
+  return { level: 'warn', subject: 'persistence', fact, advice };
+}
+
+function rights({ mode }: FileFacts): Finding {
+  const shown = (mode & 0o777).toString(8).padStart(4, '0');
+  const fact = `The file's mode is ${shown}.`;
+  if ((mode & 0o002) === 0 || process.platform === 'win32')
+    return { level: 'ok', subject: 'rights', fact };
+  const advice =
+    'Everybody on this host may write it, and so take or free any lease: chmod 600, or 660 for a group.';
+  return { level: 'warn', subject: 'rights', fact, advice };
+}
+
+function clock({ bootId }: FileFacts): Finding {
+  if (bootId !== '')
+    return { level: 'ok', subject: 'clock', fact: `The host's monotonic clock, boot ${bootId}.` };
+  return {
+    level: 'ok',
+    subject: 'clock',
+    fact: "The host's monotonic clock; a restart of the host shows by it alone.",
+  };
+}
+
+function kilobytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1_024)} KB`;
+}

@@ -1,0 +1,44 @@
+import type { Names } from './names.ts';
+import type { Tx } from './session.ts';
+import type { SqliteSignals } from './signals.ts';
+
+/** Who waits for which key, in the order in which they began. */
+export class Lines {
+  readonly #names: Names;
+  readonly #signals: SqliteSignals;
+
+  constructor(parts: { names: Names; signals: SqliteSignals }) {
+    this.#names = parts.names;
+    this.#signals = parts.signals;
+  }
+
+  /** Notes an inbox, which keeps the place it may already have. */
+  join({ session, nowMs }: Tx, key: string, inbox: string, waitedMs: number, keptMs: number): void {
+    session.run(
+      'INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires = max(expires, excluded.expires)',
+      key,
+      this.#names.of(inbox),
+      nowMs - waitedMs,
+      nowMs + keptMs,
+    );
+    this.#signals.expect(key);
+  }
+
+  leave({ session }: Tx, key: string, inbox: string): void {
+    session.run('DELETE FROM lines WHERE key = ? AND inbox = ?', key, this.#names.of(inbox));
+    this.#signals.expectNoMore(key);
+  }
+
+  /** Tells the first in line who still listens that the key may be free. Who does not listen any more is dropped. */
+  wake(tx: Tx, key: string): void {
+    const { session, nowMs } = tx;
+    const line = session.rows<[string, number]>(
+      'SELECT inbox, expires FROM lines WHERE key = ? ORDER BY since',
+      key,
+    );
+    for (const [inbox, expires] of line) {
+      session.run('DELETE FROM lines WHERE key = ? AND inbox = ?', key, inbox);
+      if (expires > nowMs && this.#signals.send(tx, inbox, this.#names.plain(key))) return;
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+
+/** Where the file is when nobody says where. */
+const FOLDER = '.holdfast';
+const FILE = 'holdfast.db';
+/** Who makes the file and takes longer than this has died over it. */
+const MAKING_MS = 5_000;
+
+/** The file of the nearest folder upwards that has one; else the one to be made in this folder. */
+export function defaultFile(from: string): string {
+  for (let folder = resolve(from); ; folder = dirname(folder)) {
+    const path = join(folder, FOLDER, FILE);
+    if (existsSync(path)) return path;
+    if (folder === dirname(folder)) return join(resolve(from), FOLDER, FILE);
+  }
+}
+
+/** Makes the folder of the default file, for this user only, and keeps it out of version control. */
+export function makeDefaultFolder(path: string): void {
+  const folder = dirname(path);
+  if (existsSync(folder)) return;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(join(folder, '.gitignore'), '*\n');
+}
+
+/** What tells a file from another one under the same name. Null for none. */
+export function identityOf(path: string): { mark: string; inode: string; stats: Stats } | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  return { mark: `${stats.dev}:${stats.ino}`, inode: String(stats.ino), stats };
+}
+
+/**
+ * Sees to it that there is a file, readable for this user only. Says false while another process is making it.
+ *
+ * Made aside and then linked into place, because a process that opens the database file by itself and closes it again
+ * drops every lock SQLite has on it. What an earlier file of this name has left beside it is removed first: its log
+ * would be taken for this one's. Whoever makes the file aside is the only one to do so.
+ */
+export function ensureFile(path: string): boolean {
+  if (existsSync(path)) return true;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const aside = `${path}-making`;
+  try {
+    closeSync(openSync(aside, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const since = statSync(aside, { throwIfNoEntry: false });
+    // The file system's own clock made this time; so it is compared with what the same clock says now.
+    if (since !== undefined && ageMs(aside, since) > MAKING_MS) rmSync(aside, { force: true });
+    return false;
+  }
+  try {
+    if (existsSync(path)) return true;
+    for (const left of ['-wal', '-shm', '-journal']) rmSync(path + left, { force: true });
+    linkSync(aside, path);
+    return true;
+  } finally {
+    rmSync(aside, { force: true });
+  }
+}
+
+function ageMs(path: string, { mtimeMs }: Stats): number {
+  const probe = `${path}-${process.pid}`;
+  writeFileSync(probe, '');
+  const nowMs = statSync(probe).mtimeMs;
+  rmSync(probe, { force: true });
+  return nowMs - mtimeMs;
+}
