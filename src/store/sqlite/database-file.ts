@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { ClosedError, StoreUnreachableError, StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { asFailure, isBroken, isBusy, type Stage } from './failures.ts';
 import { judgeFileSystem } from './file-system.ts';
 import type { Marker } from './marker.ts';
@@ -9,13 +10,10 @@ import { ensureFile, identityOf } from './place.ts';
 import { isNew, makeTables } from './schema.ts';
 import { Session, type Tx } from './session.ts';
 
-/**
- * The log is written back to the file when it has this many pages, by whoever commits then: 2 MB at most are copied, and
- * two fsyncs are waited for. Less would mean more fsyncs, more would make each of them longer.
- */
-const CHECKPOINT_PAGES = 500;
 /** A log that had to grow beyond this, because somebody stood still while reading, is cut back afterwards. */
 const LOG_BYTES = 8 * 2 ** 20;
+/** How long closing waits for the log to be written back. */
+const CLOSE_MS = 500;
 
 export interface DatabaseFileOptions {
   readonly path: string;
@@ -29,6 +27,7 @@ export interface DatabaseFileOptions {
 /** The file, opened when it is needed, and again when it has been replaced or could not be used any more. */
 export class DatabaseFile {
   readonly #options: DatabaseFileOptions;
+  readonly #checkpoints: Checkpoints;
   #session: Session | null = null;
   #identity = '';
   #isClosed = false;
@@ -37,6 +36,7 @@ export class DatabaseFile {
 
   constructor(options: DatabaseFileOptions) {
     this.#options = options;
+    this.#checkpoints = new Checkpoints(options.path, options.clock);
   }
 
   /**
@@ -56,6 +56,7 @@ export class DatabaseFile {
       const result = work(tx);
       stage = 'commit';
       session.run('COMMIT');
+      if (kind === 'write') this.#checkpoints.look();
       for (const run of tx.after) run();
       return result;
     } catch (error) {
@@ -86,17 +87,14 @@ export class DatabaseFile {
     events.emit('store.disconnected', { store: name, why });
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
     const session = this.#session;
     this.#session = null;
-    try {
-      // Leaves a short log, if nobody else is at work. The connection itself goes with the garbage: see `Session.close`.
-      session?.exec('PRAGMA wal_checkpoint(PASSIVE)');
-    } catch {
-      // Somebody else does it, then.
-    }
-    session?.close();
+    if (session === null) return;
+    // Leaves an empty log, if nobody else is at work; but nobody waits for a slow disk for long.
+    await doneOrLate(this.#options.clock, CLOSE_MS, this.#checkpoints.run());
+    session.close();
   }
 
   #rollBack(): void {
@@ -166,8 +164,19 @@ export class DatabaseFile {
  */
 const PRAGMAS = `
 PRAGMA synchronous = NORMAL;
-PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
+PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = ${LOG_BYTES};
 `;
 const NO_LOG =
   'SQLite can not keep a write-ahead log here: the file system lacks shared memory. Put the file on a local disk.';
+
+/** Waits until it is done or the time is up, and leaves no timer behind. */
+function doneOrLate(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, resolve);
+    void work.then(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
+}

@@ -106,7 +106,7 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     await this.signals.close();
     this.#turns.close();
-    this.#file.close();
+    await this.#file.close();
   }
 
   #look(): Promise<FileFacts> {

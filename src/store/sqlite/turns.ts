@@ -24,8 +24,9 @@ const QUICK_ATTEMPTS = 3;
 const PAUSE_FIRST_MS = 1;
 const PAUSE_MOST_MS = 10;
 const PAUSE_GROWTH = 1.05;
-/** Who has met others at the lock within this time leaves it free for a moment after each transaction. */
+/** Who has met others at the lock within this time leaves it free for a moment whenever it has used it for so long. */
 const COMPANY_MS = 20;
+const BURST_MS = 1;
 
 interface Batch<R> {
   readonly operation: string;
@@ -91,6 +92,7 @@ class Lane {
   readonly #closing = new AbortController();
   /** When somebody else was last met at the lock. */
   #companyAtMs = Number.NEGATIVE_INFINITY;
+  #burstFromMs = 0;
   #attempts = 0;
   /** Why the last attempt failed, for whoever runs out of time. */
   #lastFailure = '';
@@ -218,7 +220,12 @@ class Lane {
     }
     const isInCompany =
       this.#kind === 'write' && this.#clock.monotonicMs() - this.#companyAtMs < COMPANY_MS;
-    if (this.#attempts === 0 && isInCompany) return this.#sleep(PAUSE_FIRST_MS);
+    const isEnough = this.#clock.monotonicMs() - this.#burstFromMs > BURST_MS;
+    if (this.#attempts === 0 && isInCompany && isEnough) {
+      await this.#sleep(PAUSE_FIRST_MS);
+      this.#burstFromMs = this.#clock.monotonicMs();
+      return undefined;
+    }
     return new Promise((resolve) => this.#clock.afterInput(resolve));
   }
 

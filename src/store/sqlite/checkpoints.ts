@@ -1,0 +1,66 @@
+import { statSync } from 'node:fs';
+import LibsqlPromise from 'libsql/promise';
+import type { Clock } from '../../base/clock.ts';
+
+/** A log of this size is written back to the file: about a thousand pages. */
+const LOG_BYTES = 4 * 2 ** 20;
+/** How often its size is looked at, at most. */
+const LOOK_EVERY_MS = 10;
+/** How long the writing back may wait for others to leave the file alone; on a thread of libsql's, not on ours. */
+const WAIT_MS = 50;
+/** After it could not be finished, the next attempt comes no sooner than this. */
+const AGAIN_MS = 250;
+
+/**
+ * Writes the log back to the file, and empties it. SQLite would do that by itself in somebody's COMMIT, and two fsyncs
+ * would stop that process's event loop for as long as the disk likes. So it is done on another thread, over a connection
+ * made for it. Meanwhile nobody can write; for everybody's calls that is a lock like any other.
+ *
+ * A process that was stopped while reading keeps the log from being emptied, and it grows until that process goes on or ends.
+ */
+export class Checkpoints {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+  #underWay: Promise<void> | null = null;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** Something was committed. */
+  look(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#underWay !== null || nowMs < this.#notBeforeMs) return;
+    this.#notBeforeMs = nowMs + LOOK_EVERY_MS;
+    if (this.#logBytes() >= LOG_BYTES) void this.run();
+  }
+
+  /** Resolves when it is done, or could not be. */
+  run(): Promise<void> {
+    this.#underWay ??= this.#writeBack().finally(() => {
+      this.#underWay = null;
+      if (this.#logBytes() >= LOG_BYTES) this.#notBeforeMs = this.#clock.monotonicMs() + AGAIN_MS;
+    });
+    return this.#underWay;
+  }
+
+  async #writeBack(): Promise<void> {
+    try {
+      if (this.#logBytes() === 0) return;
+      const connection = new LibsqlPromise(this.#path, { timeout: WAIT_MS });
+      try {
+        await connection.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_checkpoint(TRUNCATE)');
+      } finally {
+        connection.close();
+      }
+    } catch {
+      // A full disk, or a file that is gone: whoever writes next is told.
+    }
+  }
+
+  #logBytes(): number {
+    return statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  }
+}
