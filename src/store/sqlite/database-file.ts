@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { accessSync, constants } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { ClosedError, StoreUnreachableError, StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
@@ -6,7 +6,7 @@ import { Checkpoints } from './checkpoints.ts';
 import { asFailure, isBroken, isBusy, type Stage } from './failures.ts';
 import { judgeFileSystem } from './file-system.ts';
 import type { Marker } from './marker.ts';
-import { ensureFile, identityOf } from './place.ts';
+import { ensureFile, ensureFolder, identityOf } from './place.ts';
 import { isNew, makeTables } from './schema.ts';
 import { Session, type Tx } from './session.ts';
 
@@ -50,9 +50,8 @@ export class DatabaseFile {
       const session = this.#opened(operation);
       stage = 'work';
       session.run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN');
-      const moment = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-      const nowMs = marker.check(session, moment, kind === 'write');
-      const tx: Tx = { session, nowMs, wallMs: moment.wallMs, after: [] };
+      const nowMs = marker.check(session, clock.monotonicMs(), kind === 'write');
+      const tx: Tx = { session, nowMs, wallMs: clock.wallMs(), after: [] };
       const result = work(tx);
       stage = 'commit';
       session.run('COMMIT');
@@ -99,7 +98,7 @@ export class DatabaseFile {
 
   #rollBack(): void {
     try {
-      if (this.#session?.inTransaction) this.#session.run('ROLLBACK');
+      if (this.#session?.inTransaction) this.#session.exec('ROLLBACK');
     } catch (error) {
       this.drop(`a transaction could not be rolled back: ${(error as Error).message}`);
     }
@@ -122,14 +121,18 @@ export class DatabaseFile {
   #open(operation: string): Session {
     const { clock, name, marker, path, fileSystemType } = this.#options;
     const gone = (why: string) => new StoreUnreachableError({ store: name, operation, why });
-    if (!ensureFile(path)) throw gone('another process is just making the file');
-    const { level, fact, advice } = judgeFileSystem(fileSystemType(dirname(path)));
+    const folder = ensureFolder(path);
+    const { level, fact, advice } = judgeFileSystem(fileSystemType(folder));
     if (level === 'refuse')
       throw new StoreUnsuitableError({ store: name, problems: [fact, advice ?? ''] });
+    if (!ensureFile(path)) throw gone('another process is just making the file');
     const identity = identityOf(path);
     if (identity === null) throw gone('the file vanished while it was opened');
     if (!identity.stats.isFile())
       throw new StoreUnsuitableError({ store: name, problems: ['This is not a file.'] });
+    // SQLite would open it all the same, and fail later in words that say less.
+    accessSync(path, constants.R_OK | constants.W_OK);
+    accessSync(folder, constants.W_OK);
     const session = new Session(path);
     try {
       const isEmpty = isNew(session, name);
@@ -142,8 +145,7 @@ export class DatabaseFile {
       session.run('BEGIN IMMEDIATE');
       // Somebody else may have made it since.
       if (isEmpty && isNew(session, name)) makeTables(session);
-      const moment = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-      const tell = marker.examine(session, identity.inode, moment);
+      const tell = marker.examine(session, identity.inode, clock.monotonicMs());
       session.run('COMMIT');
       if (identityOf(path)?.mark !== identity.mark)
         throw gone('the file was replaced while it was opened');

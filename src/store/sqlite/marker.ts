@@ -9,7 +9,7 @@
  *
  * **Quarantine**: a file that was deleted, replaced or restored has forgotten grants whose holders still act. Until the longest of
  * those can have run out it makes no new ones; renewals go on, and holders put back what vanished. It shows by the file being another
- * one than the marker was written in (`file`), or by an `origin` younger than a process remembers. Each finding begins a
+ * one than the marker was written in (`file`), or by another `origin` than a process remembers. Each finding begins a
  * new *era*, so that every process hears of it in its next transaction. A new file that nobody remembers otherwise grants at once.
  */
 import { StoreUnsuitableError } from '../../base/errors.ts';
@@ -30,16 +30,11 @@ type Row = [
   skew: number,
   latest: number,
   file: string,
-  origin: number,
+  origin: string,
   era: string,
   since: number | null,
 ];
 const SELECT = 'SELECT boot, skew, latest, file, origin, era, since FROM marker';
-
-export interface Moment {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-}
 
 interface MarkerOptions {
   readonly mode: 'on' | 'off';
@@ -51,7 +46,7 @@ interface MarkerOptions {
 
 export class Marker {
   readonly #options: MarkerOptions;
-  #origin = 0;
+  #origin = '';
   #era = '';
   #since: number | null = null;
   /** The longest TTL each class has used, of all we have ever heard: survives the file. */
@@ -62,21 +57,13 @@ export class Marker {
   }
 
   /** Looks at a file just opened, inside a transaction that writes; says what to tell once it is committed. */
-  examine(session: Session, file: string, moment: Moment): () => void {
+  examine(session: Session, file: string, monotonicMs: number): () => void {
     const { host, random } = this.#options;
     const found = session.row<Row>(SELECT);
-    const { monotonicMs } = moment;
     const remembered = this.#origin;
-    const row: Row = found ?? [
-      host.bootId,
-      0,
-      monotonicMs,
-      file,
-      Math.floor(moment.wallMs * 1_000),
-      '',
-      null,
-    ];
-    let why = found === undefined && remembered > 0 ? 'its file is gone: deleted, or replaced' : '';
+    const row: Row = found ?? [host.bootId, 0, monotonicMs, file, random.hex(12), '', null];
+    let why =
+      found === undefined && remembered !== '' ? 'its file is gone: deleted, or replaced' : '';
     const isAnotherBoot = row[0] !== host.bootId || this.#isBeforeAll(row, monotonicMs);
     if (isAnotherBoot) {
       for (const table of ['leases', 'lines', 'members', 'listeners', 'messages'])
@@ -85,16 +72,16 @@ export class Marker {
       row[1] = row[2] - monotonicMs;
       row[6] = null;
       // Who remembers this start of the host under another marker has been given an old file.
-      if (remembered > 0) why ||= 'its file was replaced by an older one';
+      if (remembered !== '') why ||= 'its file was replaced by an older one';
     } else if (row[3] !== file) {
       why ||= 'its file is a copy, or was restored';
-    } else if (remembered > 0 && row[4] > remembered) {
+    } else if (remembered !== '' && row[4] !== remembered) {
       why ||= 'its file was replaced by a new one';
     }
     const nowMs = monotonicMs + row[1];
     if (why !== '') row[6] = nowMs;
-    // The older origin is put back, so that each loss is found once.
-    if (remembered > 0) row[4] = Math.min(row[4], remembered);
+    // The origin remembered is put back, so that each loss is found once.
+    if (remembered !== '') row[4] = remembered;
     if (why !== '' || isAnotherBoot || found === undefined) row[5] = random.hex(12);
     row[3] = file;
     row[2] = Math.max(row[2], nowMs);
@@ -107,7 +94,7 @@ export class Marker {
   }
 
   /** The store's time in this transaction. Also notices what others have found. */
-  check(session: Session, { monotonicMs }: Moment, isWriting: boolean): number {
+  check(session: Session, monotonicMs: number, isWriting: boolean): number {
     const { host, store } = this.#options;
     const row = session.row<Row>(SELECT);
     const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });

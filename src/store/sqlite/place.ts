@@ -34,6 +34,13 @@ export function makeDefaultFolder(path: string): void {
   writeFileSync(join(folder, '.gitignore'), '*\n');
 }
 
+/** Sees to it that there is a folder for the file; gives its path. */
+export function ensureFolder(path: string): string {
+  const folder = dirname(path);
+  if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
 /** What tells a file from another one under the same name. Null for none. */
 export function identityOf(path: string): { mark: string; inode: string; stats: Stats } | null {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -50,7 +57,6 @@ export function identityOf(path: string): { mark: string; inode: string; stats: 
  */
 export function ensureFile(path: string): boolean {
   if (existsSync(path)) return true;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const aside = `${path}-making`;
   try {
     closeSync(openSync(aside, 'wx', 0o600));

@@ -52,8 +52,16 @@ export class Session {
     return this.#db.inTransaction;
   }
 
-  /** libsql gives the file back when the garbage collector has taken the last statement: we let go of all of them. */
+  /**
+   * libsql gives the file back only when the garbage collector has taken the last statement. So we let go of all of them,
+   * and of any lock first: a transaction left open would keep everybody else out until then.
+   */
   close(): void {
+    try {
+      if (this.inTransaction) this.exec('ROLLBACK');
+    } catch {
+      // A file that is past rolling back has no lock to give up, either.
+    }
     this.#statements = new Map();
     this.#db.close();
   }
