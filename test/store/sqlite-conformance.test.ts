@@ -33,5 +33,5 @@ storeConformance(
       return { store, elapse: wait, dispose: () => store.close() };
     },
   },
-  { describe, it },
+  { describe, it: it.concurrent },
 );
