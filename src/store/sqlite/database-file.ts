@@ -49,12 +49,12 @@ export class DatabaseFile {
     try {
       const session = this.#opened(operation);
       stage = 'work';
-      session.run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN');
+      session.exec(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN');
       const nowMs = marker.check(session, clock.monotonicMs(), kind === 'write');
       const tx: Tx = { session, nowMs, wallMs: clock.wallMs(), after: [] };
       const result = work(tx);
       stage = 'commit';
-      session.run('COMMIT');
+      session.exec('COMMIT');
       if (kind === 'write') this.#checkpoints.look();
       for (const run of tx.after) run();
       return result;
@@ -142,11 +142,11 @@ export class DatabaseFile {
       )
         throw new StoreUnsuitableError({ store: name, problems: [NO_LOG] });
       session.exec(PRAGMAS);
-      session.run('BEGIN IMMEDIATE');
+      session.exec('BEGIN IMMEDIATE');
       // Somebody else may have made it since.
       if (isEmpty && isNew(session, name)) makeTables(session);
       const tell = marker.examine(session, identity.inode, clock.monotonicMs());
-      session.run('COMMIT');
+      session.exec('COMMIT');
       if (identityOf(path)?.mark !== identity.mark)
         throw gone('the file was replaced while it was opened');
       tell();

@@ -44,6 +44,7 @@ export class Session {
     return (this.#db.prepare(sql).raw().get([]) as Value[] | undefined)?.[0];
   }
 
+  /** For what gives no rows; and for BEGIN and COMMIT: a prepared BEGIN that met a lock would count as under way ever after. */
   exec(sql: string): void {
     this.#db.exec(sql);
   }

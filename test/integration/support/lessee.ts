@@ -1,8 +1,9 @@
+import type { OpenOptions } from '../../../src/index.ts';
 import { type Child, type Message, spawnChild } from '../../support/child.ts';
 
 /** Starts `test/children/lessee.mjs` on a store, and waits until it is open. */
-export async function startLessee(url: string): Promise<Lessee> {
-  const child = spawnChild('lessee.mjs', { args: [url] });
+export async function startLessee(url: string, options: OpenOptions = {}): Promise<Lessee> {
+  const child = spawnChild('lessee.mjs', { args: [url, JSON.stringify(options)] });
   await child.next('ready', 20_000);
   return new Lessee(child);
 }

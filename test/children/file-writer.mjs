@@ -1,0 +1,14 @@
+// Takes and lets go of leases of a store as fast as it can, and says every fence it got, until somebody kills it.
+import { open } from 'holdfast';
+
+const [url, name, keys] = process.argv.slice(2);
+const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
+const holdfast = await open(url, { name });
+for (let n = 0; ; n++) {
+  const key = `k${n % Number(keys)}`;
+  const result = await holdfast.acquire(key, { ttl: 600 });
+  if (!result.ok) continue;
+  say({ event: 'granted', key, fence: result.lease.fence });
+  await holdfast.records.put(`r${n % 50}`, { n, text: 'x'.repeat(500) });
+  await result.lease.release();
+}
