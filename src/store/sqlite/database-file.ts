@@ -30,6 +30,8 @@ export class DatabaseFile {
   readonly #checkpoints: Checkpoints;
   #session: Session | null = null;
   #identity = '';
+  /** A connection that could not be made ready yet, because of a lock. */
+  #unready: { session: Session; mark: string } | null = null;
   #isClosed = false;
   /** Counts the openings: who remembers something about the connection can tell that it is another one. */
   generation = 0;
@@ -90,6 +92,8 @@ export class DatabaseFile {
     this.#isClosed = true;
     const session = this.#session;
     this.#session = null;
+    this.#unready?.session.close();
+    this.#unready = null;
     if (session === null) return;
     // Leaves an empty log, if nobody else is at work; but nobody waits for a slow disk for long.
     await doneOrLate(this.#options.clock, CLOSE_MS, this.#checkpoints.run());
@@ -119,7 +123,7 @@ export class DatabaseFile {
   }
 
   #open(operation: string): Session {
-    const { clock, name, marker, path, fileSystemType } = this.#options;
+    const { name, path, fileSystemType } = this.#options;
     const gone = (why: string) => new StoreUnreachableError({ store: name, operation, why });
     const folder = ensureFolder(path);
     const { level, fact, advice } = judgeFileSystem(fileSystemType(folder));
@@ -133,29 +137,38 @@ export class DatabaseFile {
     // SQLite would open it all the same, and fail later in words that say less.
     accessSync(path, constants.R_OK | constants.W_OK);
     accessSync(folder, constants.W_OK);
-    const session = new Session(path);
+    const session =
+      this.#unready?.mark === identity.mark ? this.#unready.session : new Session(path);
+    this.#unready = null;
     try {
-      const isEmpty = isNew(session, name);
-      if (
-        session.look('PRAGMA journal_mode') !== 'wal' &&
-        session.look('PRAGMA journal_mode = WAL') !== 'wal'
-      )
-        throw new StoreUnsuitableError({ store: name, problems: [NO_LOG] });
-      session.exec(PRAGMAS);
-      session.exec('BEGIN IMMEDIATE');
-      // Somebody else may have made it since.
-      if (isEmpty && isNew(session, name)) makeTables(session);
-      const tell = marker.examine(session, identity.inode, clock.monotonicMs());
-      session.exec('COMMIT');
+      const tell = this.#prepare(session, identity.inode);
       if (identityOf(path)?.mark !== identity.mark)
         throw gone('the file was replaced while it was opened');
       tell();
       this.#identity = identity.mark;
       return session;
     } catch (error) {
-      session.close();
+      // A connection that only met a lock is used again: closed ones keep their handles until the garbage is collected.
+      if (isBusy(error)) this.#unready = { session: session.atRest(), mark: identity.mark };
+      else session.close();
       throw error;
     }
+  }
+
+  /** Makes the file ours if it is new, and has the marker look at it; gives what to tell then. */
+  #prepare(session: Session, inode: string): () => void {
+    const { clock, name, marker } = this.#options;
+    const isEmpty = isNew(session, name);
+    if (session.look('PRAGMA journal_mode') !== 'wal') session.exec('PRAGMA journal_mode = WAL');
+    if (session.look('PRAGMA journal_mode') !== 'wal')
+      throw new StoreUnsuitableError({ store: name, problems: [NO_LOG] });
+    session.exec(PRAGMAS);
+    session.exec('BEGIN IMMEDIATE');
+    // Somebody else may have made it since.
+    if (isEmpty && isNew(session, name)) makeTables(session);
+    const tell = marker.examine(session, inode, clock.monotonicMs());
+    session.exec('COMMIT');
+    return tell;
   }
 }
 

@@ -4,12 +4,13 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  realpathSync,
   rmSync,
   type Stats,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 
 /** Where the file is when nobody says where. */
 const FOLDER = '.holdfast';
@@ -23,6 +24,17 @@ export function defaultFile(from: string): string {
     const path = join(folder, FOLDER, FILE);
     if (existsSync(path)) return path;
     if (folder === dirname(folder)) return join(resolve(from), FOLDER, FILE);
+  }
+}
+
+/** The file's own path, where the one given leads over links: SQLite keeps what belongs to it beside the file itself. */
+export function realPath(path: string): string {
+  const absolute = resolve(path);
+  try {
+    return realpathSync(absolute);
+  } catch {
+    const folder = dirname(absolute);
+    return existsSync(folder) ? join(realpathSync(folder), basename(absolute)) : absolute;
   }
 }
 

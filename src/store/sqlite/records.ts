@@ -49,8 +49,9 @@ export class SqliteRecords implements RecordStore {
       const row = find(tx, name, write.id);
       const refused = refusal(row, write);
       if (refused !== null) return refused;
-      const revision = change(tx, name, row, write, JSON.stringify(write.value));
-      return { kind: 'written', revision };
+      const json = asJson(write.value);
+      if (typeof json !== 'string') return failed(json);
+      return { kind: 'written', revision: change(tx, name, row, write, json) };
     };
     return this.#turns.write({ operation: 'put', count: writes.length, each, failed }, call);
   }
@@ -108,6 +109,15 @@ export class SqliteRecords implements RecordStore {
 
 function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
+}
+
+/** What can not be written as JSON fails alone. */
+function asJson(value: unknown): string | Error {
+  try {
+    return JSON.stringify(value) ?? new TypeError('undefined is no JSON value');
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 function find({ session }: Tx, collection: string, id: string): Row | undefined {

@@ -53,16 +53,22 @@ export class Session {
     return this.#db.inTransaction;
   }
 
-  /**
-   * libsql gives the file back only when the garbage collector has taken the last statement. So we let go of all of them,
-   * and of any lock first: a transaction left open would keep everybody else out until then.
-   */
-  close(): void {
+  /** With whatever was under way rolled back. */
+  atRest(): this {
     try {
       if (this.inTransaction) this.exec('ROLLBACK');
     } catch {
       // A file that is past rolling back has no lock to give up, either.
     }
+    return this;
+  }
+
+  /**
+   * libsql gives the file back only when the garbage collector has taken the last statement. So we let go of all of them,
+   * and of any lock first: a transaction left open would keep everybody else out until then.
+   */
+  close(): void {
+    this.atRest();
     this.#statements = new Map();
     this.#db.close();
   }

@@ -26,6 +26,8 @@ const MOST_READ = 1_000;
 /** How many old messages each new one clears away. */
 const CLEARED = 4;
 
+type MessageRow = [id: number, topic: string, sender: string, message: string];
+
 /**
  * Messages are rows that every process with listeners reads past where it was. Those who listen are rows, too: so whoever frees a key
  * knows whether the next in line can hear of it. Within this store messages arrive without being looked for.
@@ -233,7 +235,7 @@ export class SqliteSignals implements SignalStore {
   async #read(): Promise<void> {
     await this.#turns.readOne('read messages', CALL, (tx) => {
       if (this.#generation !== this.#file.generation) return;
-      const rows = tx.session.rows<[number, string, string, string]>(
+      const rows = tx.session.rows<MessageRow>(
         `SELECT id, topic, sender, message FROM messages WHERE id > ? ORDER BY id LIMIT ${MOST_READ}`,
         this.#lastRead,
       );
@@ -241,15 +243,16 @@ export class SqliteSignals implements SignalStore {
       const hasGap = last > this.#lastRead && rows[0]?.[0] !== this.#lastRead + 1;
       this.#lastRead = last;
       if (rows.length === MOST_READ) this.#dataVersion = null;
-      tx.after.push(() => {
-        if (hasGap) this.#tellGap();
-        for (const [, topic, sender, message] of rows) {
-          if (sender === this.#owner) continue;
-          for (const subscriber of this.#subscribers.get(topic) ?? [])
-            subscriber.onMessage(message);
-        }
-      });
+      tx.after.push(() => this.#clock.soon(() => this.#deliver(rows, hasGap)));
     });
+  }
+
+  #deliver(rows: readonly MessageRow[], hasGap: boolean): void {
+    if (hasGap) this.#tellGap();
+    for (const [, topic, sender, message] of rows) {
+      if (sender === this.#owner) continue;
+      for (const subscriber of this.#subscribers.get(topic) ?? []) subscriber.onMessage(message);
+    }
   }
 
   #tellGap(): void {

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, relative } from 'node:path';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
@@ -14,6 +14,7 @@ import { Lines } from './lines.ts';
 import { Marker } from './marker.ts';
 import { SqliteMembers } from './members.ts';
 import { Names } from './names.ts';
+import { realPath } from './place.ts';
 import { SqliteRecords } from './records.ts';
 import type { Tx } from './session.ts';
 import { SqliteSignals } from './signals.ts';
@@ -62,6 +63,7 @@ class SqliteStore implements Store {
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
   readonly #host: Host;
+  readonly #mode: 'on' | 'off';
   readonly #events: Emitter;
   readonly #fileSystemType: (folder: string) => number;
 
@@ -70,9 +72,10 @@ class SqliteStore implements Store {
     const { prefix = '', quarantine: mode = 'on', host = systemHost() } = options;
     if (mode !== 'on' && mode !== 'off')
       throw new ConfigError({ field: 'quarantine', value: mode, rule: "it is 'on' or 'off'" });
-    this.#path = resolve(path);
+    this.#path = realPath(path);
     this.name = `sqlite:${shown(this.#path)}`;
     this.#host = host;
+    this.#mode = mode;
     this.#events = events;
     this.#fileSystemType = options.fileSystemType ?? fileSystemType;
     const { name } = this;
@@ -95,8 +98,11 @@ class SqliteStore implements Store {
   async open(): Promise<void> {
     const { fileSystem } = await this.#look();
     const { level, fact, advice = '' } = judgeFileSystem(fileSystem);
-    if (level === 'warn')
-      this.#events.emit('store.warned', { store: this.name, finding: fact, advice });
+    if (level !== 'warn') return;
+    this.#events.emit('store.warned', { store: this.name, finding: fact, advice });
+    // A warning that nobody listens for still has to reach somebody, unless this is declared to be a playground.
+    if (this.#mode === 'on' && !this.#events.hasListener('store.warned'))
+      process.emitWarning(`${this.name}: ${fact} ${advice}`, 'HoldfastWarning');
   }
 
   async examine(): Promise<Examination> {

@@ -24,6 +24,8 @@ const QUICK_ATTEMPTS = 3;
 const PAUSE_FIRST_MS = 1;
 const PAUSE_MOST_MS = 10;
 const PAUSE_GROWTH = 1.05;
+/** Between attempts to open a file that can not be opened. */
+const DOWN_PAUSE_MS = 50;
 /** Who has met others at the lock within this time leaves it free for a moment whenever it has used it for so long. */
 const COMPANY_MS = 20;
 const BURST_MS = 1;
@@ -94,6 +96,7 @@ class Lane {
   #companyAtMs = Number.NEGATIVE_INFINITY;
   #burstFromMs = 0;
   #attempts = 0;
+  #isDown = false;
   /** Why the last attempt failed, for whoever runs out of time. */
   #lastFailure = '';
 
@@ -189,6 +192,7 @@ class Lane {
       return;
     }
     this.#attempts = 0;
+    this.#lastFailure = '';
     this.#jobs = this.#jobs.slice(done.length);
     for (const job of taken) job.keep();
     for (const job of done) job.finish();
@@ -196,13 +200,14 @@ class Lane {
 
   #failed(thrown: unknown, taken: readonly Job[]): void {
     for (const job of taken) job.discard();
+    this.#isDown = thrown instanceof StoreUnreachableError;
     const error = thrown as Error;
     if (isBusy(error)) {
       this.#companyAtMs = this.#clock.monotonicMs();
       this.#attempts++;
       this.#lastFailure = 'another process holds the lock of the file';
-    } else if (error instanceof StoreUnreachableError) {
-      this.#attempts += QUICK_ATTEMPTS;
+    } else if (this.#isDown) {
+      this.#attempts++;
       this.#lastFailure = error.message;
     } else {
       // Nobody got as far as to take part: it would be the same for all of them.
@@ -214,6 +219,7 @@ class Lane {
 
   /** Between two transactions: others, in this process and elsewhere, get their turn. */
   async #pause(): Promise<void> {
+    if (this.#attempts > 0 && this.#isDown) return this.#sleep(DOWN_PAUSE_MS);
     if (this.#attempts > QUICK_ATTEMPTS) {
       const grown = PAUSE_FIRST_MS * PAUSE_GROWTH ** (this.#attempts - QUICK_ATTEMPTS);
       return this.#sleep(Math.min(grown, PAUSE_MOST_MS));

@@ -1,0 +1,134 @@
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Libsql from 'libsql';
+import { afterAll, expect, it } from 'vitest';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A clock that moves whenever it is read, so that work takes time; and tells when a transaction is over. */
+class BusyClock extends FakeClock {
+  stepMs = 0;
+  onTurn = () => {};
+
+  override monotonicMs(): number {
+    this.block(this.stepMs);
+    return super.monotonicMs();
+  }
+
+  override afterInput(run: () => void): void {
+    this.onTurn();
+    super.afterInput(run);
+  }
+}
+
+const KEYS = Array.from({ length: 100 }, (_, n) => `lease:${n}`);
+const CALL_60 = { ...CALL, ttlMs: 60_000 };
+
+async function openHolding(name: string) {
+  const path = join(folder, name);
+  const clock = new BusyClock();
+  const store = await openSqliteStore(path, { clock });
+  const requests = KEYS.map((key) => ({ key, holder: 'a' }));
+  const call = { ...CALL_60, leaseClass: 'lease', inbox: '' };
+  expect(await store.leases.acquire(requests, call)).toHaveLength(100);
+  const holdings = KEYS.map((key) => ({ key, holder: 'a' }));
+  return { path, clock, store, holdings };
+}
+
+it('K-03 cuts a large batch into short transactions, and answers it whole', async () => {
+  const { clock, store, holdings } = await openHolding('slices.db');
+  let turns = 0;
+  clock.stepMs = 1;
+  clock.onTurn = () => turns++;
+  const replies = await store.leases.renew(holdings, CALL_60);
+  expect(replies).toEqual(Array(100).fill({ kind: 'renewed' }));
+  expect(turns).toBeGreaterThan(3);
+  clock.stepMs = 0;
+  await store.close();
+});
+
+it('K-03 K-07 answers for each what became of it when the rest of a batch could not be done in time', async () => {
+  const { path, clock, store, holdings } = await openHolding('partial.db');
+  const locker = new Libsql(path);
+  clock.stepMs = 1;
+  clock.onTurn = () => {
+    clock.onTurn = () => {};
+    locker.exec('BEGIN IMMEDIATE');
+  };
+  const asked = store.leases.renew(holdings, CALL_60);
+  const tenures = holdings.map((holding) => ({ ...holding, fence: 1 }));
+  const call = { ...CALL_60, leaseClass: 'lease', forgotten: false };
+  const reasserted = store.leases.reassert(tenures, call).catch((error) => error.code);
+  await clock.advance(3_000);
+  const kinds = (await asked).map(({ kind }) => kind);
+  const renewed = kinds.filter((kind) => kind === 'renewed').length;
+  expect(renewed).toBeGreaterThan(0);
+  expect(kinds).toEqual([
+    ...Array(renewed).fill('renewed'),
+    ...Array(100 - renewed).fill('failed'),
+  ]);
+  expect((await asked).at(-1)).toMatchObject({ error: { code: 'STORE_UNREACHABLE' } });
+  // Not begun: nothing happened.
+  expect(await reasserted).toBe('STORE_UNREACHABLE');
+  locker.exec('ROLLBACK');
+  locker.close();
+  clock.stepMs = 0;
+  await store.close();
+});
+
+it('K-07 a value that is no JSON fails alone, beside others of its turn', async () => {
+  const clock = new FakeClock();
+  const store = await openSqliteStore(join(folder, 'json.db'), { clock });
+  const kit = new Kit({ store, elapse: async () => {}, dispose: async () => {} });
+  const circle: { self?: unknown } = {};
+  circle.self = circle;
+  const [bad, none, good] = await Promise.all([
+    kit.put('a', circle),
+    kit.put('b', undefined),
+    kit.put('c', 1),
+  ]);
+  expect([bad.kind, none.kind, good.kind]).toEqual(['failed', 'failed', 'written']);
+  await store.close();
+});
+
+it('K-07 waiting for the lock at the first opening uses one connection', async () => {
+  const path = join(folder, 'locked.db');
+  await (await openSqliteStore(path)).close();
+  const locker = new Libsql(path);
+  locker.exec('BEGIN IMMEDIATE');
+  const clock = new FakeClock();
+  const before = openHandles(path);
+  const opening = openSqliteStore(path, { clock }).catch((error) => error.code);
+  await clock.advance(6_000);
+  expect(await opening).toBe('STORE_UNREACHABLE');
+  expect(openHandles(path) - before).toBeLessThanOrEqual(5);
+  locker.exec('ROLLBACK');
+  locker.close();
+});
+
+/** How many handles this process has on a file and what belongs to it; 0 where the system does not tell. */
+function openHandles(path: string): number {
+  if (process.platform !== 'linux') return 0;
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  return links.filter((link) => link.startsWith(path)).length;
+}
+
+it('finds what belongs to a file beside the file, not beside a link to it', async () => {
+  const path = join(folder, 'real.db');
+  await (await openSqliteStore(path)).close();
+  symlinkSync(path, join(folder, 'link.db'));
+  const store = await openSqliteStore(join(folder, 'link.db'));
+  expect(store.name).toBe(`sqlite:${path}`);
+  await store.close();
+});
