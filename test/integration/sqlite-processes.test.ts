@@ -171,7 +171,7 @@ describe('writers that are killed at any moment', () => {
     for (let round = 0; round < 5; round++) {
       const before = new Map(highest);
       const killed = Array.from({ length: 4 }, async (_, n) => {
-        const writer = spawnChild('file-writer.mjs', { args: [url, `w${round}-${n}`, '40'] });
+        const writer = spawnChild('file-writer.mjs', { args: [url, `w${round}-${n}`, '200'] });
         await writer.next('granted', 20_000);
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
         await writer.kill();

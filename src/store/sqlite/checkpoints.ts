@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import LibsqlPromise from 'libsql/promise';
 import type { Clock } from '../../base/clock.ts';
 
-/** A log of this size is written back to the file: about a thousand pages. */
-const LOG_BYTES = 4 * 2 ** 20;
+/** A log of this size is written back to the file: about four thousand pages. */
+const LOG_BYTES = 16 * 2 ** 20;
 /** How often its size is looked at, at most. */
 const LOOK_EVERY_MS = 10;
 /** How long the writing back may wait for others to leave the file alone; on a thread of libsql's, not on ours. */
@@ -12,9 +12,20 @@ const WAIT_MS = 50;
 const AGAIN_MS = 250;
 
 /**
+ * Most is written back without the lock of the file, and the rest with it. Whoever begins a new log waits for the disk once more: so
+ * that is done here, too, with a change that changes nothing.
+ */
+const WRITE_BACK = `
+PRAGMA synchronous = NORMAL;
+PRAGMA wal_checkpoint(PASSIVE);
+PRAGMA wal_checkpoint(TRUNCATE);
+UPDATE marker SET latest = latest;
+`;
+
+/**
  * Writes the log back to the file, and empties it. SQLite would do that by itself in somebody's COMMIT, and two fsyncs
  * would stop that process's event loop for as long as the disk likes. So it is done on another thread, over a connection
- * made for it. Meanwhile nobody can write; for everybody's calls that is a lock like any other.
+ * made for it. For everybody's calls that is a lock like any other.
  *
  * A process that was stopped while reading keeps the log from being emptied, and it grows until that process goes on or ends.
  */
@@ -51,7 +62,7 @@ export class Checkpoints {
       if (this.#logBytes() === 0) return;
       const connection = new LibsqlPromise(this.#path, { timeout: WAIT_MS });
       try {
-        await connection.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_checkpoint(TRUNCATE)');
+        await connection.exec(WRITE_BACK);
       } finally {
         connection.close();
       }

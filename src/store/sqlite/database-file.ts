@@ -11,7 +11,7 @@ import { isNew, makeTables } from './schema.ts';
 import { Session, type Tx } from './session.ts';
 
 /** A log that had to grow beyond this, because somebody stood still while reading, is cut back afterwards. */
-const LOG_BYTES = 8 * 2 ** 20;
+const LOG_BYTES = 32 * 2 ** 20;
 /** How long closing waits for the log to be written back. */
 const CLOSE_MS = 500;
 
@@ -124,7 +124,8 @@ export class DatabaseFile {
 
   #open(operation: string): Session {
     const { name, path, fileSystemType } = this.#options;
-    const gone = (why: string) => new StoreUnreachableError({ store: name, operation, why });
+    const gone = (why: string) =>
+      new StoreUnreachableError({ store: name, operation, why }, { cause: new Error(why) });
     const folder = ensureFolder(path);
     const { level, fact, advice } = judgeFileSystem(fileSystemType(folder));
     if (level === 'refuse')

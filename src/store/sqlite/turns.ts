@@ -20,15 +20,21 @@ const SLICE_MS = 2.5;
 const LOOK_EVERY = 8;
 /** A lock is mostly held for less than a tenth of a millisecond: the first attempts come one turn apart. */
 const QUICK_ATTEMPTS = 3;
-/** Then pauses grow from the first to the second: slowly, so that who has waited long does not lose to who comes new. */
-const PAUSE_FIRST_MS = 1;
-const PAUSE_MOST_MS = 10;
-const PAUSE_GROWTH = 1.05;
+/** Then there are pauses, all alike, so that who has waited long does not lose to who comes new; */
+const PAUSE_MS = 1;
+/** longer ones only when so many attempts have failed that whoever holds the lock must be standing still. */
+const PATIENT_ATTEMPTS = 200;
+const LONG_PAUSE_MS = 10;
 /** Between attempts to open a file that can not be opened. */
 const DOWN_PAUSE_MS = 50;
-/** Who has met others at the lock within this time leaves it free for a moment whenever it has used it for so long. */
+/**
+ * Who has met others at the lock within this time works for so long at most and then leaves it free: for as long as it
+ * had to wait itself, since the others wait about as long, within these limits.
+ */
 const COMPANY_MS = 20;
 const BURST_MS = 1;
+const SHORTEST_LEAVE_MS = 1;
+const LONGEST_LEAVE_MS = 4;
 
 interface Batch<R> {
   readonly operation: string;
@@ -95,6 +101,9 @@ class Lane {
   /** When somebody else was last met at the lock. */
   #companyAtMs = Number.NEGATIVE_INFINITY;
   #burstFromMs = 0;
+  /** When the lock was first asked for in vain, since it was last had. */
+  #waitingFromMs: number | null = null;
+  #leaveMs = SHORTEST_LEAVE_MS;
   #attempts = 0;
   #isDown = false;
   /** Why the last attempt failed, for whoever runs out of time. */
@@ -164,6 +173,8 @@ class Lane {
   }
 
   async #run(): Promise<void> {
+    // A blocked event loop may have made it too late before the first attempt.
+    this.#giveUpLate();
     while (this.#jobs.length > 0) {
       this.#attempt();
       await this.#pause();
@@ -191,8 +202,7 @@ class Lane {
       this.#failed(thrown, taken);
       return;
     }
-    this.#attempts = 0;
-    this.#lastFailure = '';
+    this.#had();
     this.#jobs = this.#jobs.slice(done.length);
     for (const job of taken) job.keep();
     for (const job of done) job.finish();
@@ -204,11 +214,12 @@ class Lane {
     const error = thrown as Error;
     if (isBusy(error)) {
       this.#companyAtMs = this.#clock.monotonicMs();
+      this.#waitingFromMs ??= this.#companyAtMs;
       this.#attempts++;
       this.#lastFailure = 'another process holds the lock of the file';
     } else if (this.#isDown) {
       this.#attempts++;
-      this.#lastFailure = error.message;
+      this.#lastFailure = error.cause instanceof Error ? error.cause.message : error.message;
     } else {
       // Nobody got as far as to take part: it would be the same for all of them.
       const failing = taken.length > 0 ? taken : this.#jobs;
@@ -220,19 +231,26 @@ class Lane {
   /** Between two transactions: others, in this process and elsewhere, get their turn. */
   async #pause(): Promise<void> {
     if (this.#attempts > 0 && this.#isDown) return this.#sleep(DOWN_PAUSE_MS);
-    if (this.#attempts > QUICK_ATTEMPTS) {
-      const grown = PAUSE_FIRST_MS * PAUSE_GROWTH ** (this.#attempts - QUICK_ATTEMPTS);
-      return this.#sleep(Math.min(grown, PAUSE_MOST_MS));
-    }
-    const isInCompany =
-      this.#kind === 'write' && this.#clock.monotonicMs() - this.#companyAtMs < COMPANY_MS;
-    const isEnough = this.#clock.monotonicMs() - this.#burstFromMs > BURST_MS;
-    if (this.#attempts === 0 && isInCompany && isEnough) {
-      await this.#sleep(PAUSE_FIRST_MS);
+    if (this.#attempts > PATIENT_ATTEMPTS) return this.#sleep(LONG_PAUSE_MS);
+    if (this.#attempts > QUICK_ATTEMPTS) return this.#sleep(PAUSE_MS);
+    const nowMs = this.#clock.monotonicMs();
+    const isInCompany = this.#kind === 'write' && nowMs - this.#companyAtMs < COMPANY_MS;
+    if (this.#attempts === 0 && isInCompany && nowMs - this.#burstFromMs > BURST_MS) {
+      await this.#sleep(this.#leaveMs);
       this.#burstFromMs = this.#clock.monotonicMs();
       return undefined;
     }
     return new Promise((resolve) => this.#clock.afterInput(resolve));
+  }
+
+  /** The lock was to be had: remembers how long that took. */
+  #had(): void {
+    this.#attempts = 0;
+    this.#lastFailure = '';
+    if (this.#waitingFromMs === null) return;
+    const waitedMs = this.#clock.monotonicMs() - this.#waitingFromMs;
+    this.#waitingFromMs = null;
+    this.#leaveMs = Math.min(Math.max(waitedMs, SHORTEST_LEAVE_MS), LONGEST_LEAVE_MS);
   }
 
   async #sleep(mostMs: number): Promise<void> {
