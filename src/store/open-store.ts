@@ -51,10 +51,8 @@ export async function openStore(
 
 async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {
   const { openSqliteStore } = await import('./sqlite/sqlite-store.ts');
-  const { defaultFile, makeDefaultFolder } = await import('./sqlite/place.ts');
-  const path = defaultFile(process.cwd());
-  makeDefaultFolder(path);
-  return openSqliteStore(path, options);
+  const { defaultFile } = await import('./sqlite/place.ts');
+  return openSqliteStore(defaultFile(process.cwd()), options);
 }
 
 /** `sqlite:./a.db`, `sqlite:/a.db` and `sqlite:a.db` are paths as they stand; `sqlite:///a.db` is a URL. */

@@ -163,8 +163,9 @@ export class SqliteLeases implements LeaseStore {
       const from = this.#names.of(prefix);
       const after = call.cursor === undefined ? '' : this.#names.of(call.cursor);
       const rows = session.rows<[string, string, number, number | null]>(
-        `SELECT l.key, l.holder, l.expires, f.fence FROM leases l LEFT JOIN fences f ON f.key = l.key
+        `SELECT l.key, l.holder, l.expires, f.fence FROM leases l LEFT JOIN fences f ON f.key = l.key AND f.expires > ?
          WHERE l.key >= ? AND l.key < ? AND l.key > ? ORDER BY l.key LIMIT ${PAGE}`,
+        nowMs,
         from,
         from + LAST,
         after,

@@ -38,18 +38,12 @@ export function realPath(path: string): string {
   }
 }
 
-/** Makes the folder of the default file, for this user only, and keeps it out of version control. */
-export function makeDefaultFolder(path: string): void {
-  const folder = dirname(path);
-  if (existsSync(folder)) return;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(join(folder, '.gitignore'), '*\n');
-}
-
-/** Sees to it that there is a folder for the file; gives its path. */
+/** Sees to it that there is a folder for the file, and gives its path. The default one stays out of version control. */
 export function ensureFolder(path: string): string {
   const folder = dirname(path);
-  if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (existsSync(folder)) return folder;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (basename(folder) === FOLDER) writeFileSync(join(folder, '.gitignore'), '*\n');
   return folder;
 }
 
