@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const CALL = { timeoutMs: 5_000 };
+const TTL_MS = 1_000;
+
+/** One step. `pick` chooses one of the fences or versions told so far, old ones included. */
+const step = fc.record({
+  verb: fc.constantFrom(
+    ...['acquire', 'refresh', 'wait', 'renew', 'reassert', 'release', 'transfer', 'revoke'],
+    ...['force', 'read', 'forgo', 'list', 'elapse', 'put', 'remove', 'changes', 'beat', 'leave'],
+  ),
+  key: fc.constantFrom('a', 'b'),
+  who: fc.constantFrom('h1', 'h2', 'h3'),
+  pick: fc.nat({ max: 40 }),
+});
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+/** Plays the steps on a store, and tells everything that came of them. */
+async function play(store: Store, clock: FakeClock, steps: readonly Step[]): Promise<unknown[]> {
+  const told: unknown[] = [];
+  const fences: number[] = [];
+  const versions = [0];
+  for (const inbox of ['h1', 'h2'])
+    await store.signals.subscribe(inbox, {
+      onMessage: (message) => told.push({ inbox, message }),
+      onGap: () => {},
+    });
+  for (const each of steps) {
+    const reply = await take(store, clock, each, fences, versions);
+    const { fence, version } = factsOf(reply);
+    if (fence !== undefined && fence > 0) fences.push(fence);
+    if (version !== undefined) versions.push(version);
+    told.push(reply);
+    // Messages are told in a moment.
+    await clock.advance(0);
+  }
+  return told;
+}
+
+function factsOf(reply: unknown): { fence?: number; version?: number } {
+  const found: unknown = Array.isArray(reply) ? reply[0] : reply;
+  return typeof found === 'object' && found !== null ? found : {};
+}
+
+async function take(
+  store: Store,
+  clock: FakeClock,
+  each: Step,
+  fences: number[],
+  versions: number[],
+): Promise<unknown> {
+  const { verb, who: holder, pick } = each;
+  const { leases, records, members } = store;
+  const key = `lease:${each.key}`;
+  const fence = fences[pick % Math.max(1, fences.length)] ?? 1;
+  const tenancy = { key, holder, fence };
+  const acquire = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', inbox: holder };
+  const record = {
+    id: each.key,
+    ...(pick % 3 === 0 && { fence }),
+    ...(pick % 5 === 0 && { ifRevision: pick % 4 }),
+  };
+  const verbs: Record<string, () => Promise<unknown>> = {
+    acquire: () => leases.acquire([{ key, holder }], acquire),
+    refresh: () => leases.acquire([tenancy], acquire),
+    wait: () => leases.acquire([{ key, holder, waitedMs: pick }], acquire),
+    renew: () => leases.renew([{ key, holder }], { ...CALL, ttlMs: TTL_MS }),
+    reassert: () => leases.reassert([tenancy], { ...acquire, forgotten: false }),
+    release: () => leases.release([tenancy], CALL),
+    transfer: () => leases.transfer(tenancy, { ...CALL, successor: 'h2/1', windowMs: 500 }),
+    revoke: () => leases.revoke(key, { ...CALL, force: false }),
+    force: () => leases.revoke(key, { ...CALL, force: true }),
+    read: () => leases.read([key], CALL),
+    forgo: () => leases.forgo(key, holder, CALL),
+    list: async () => {
+      const page = await leases.list('lease:', CALL);
+      return { leases: [...page.leases].sort((a, b) => (a.key < b.key ? -1 : 1)) };
+    },
+    elapse: () => clock.advance(pick * 20),
+    put: () => records.put('c', [{ ...record, value: pick }], CALL),
+    remove: () => records.remove('c', [record], CALL),
+    changes: () => records.changes('c', { ...CALL, since: versions[pick % versions.length] ?? 0 }),
+    beat: () => members.beat({ id: holder, attributes: { pick } }, { ...CALL, ttlMs: TTL_MS }),
+    leave: async () => {
+      await members.leave(holder, CALL);
+      return (await members.list(CALL)).sort((a, b) => (a.id < b.id ? -1 : 1));
+    },
+  };
+  return (await verbs[verb]?.()) ?? null;
+}
+
+it('K-01 K-02 K-03 K-10 memory and SQLite give the same answers and send the same signals', async () => {
+  let files = 0;
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+    const [one, two] = [new FakeClock(), new FakeClock()];
+    const store = await openSqliteStore(join(folder, `${files++}.db`), { clock: one });
+    try {
+      const expected = await play(createMemoryStore({ clock: two }), two, steps);
+      expect(await play(store, one, steps)).toEqual(expected);
+    } finally {
+      await store.close();
+    }
+  });
+  await fc.assert(property, { numRuns: 50 });
+});
