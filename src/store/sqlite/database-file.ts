@@ -47,6 +47,7 @@ export class DatabaseFile {
    */
   transaction<T>(operation: string, kind: 'read' | 'write', work: (tx: Tx) => T): T {
     const { clock, marker } = this.#options;
+    const beganMs = clock.monotonicMs();
     let stage: Stage = 'open';
     try {
       const session = this.#opened(operation);
@@ -64,7 +65,8 @@ export class DatabaseFile {
       this.#rollBack();
       if (isBusy(error)) throw error;
       if (isBroken(error)) this.drop((error as Error).message);
-      throw asFailure(error, { store: this.#options.name, operation }, stage);
+      const where = { store: this.#options.name, operation };
+      throw asFailure(error, where, stage, clock.monotonicMs() - beganMs);
     }
   }
 

@@ -39,7 +39,7 @@ export function isBroken(error: unknown): boolean {
 }
 
 /** What went wrong in SQLite's words, as ours. */
-export function asFailure(thrown: unknown, where: Where, stage: Stage): Error {
+export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: number): Error {
   if (thrown instanceof HoldfastError) return thrown;
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const code = resultCode(error);
@@ -63,7 +63,7 @@ export function asFailure(thrown: unknown, where: Where, stage: Stage): Error {
   if (code === 0 && system === undefined) return error;
   // Everything before COMMIT was rolled back; what COMMIT itself has written may or may not be found again.
   if (stage === 'commit')
-    return new OutcomeUnknownError({ ...where, afterMs: 0, why: reply }, { cause: error });
+    return new OutcomeUnknownError({ ...where, afterMs, why: reply }, { cause: error });
   return new StoreUnreachableError({ ...where, why: reply }, { cause: error });
 }
 

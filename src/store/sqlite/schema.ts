@@ -5,10 +5,7 @@ import type { Session } from './session.ts';
 /** 'Hdft': says in the header of the file whose it is. */
 const APPLICATION_ID = 0x48646674;
 
-/**
- * Times are milliseconds of the store's clock (`marker.ts`). What is kept by `key` is never joined to what is kept by
- * another, so each table is one tree and each lease one row in it.
- */
+/** Times are milliseconds of the store's clock (`marker.ts`). Every table is one tree, and a lease is one row in it. */
 const TABLES = `
 CREATE TABLE marker (
   id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, skew REAL NOT NULL, latest REAL NOT NULL,
