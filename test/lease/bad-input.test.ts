@@ -63,7 +63,7 @@ const BAD_OPTIONS: [string, object, field: string][] = [
 ];
 
 const BAD_OPEN: [string, unknown, object, field: string][] = [
-  ['no store', undefined, {}, 'store'],
+  ['a store that is nothing', null, {}, 'store'],
   ['an unknown scheme', 'mysql://u:secret@h', {}, 'store'],
   ['text without a scheme', 'localhost', {}, 'store'],
   ['a URL that is none', 'redis://[', {}, 'store'],
