@@ -10,7 +10,7 @@ if (builtAtMs() < changedAtMs()) await import('./build.mjs');
 if (process.exitCode) process.exit();
 
 // In this process rather than a child: Ctrl-C, the exit code and the terminal are the demo's own.
-const demo = join(root, 'examples/demo.mjs');
+const demo = join(root, 'examples/demo/demo.mjs');
 process.argv = [process.execPath, demo, ...process.argv.slice(2)];
 await import(pathToFileURL(demo).href);
 
