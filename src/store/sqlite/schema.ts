@@ -39,10 +39,14 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${STORE_FORMAT};
 `;
 
+/** In one statement, so of one moment: another process may be making the tables just now. */
+const WHOSE = `
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version`;
+
 /** Whether the file still has to be made ours; throws if it is somebody else's, or of a form we do not know. Only reads. */
 export function isNew(session: Session, store: string): boolean {
-  const application = Number(session.look('PRAGMA application_id'));
-  const format = Number(session.look('PRAGMA user_version'));
+  const [application, format, tables] = session.row<[number, number, number]>(WHOSE) ?? [0, 0, 0];
   const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });
   if (application === APPLICATION_ID) {
     if (format === STORE_FORMAT) return false;
@@ -51,7 +55,6 @@ export function isNew(session: Session, store: string): boolean {
         'Use the version that made it, or another file.',
     );
   }
-  const tables = Number(session.look('SELECT count(*) FROM sqlite_master'));
   if (application === 0 && format === 0 && tables === 0) return true;
   throw refuse(
     'The file is a database of another program; it was not touched. Give Holdfast a file of its own.',
