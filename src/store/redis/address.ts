@@ -26,8 +26,6 @@ const SCHEMES: Readonly<
   'rediss+cluster:': { kind: 'cluster', port: 6379, tls: true },
 };
 
-export const REDIS_SCHEMES: readonly string[] = Object.keys(SCHEMES);
-
 /** What may stand behind the `?`. Files, because a key does not belong into a URL. */
 const QUERY = new Set(['ca', 'cert', 'key', 'servername', 'sentinelUsername', 'sentinelPassword']);
 

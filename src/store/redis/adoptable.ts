@@ -16,7 +16,7 @@ export interface AdoptableIoredis {
   readonly options: object;
 }
 
-export interface IoredisClient {
+interface IoredisClient {
   connect(): Promise<void>;
   disconnect(): void;
   call(command: string, ...args: string[]): Promise<unknown>;
