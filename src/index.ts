@@ -3,6 +3,7 @@ export type { Duration } from './base/duration.ts';
 export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
 export type { Random } from './base/random.ts';
+export { defineConfig, type HoldfastConfig } from './config.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {

@@ -1,0 +1,74 @@
+import { ConfigError, HoldfastError } from '../base/errors.ts';
+
+/** What the process ends with: a number, or the signal that it ends by. */
+export type Exit = number | NodeJS.Signals;
+
+/** The numbers above 1 are those of sysexits.h, and of shells. `docs/cli.md` has them too. */
+export const EXIT = {
+  ok: 0,
+  no: 1,
+  usage: 64,
+  unavailable: 69,
+  internal: 70,
+  held: 75,
+  lost: 76,
+  config: 78,
+  notExecutable: 126,
+  notFound: 127,
+} as const;
+
+export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
+  ['0', "done; for run, the command's own code"],
+  ['1', 'get, revoke: nobody holds the key; doctor: the store is not fit for leases'],
+  ['64', 'wrong use: an unknown command or option, a value that makes no sense'],
+  ['69', 'the store can not be reached, or refused'],
+  ['70', 'internal error'],
+  ['75', 'run: the lease is not to be had now (another code with --held-exit-code)'],
+  ['76', 'run: the lease was lost, and the command was stopped'],
+  ['78', 'the configuration is invalid, or the store unsuitable'],
+  ['126', 'run: the command can not be executed'],
+  ['127', 'run: the command was not found'],
+  ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],
+];
+
+const BY_CODE: Readonly<Record<string, number>> = {
+  STORE_UNREACHABLE: EXIT.unavailable,
+  STORE_REFUSED: EXIT.unavailable,
+  OUTCOME_UNKNOWN: EXIT.unavailable,
+  OVERLOADED: EXIT.unavailable,
+  STORE_UNSUITABLE: EXIT.config,
+  KEY_FOREIGN: EXIT.config,
+  CONFIG_INVALID: EXIT.config,
+  LEASE_HELD: EXIT.held,
+  LEASE_LOST: EXIT.lost,
+};
+
+/** What went wrong, in the words of the command line. */
+export class CliError extends Error {
+  readonly exit: number;
+  readonly code: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+
+  constructor(
+    exit: number,
+    code: string,
+    message: string,
+    facts: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+    this.exit = exit;
+    this.code = code;
+    this.facts = facts;
+  }
+}
+
+export function usageError(message: string): CliError {
+  return new CliError(EXIT.usage, 'USAGE', message);
+}
+
+export function exitOf(error: unknown): number {
+  if (error instanceof CliError) return error.exit;
+  // What the user typed is named as the user typed it: `--ttl`, `KEY`.
+  if (error instanceof ConfigError && /^(--|[A-Z]+$)/.test(error.field)) return EXIT.usage;
+  return error instanceof HoldfastError ? (BY_CODE[error.code] ?? EXIT.internal) : EXIT.internal;
+}

@@ -1,0 +1,87 @@
+/** The commands that look at leases, and the one that ends them. */
+import { ConfigError } from '../base/errors.ts';
+import { checkKey } from '../base/ids.ts';
+import type { LeasePage } from '../store/store.ts';
+import type { Context } from './context.ts';
+import { EXIT, type Exit } from './exit-codes.ts';
+import { withHoldfast } from './opening.ts';
+import { jsonFacts, printable, spanOf, table } from './text.ts';
+
+export async function ls({ flags, output }: Context, prefix: string): Promise<Exit> {
+  const leases = await withHoldfast(flags, async (holdfast) => {
+    // By key: a walk through a store that changes meanwhile may come across the same lease twice.
+    const found = new Map<string, LeasePage['leases'][number]>();
+    let cursor: string | undefined;
+    do {
+      const page = await holdfast.list(cursor);
+      for (const lease of page.leases) {
+        if (lease.key.startsWith(prefix)) found.set(lease.key, lease);
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  });
+  output.result(
+    leases.map((lease) => jsonFacts({ ...lease })),
+    () => {
+      const rows = leases.map(({ key, holder, fence, expiresInMs }) => {
+        return [printable(key), printable(holder), String(fence), spanOf(expiresInMs)];
+      });
+      const [head = '', ...lines] = table([
+        ['KEY', 'HOLDER', 'FENCE', 'EXPIRES IN'],
+        ...rows,
+      ]).split('\n');
+      return [output.style('bold', head), ...lines].join('\n');
+    },
+  );
+  return EXIT.ok;
+}
+
+export async function get({ flags, output }: Context, key: string): Promise<Exit> {
+  checkKey(key, 'KEY');
+  const lease = await withHoldfast(flags, (holdfast) => holdfast.inspect(key));
+  if (lease.kind === 'failed') throw lease.error;
+  const { kind, ...facts } = lease;
+  output.result({ key, state: kind, ...jsonFacts(facts) }, () => {
+    const name = `'${printable(key)}'`;
+    if (lease.kind === 'free') {
+      return `${name} is free${lease.fence > 0 ? `; the last fence was ${lease.fence}` : ''}.\n`;
+    }
+    const left = spanOf(lease.expiresInMs);
+    if (lease.kind === 'revoked')
+      return `${name} was revoked, and is kept free of holders for ${left}.\n`;
+    return `${name} is held by ${printable(lease.holder)} (fence ${lease.fence}), expires in ${left}.\n`;
+  });
+  return lease.kind === 'held' ? EXIT.ok : EXIT.no;
+}
+
+export interface RevokeFlags {
+  readonly reason: string;
+  readonly force?: boolean;
+}
+
+export async function revoke(
+  { flags, output }: Context,
+  key: string,
+  { reason, force = false }: RevokeFlags,
+): Promise<Exit> {
+  checkKey(key, 'KEY');
+  if (reason.trim() === '') {
+    const rule = 'a revocation needs a reason, for whoever finds it later';
+    throw new ConfigError({ field: '--reason', value: reason, rule });
+  }
+  const result = await withHoldfast(flags, (holdfast) => holdfast.revoke(key, { reason, force }));
+  output.result({ key, ...jsonFacts({ ...result }) }, () => {
+    const name = `'${printable(key)}'`;
+    if (!result.revoked) return `Nobody holds ${name}.\n`;
+    const { holder, fence, mayActForMs } = result;
+    const next = force
+      ? 'so may whoever is granted it now. Fences tell them apart.'
+      : 'nobody is granted it before that.';
+    return (
+      `Revoked ${name} from ${printable(holder)} (fence ${fence}). ` +
+      `It may still act for up to ${spanOf(mayActForMs)}; ${next}\n`
+    );
+  });
+  return result.revoked ? EXIT.ok : EXIT.no;
+}

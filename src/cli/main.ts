@@ -1,0 +1,52 @@
+import { constants } from 'node:os';
+import { CommanderError } from 'commander';
+import { systemClock } from '../base/clock.ts';
+import { EXIT, type Exit, exitOf, usageError } from './exit-codes.ts';
+import { Output } from './output.ts';
+import { buildProgram } from './program.ts';
+
+/** A signal that does not end us, because we are the first process of a container, gets this long. */
+const RAISED_WITHIN_MS = 100;
+
+/** Does what the arguments say, and ends the process. */
+export async function main(args: readonly string[]): Promise<void> {
+  let exit: Exit = EXIT.internal;
+  const program = buildProgram((came) => {
+    exit = came;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    exit = failure(error, args);
+  }
+  if (typeof exit === 'number') process.exit(exit);
+  endBy(exit);
+}
+
+function failure(error: unknown, args: readonly string[]): Exit {
+  const isCommander = error instanceof CommanderError;
+  // Help and version have been shown; for help that nobody asked for, the use was wrong.
+  if (isCommander && error.exitCode === 0) return EXIT.ok;
+  if (isCommander && error.code === 'commander.help') return EXIT.usage;
+  const known = isCommander ? usageError(usageMessage(error, args)) : error;
+  const ours = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
+  new Output({ json: ours.includes('--json'), color: false }).complain(known);
+  return exitOf(known);
+}
+
+function usageMessage({ code, message }: CommanderError, args: readonly string[]): string {
+  const what = message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  const isMixedUp =
+    code === 'commander.unknownOption' && args.includes('run') && !args.includes('--');
+  const advice = isMixedUp
+    ? "Put -- before the command, or is it one of holdfast's? See holdfast run --help."
+    : 'See holdfast --help.';
+  return `${what.replace(/\.$/, '')}. ${advice}`;
+}
+
+/** Ends as if by the signal, for shells that want to know. */
+function endBy(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+  systemClock.after(RAISED_WITHIN_MS, () => process.exit(128 + constants.signals[signal]));
+}

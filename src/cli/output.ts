@@ -1,0 +1,89 @@
+import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { styleText } from 'node:util';
+import { HoldfastError } from '../base/errors.ts';
+import { CliError } from './exit-codes.ts';
+import { jsonFacts, printable, toJson } from './text.ts';
+
+/** How often a full pipe is tried again; then what was to be said is dropped. */
+const MAX_WRITE_ATTEMPTS = 1_000;
+
+export type Style = 'green' | 'yellow' | 'red' | 'bold' | 'dim';
+
+export interface OutputOptions {
+  readonly json: boolean;
+  /** False where colours are not wanted, even on a terminal. */
+  readonly color: boolean;
+}
+
+/** Where a command says what it has to say: the result on stdout, everything else on stderr. */
+export class Output {
+  readonly json: boolean;
+  readonly #color: boolean;
+
+  constructor({ json, color }: OutputOptions) {
+    this.json = json;
+    this.#color = color && isatty(1);
+  }
+
+  /** The result, as JSON or as text that is safe already. */
+  result(value: unknown, text: () => string): void {
+    write(1, this.json ? `${toJson(value)}\n` : text());
+  }
+
+  style(style: Style, text: string): string {
+    return this.#color ? styleText(style, text) : text;
+  }
+
+  /** What went wrong: one line, or JSON. */
+  complain(error: unknown): void {
+    const { code, message, facts } = described(error);
+    if (this.json) write(2, `${toJson({ error: { code, message, ...facts } })}\n`);
+    else write(2, `holdfast: ${printable(message)}\n`);
+    if (process.env.HOLDFAST_DEBUG === '1' && error instanceof Error) write(2, `${error.stack}\n`);
+  }
+
+  /** Something worth knowing that is no failure. */
+  note(message: string): void {
+    if (!this.json) write(2, `holdfast: ${printable(message)}\n`);
+  }
+}
+
+interface Described {
+  readonly code: string;
+  readonly message: string;
+  readonly facts: Record<string, unknown>;
+}
+
+function described(error: unknown): Described {
+  if (error instanceof CliError) {
+    return { code: error.code, message: error.message, facts: jsonFacts(error.facts) };
+  }
+  if (error instanceof HoldfastError) {
+    const { code, name, message, ...facts } = { ...error, message: error.message };
+    return { code, message, facts: jsonFacts(facts) };
+  }
+  const why = error instanceof Error ? error.message : String(error);
+  const message = `internal error: ${why}. Run it again with HOLDFAST_DEBUG=1 to see where, and report it.`;
+  return { code: 'INTERNAL', message, facts: {} };
+}
+
+/**
+ * Writes at once. Not by process.stdout and process.stderr: these make a pipe non-blocking, for the command that shares
+ * it as well, and `cat` does not expect that.
+ */
+export function write(fd: 1 | 2, text: string): void {
+  let rest = Buffer.from(text);
+  for (let attempt = 0; rest.length > 0 && attempt < MAX_WRITE_ATTEMPTS; ) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest));
+    } catch (error) {
+      // Nobody reads it any more, as with `holdfast ls | head -1`; or not yet.
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+      Atomics.wait(SLEEPING, 0, 0, 1);
+      attempt += 1;
+    }
+  }
+}
+
+const SLEEPING = new Int32Array(new SharedArrayBuffer(4));

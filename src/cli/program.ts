@@ -1,0 +1,168 @@
+/** The commands, their options and their help. What a command needs is loaded when it runs: help costs nothing. */
+import { readFileSync } from 'node:fs';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import type { HoldfastConfig } from '../config.ts';
+import { SHELLS, type Shell } from './completion.ts';
+import type { Context } from './context.ts';
+import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
+import type { RevokeFlags } from './inspection.ts';
+import { Output, write } from './output.ts';
+import type { RunFlags } from './run/run.ts';
+
+interface GlobalFlags extends HoldfastConfig {
+  readonly json?: boolean;
+  readonly color: boolean;
+}
+
+type Work = (context: Context) => Promise<Exit>;
+
+/** The program; `onExit` is told what a command came to. */
+export function buildProgram(onExit: (exit: Exit) => void): Command {
+  const program = new Command('holdfast')
+    .description('Gives every piece of ongoing work one owner.')
+    .version(version(), '-V, --version', 'show the version')
+    .helpOption('-h, --help', 'show help')
+    .option('--store <url>', 'address of the store; where it has a password, use HOLDFAST_STORE')
+    .option('--prefix <text>', 'put before every key in the store (HOLDFAST_PREFIX)')
+    .addOption(quarantineOption())
+    .option('--json', 'results and errors as JSON')
+    .option('--no-color', 'no colours, even on a terminal (NO_COLOR)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => write(1, text),
+      writeErr: (text) => write(2, text),
+      // Whoever catches the error says it, in one line or as JSON.
+      outputError: () => {},
+    })
+    .addHelpText('after', () => `\n${exitCodeHelp()}`);
+
+  const perform = async (work: Work) => {
+    const { json = false, color, store, prefix, quarantine } = program.opts<GlobalFlags>();
+    const flags = {
+      ...(store !== undefined && { store }),
+      ...(prefix !== undefined && { prefix }),
+      ...(quarantine !== undefined && { quarantine }),
+    };
+    const output = new Output({ json, color: color && !process.env.NO_COLOR });
+    onExit(await work({ flags, output }));
+  };
+  addRun(program, perform);
+  addInspection(program, perform);
+  addCompletion(program, onExit);
+  return program;
+}
+
+type Perform = (work: Work) => Promise<void>;
+
+function addRun(program: Command, perform: Perform): void {
+  program
+    .command('run')
+    .summary('run a command while holding a lease')
+    .description(
+      'Runs a command while holding a lease. The command and its process group are dead before anyone else can have ' +
+        'the lease, also if this process is killed. The command finds HOLDFAST_LEASE_KEY and HOLDFAST_LEASE_FENCE in ' +
+        'its environment.',
+    )
+    .argument('<KEY>', 'what to hold')
+    .argument('<command...>', 'what to run, after --')
+    .option('--ttl <duration>', 'how long the lease lasts without a renewal (default: 30s)')
+    .option('--wait <duration>', 'how long to wait for it (default: do not)')
+    .option(
+      '--grace <duration>',
+      'from SIGTERM to SIGKILL when the lease is lost (default: 5s, or a sixth of the ttl)',
+    )
+    .option('--quiet', 'say nothing if the lease is held by another')
+    .option('--held-exit-code <number>', 'exit code if the lease is not to be had', exitCode)
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast run nightly-report -- ./report.sh',
+        'holdfast run --wait 10m --ttl 1m migrations -- npm run migrate',
+        'holdfast run --quiet --held-exit-code 0 mails -- ./send.sh    # in cron on three machines',
+      ),
+    )
+    .action((key: string, command: string[], flags: RunFlags) =>
+      perform(async (context) => (await import('./run/run.ts')).run(context, key, command, flags)),
+    );
+}
+
+function addInspection(program: Command, perform: Perform): void {
+  const load = () => import('./inspection.ts');
+  program
+    .command('ls')
+    .summary('list who holds what')
+    .description('Lists who holds what.')
+    .argument('[PREFIX]', 'only keys that begin so', '')
+    .addHelpText('after', examples('holdfast ls', 'holdfast ls --json nightly-'))
+    .action((prefix: string) => perform(async (context) => (await load()).ls(context, prefix)));
+  program
+    .command('get')
+    .summary('show who holds a key')
+    .description('Shows who holds a key; exits with 1 if nobody does.')
+    .argument('<KEY>')
+    .addHelpText('after', examples('holdfast get nightly-report'))
+    .action((key: string) => perform(async (context) => (await load()).get(context, key)));
+  program
+    .command('revoke')
+    .summary('take a lease away from its holder')
+    .description('Takes a lease away from its holder. Nobody gets it while that one may still act.')
+    .argument('<KEY>')
+    .requiredOption('--reason <text>', 'why, for whoever asks')
+    .option(
+      '--force',
+      'free the key at once: the old holder and a new one may both act for a while',
+    )
+    .addHelpText('after', examples("holdfast revoke nightly-report --reason 'hangs since noon'"))
+    .action((key: string, flags: RevokeFlags) =>
+      perform(async (context) => (await load()).revoke(context, key, flags)),
+    );
+  program
+    .command('doctor')
+    .summary('examine the store')
+    .description('Examines the store: is it fit for leases, and how far away?')
+    .addHelpText('after', examples('holdfast doctor', 'holdfast doctor --json'))
+    .action(() => perform(async (context) => (await import('./doctor.ts')).doctor(context)));
+}
+
+function addCompletion(program: Command, onExit: (exit: Exit) => void): void {
+  program
+    .command('completion')
+    .summary('print a completion script for a shell')
+    .description('Prints a completion script for a shell.')
+    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .addHelpText(
+      'after',
+      examples('source <(holdfast completion bash)', 'holdfast completion fish | source'),
+    )
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import('./completion.ts');
+      write(1, completionScript(program, shell));
+      onExit(EXIT.ok);
+    });
+}
+
+function quarantineOption(): Option {
+  const text =
+    'off only for development: a store that forgot leases grants them anew at once (HOLDFAST_QUARANTINE)';
+  return new Option('--quarantine <mode>', text).choices(['on', 'off']);
+}
+
+function exitCode(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) > 255)
+    throw new InvalidArgumentError('It is a number from 0 to 255.');
+  return Number(text);
+}
+
+function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join('')}`;
+}
+
+function exitCodeHelp(): string {
+  const lines = EXIT_MEANINGS.map(([code, meaning]) => `  ${code.padEnd(6)} ${meaning}\n`);
+  return `Exit codes:\n${lines.join('')}`;
+}
+
+function version(): string {
+  const path = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+}

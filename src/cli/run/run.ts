@@ -1,0 +1,187 @@
+/**
+ * `holdfast run`: a lease around a command. This process, A, holds the lease and renews it; the supervisor, S, runs the
+ * command and stops it in time, whatever becomes of A: see `supervision.ts`. A says until when the command may run, after
+ * every renewal; and where S is no more, or stands still, A ends the command itself.
+ */
+import { constants } from 'node:os';
+import { isatty } from 'node:tty';
+import { systemClock } from '../../base/clock.ts';
+import { checkKey } from '../../base/ids.ts';
+import type { Holdfast } from '../../holdfast.ts';
+import type { Lease } from '../../lease/lease.ts';
+import type { Context } from '../context.ts';
+import { CliError, EXIT, type Exit } from '../exit-codes.ts';
+import { openConfigured } from '../opening.ts';
+import type { Output } from '../output.ts';
+import { heldError, lost, notStarted, supervisorGone, survivors } from './complaints.ts';
+import type { Ended, Moment } from './orders.ts';
+import { type Plan, planRun, type TimingFlags } from './plan.ts';
+import { endGroup, processGroup } from './process-group.ts';
+import { Signals } from './signals.ts';
+import { type Outcome, SupervisorProcess } from './supervisor-process.ts';
+import { WaitingLine } from './waiting-line.ts';
+
+export interface RunFlags extends TimingFlags {
+  readonly quiet?: boolean;
+  readonly heldExitCode?: number;
+}
+
+/** A command that was ended by one of these ends us the same way, as shells expect; for others there is 128 + n. */
+const RAISED: readonly string[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+interface Run {
+  readonly key: string;
+  readonly command: readonly string[];
+  readonly plan: Plan;
+  readonly isQuiet: boolean;
+  readonly heldExitCode: number;
+  readonly output: Output;
+  readonly supervisor: SupervisorProcess;
+  readonly signals: Signals;
+}
+
+export async function run(
+  { flags, output }: Context,
+  key: string,
+  command: readonly string[],
+  { quiet: isQuiet = false, heldExitCode = EXIT.held, ...timings }: RunFlags,
+): Promise<Exit> {
+  checkKey(key, 'KEY');
+  const plan = planRun(timings);
+  if (process.platform === 'win32') {
+    const message =
+      'run needs process groups, which Windows does not have. Use it inside of WSL, or withLease in a program.';
+    throw new CliError(EXIT.usage, 'UNSUPPORTED', message);
+  }
+  const supervisor = new SupervisorProcess();
+  const signals = new Signals();
+  try {
+    const opening = openConfigured(flags, { maxTtl: plan.maxTtlMs });
+    const holdfast = await unlessEnded(signals, opening);
+    if (holdfast === null) return signals.endedBy;
+    const run = { key, command, plan, isQuiet, heldExitCode, output, supervisor, signals };
+    try {
+      return await acquireAndRun(run, holdfast);
+    } finally {
+      // From here on a signal ends us at once.
+      signals.close();
+      await holdfast.close({ within: 0 });
+    }
+  } finally {
+    signals.close();
+    supervisor.dismiss();
+  }
+}
+
+async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
+  const { key, plan, isQuiet, heldExitCode, output, signals } = run;
+  const isWatched = plan.waitMs > 0 && !isQuiet && !output.json && isatty(2);
+  const line = isWatched ? new WaitingLine(holdfast, key) : null;
+  const acquiring = holdfast.acquire(key, {
+    ttl: plan.ttlMs,
+    stop: plan.graceMs,
+    operationTimeout: plan.operationTimeoutMs,
+    wait: plan.waitMs,
+    signal: signals.ending,
+  });
+  const result = await unlessEnded(signals, acquiring).finally(() => line?.close());
+  if (result === null) return signals.endedBy;
+  if (result.ok) return runUnder(run, holdfast, result.lease);
+  if (!isQuiet) output.complain(heldError(result));
+  return heldExitCode;
+}
+
+/** Runs the command while the lease is held, and lets go when nothing of it is left. */
+async function runUnder(run: Run, holdfast: Holdfast, lease: Lease): Promise<Exit> {
+  const { command, plan, supervisor, signals, output } = run;
+  const { graceMs } = plan;
+  const env = { HOLDFAST_LEASE_KEY: lease.key, HOLDFAST_LEASE_FENCE: String(lease.fence) };
+  supervisor.start({ command, env, deadline: deadlineOf(lease), graceMs });
+  signals.passOnTo((signal, then) => supervisor.signal(signal, then));
+  // The answer to a renewal that comes too late is announced as well, and must not move the deadline.
+  const extend = () => {
+    if (lease.remainingMs() > 0) supervisor.extend(deadlineOf(lease));
+  };
+  holdfast.on('lease.renewed', extend);
+  holdfast.on('lease.reasserted', extend);
+
+  const over = new AbortController();
+  const outcome = await Promise.race([
+    supervisor.outcome,
+    endedAfterLoss(supervisor, graceMs, lease, over.signal),
+  ]);
+  over.abort();
+  const verdict = await judge(run, lease, outcome);
+  // What may still act is never handed over: its lease runs out.
+  if (verdict.isEnded) await lease.release();
+  if (verdict.error !== undefined) output.complain(verdict.error);
+  return verdict.exit;
+}
+
+/** Until when the command may run. The clocks are read first: what time passes in between makes it earlier, not later. */
+function deadlineOf(lease: Lease): Moment {
+  const [monotonicMs, wallMs] = [systemClock.monotonicMs(), systemClock.wallMs()];
+  const leftMs = lease.remainingMs();
+  return { monotonicMs: monotonicMs + leftMs, wallMs: wallMs + leftMs };
+}
+
+/** Has the command stopped when its lease is lost; and where that does not happen in time, kills it. */
+function endedAfterLoss(
+  supervisor: SupervisorProcess,
+  graceMs: number,
+  lease: Lease,
+  over: AbortSignal,
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const onLost = async () => {
+      supervisor.stop();
+      await systemClock.sleep(graceMs, over);
+      const isGone = await endGroupOf(supervisor, 0);
+      resolve({ event: 'ended', why: 'ordered', code: null, signal: null, survivors: !isGone });
+    };
+    const listener = () => void onLost().catch(() => {});
+    if (lease.signal.aborted) listener();
+    else lease.signal.addEventListener('abort', listener, { signal: over });
+  });
+}
+
+async function endGroupOf({ group }: SupervisorProcess, graceMs: number): Promise<boolean> {
+  return group !== null && (await endGroup(processGroup(group), graceMs, systemClock));
+}
+
+interface Verdict {
+  readonly exit: Exit;
+  readonly error?: CliError;
+  /** Nothing of the command is left. */
+  readonly isEnded: boolean;
+}
+
+async function judge(run: Run, lease: Lease, outcome: Outcome): Promise<Verdict> {
+  const { supervisor, plan, command } = run;
+  if (outcome.event === 'failed') return failing(notStarted(command[0] ?? '', outcome.error), true);
+  if (outcome.event === 'gone') {
+    const isEnded = await endGroupOf(supervisor, lease.signal.aborted ? 0 : plan.graceMs);
+    return failing(supervisorGone(isEnded), isEnded);
+  }
+  if (outcome.survivors) return failing(survivors(lease.key), false);
+  if (outcome.why === 'deadline' || outcome.why === 'ordered') return failing(lost(lease), true);
+  return { exit: exitOfCommand(outcome), isEnded: true };
+}
+
+function failing(error: CliError, isEnded: boolean): Verdict {
+  return { exit: error.exit, error, isEnded };
+}
+
+function exitOfCommand({ code, signal }: Ended): Exit {
+  if (signal === null) return code ?? EXIT.internal;
+  return RAISED.includes(signal) ? signal : 128 + constants.signals[signal];
+}
+
+/** What the promise gives, or null if we are told to end before that. */
+async function unlessEnded<T>({ ending }: Signals, promise: Promise<T>): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    if (ending.aborted) resolve(null);
+    ending.addEventListener('abort', () => resolve(null), { once: true });
+    promise.then(resolve, reject);
+  });
+}

@@ -1,0 +1,55 @@
+import { statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ConfigError } from '../base/errors.ts';
+import { checkConfig, checkQuarantine, type HoldfastConfig } from '../config.ts';
+import { CliError, EXIT } from './exit-codes.ts';
+
+const FILE = 'holdfast.config.mjs';
+
+/** Which store, and how to use it: a flag wins over the environment, and that over the configuration file. */
+export async function readSettings(flags: HoldfastConfig): Promise<HoldfastConfig> {
+  const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE } = process.env;
+  if (HOLDFAST_QUARANTINE) checkQuarantine(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
+  const config = await readConfig();
+  const store = flags.store ?? (HOLDFAST_STORE || config.store);
+  const prefix = flags.prefix ?? HOLDFAST_PREFIX ?? config.prefix;
+  const quarantine = flags.quarantine ?? (HOLDFAST_QUARANTINE || config.quarantine);
+  return {
+    ...(store !== undefined && { store }),
+    ...(prefix !== undefined && { prefix }),
+    ...(quarantine && { quarantine: quarantine as 'on' | 'off' }),
+  };
+}
+
+/** The configuration of the working directory, or of the nearest folder above that has one. */
+async function readConfig(): Promise<HoldfastConfig> {
+  const named = process.env.HOLDFAST_CONFIG;
+  const path = named ? resolve(named) : findConfig(process.cwd());
+  if (path === null) return {};
+  const loaded = await import(pathToFileURL(path).href).catch((error: unknown) => {
+    throw invalid(path, `it can not be loaded: ${error instanceof Error ? error.message : error}`);
+  });
+  try {
+    return checkConfig((loaded as { default?: unknown }).default);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw invalid(path, error.message);
+  }
+}
+
+function invalid(path: string, why: string): CliError {
+  return new CliError(EXIT.config, 'CONFIG_INVALID', `configuration ${path}: ${why}.`, { path });
+}
+
+function findConfig(from: string): string | null {
+  const path = join(from, FILE);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isFile()) {
+    // It is a program: one that a stranger left in a shared folder above us would run with our rights.
+    const isOurs = [process.getuid?.() ?? found.uid, 0].includes(found.uid);
+    if (isOurs) return path;
+    throw invalid(path, 'it belongs to another user. If you trust it, name it in HOLDFAST_CONFIG');
+  }
+  return dirname(from) === from ? null : findConfig(dirname(from));
+}
