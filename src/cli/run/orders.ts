@@ -1,6 +1,6 @@
 /**
- * What `holdfast run` and its supervisor say to each other: JSON, a line each, over one socket. The end of it says that
- * the other one is no more.
+ * What `holdfast run` and its supervisor say to each other: JSON, a line each, over a pipe for orders and one for
+ * reports. The end of a pipe says that the other one is no more.
  */
 
 /** A moment on both clocks of the host; it has come when either says so. */

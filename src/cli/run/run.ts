@@ -137,6 +137,8 @@ function endedAfterLoss(
       supervisor.stop();
       await systemClock.sleep(graceMs, over);
       const isGone = await endGroupOf(supervisor, 0);
+      // It stands still, or it would have been faster; and it keeps our output open.
+      supervisor.kill();
       resolve({ event: 'ended', why: 'ordered', code: null, signal: null, survivors: !isGone });
     };
     const listener = () => void onLost().catch(() => {});

@@ -114,13 +114,14 @@ export class Supervision {
       this.#end(false);
     }
     // A command that could not be started says so by itself.
-    if (this.#state !== 'running' || this.#group === null) return;
+    const group = this.#group;
+    if (this.#state !== 'running' || group === null) return;
     const { clock } = this.#parts;
     this.#state = 'stopping';
     this.#why = why;
     this.#stoppedAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
-    this.#group.signal('SIGTERM');
-    this.#group.signal('SIGCONT');
+    group.signal('SIGTERM');
+    group.signal('SIGCONT');
     this.#look();
   }
 
@@ -144,19 +145,21 @@ export class Supervision {
 
   #lookAtStopping(group: ProcessGroup): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    const isDue = [this.#stoppedAt, this.#deadline].some((from) =>
-      this.#isPast(from, this.#graceMs),
-    );
-    if (this.#killedAtMs === null && isDue) {
+    const froms = [this.#stoppedAt, this.#deadline];
+    if (this.#killedAtMs === null && froms.some((from) => this.#isPast(from, this.#graceMs))) {
       this.#killedAtMs = nowMs;
       this.#pauses = lookPauses();
       group.signal('SIGKILL');
     }
-    if (this.#killedAtMs !== null && nowMs - this.#killedAtMs > KILLED_WITHIN_MS) {
+    const pauseMs = this.#pauses.next().value;
+    if (this.#killedAtMs === null) {
+      const killAtMs = Math.min(...froms.map((from) => from.monotonicMs)) + this.#graceMs;
+      this.#lookIn(Math.min(pauseMs, killAtMs - nowMs));
+    } else if (nowMs - this.#killedAtMs > KILLED_WITHIN_MS) {
       this.#end(true);
-      return;
+    } else {
+      this.#lookIn(pauseMs);
     }
-    this.#lookIn(this.#pauses.next().value);
   }
 
   #lookIn(delayMs: number): void {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { decoder, type Ended, encode, type Moment, type Order, type Report } from './orders.ts';
 
@@ -15,33 +15,28 @@ export type Outcome =
 export class SupervisorProcess {
   /** What became of the command. */
   readonly outcome: Promise<Outcome>;
-  readonly #line: Socket | undefined;
+  readonly #child: ChildProcess;
+  readonly #orders: Writable | undefined;
   #group: number | null = null;
 
   /** Starts the process, which then waits for orders: it takes as long to start as the store takes to connect to. */
   constructor() {
-    const child: ChildProcess = spawn(process.execPath, [SCRIPT], {
+    this.#child = spawn(process.execPath, [SCRIPT], {
       // A session of its own, so that what a terminal or a shell does to us is not done to it.
       detached: true,
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      stdio: ['inherit', 'inherit', 'inherit', 'pipe', 'pipe'],
     });
-    this.#line = child.stdio?.[3] as Socket | undefined;
+    this.#child.unref();
+    // Where it can not be started, there are no pipes to it either.
+    const [, , , orders, reports] = this.#child.stdio ?? [];
+    this.#orders = orders as Writable | undefined;
+    // Whoever does not read orders any more has said what there is to say on the other pipe, which shows its end too.
+    this.#orders?.on('error', () => {});
     this.outcome = new Promise((resolve) => {
       const gone = () => resolve({ event: 'gone' });
-      child.once('error', gone);
-      // Not the exit of the process: what it said before may not have been read by then.
-      this.#line?.on('close', gone);
-      this.#line?.on('error', () => {});
-      this.#line?.setEncoding('utf8');
-      this.#line?.on(
-        'data',
-        decoder<Report>((report) => {
-          if (report.event === 'started') this.#group = report.group;
-          else resolve(report);
-        }),
-      );
+      this.#child.once('error', gone);
+      this.#hear(reports as Readable | undefined, resolve, gone);
     });
-    child.unref();
   }
 
   /** The command's process group, once it is known. */
@@ -68,10 +63,27 @@ export class SupervisorProcess {
 
   /** No more orders. If the command runs, it is stopped. */
   dismiss(): void {
-    this.#line?.destroy();
+    this.#orders?.destroy();
+  }
+
+  /** For one that does not do its work, when somebody else has. */
+  kill(): void {
+    this.#child.kill('SIGKILL');
   }
 
   #tell(order: Order, then?: () => void): void {
-    this.#line?.write(encode(order), () => then?.());
+    this.#orders?.write(encode(order), () => then?.());
+  }
+
+  #hear(
+    reports: Readable | undefined,
+    resolve: (outcome: Outcome) => void,
+    gone: () => void,
+  ): void {
+    const decode = decoder<Report>((report) => {
+      if (report.event === 'started') this.#group = report.group;
+      else resolve(report);
+    });
+    reports?.setEncoding('utf8').on('data', decode).on('close', gone).on('error', gone);
   }
 }

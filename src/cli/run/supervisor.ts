@@ -3,20 +3,24 @@
  * as long as the command runs and is started every time.
  */
 import { spawn } from 'node:child_process';
+import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { systemClock } from '../../base/clock.ts';
 import { decoder, encode, type Order } from './orders.ts';
 import { processGroup } from './process-group.ts';
 import { Supervision } from './supervision.ts';
 
-const line = new Socket({ fd: 3 });
+/** Where orders come from; its end says that whoever gives them is no more. */
+const orders = new Socket({ fd: 3 });
+/** Where reports go to. Not back over the first: an order to the dead breaks its pipe, and what was not read is lost. */
+const REPORTS_FD = 4;
 
 const supervision = new Supervision({
   clock: systemClock,
   spawn({ command: [file = '', ...args], env }, { onExit, onError }) {
     const failed = (error: NodeJS.ErrnoException) => onError(error.code ?? error.message);
     try {
-      // A session and group of its own; and of our files the first three, never the line to our orders.
+      // A session and group of its own; and of our files the first three, never the pipes to our orders.
       const options = {
         detached: true,
         stdio: 'inherit',
@@ -32,20 +36,22 @@ const supervision = new Supervision({
     }
   },
   report(report) {
-    if (report.event === 'started') line.write(encode(report));
-    else if (line.destroyed) process.exit();
-    else line.end(encode(report), () => process.exit());
+    try {
+      writeSync(REPORTS_FD, encode(report));
+    } catch {
+      // Nobody is there to hear it; the command is stopped all the same.
+    }
+    if (report.event !== 'started') process.exit();
   },
 });
 
-line.setEncoding('utf8');
-line.on(
+orders.setEncoding('utf8');
+orders.on(
   'data',
   decoder<Order>((order) => supervision.hear(order)),
 );
-// It ends also where it breaks: the command must not outlive whoever holds its lease.
-line.on('error', () => {});
-line.on('close', () => supervision.orphan());
+orders.on('error', () => {});
+orders.on('close', () => supervision.orphan());
 
 process.on('SIGTERM', () => supervision.terminate());
 // Meant for the command, which gets them passed on; or for debuggers.

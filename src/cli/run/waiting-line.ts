@@ -38,9 +38,10 @@ export class WaitingLine {
       () => 'the store does not answer',
     );
     if (this.#isOver) return;
-    const waited = spanOf(Math.floor((this.#clock.monotonicMs() - this.#sinceMs) / 1_000) * 1_000);
-    const text = printable(`Waiting for '${this.#key}': ${who}. Waited ${waited}.`);
-    const columns = Number(process.env.COLUMNS) || DEFAULT_COLUMNS;
+    const waited = spanOf(this.#clock.monotonicMs() - this.#sinceMs);
+    const text = printable(`Waited ${waited} for '${this.#key}': ${who}`);
+    // A line that is too long would become two, of which one stays.
+    const columns = process.stderr.columns || DEFAULT_COLUMNS;
     write(2, `${CLEAR_LINE}${text.slice(0, columns - 1)}`);
     this.#timer = this.#clock.after(EVERY_MS, () => void this.#refresh());
   }

@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { planRun } from '../../src/cli/run/plan.ts';
+import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+
+const message = (flags: Parameters<typeof planRun>[0]) => {
+  try {
+    planRun(flags);
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+it('by default a lease lasts 30 s and the command has 5 s to stop; a short one leaves less', () => {
+  expect(planRun({})).toMatchObject({
+    ttlMs: 30_000,
+    graceMs: 5_000,
+    waitMs: 0,
+    maxTtlMs: 300_000,
+  });
+  expect(planRun({ ttl: '6s' })).toMatchObject({ ttlMs: 6_000, graceMs: 1_000 });
+  expect(planRun({ ttl: '1h', wait: '2m' })).toMatchObject({
+    maxTtlMs: 3_600_000,
+    waitMs: 120_000,
+  });
+});
+
+it.each([
+  ['600ms', undefined],
+  ['601ms', undefined],
+  ['3s', '500ms'],
+  ['3s', '1250ms'],
+  ['30s', '12.5s'],
+  ['12h', '10m'],
+  ['30s', '0s'],
+])('what fits is what the library accepts: --ttl %s --grace %s', (ttl, grace) => {
+  const plan = planRun({ ttl, ...(grace !== undefined && { grace }) });
+  const options = {
+    ttl: plan.ttlMs,
+    stop: plan.graceMs,
+    operationTimeout: plan.operationTimeoutMs,
+  };
+  const { guardMs } = deriveTimings(options, {}, LONGEST_TTL_MS);
+  expect(guardMs).toBeGreaterThanOrEqual(plan.graceMs + 100);
+});
+
+it.each([
+  [{ ttl: '500ms' }, /^--ttl is "500ms": a lease lasts from 600ms to 12h/],
+  [{ ttl: '13h' }, /^--ttl is "13h"/],
+  [{ ttl: 'soon' }, /^--ttl is "soon": a duration is/],
+  [{ wait: '-1s' }, /^--wait is "-1s"/],
+  [{ grace: '5 s' }, /^--grace is "5 s"/],
+  [{ ttl: '3s', grace: '5s' }, /^--grace is "5s": with --ttl 3s at most 1250ms .* lower --grace/],
+])('what does not fit is refused in the words of the flags: %j', (flags, expected) => {
+  expect(message(flags)).toMatch(expected);
+});

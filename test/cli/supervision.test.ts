@@ -1,0 +1,200 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Report } from '../../src/cli/run/orders.ts';
+import { Supervision } from '../../src/cli/run/supervision.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+const GRACE_MS = 500;
+/** How long the lease is good for at the start. */
+const VALID_MS = 2_000;
+
+/** A group that does what the test says, and remembers what it was sent and when. */
+class FakeGroup {
+  isAlive = true;
+  readonly signals: [string, number][] = [];
+  onSignal: (signal: string) => void = () => {};
+}
+
+let clock: FakeClock;
+let group: FakeGroup;
+let reports: Report[];
+let supervision: Supervision;
+let onExit: (exit: { code: number | null; signal: NodeJS.Signals | null }) => void;
+let onError: (error: string) => void;
+let startedMs: number;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  group = new FakeGroup();
+  reports = [];
+  startedMs = clock.monotonicMs();
+  supervision = new Supervision({
+    clock,
+    spawn: ({ command }, on) => {
+      onExit = (exit) => on.onExit(exit);
+      onError = (error) => on.onError(error);
+      if (command[0] === 'none') return null;
+      return {
+        id: 42,
+        group: {
+          isAlive: () => group.isAlive,
+          signal(signal) {
+            group.signals.push([signal, clock.monotonicMs() - startedMs]);
+            group.onSignal(signal);
+          },
+        },
+      };
+    },
+    report: (report) => void reports.push(report),
+  });
+});
+
+const moment = (afterMs: number) => ({
+  monotonicMs: clock.monotonicMs() + afterMs,
+  wallMs: clock.wallMs() + afterMs,
+});
+
+function start(command = ['sleep'], validMs = VALID_MS): void {
+  supervision.hear({ do: 'start', command, env: {}, deadline: moment(validMs), graceMs: GRACE_MS });
+}
+
+/** The command ends, and with it its group. */
+function endsBy(signal: NodeJS.Signals): void {
+  group.onSignal = (sent) => {
+    if (sent !== signal) return;
+    group.isAlive = false;
+    onExit({ code: null, signal });
+  };
+}
+
+describe('a command that is supervised', () => {
+  it('ends by itself: its exit is reported, once', async () => {
+    start();
+    expect(supervision.state).toBe('running');
+    group.isAlive = false;
+    onExit({ code: 7, signal: null });
+    await clock.advance(10_000);
+    expect(reports).toEqual([
+      { event: 'started', group: 42 },
+      { event: 'ended', why: 'done', code: 7, signal: null, survivors: false },
+    ]);
+    expect(group.signals).toEqual([]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('can not be started: that is reported instead', () => {
+    start(['none']);
+    onError('ENOENT');
+    supervision.orphan();
+    expect(reports).toEqual([{ event: 'failed', error: 'ENOENT' }]);
+  });
+
+  it('K-04 is not started when its deadline has passed already', () => {
+    start(['sleep'], 0);
+    expect(reports).toMatchObject([{ event: 'ended', why: 'deadline', code: null }]);
+  });
+
+  it('is not started when there are no orders', () => {
+    supervision.orphan();
+    start();
+    expect(reports).toMatchObject([{ event: 'ended', why: 'orphaned' }]);
+  });
+
+  it.each([
+    ['orphaned', () => supervision.orphan()],
+    ['ordered', () => supervision.hear({ do: 'stop' })],
+    ['terminated', () => supervision.terminate()],
+  ])('is asked to stop at once when it is %s', async (why, stop) => {
+    start();
+    await clock.advance(100);
+    endsBy('SIGTERM');
+    stop();
+    await clock.advance(0);
+    expect(group.signals).toEqual([
+      ['SIGTERM', 100],
+      ['SIGCONT', 100],
+    ]);
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', why, signal: 'SIGTERM' });
+  });
+
+  it('K-04 is stopped at its deadline, and killed when the grace is over', async () => {
+    start();
+    endsBy('SIGKILL');
+    await clock.advance(VALID_MS + GRACE_MS);
+    expect(group.signals).toEqual([
+      ['SIGTERM', VALID_MS],
+      ['SIGCONT', VALID_MS],
+      ['SIGKILL', VALID_MS + GRACE_MS],
+    ]);
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', why: 'deadline', survivors: false });
+  });
+
+  it('K-04 may run on when the lease is renewed', async () => {
+    start();
+    for (let i = 0; i < 5; i++) {
+      await clock.advance(VALID_MS - 100);
+      supervision.hear({ do: 'extend', deadline: moment(VALID_MS) });
+    }
+    expect(supervision.state).toBe('running');
+    await clock.advance(VALID_MS);
+    expect(supervision.state).toBe('stopping');
+  });
+
+  it('K-04 is killed when its deadline and the grace are over, also if nobody looked at the clock in time', async () => {
+    start();
+    endsBy('SIGKILL');
+    clock.block(VALID_MS + GRACE_MS - 100);
+    await clock.advance(GRACE_MS);
+    expect(group.signals).toMatchObject([
+      ['SIGTERM', VALID_MS + GRACE_MS - 100],
+      ['SIGCONT', VALID_MS + GRACE_MS - 100],
+      ['SIGKILL', VALID_MS + GRACE_MS],
+    ]);
+  });
+
+  it('that is stopped early is killed when the grace is over, counted from then', async () => {
+    start();
+    endsBy('SIGKILL');
+    supervision.hear({ do: 'stop' });
+    await clock.advance(2 * GRACE_MS);
+    expect(group.signals.at(-1)).toEqual(['SIGKILL', GRACE_MS]);
+  });
+
+  it('K-04 is killed at once when the host has slept past deadline and grace: the monotonic clock stood still', async () => {
+    start();
+    await clock.advance(500);
+    endsBy('SIGKILL');
+    clock.jumpWall(60_000);
+    await clock.advance(100);
+    expect(group.signals.map(([signal]) => signal)).toEqual(['SIGTERM', 'SIGCONT', 'SIGKILL']);
+    expect(reports.at(-1)).toMatchObject({ why: 'deadline' });
+  });
+
+  it('K-08 leaves others behind: they are stopped before its end is reported', async () => {
+    start();
+    onExit({ code: 3, signal: null });
+    expect(group.signals.map(([signal]) => signal)).toEqual(['SIGTERM', 'SIGCONT']);
+    expect(reports).toHaveLength(1);
+    await clock.advance(GRACE_MS / 2);
+    group.isAlive = false;
+    await clock.advance(100);
+    expect(reports.at(-1)).toMatchObject({ why: 'done', code: 3, survivors: false });
+  });
+
+  it('can not be ended: that is reported, after a while', async () => {
+    start();
+    supervision.orphan();
+    await clock.advance(10_000);
+    expect(reports.at(-1)).toMatchObject({ why: 'orphaned', survivors: true });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('gets the signals that are passed on, while there is a command', () => {
+    supervision.hear({ do: 'signal', signal: 'SIGHUP' });
+    start();
+    supervision.hear({ do: 'signal', signal: 'SIGUSR1' });
+    group.isAlive = false;
+    onExit({ code: 0, signal: null });
+    supervision.hear({ do: 'signal', signal: 'SIGUSR2' });
+    expect(group.signals.map(([signal]) => signal)).toEqual(['SIGUSR1']);
+  });
+});
