@@ -10,6 +10,7 @@ const RAISED_WITHIN_MS = 100;
 
 /** Does what the arguments say, and ends the process. */
 export async function main(args: readonly string[]): Promise<void> {
+  process.once('uncaughtException', (error) => process.exit(failure(error, args)));
   let exit: Exit = EXIT.internal;
   const program = buildProgram((came) => {
     exit = came;
@@ -23,7 +24,7 @@ export async function main(args: readonly string[]): Promise<void> {
   endBy(exit);
 }
 
-function failure(error: unknown, args: readonly string[]): Exit {
+function failure(error: unknown, args: readonly string[]): number {
   const isCommander = error instanceof CommanderError;
   // Help and version have been shown; for help that nobody asked for, the use was wrong.
   if (isCommander && error.exitCode === 0) return EXIT.ok;

@@ -5,8 +5,8 @@ import { HoldfastError } from '../base/errors.ts';
 import { CliError } from './exit-codes.ts';
 import { jsonFacts, printable, toJson } from './text.ts';
 
-/** How often a full pipe is tried again; then what was to be said is dropped. */
-const MAX_WRITE_ATTEMPTS = 1_000;
+/** How often a full pipe is tried again, once a millisecond; then the rest of what was to be said is dropped. */
+const MAX_WRITE_ATTEMPTS = 10_000;
 
 export type Style = 'green' | 'yellow' | 'red' | 'bold' | 'dim';
 
@@ -77,6 +77,7 @@ export function write(fd: 1 | 2, text: string): void {
   for (let attempt = 0; rest.length > 0 && attempt < MAX_WRITE_ATTEMPTS; ) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
+      attempt = 0;
     } catch (error) {
       // Nobody reads it any more, as with `holdfast ls | head -1`; or not yet.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;

@@ -27,14 +27,14 @@ const LOSSES: Readonly<Record<string, string>> = {
   expired: 'no renewal was confirmed in time',
   taken_over: 'the store names another holder',
   revoked: 'it was revoked',
-  clock_jump: 'the wall clock jumped past its deadline: the host slept, or its clock was set',
+  deadline: 'no renewal was heard of in time: the host slept or was too busy, or its clock was set',
 };
 
 export function lost(lease: Lease): CliError {
   const { key, holder, fence } = lease;
   const error: unknown = lease.signal.reason;
   const isLost = error instanceof LeaseLostError;
-  const reason = isLost ? error.reason : 'clock_jump';
+  const reason = isLost ? error.reason : 'deadline';
   const heldFor = isLost ? ` after ${spanOf(error.heldForMs)}` : '';
   const message = `lost '${key}' (${LOSSES[reason] ?? reason})${heldFor}; the command was stopped. Run it again when the cause is gone.`;
   const facts = { key, holder, fence, reason, ...(isLost && { heldForMs: error.heldForMs }) };

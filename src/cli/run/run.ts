@@ -167,6 +167,8 @@ async function judge(run: Run, lease: Lease, outcome: Outcome): Promise<Verdict>
   }
   if (outcome.survivors) return failing(survivors(lease.key), false);
   if (outcome.why === 'deadline' || outcome.why === 'ordered') return failing(lost(lease), true);
+  // Told to end before the command began.
+  if (outcome.code === null && outcome.signal === null) return failing(supervisorGone(true), true);
   return { exit: exitOfCommand(outcome), isEnded: true };
 }
 
