@@ -15,7 +15,7 @@ const PROBE = 'holdfast-doctor';
 
 interface Diagnosis {
   readonly store: string;
-  readonly findings: readonly Pick<Finding, 'level' | 'subject' | 'fact' | 'advice'>[];
+  readonly findings: readonly (Pick<Finding, 'level' | 'fact' | 'advice'> & Partial<Finding>)[];
   readonly roundTrip: { reads: number; p50Ms: number; p99Ms: number } | null;
 }
 
@@ -42,17 +42,13 @@ async function examine(holdfast: Holdfast): Promise<Diagnosis> {
 
 /** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */
 function asFinding(error: unknown): Diagnosis {
-  const finding = { level: 'refuse', subject: 'rights' } as const;
+  const level = 'refuse';
   if (error instanceof StoreUnsuitableError) {
-    const findings = error.problems.map((fact) => ({ ...finding, fact }));
+    const findings = error.problems.map((fact) => ({ level, fact }) as const);
     return { store: error.store, findings, roundTrip: null };
   }
   if (!(error instanceof StoreRefusedError)) throw error;
-  return {
-    store: error.store,
-    findings: [{ ...finding, fact: error.message }],
-    roundTrip: null,
-  };
+  return { store: error.store, findings: [{ level, fact: error.message }], roundTrip: null };
 }
 
 const MARKS: Readonly<Record<Finding['level'], readonly [string, Style]>> = {

@@ -28,7 +28,7 @@ export class Output {
 
   /** The result, as JSON or as text that is safe already. */
   result(value: unknown, text: () => string): void {
-    write(1, this.json ? `${toJson(value)}\n` : text());
+    write(1, this.json ? `${toJson(value, 2)}\n` : text());
   }
 
   style(style: Style, text: string): string {

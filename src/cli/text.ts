@@ -14,8 +14,8 @@ export function printable(text: string): string {
 }
 
 /** JSON with the same characters escaped. Infinity, which JSON does not have, is null. */
-export function toJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(UNSAFE, (unsafe) =>
+export function toJson(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replace(UNSAFE, (unsafe) =>
     // The line ends are JSON's own: inside of strings they are escaped already.
     unsafe === '\n' ? unsafe : `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

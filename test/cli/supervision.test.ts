@@ -151,6 +151,18 @@ describe('a command that is supervised', () => {
     ]);
   });
 
+  it('K-05 is not stopped for a renewal that arrived while its supervisor stood still', async () => {
+    start();
+    clock.block(VALID_MS + 100);
+    clock.afterInput = (run) => {
+      supervision.hear({ do: 'extend', deadline: moment(VALID_MS) });
+      run();
+    };
+    await clock.advance(VALID_MS - 100);
+    expect(supervision.state).toBe('running');
+    expect(group.signals).toEqual([]);
+  });
+
   it('that is stopped early is killed when the grace is over, counted from then', async () => {
     start();
     endsBy('SIGKILL');

@@ -17,9 +17,10 @@ describe('text from a store', () => {
 
   it('is JSON that reads back the same, with nothing in it that acts', () => {
     const value = { a: '\u001b[31m\u007f\u009b\u202e\u2066', b: ['\n', 1, null] };
-    const json = toJson(value);
-    expect(JSON.parse(json)).toEqual(value);
-    expect(json).toMatch(/^[\n -~]*$/);
+    for (const json of [toJson(value), toJson(value, 2)]) {
+      expect(JSON.parse(json)).toEqual(value);
+      expect(json).toMatch(/^[\n -~]*$/);
+    }
   });
 
   it('has fences as text in JSON, because they are longer than some numbers are exact', () => {

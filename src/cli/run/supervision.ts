@@ -135,11 +135,15 @@ export class Supervision {
       this.#lookAtStopping(this.#group);
     } else if (this.#exit !== null) {
       this.#stop('done');
-    } else if (this.#isPast(this.#deadline)) {
-      this.#stop('deadline');
-    } else {
+    } else if (!this.#isPast(this.#deadline)) {
       const leftMs = this.#deadline.monotonicMs - this.#parts.clock.monotonicMs();
       this.#lookIn(Math.min(leftMs, TICK_MS));
+    } else {
+      // Who stood still wakes to its timers first: a renewal may have arrived that is not read yet.
+      this.#parts.clock.afterInput(() => {
+        if (this.#isPast(this.#deadline)) this.#stop('deadline');
+        else this.#look();
+      });
     }
   }
 
