@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
-import { hostClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/base/clock.ts';
 import { endGroup, processGroup } from '../../src/cli/run/process-group.ts';
 import { killAtExit } from '../support/process.ts';
 import { until } from '../support/until.ts';
@@ -13,7 +13,7 @@ it('a group is alive while a member is, ends when asked to, and is gone then', a
   await once(leader, 'exit');
   const group = processGroup(leader.pid ?? 0);
   expect(group.isAlive()).toBe(true);
-  expect(await endGroup(group, 2_000, hostClock)).toBe(true);
+  expect(await endGroup(group, 2_000, systemClock)).toBe(true);
   expect(group.isAlive()).toBe(false);
   group.signal('SIGTERM');
 });
@@ -27,7 +27,7 @@ it('a member that ignores SIGTERM is killed when the grace is over', async () =>
   killAtExit(leader);
   await once(leader.stdout, 'data');
   const ended = once(leader, 'exit');
-  expect(await endGroup(processGroup(leader.pid ?? 0), 50, hostClock)).toBe(true);
+  expect(await endGroup(processGroup(leader.pid ?? 0), 50, systemClock)).toBe(true);
   expect((await ended)[1]).toBe('SIGKILL');
 });
 
