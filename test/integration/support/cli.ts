@@ -172,10 +172,15 @@ export function childrenOf(parent: number): { pid: number; command: string }[] {
     });
 }
 
-/** The supervisor of a `holdfast run`. */
-export function supervisorOf({ pid }: Running): Promise<number> {
+/** The supervisor of a `holdfast run`. It is not ours to wait for, but frozen by us it would stay for ever. */
+export async function supervisorOf({ pid }: Running): Promise<number> {
   const find = () => childrenOf(pid).find(({ command }) => command.includes('supervisor.js'))?.pid;
-  return until(find, { what: 'the supervisor' });
+  const supervisor = await until(find, { what: 'the supervisor' });
+  atExit(() => {
+    if (childrenOf(1).some((orphan) => orphan.pid === supervisor))
+      process.kill(supervisor, 'SIGKILL');
+  });
+  return supervisor;
 }
 
 /** `R`, `S`, `T` and so on, as ps shows it. */
