@@ -54,7 +54,7 @@ export async function askForSlots(
 }
 
 /** `CLUSTER SLOTS`: per range the first slot, the last, and who serves it, the primary first. */
-export function readSlots(reply: unknown, askedAt: Endpoint): SlotMap {
+function readSlots(reply: unknown, askedAt: Endpoint): SlotMap {
   const map = new Array<string | undefined>(SLOTS);
   for (const [first, last, primary] of reply as [number, number, [string | null, number]][]) {
     // A server that does not know its own address leaves it out: it is the one that was asked.
