@@ -55,24 +55,28 @@ async function timed([file, ...args]) {
   return monotonicMs() - startMs;
 }
 
-/** What `holdfast run` and its supervisor take from the machine together: pages they share count once. */
+/** What `holdfast run` and its supervisor take from the machine together, if nothing else runs on it. */
 async function memory(url) {
   const [file, ...args] = held(url, ['sh', '-c', 'echo $PPID; read _']);
   const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
   try {
     const [line] = await once(createInterface({ input: child.stdout }), 'line');
-    return proportionalMegabytes(child.pid) + proportionalMegabytes(Number(line));
+    const both = [child.pid, Number(line)].map(pagesOf);
+    // What is not theirs alone is the program itself, the same for both: it is there once.
+    const own = both.reduce((sum, { ownBytes }) => sum + ownBytes, 0);
+    return (own + Math.max(...both.map(({ sharedBytes }) => sharedBytes))) / 1e6;
   } finally {
     child.stdin.end('\n');
     await exited;
   }
 }
 
-/** Linux' proportional set size: each page divided by the number of processes that have it. */
-function proportionalMegabytes(pid) {
-  const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(
-    readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'),
-  )?.[1];
-  return (Number(kilobytes) * 1_024) / 1e6;
+/** What a process has in memory: for itself, and what others may have as well. */
+function pagesOf(pid) {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+  const bytes = (field) =>
+    Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1]) * 1_024;
+  const ownBytes = bytes('Private_Clean') + bytes('Private_Dirty');
+  return { ownBytes, sharedBytes: bytes('Rss') - ownBytes };
 }
