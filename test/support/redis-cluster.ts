@@ -102,7 +102,8 @@ export class RedisCluster {
     const isFormed = async () => {
       const map = await this.#agreed();
       const areInStep = await Promise.all(this.replicas.map(isInStep));
-      return areInStep.every(Boolean) && this.replicas.every((node) => isListed(node, map));
+      const areListed = this.replicas.every((node) => isListed(node, map));
+      return map !== undefined && areInStep.every(Boolean) && areListed;
     };
     await until(isFormed, {
       what: 'the nodes to form a cluster',
