@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FaultProxy } from '../../src/testing/fault-proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
@@ -11,7 +14,16 @@ let redis: RedisServer;
 beforeAll(async () => {
   redis = await startRedis();
 });
-afterAll(() => redis.stop());
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+afterAll(async () => {
+  await redis.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const stores: [string, () => string][] = [
+  ['on Redis', () => redis.url],
+  ['on one file', () => `sqlite:${join(folder, 'holdfast.db')}`],
+];
 
 async function acquireAll(lessee: Lessee, keys: readonly string[], options: object) {
   const fences: unknown[] = [];
@@ -19,10 +31,10 @@ async function acquireAll(lessee: Lessee, keys: readonly string[], options: obje
   return fences;
 }
 
-describe.concurrent('a holder that is stopped', () => {
+describe.concurrent.each(stores)('a holder %s that is stopped', (_, url) => {
   it('K-04 K-11 for longer than its TTL: its very first check on waking says lost, and its fenced write is refused', async () => {
-    await using lessee = await startLessee(redis.url);
-    await using holdfast = await openAt(redis);
+    await using lessee = await startLessee(url());
+    await using holdfast = await openAt({ url: url() });
     const granted = await lessee.tell('acquire', { key: 'stopped', options: SHORT });
     await lessee.tell('watch', { key: 'stopped' });
     await lessee.tell('put', { key: 'stopped', value: 'first', fence: granted.fence });
@@ -63,8 +75,8 @@ describe.concurrent('a holder that is stopped', () => {
   });
 
   it('K-05 for less than its deadline: the lease is kept, with the same fence and without a gap', async () => {
-    await using lessee = await startLessee(redis.url);
-    await using holdfast = await openAt(redis);
+    await using lessee = await startLessee(url());
+    await using holdfast = await openAt({ url: url() });
     const options = { ttl: 6_000 };
     const granted = await lessee.tell('acquire', { key: 'short', options });
     await lessee.tell('watch', { key: 'short' });
@@ -84,8 +96,8 @@ describe.concurrent('a holder that is stopped', () => {
   });
 
   it('K-04 K-05 K-14 by its own event loop, past its TTL: the very next statement sees the loss, whatever it asks', async () => {
-    await using lessee = await startLessee(redis.url);
-    await using holdfast = await openAt(redis);
+    await using lessee = await startLessee(url());
+    await using holdfast = await openAt({ url: url() });
     const keys = ['isHeld', 'assertHeld', 'signal', 'state', 'remainingMs'];
     const fences = await acquireAll(lessee, keys, SHORT);
     const waiting = take(holdfast, 'isHeld', { ...SHORT, wait: '10s' });
@@ -104,7 +116,7 @@ describe.concurrent('a holder that is stopped', () => {
   });
 
   it('K-05 by its own event loop, for less than its deadline: the lease is kept', async () => {
-    await using lessee = await startLessee(redis.url);
+    await using lessee = await startLessee(url());
     const keys = ['hiccup-1', 'hiccup-2', 'hiccup-3', 'hiccup-4', 'hiccup-5'];
     const fences = await acquireAll(lessee, keys, { ttl: 6_000 });
     expect(await lessee.tell('block', { keys, ms: 3_500 })).toMatchObject({
@@ -119,22 +131,9 @@ describe.concurrent('a holder that is stopped', () => {
     expect(await lessee.end()).toBe(0);
   });
 
-  it('K-04 by its own event loop, while the grant is on its way: a grant past its deadline is not handed out', async () => {
-    await using proxy = await FaultProxy.start({ target: { host: '127.0.0.1', port: redis.port } });
-    await using lessee = await startLessee(`redis://127.0.0.1:${proxy.port}`);
-    await using holdfast = await openAt(redis);
-    await proxy.delay(200);
-    const late = { key: 'late', options: SHORT, afterMs: 100, ms: SHORT.ttl + 500 };
-    const outcome = await lessee.tell('acquireLate', late);
-    expect(outcome).not.toMatchObject({ ok: true });
-    await proxy.pass();
-    await take(holdfast, 'late', { ...SHORT, wait: '10s' });
-    expect(await lessee.end()).toBe(0);
-  });
-
   it('K-10 K-02 for good (kill -9): a waiter in another process has the key at its expiry, not before, with a higher fence', async () => {
-    await using lessee = await startLessee(redis.url);
-    await using waiter = await startLessee(redis.url);
+    await using lessee = await startLessee(url());
+    await using waiter = await startLessee(url());
     const granted = await lessee.tell('acquire', { key: 'killed', options: SHORT });
     const waiting = waiter.tell('acquire', { key: 'killed', options: { ...SHORT, wait: '20s' } });
     await lessee.child.next('renewed');
@@ -151,5 +150,20 @@ describe.concurrent('a holder that is stopped', () => {
     expectRising([Number(granted.fence), Number(next.fence)]);
     expect(await waiter.tell('release', { key: 'killed' })).toMatchObject({ released: true });
     expect(await waiter.end()).toBe(0);
+  });
+});
+
+describe('a holder whose grant comes late', () => {
+  it('K-04 by its own event loop, while the grant is on its way: a grant past its deadline is not handed out', async () => {
+    await using proxy = await FaultProxy.start({ target: { host: '127.0.0.1', port: redis.port } });
+    await using lessee = await startLessee(`redis://127.0.0.1:${proxy.port}`);
+    await using holdfast = await openAt(redis);
+    await proxy.delay(200);
+    const late = { key: 'late', options: SHORT, afterMs: 100, ms: SHORT.ttl + 500 };
+    const outcome = await lessee.tell('acquireLate', late);
+    expect(outcome).not.toMatchObject({ ok: true });
+    await proxy.pass();
+    await take(holdfast, 'late', { ...SHORT, wait: '10s' });
+    expect(await lessee.end()).toBe(0);
   });
 });
