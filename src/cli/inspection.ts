@@ -24,6 +24,7 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
   output.result(
     leases.map((lease) => jsonFacts({ ...lease })),
     () => {
+      if (leases.length === 0) return 'Nobody holds anything.\n';
       const rows = leases.map(({ key, holder, fence, expiresInMs }) => {
         return [printable(key), printable(holder), String(fence), spanOf(expiresInMs)];
       });
