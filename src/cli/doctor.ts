@@ -6,7 +6,7 @@ import type { Context } from './context.ts';
 import { EXIT, type Exit } from './exit-codes.ts';
 import { withHoldfast } from './opening.ts';
 import type { Output, Style } from './output.ts';
-import { printable } from './text.ts';
+import { printable, spanOf } from './text.ts';
 
 /** How many reads the round trip is measured over. */
 const READS = 100;
@@ -29,6 +29,7 @@ export async function doctor({ flags, output }: Context): Promise<Exit> {
 
 async function examine(holdfast: Holdfast): Promise<Diagnosis> {
   const { store, findings } = await holdfast.examine();
+  const tried = await tryOut(holdfast);
   const took: number[] = [];
   for (let i = 0; i < READS; i++) {
     const sentMs = systemClock.monotonicMs();
@@ -37,7 +38,42 @@ async function examine(holdfast: Holdfast): Promise<Diagnosis> {
   }
   took.sort((a, b) => a - b);
   const at = (share: number) => Math.round((took[Math.ceil(READS * share) - 1] ?? 0) * 100) / 100;
-  return { store, findings, roundTrip: { reads: READS, p50Ms: at(0.5), p99Ms: at(0.99) } };
+  return {
+    store,
+    findings: [...findings, tried],
+    roundTrip: { reads: READS, p50Ms: at(0.5), p99Ms: at(0.99) },
+  };
+}
+
+/** Does once what a Holdfast does, under a key of its own: a right that this user lacks shows here, and nowhere else. */
+async function tryOut(holdfast: Holdfast): Promise<Finding> {
+  const subject = 'rights';
+  const key = `${PROBE}-${holdfast.instanceId}`;
+  try {
+    const result = await holdfast.acquire(key, { ttl: '5s' });
+    if (!result.ok) {
+      const fact = `No lease is granted for ${spanOf(result.expiresInMs)} yet: the store is new, or may have forgotten some.`;
+      const advice =
+        'This ends by itself; run it again then, to see whether this user may do everything.';
+      return { level: 'warn', subject, fact, advice };
+    }
+    // Waiting for what is held is what needs signals.
+    await holdfast.acquire(key, { ttl: '5s', wait: 10 });
+    await holdfast.records.put(key, { probe: true }, { fence: result.lease.fence });
+    await holdfast.records.remove(key);
+    const { released } = await result.lease.release();
+    if (released)
+      return { level: 'ok', subject, fact: 'A lease was had, waited for, used and released.' };
+    return {
+      level: 'warn',
+      subject,
+      fact: 'A lease was had, but could not be released in time.',
+      advice: 'Try again.',
+    };
+  } catch (error) {
+    if (!(error instanceof StoreRefusedError)) throw error;
+    return { level: 'refuse', subject, fact: error.message };
+  }
 }
 
 /** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */

@@ -104,6 +104,7 @@ describe.concurrent('holdfast doctor', () => {
     const { code, stdout } = await cli(['doctor'], { at: redis });
     expect(stdout).toMatch(/^ok {6}Redis \d/m);
     expect(stdout).toMatch(/^warn {4}The append-only file is off.*appendonly yes/m);
+    expect(stdout).toMatch(/^ok {6}A lease was had, waited for, used and released\.$/m);
     expect(stdout).toMatch(/^Round trip over 100 reads: p50 [\d.]+ ms, p99 [\d.]+ ms\.$/m);
     expect(code).toBe(0);
   });
@@ -115,6 +116,15 @@ describe.concurrent('holdfast doctor', () => {
     expect(stdout).toMatch(/^refuse {2}maxmemory-policy is allkeys-lru.*noeviction/m);
     const ls = await cli(['ls'], { at: evicting });
     expect(ls.code).toBe(78);
+  });
+
+  it('K-16 shows a user that lacks a single right, which only using the store can show', async () => {
+    const rights = ['~*', '&*', '+@all', '-zadd', '-hset'];
+    await redis.cli('ACL', 'SETUSER', 'nearly', 'on', '>canary', ...rights);
+    const url = `redis://nearly:canary@127.0.0.1:${redis.port}`;
+    const { code, stdout } = await cli(['doctor'], { at: { url } });
+    expect(stdout).toMatch(/^refuse {2}.*lacks a right.*docs\/redis\.md/m);
+    expect(code).toBe(1);
   });
 
   it('K-16 shows a user without rights what to grant, and no password', async () => {

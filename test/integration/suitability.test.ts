@@ -56,6 +56,15 @@ describe('a Redis that is examined at start', () => {
     expect(warnings).toEqual([expect.stringContaining('appendonly yes')]);
   });
 
+  it('K-16 is refused if a later version of Holdfast has written to it, with what to do', async () => {
+    await redis.cli('HSET', 'later:holdfast:marker', 'format', '2');
+    const error = await failure(openAt(redis, { prefix: 'later:' }));
+    expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
+    expect(error?.message).toMatch(/format 2.*knows format 1.*Upgrade/s);
+    await (await openAt(redis, { prefix: 'now:' })).close();
+    expect(await redis.cli('HGET', 'now:holdfast:marker', 'format')).toBe('1');
+  });
+
   it('K-16 warns about a primary that grants without its replicas', async () => {
     await using replicated = await startRedis();
     await using _replica = await startRedis({ replicaOf: replicated });
