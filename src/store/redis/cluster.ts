@@ -11,22 +11,28 @@
  * Every primary is examined on each new connection, as a single server is, and every few seconds, together with the map.
  */
 import type { Clock } from '../../base/clock.ts';
-import { ClosedError, StoreUnreachableError } from '../../base/errors.ts';
+import { ClosedError, OutcomeUnknownError, StoreUnreachableError } from '../../base/errors.ts';
 import type { Finding } from '../store.ts';
 import type { RedisAddress } from './address.ts';
 import { sendScript } from './connection.ts';
 import { declared, type Fleet, type Part, type ScanPage, scanOne, type Work } from './fleet.ts';
-import { dialEndpoint, endpointDialer, type Link } from './link.ts';
-import { lookAt, Primary, type PrimaryContext } from './primary.ts';
-import { found, type RunScript } from './quarantine.ts';
-import { isErrorReply, isWrongServer, refused } from './replies.ts';
-import { askForSlots, explained, readAddress, type SlotMap } from './slot-map.ts';
+import { evaluate, foundMarker } from './founding.ts';
+import { endpointDialer, type Link } from './link.ts';
+import { Primary, type PrimaryContext } from './primary.ts';
+import type { RunScript } from './quarantine.ts';
+import { Redirection, replyOf } from './redirection.ts';
+import { isWrongServer, refused } from './replies.ts';
+import { askForSlots, readAddress, type SlotMap } from './slot-map.ts';
 import { slotOf } from './slots.ts';
 
 /** How long a look at the map, or at a server, may take. */
 const LOOK_MS = 2_000;
-/** Between two looks at a Cluster that is changing. */
+/** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
+/** Between two looks at its map, unless a server says that it has changed: each costs a connection. */
+const LOOK_EVERY_MS = 100;
+/** Between two looks at the map while a server is gone. */
+const LOOK_AGAIN_MS = 250;
 /** How often map and primaries are looked at although nothing has happened. */
 const TICK_MS = 5_000;
 
@@ -57,6 +63,8 @@ export class ClusterFleet implements Fleet {
   #map: SlotMap = [];
   readonly #primaries = new Map<string, Primary>();
   #refreshing: Promise<void> | null = null;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #isOpen = false;
   readonly #closing = new AbortController();
 
   constructor(address: RedisAddress, context: Context) {
@@ -76,8 +84,23 @@ export class ClusterFleet implements Fleet {
 
   async open(): Promise<void> {
     await this.#refresh();
-    if (this.#context.mode === 'on') await this.#foundMarker();
-    await Promise.all(this.primaries.map(({ connection }) => connection.open()));
+    if (this.#context.mode === 'on') {
+      const { primaries, name } = this;
+      const owner = this.lane(this.#context.marker);
+      const { credentials } = this.#address;
+      const parts = { ...this.#context, name, primaries, owner, credentials };
+      await foundMarker(parts, LOOK_MS, this.#closing.signal);
+    }
+    const opening = this.primaries.map(async (primary) => {
+      try {
+        await primary.connection.open();
+      } catch (error) {
+        // One that has left the map meanwhile is not missed.
+        if (this.#primaries.get(primary.address) === primary) throw error;
+      }
+    });
+    await Promise.all(opening);
+    this.#isOpen = true;
     void this.#tickForEver();
   }
 
@@ -148,7 +171,7 @@ export class ClusterFleet implements Fleet {
   }
 
   async #go(errand: Errand, leg: Leg, untilMs: number, parts: Part[]): Promise<void> {
-    const leftMs = untilMs - this.#clock.monotonicMs();
+    const leftMs = () => Math.max(1, untilMs - this.#clock.monotonicMs());
     const primary = this.#primaries.get(leg.address);
     if (primary === undefined || !primary.connection.isConnected) {
       primary?.connection.connect();
@@ -156,19 +179,20 @@ export class ClusterFleet implements Fleet {
       return this.#later(errand, leg.at, untilMs, parts, why);
     }
     try {
-      const quarantineMs = (await errand.prepare?.(primary, leftMs)) ?? 0;
+      const quarantineMs = (await errand.prepare?.(primary, leftMs()).catch(unsent)) ?? 0;
       if (quarantineMs > 0) {
         const quarantined = { kind: 'quarantined', leftMs: quarantineMs, count: 1 } as const;
         for (const from of leg.at) parts.push({ ...quarantined, from });
         return;
       }
-      const replies = await primary.connection.use(errand.operation, leftMs, (link) =>
-        Promise.all(leg.at.map((at) => reply(errand.send(link, at, primary, leg.isAsking)))),
+      const replies = await primary.connection.use(errand.operation, leftMs(), (link) =>
+        Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, leg.isAsking)))),
       );
       await this.#sort(errand, leg, replies, primary, untilMs, parts);
     } catch (error) {
-      // Nothing was sent: somebody else may be in charge by now.
-      if (error instanceof StoreUnreachableError && !this.#closing.signal.aborted)
+      // Nothing was sent: somebody else may be in charge by now. Closed is what a server is that has left the map.
+      const isUnsent = error instanceof StoreUnreachableError || error instanceof ClosedError;
+      if (isUnsent && !this.#closing.signal.aborted)
         return this.#later(errand, leg.at, untilMs, parts, error.message);
       fail(parts, leg.at, error);
     }
@@ -195,7 +219,8 @@ export class ClusterFleet implements Fleet {
       } else if (found.isAsk) {
         ahead.set(found.address, [...(ahead.get(found.address) ?? []), from]);
       } else {
-        why = found.text;
+        why = found.meaning;
+        if (found.isMoved) this.#lookedAtMs = Number.NEGATIVE_INFINITY;
         again.push(from);
         if (isWrongServer(found.text)) primary.connection.drop(found.text);
       }
@@ -216,11 +241,12 @@ export class ClusterFleet implements Fleet {
   ): Promise<void> {
     if (untilMs - this.#clock.monotonicMs() <= PAUSE_MS)
       return fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
-    const pause = this.#clock.sleep(PAUSE_MS, this.#closing.signal);
+    const isDue = this.#clock.monotonicMs() - this.#lookedAtMs >= LOOK_EVERY_MS;
+    const look = isDue ? this.#refresh().catch(() => {}) : undefined;
     try {
       // A look at the map that takes longer goes on without us.
-      await Promise.race([this.#refresh().catch(() => pause), this.#clock.sleep(PAUSE_MS * 4)]);
-      await pause;
+      const enough = Promise.race([look, this.#clock.sleep(PAUSE_MS * 4)]);
+      await Promise.all([this.#clock.sleep(PAUSE_MS, this.#closing.signal), enough]);
     } catch {
       return fail(parts, at, new ClosedError(errand.operation));
     }
@@ -243,14 +269,20 @@ export class ClusterFleet implements Fleet {
     const known = this.primaries
       .filter(({ connection }) => connection.isConnected)
       .map(({ address }) => readAddress(address));
-    const endpoints = [...known, ...this.#address.endpoints];
+    // Whom the address names, and then whom nobody reaches just now: one of them may be back.
+    const others = this.primaries.map(({ address }) => readAddress(address));
+    const endpoints = [...known, ...this.#address.endpoints, ...others];
+    this.#lookedAtMs = this.#clock.monotonicMs();
     const parts = { ...this.#address, clock: this.#clock };
     this.#map = await askForSlots(endpoints, parts, LOOK_MS, this.#closing.signal);
     const addresses = new Set(this.#map);
     let isChanged = false;
     for (const address of addresses) {
       if (address === undefined || this.#primaries.has(address)) continue;
-      this.#primaries.set(address, this.#primary(address));
+      const primary = this.#primary(address);
+      this.#primaries.set(address, primary);
+      // A server that is new here is examined at once, not when it is first needed: its quarantine begins with that.
+      if (this.#isOpen) primary.connection.connect();
       isChanged = true;
     }
     for (const [address, { connection }] of this.#primaries) {
@@ -273,46 +305,62 @@ export class ClusterFleet implements Fleet {
       ...this.#context,
       topology: 'cluster',
       onMarker: (link, ...script) => this.#onMarker(address, link, ...script),
+      atMarker: (timeoutMs, ...script) => this.#atMarker(timeoutMs, script),
     };
-    return new Primary(dialer, context, { address, onDisconnected: () => void this.#soon() });
+    const primary: Primary = new Primary(dialer, context, {
+      address,
+      onDisconnected: () => void this.#findSuccessor(primary),
+    });
+    return primary;
   }
 
-  /** A server is gone: look who has its slots, until somebody has. */
-  async #soon(): Promise<void> {
-    await this.#refresh().catch(() => {});
+  /** A server is gone: looks who has its slots, until it is back or somebody else has them. */
+  async #findSuccessor(primary: Primary): Promise<void> {
+    const { signal } = this.#closing;
+    const isGone = () =>
+      this.#primaries.get(primary.address) === primary && !primary.connection.isConnected;
+    while (!signal.aborted && isGone()) {
+      await this.#refresh().catch(() => {});
+      await this.#clock.sleep(LOOK_AGAIN_MS, signal).catch(() => {});
+    }
   }
 
-  /** The marker lies on one of the servers: on the one behind this link, or on another. */
+  /** While a link is being examined it is the only way to its own server; the marker may be there, or on another. */
   async #onMarker(address: string, link: Link, ...script: Parameters<RunScript>): Promise<unknown> {
-    const owner = this.lane(this.#context.marker);
-    if (owner === address) return evaluate(link, ...script);
-    const primary = this.#primaries.get(owner);
-    if (primary === undefined) {
-      const why = 'nobody has the slot of the marker';
-      throw new StoreUnreachableError({ store: this.name, operation: 'examine', why });
+    const untilMs = this.#clock.monotonicMs() + LOOK_MS;
+    while (this.lane(this.#context.marker) === address) {
+      const found = await replyOf(evaluate(link, ...script));
+      if (found instanceof Error) throw found;
+      if (!(found instanceof Redirection)) return found;
+      if (found.isAsk) return this.#atMarker(LOOK_MS, script, found.address);
+      if (this.#clock.monotonicMs() > untilMs)
+        throw new StoreUnreachableError({
+          ...{ store: this.name, operation: 'examine', why: found.meaning },
+        });
+      await this.#refresh().catch(() => {});
+      await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
     }
-    return primary.connection.use('examine', LOOK_MS, (other) => evaluate(other, ...script));
+    return this.#atMarker(LOOK_MS, script);
   }
 
-  async #foundMarker(): Promise<void> {
-    const { clock } = this.#context;
-    const attempt = { timeoutMs: LOOK_MS, signal: this.#closing.signal, onEnd: () => {} };
-    const links = new Map<string, Link>();
-    try {
-      const looks = this.primaries.map(async ({ address, name }) => {
-        const link = await dialEndpoint(readAddress(address), this.#address.credentials, attempt);
-        links.set(address, link);
-        return lookAt(link, name, clock);
-      });
-      const servers = await Promise.all(looks);
-      const link = links.get(this.lane(this.#context.marker));
-      if (link !== undefined)
-        await found((...script) => evaluate(link, ...script), this.#context, servers);
-    } catch (error) {
-      throw explained(error, this.name, 'connect');
-    } finally {
-      for (const link of links.values()) link.destroy();
-    }
+  async #atMarker(
+    timeoutMs: number,
+    script: Parameters<RunScript>,
+    ahead?: string,
+  ): Promise<unknown> {
+    const send: Errand['send'] = (link, _at, _primary, isAsking) => {
+      if (isAsking) void link.send(['ASKING']).catch(() => {});
+      return evaluate(link, ...script);
+    };
+    const errand = { operation: 'examine', keys: [this.#context.marker], send };
+    const parts: Part[] = [];
+    const untilMs = this.#clock.monotonicMs() + timeoutMs;
+    const legs =
+      ahead === undefined ? this.#legs(errand, [0]) : [{ address: ahead, isAsking: true, at: [0] }];
+    await Promise.all(legs.map((leg) => this.#go(errand, leg, untilMs, parts)));
+    const [part] = parts;
+    if (part?.kind === 'failed') throw part.error;
+    return part?.kind === 'reply' ? part.reply : null;
   }
 
   async #tickForEver(): Promise<void> {
@@ -327,38 +375,11 @@ export class ClusterFleet implements Fleet {
   }
 }
 
-/** Words of a server that has done nothing and knows who might, or that things are in motion. */
-const IN_MOTION = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/;
-
-class Redirection {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  get isAsk(): boolean {
-    return this.text.startsWith('ASK ');
-  }
-
-  /** `ASK <slot> <host:port>`. */
-  get address(): string {
-    return this.text.split(' ')[2] ?? '';
-  }
-}
-
-/** A reply, or a redirection, or another error of the server as a value; what came instead of an answer is thrown. */
-async function reply(sending: Promise<unknown>): Promise<unknown> {
-  try {
-    return await sending;
-  } catch (error) {
-    if (!isErrorReply(error)) throw error;
-    return IN_MOTION.test(error.message) ? new Redirection(error.message) : error;
-  }
-}
-
-function evaluate(link: Link, ...[script, keys, args]: Parameters<RunScript>): Promise<unknown> {
-  return link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]);
+/** What went wrong before anything was sent: whatever became of it, nothing became of the request. */
+function unsent(error: unknown): never {
+  if (!(error instanceof OutcomeUnknownError)) throw error;
+  const { store, operation, message: why } = error;
+  throw new StoreUnreachableError({ store, operation, why }, { cause: error });
 }
 
 function fail(parts: Part[], at: readonly number[], reason: unknown): void {

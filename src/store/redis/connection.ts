@@ -63,7 +63,11 @@ export class Connection {
 
   /** The first connection, or the reason why there is none. Later ones are made in the background. */
   async open(): Promise<void> {
-    await this.#dial(CONNECT_TIMEOUT_MS);
+    // Who wants to send something meanwhile waits for this attempt; a second one would leave a link that nobody closes.
+    this.#dialing ??= this.#dial(CONNECT_TIMEOUT_MS).finally(() => {
+      this.#dialing = null;
+    });
+    await this.#dialing;
   }
 
   /** Sees to a connection in the background, and goes on trying. */

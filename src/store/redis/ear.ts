@@ -26,7 +26,7 @@ export class Ear {
   readonly #channels = new Set<string>();
   readonly #connection: Connection;
   readonly #closing = new AbortController();
-  #opening: Promise<void> | null = null;
+  #pinging: Promise<void> | null = null;
   #hasHeard = false;
 
   constructor(parts: EarParts) {
@@ -47,11 +47,16 @@ export class Ear {
   /** Resolves once messages to this channel are heard. */
   async listen(channel: string): Promise<void> {
     this.#channels.add(channel);
-    this.#opening ??= this.#open();
-    await this.#opening;
-    await this.#connection.use('subscribe', SIGNAL_TIMEOUT_MS, (link) =>
-      this.#subscribe(link, channel),
-    );
+    this.#pinging ??= this.#pingForEver();
+    try {
+      await this.#connection.use('subscribe', SIGNAL_TIMEOUT_MS, (link) =>
+        this.#subscribe(link, channel),
+      );
+    } catch (error) {
+      // The connection goes on being made: once it stands, this much has been missed.
+      this.#hasHeard = true;
+      throw error;
+    }
   }
 
   unlisten(channel: string): void {
@@ -65,17 +70,7 @@ export class Ear {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#connection.close();
-    await this.#opening?.catch(() => {});
-  }
-
-  async #open(): Promise<void> {
-    try {
-      await this.#connection.open();
-    } catch (error) {
-      this.#opening = null;
-      throw error;
-    }
-    void this.#pingForEver();
+    await this.#pinging;
   }
 
   async #subscribe(link: Link, channel: string): Promise<void> {

@@ -69,6 +69,18 @@ export async function dialEndpoint(
   return connectNodeRedis(client, attempt);
 }
 
+/** A link for a few questions: its attempt's signal ends it also once it has been made. */
+export async function dialBriefly(
+  endpoint: Endpoint,
+  credentials: Credentials,
+  attempt: Attempt,
+): Promise<Link> {
+  const link = await dialEndpoint(endpoint, credentials, attempt);
+  if (attempt.signal.aborted) link.destroy();
+  attempt.signal.addEventListener('abort', link.destroy);
+  return link;
+}
+
 /** Whatever a node-redis client was made for: ours never queues while offline, never reconnects, never resends. */
 export const NODE_REDIS_RULES = {
   RESP: 2,

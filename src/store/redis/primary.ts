@@ -24,6 +24,11 @@ export interface PrimaryContext {
   readonly warned: Set<string>;
   /** Runs a script about the marker while a link is being examined: over it, if the marker is there. */
   onMarker(link: Link, ...script: Parameters<RunScript>): Promise<unknown>;
+  /**
+   * Runs one while the connection stands, where the marker may be on another server: that one being slow is no reason to
+   * give up this connection.
+   */
+  atMarker?(timeoutMs: number, ...script: Parameters<RunScript>): Promise<unknown>;
 }
 
 /** One server that grants leases: the connection to it, and what is known about whether it has forgotten any. */
@@ -84,6 +89,8 @@ export class Primary {
   }
 
   async reexamine(cause: ExaminationCause, timeoutMs: number): Promise<void> {
+    const elsewhere = this.#elsewhere(timeoutMs);
+    if (elsewhere !== undefined) return this.quarantine.reexamine(elsewhere, cause);
     // What is known of the server belongs to its connection: it is looked up once there is one, not before.
     await this.connection.use('examine', timeoutMs, (link) =>
       this.quarantine.reexamine(this.#runner(link), cause),
@@ -92,9 +99,18 @@ export class Primary {
 
   /** Looks at the server once more, on the same connection: its ids may have changed under us. */
   async recheck(timeoutMs: number): Promise<void> {
-    await this.connection.use('examine', timeoutMs, async (link) =>
-      this.quarantine.examine(this.#runner(link), await this.#look(link)),
-    );
+    const elsewhere = this.#elsewhere(timeoutMs);
+    const server = await this.connection.use('examine', timeoutMs, async (link) => {
+      const facts = await this.#look(link);
+      if (elsewhere === undefined) await this.quarantine.examine(this.#runner(link), facts);
+      return facts;
+    });
+    if (elsewhere !== undefined) await this.quarantine.examine(elsewhere, server);
+  }
+
+  #elsewhere(timeoutMs: number): RunScript | undefined {
+    const { atMarker } = this.#context;
+    return atMarker && ((...script) => atMarker(timeoutMs, ...script));
   }
 
   #runner(link: Link): RunScript {

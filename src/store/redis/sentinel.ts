@@ -9,7 +9,14 @@ import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import type { RedisAddress } from './address.ts';
 import { readInfo } from './examination.ts';
-import { type Attempt, type Dialer, dialEndpoint, type Endpoint, type Link } from './link.ts';
+import {
+  type Attempt,
+  type Dialer,
+  dialBriefly,
+  dialEndpoint,
+  type Endpoint,
+  type Link,
+} from './link.ts';
 import { isErrorReply } from './replies.ts';
 
 /** How long one sentinel may take to answer. */
@@ -27,10 +34,7 @@ export function sentinelDialer(address: RedisAddress, { clock }: { clock: Clock 
   const sentinels = new Sentinels(address, clock);
   return {
     name: address.name,
-    dial: async (attempt) => {
-      const link = await sentinels.dialPrimary(attempt);
-      return link;
-    },
+    dial: (attempt) => sentinels.dialPrimary(attempt),
   };
 }
 
@@ -52,6 +56,7 @@ class Sentinels {
     const { endpoints, name } = this.#address;
     let why = '';
     while (!attempt.signal.aborted) {
+      const said: unknown[] = [];
       for (let i = 0; i < endpoints.length && !attempt.signal.aborted; i++) {
         try {
           const opinion = await this.#ask(attempt.signal, Math.min(ASK_MS, leftMs()));
@@ -60,8 +65,13 @@ class Sentinels {
           // A refusal, such as of the password, is the same from all of them.
           if (isErrorReply(error)) throw error;
           why = error instanceof Error ? error.message : String(error);
+          said.push(error);
         }
       }
+      const isUnanimous = said.length === endpoints.length;
+      if (isUnanimous && said.every((error) => error instanceof Refusal)) break;
+      // All of them have been set up anew: what was heard of them before counts no more.
+      if (isUnanimous && said.every((error) => error instanceof Behind)) this.#newestEpoch = 0;
       await this.#clock.sleep(ROUND_PAUSE_MS, attempt.signal).catch(() => {});
     }
     throw new StoreUnreachableError({ store: name, operation: 'connect', why });
@@ -74,10 +84,17 @@ class Sentinels {
       attempt.onEnd(why);
     };
     const link = await dialEndpoint(opinion, this.#address.credentials, { ...attempt, onEnd: end });
-    const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
-    if (role !== 'master') {
+    attempt.signal.addEventListener('abort', link.destroy);
+    try {
+      const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
+      if (role !== 'master')
+        throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
+      attempt.signal.throwIfAborted();
+    } catch (error) {
       link.destroy();
-      throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
+      throw error;
+    } finally {
+      attempt.signal.removeEventListener('abort', link.destroy);
     }
     void this.#watch(opinion, watch.signal, end);
     const destroy = () => {
@@ -108,21 +125,18 @@ class Sentinels {
     const ended = new AbortController();
     const timer = this.#clock.after(timeoutMs, () => ended.abort());
     const either = AbortSignal.any([signal, ended.signal]);
-    let link: Link | null = null;
     try {
-      link = await dialEndpoint(sentinel, sentinelCredentials, {
-        timeoutMs,
-        signal: either,
-        onEnd: () => {},
-      });
-      either.addEventListener('abort', link.destroy);
+      const attempt = { timeoutMs, signal: either, onEnd: () => {} };
+      const link = await dialBriefly(sentinel, sentinelCredentials, attempt);
       return this.#believe(sentinel, await link.send(['SENTINEL', 'MASTER', primaryName]));
     } catch (error) {
-      if (isErrorReply(error)) throw new Error(`sentinel ${at(sentinel)}: ${error.message}`);
+      const says = `sentinel ${at(sentinel)}`;
+      if (isErrorReply(error)) throw new Refusal(`${says}: ${error.message}`);
+      if (ended.signal.aborted) throw new Error(`${says} did not answer in time`);
       throw error;
     } finally {
       timer.cancel();
-      link?.destroy();
+      ended.abort();
     }
   }
 
@@ -131,11 +145,18 @@ class Sentinels {
     const flat = reply as string[];
     for (let i = 0; i + 1 < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '');
     const epoch = Number(fields.get('config-epoch'));
-    if (epoch < this.#newestEpoch) throw new Error(`sentinel ${at(sentinel)} is behind the others`);
+    if (epoch < this.#newestEpoch)
+      throw new Behind(`sentinel ${at(sentinel)} is behind the others`);
     this.#newestEpoch = epoch;
     return { host: fields.get('ip') ?? '', port: Number(fields.get('port')), epoch };
   }
 }
+
+/** A sentinel has answered, and does not tell: the password is wrong, or it knows no primary of this name. */
+class Refusal extends Error {}
+
+/** A sentinel's opinion is older than one already heard. */
+class Behind extends Error {}
 
 function at({ host, port }: Endpoint): string {
   return `${host}:${port}`;

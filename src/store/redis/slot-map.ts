@@ -1,6 +1,6 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { HoldfastError, StoreUnreachableError, StoreUnsuitableError } from '../../base/errors.ts';
-import { type Attempt, type Credentials, dialEndpoint, type Endpoint, type Link } from './link.ts';
+import { type Attempt, type Credentials, dialBriefly, type Endpoint } from './link.ts';
 import { isErrorReply, refused } from './replies.ts';
 import { SLOTS } from './slots.ts';
 
@@ -16,41 +16,70 @@ export interface SlotMapParts {
   readonly clock: Clock;
 }
 
-/** Asks one server after the other, each over a connection of its own, until one knows. */
+/**
+ * Asks one server after the other, each over a connection of its own, until one knows. One that is cut off from most of
+ * the others says that the Cluster is not well, and its map is old: it is believed only if nobody says otherwise.
+ */
 export async function askForSlots(
   endpoints: readonly Endpoint[],
-  { name, credentials, clock }: SlotMapParts,
+  parts: SlotMapParts,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<SlotMap> {
+  const { name, clock } = parts;
   const leftMs = timeLeft(clock, timeoutMs);
   let failure: Error = new StoreUnreachableError({
     store: name,
     operation: 'connect',
     why: 'no server',
   });
-  for (const endpoint of endpoints) {
+  let doubtful: SlotMap | null = null;
+  for (const [i, endpoint] of endpoints.entries()) {
     if (signal.aborted) break;
-    const ended = new AbortController();
-    const timer = clock.after(Math.min(ASK_MS, leftMs()), () => ended.abort());
-    const attempt: Attempt = {
-      timeoutMs: Math.min(ASK_MS, leftMs()),
-      signal: AbortSignal.any([signal, ended.signal]),
-      onEnd: () => {},
-    };
-    let link: Link | null = null;
+    const withinMs = Math.min(ASK_MS, leftMs() / (endpoints.length - i));
     try {
-      link = await dialEndpoint(endpoint, credentials, attempt);
-      attempt.signal.addEventListener('abort', link.destroy);
-      return readSlots(await link.send(['CLUSTER', 'SLOTS']), endpoint);
+      const { map, isWell } = await askOne(endpoint, parts, withinMs, signal);
+      if (isWell) return map;
+      if (doubtful === null || served(map) > served(doubtful)) doubtful = map;
     } catch (error) {
       failure = explained(error, name, `${endpoint.host}:${endpoint.port}`);
-    } finally {
-      timer.cancel();
-      link?.destroy();
     }
   }
+  if (doubtful !== null) return doubtful;
   throw failure;
+}
+
+async function askOne(
+  endpoint: Endpoint,
+  { credentials, clock }: SlotMapParts,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<{ map: SlotMap; isWell: boolean }> {
+  const over = new AbortController();
+  const timer = clock.after(timeoutMs, () => over.abort());
+  const attempt: Attempt = {
+    timeoutMs: Math.ceil(timeoutMs),
+    signal: AbortSignal.any([signal, over.signal]),
+    onEnd: () => {},
+  };
+  try {
+    const link = await dialBriefly(endpoint, credentials, attempt);
+    const asked = [link.send(['CLUSTER', 'INFO']), link.send(['CLUSTER', 'SLOTS'])];
+    const [info, slots] = await Promise.all(asked);
+    const isWell = String(info).includes('cluster_state:ok');
+    return { map: readSlots(slots, endpoint), isWell };
+  } catch (error) {
+    if (over.signal.aborted) throw new Error(`no answer within ${Math.round(timeoutMs)} ms`);
+    throw error;
+  } finally {
+    timer.cancel();
+    over.abort();
+  }
+}
+
+/** How many slots have a server. */
+function served(map: SlotMap): number {
+  return map.filter((address) => address !== undefined).length;
 }
 
 /** `CLUSTER SLOTS`: per range the first slot, the last, and who serves it, the primary first. */

@@ -1,0 +1,49 @@
+import { isErrorReply } from './replies.ts';
+
+/** Words of a server that has done nothing and knows who might, or that things are in motion. */
+const IN_MOTION = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/;
+
+/** What those words mean to somebody whose time ran out over them. */
+const MEANING: Readonly<Record<string, string>> = {
+  ASK: 'the key is on its way to another server',
+  TRYAGAIN:
+    'the key is on its way to another server, and grants are made there once its slot has arrived',
+  MOVED: 'the key has gone to another server',
+  CLUSTERDOWN: 'the Cluster does not serve all slots just now',
+};
+
+/** An answer of a server of a Cluster that sends us elsewhere, or asks us to come back later. */
+export class Redirection {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isAsk(): boolean {
+    return this.text.startsWith('ASK ');
+  }
+
+  get isMoved(): boolean {
+    return this.text.startsWith('MOVED ');
+  }
+
+  /** `ASK <slot> <host:port>`, and so for MOVED. */
+  get address(): string {
+    return this.text.split(' ')[2] ?? '';
+  }
+
+  get meaning(): string {
+    return MEANING[this.text.split(' ', 1)[0] ?? ''] ?? this.text;
+  }
+}
+
+/** A reply, or a redirection, or another error of the server as a value; what came instead of an answer is thrown. */
+export async function replyOf(sending: Promise<unknown>): Promise<unknown> {
+  try {
+    return await sending;
+  } catch (error) {
+    if (!isErrorReply(error)) throw error;
+    return IN_MOTION.test(error.message) ? new Redirection(error.message) : error;
+  }
+}
