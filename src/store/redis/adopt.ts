@@ -1,3 +1,5 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import type { Clock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { AdoptableClient, AdoptableIoredis, AdoptableNodeRedis } from './adoptable.ts';
 import {
@@ -9,6 +11,7 @@ import {
   type MessageListener,
   NODE_REDIS_RULES,
 } from './link.ts';
+import { type SentinelAddress, watchedDialer } from './sentinel.ts';
 
 const RULE =
   "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
@@ -17,9 +20,12 @@ const RULE =
  * A client the user already has: where it leads and what it needs to be let in is all we take of it. Lease commands go
  * over connections of their own, because a client that queues, reconnects or sends again would run them late.
  */
-export function adopt(client: AdoptableClient): Dialer {
+export function adopt(client: AdoptableClient, clock: Clock): Dialer {
   if (isIoredis(client)) {
-    return { name: ioredisName(client.options), dial: (attempt) => dialIoredis(client, attempt) };
+    const name = ioredisName(client.options);
+    const dialer: Dialer = { name, dial: (attempt) => dialIoredis(client, attempt) };
+    const sentinels = sentinelsOf(client.options);
+    return sentinels === null ? dialer : watchedDialer(dialer, sentinels, clock);
   }
   if (isNodeRedis(client)) {
     return { name: nodeRedisName(client), dial: (attempt) => dialNodeRedis(client, attempt) };
@@ -93,6 +99,27 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
       await own.unsubscribe(channel);
     },
     destroy,
+  };
+}
+
+/** Where an ioredis client finds its sentinels, or null where it has none. */
+function sentinelsOf(options: object): SentinelAddress | null {
+  const { sentinels, name, sentinelUsername, sentinelPassword, sentinelTLS } = options as {
+    sentinels?: readonly { host?: string; port?: number }[] | null;
+    name?: string;
+    sentinelUsername?: string | null;
+    sentinelPassword?: string | null;
+    sentinelTLS?: TlsOptions;
+  };
+  if (!sentinels?.length) return null;
+  return {
+    endpoints: sentinels.map(({ host = 'localhost', port = 26_379 }) => ({ host, port })),
+    primaryName: name ?? '',
+    sentinelCredentials: {
+      ...(sentinelUsername && { username: sentinelUsername }),
+      ...(sentinelPassword && { password: sentinelPassword }),
+      ...(sentinelTLS && { tls: sentinelTLS }),
+    },
   };
 }
 

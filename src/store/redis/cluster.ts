@@ -17,7 +17,7 @@ import type { RedisAddress } from './address.ts';
 import { sendScript } from './connection.ts';
 import { declared, type Fleet, type Part, type ScanPage, scanOne, type Work } from './fleet.ts';
 import { evaluate, foundMarker } from './founding.ts';
-import { endpointDialer, type Link } from './link.ts';
+import { dialBriefly, endpointDialer, type Link } from './link.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
 import type { RunScript } from './quarantine.ts';
 import { Redirection, replyOf } from './redirection.ts';
@@ -332,7 +332,7 @@ export class ClusterFleet implements Fleet {
       const found = await replyOf(evaluate(link, ...script));
       if (found instanceof Error) throw found;
       if (!(found instanceof Redirection)) return found;
-      if (found.isAsk) return this.#atMarker(LOOK_MS, script, found.address);
+      if (found.isAsk) return this.#aheadOfMap(found.address, script);
       if (this.#clock.monotonicMs() > untilMs)
         throw new StoreUnreachableError({
           ...{ store: this.name, operation: 'examine', why: found.meaning },
@@ -343,24 +343,27 @@ export class ClusterFleet implements Fleet {
     return this.#atMarker(LOOK_MS, script);
   }
 
-  async #atMarker(
-    timeoutMs: number,
-    script: Parameters<RunScript>,
-    ahead?: string,
-  ): Promise<unknown> {
-    const send: Errand['send'] = (link, _at, _primary, isAsking) => {
-      if (isAsking) void link.send(['ASKING']).catch(() => {});
-      return evaluate(link, ...script);
-    };
-    const errand = { operation: 'examine', keys: [this.#context.marker], send };
-    const parts: Part[] = [];
-    const untilMs = this.#clock.monotonicMs() + timeoutMs;
-    const legs =
-      ahead === undefined ? this.#legs(errand, [0]) : [{ address: ahead, isAsking: true, at: [0] }];
-    await Promise.all(legs.map((leg) => this.#go(errand, leg, untilMs, parts)));
-    const [part] = parts;
-    if (part?.kind === 'failed') throw part.error;
-    return part?.kind === 'reply' ? part.reply : null;
+  /** Over a connection of its own: the one to that server may be waiting for this very examination. */
+  async #aheadOfMap(address: string, script: Parameters<RunScript>): Promise<unknown> {
+    const over = new AbortController();
+    const timer = this.#clock.after(LOOK_MS, () => over.abort());
+    const signal = AbortSignal.any([this.#closing.signal, over.signal]);
+    const attempt = { timeoutMs: LOOK_MS, signal, onEnd: () => {} };
+    try {
+      const { credentials } = this.#address;
+      const link = await dialBriefly(readAddress(address), credentials, attempt);
+      void link.send(['ASKING']).catch(() => {});
+      return await evaluate(link, ...script);
+    } finally {
+      timer.cancel();
+      over.abort();
+    }
+  }
+
+  async #atMarker(timeoutMs: number, script: Parameters<RunScript>): Promise<unknown> {
+    const [{ source }, keys, args] = script;
+    const command = ['EVAL', source, String(keys.length), ...keys, ...args];
+    return this.send('examine', this.#context.marker, command, timeoutMs);
   }
 
   async #tickForEver(): Promise<void> {

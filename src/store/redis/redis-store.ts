@@ -76,7 +76,7 @@ function fleetFor(
   tls: TlsOptions | undefined,
   context: Context,
 ): Fleet {
-  if (typeof from !== 'string') return single(adopt(from), context);
+  if (typeof from !== 'string') return single(adopt(from, context.clock), context);
   const address = parseAddress(from, tls);
   if (address.kind === 'cluster') return new ClusterFleet(address, context);
   return single(dialerFor(address, context), context);

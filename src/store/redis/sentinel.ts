@@ -38,14 +38,29 @@ export function sentinelDialer(address: RedisAddress, { clock }: { clock: Clock 
   };
 }
 
+/** What is needed to ask sentinels. */
+export type SentinelAddress = Pick<
+  RedisAddress,
+  'endpoints' | 'primaryName' | 'sentinelCredentials'
+>;
+
+/**
+ * The same for a client that asks the sentinels by itself, but only when it connects: ends its links when they name
+ * another primary than at the time.
+ */
+export function watchedDialer(dialer: Dialer, address: SentinelAddress, clock: Clock): Dialer {
+  const sentinels = new Sentinels({ ...address, name: dialer.name, credentials: {} }, clock);
+  return { name: dialer.name, dial: (attempt) => sentinels.dialWatched(dialer, attempt) };
+}
+
 class Sentinels {
-  readonly #address: RedisAddress;
+  readonly #address: Omit<RedisAddress, 'kind'>;
   readonly #clock: Clock;
   #newestEpoch = 0;
   /** The next to be asked; one that does not answer is asked last. */
   #next = 0;
 
-  constructor(address: RedisAddress, clock: Clock) {
+  constructor(address: Omit<RedisAddress, 'kind'>, clock: Clock) {
     this.#address = address;
     this.#clock = clock;
   }
@@ -77,25 +92,37 @@ class Sentinels {
     throw new StoreUnreachableError({ store: name, operation: 'connect', why });
   }
 
-  async #dial(opinion: Opinion, attempt: Attempt): Promise<Link> {
+  /** A link that somebody else makes, as long as it leads to whom the sentinels named before. */
+  async dialWatched(dialer: Dialer, attempt: Attempt): Promise<Link> {
+    const before = await this.#anyOpinion(attempt.signal);
+    return this.#watched(before, attempt, (watched) => dialer.dial(watched));
+  }
+
+  /** What one of them says, or null: who is in charge is not ours to find out here. */
+  async #anyOpinion(signal: AbortSignal): Promise<Opinion | null> {
+    for (let i = 0; i < this.#address.endpoints.length && !signal.aborted; i++) {
+      const opinion = await this.#ask(signal, ASK_MS).catch(() => null);
+      if (opinion !== null) return opinion;
+    }
+    return null;
+  }
+
+  #dial(opinion: Opinion, attempt: Attempt): Promise<Link> {
+    return this.#watched(opinion, attempt, (watched) => this.#dialChecked(opinion, watched));
+  }
+
+  /** Makes a link, and ends it when a newer opinion names another primary. */
+  async #watched(
+    opinion: Opinion | null,
+    attempt: Attempt,
+    dial: (attempt: Attempt) => Promise<Link>,
+  ): Promise<Link> {
     const watch = new AbortController();
     const end = (why: string) => {
       watch.abort();
       attempt.onEnd(why);
     };
-    const link = await dialEndpoint(opinion, this.#address.credentials, { ...attempt, onEnd: end });
-    attempt.signal.addEventListener('abort', link.destroy);
-    try {
-      const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
-      if (role !== 'master')
-        throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
-      attempt.signal.throwIfAborted();
-    } catch (error) {
-      link.destroy();
-      throw error;
-    } finally {
-      attempt.signal.removeEventListener('abort', link.destroy);
-    }
+    const link = await dial({ ...attempt, onEnd: end });
     void this.#watch(opinion, watch.signal, end);
     const destroy = () => {
       watch.abort();
@@ -104,13 +131,36 @@ class Sentinels {
     return { ...link, destroy };
   }
 
+  async #dialChecked(opinion: Opinion, attempt: Attempt): Promise<Link> {
+    const link = await dialEndpoint(opinion, this.#address.credentials, attempt);
+    attempt.signal.addEventListener('abort', link.destroy);
+    try {
+      const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
+      if (role !== 'master')
+        throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
+      attempt.signal.throwIfAborted();
+      return link;
+    } catch (error) {
+      link.destroy();
+      throw error;
+    } finally {
+      attempt.signal.removeEventListener('abort', link.destroy);
+    }
+  }
+
   /** Ends the link when a newer opinion names another primary. */
-  async #watch(current: Opinion, signal: AbortSignal, end: (why: string) => void): Promise<void> {
+  async #watch(
+    first: Opinion | null,
+    signal: AbortSignal,
+    end: (why: string) => void,
+  ): Promise<void> {
+    let current = first;
     for (;;) {
       await this.#clock.sleep(WATCH_EVERY_MS, signal).catch(() => {});
       if (signal.aborted) return;
       const opinion = await this.#ask(signal, ASK_MS).catch(() => null);
-      if (opinion === null || at(opinion) === at(current)) continue;
+      current ??= opinion;
+      if (opinion === null || current === null || at(opinion) === at(current)) continue;
       if (!signal.aborted) end(`the sentinels name another primary: ${at(opinion)}`);
       return;
     }
@@ -132,7 +182,7 @@ class Sentinels {
     } catch (error) {
       const says = `sentinel ${at(sentinel)}`;
       if (isErrorReply(error)) throw new Refusal(`${says}: ${error.message}`);
-      if (ended.signal.aborted) throw new Error(`${says} did not answer in time`);
+      if (either.aborted) throw new Error(`${says} did not answer in time`);
       throw error;
     } finally {
       timer.cancel();
