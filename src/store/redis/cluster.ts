@@ -16,8 +16,8 @@ import type { Finding } from '../store.ts';
 import type { RedisAddress } from './address.ts';
 import { sendScript } from './connection.ts';
 import { declared, type Fleet, type Part, type ScanPage, scanOne, type Work } from './fleet.ts';
-import { evaluate, foundMarker } from './founding.ts';
-import { dialBriefly, endpointDialer, type Link } from './link.ts';
+import { evaluate, evaluateAhead, foundMarker } from './founding.ts';
+import { endpointDialer, type Link } from './link.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
 import type { RunScript } from './quarantine.ts';
 import { Redirection, replyOf } from './redirection.ts';
@@ -36,6 +36,8 @@ const LOOK_AGAIN_MS = 250;
 /** How often map and primaries are looked at although nothing has happened. */
 const TICK_MS = 5_000;
 
+const EXAMINE = { operation: 'examine' };
+
 type Context = Omit<PrimaryContext, 'topology' | 'onMarker'>;
 
 /** Requests for keys that may lie anywhere. */
@@ -45,6 +47,8 @@ interface Errand {
   readonly prepare?: Work['prepare'];
   /** Sends the request for one of them; `isAsking` where it is to be answered ahead of the map. */
   send(link: Link, at: number, primary: Primary, isAsking: boolean): Promise<unknown>;
+  /** A link that is being examined, and so the only way to its server yet. */
+  readonly own?: { readonly address: string; readonly link: Link };
 }
 
 /** Some keys of an errand, and where they are sought. */
@@ -128,12 +132,19 @@ export class ClusterFleet implements Fleet {
     return this.#do({ operation: script.verb, keys, send, ...(prepare && { prepare }) }, timeoutMs);
   }
 
-  async send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
+  async send(
+    operation: string,
+    key: string,
+    args: readonly string[],
+    timeoutMs: number,
+    own?: NonNullable<Errand['own']>,
+  ) {
     const send: Errand['send'] = (link, _at, _primary, isAsking) => {
       if (isAsking) void link.send(['ASKING']).catch(() => {});
       return link.send(args);
     };
-    const [part] = await this.#do({ operation, keys: [key], send }, timeoutMs);
+    const errand = { operation, keys: [key], send, ...(own && { own }) };
+    const [part] = await this.#do(errand, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
   }
@@ -173,7 +184,8 @@ export class ClusterFleet implements Fleet {
   async #go(errand: Errand, leg: Leg, untilMs: number, parts: Part[]): Promise<void> {
     const leftMs = () => Math.max(1, untilMs - this.#clock.monotonicMs());
     const primary = this.#primaries.get(leg.address);
-    if (primary === undefined || !primary.connection.isConnected) {
+    const own = errand.own?.address === leg.address ? errand.own.link : null;
+    if (primary === undefined || (own === null && !primary.connection.isConnected)) {
       primary?.connection.connect();
       const why = `${leg.address || 'the server of the slot'} is not connected`;
       return this.#later(errand, leg.at, untilMs, parts, why);
@@ -185,9 +197,11 @@ export class ClusterFleet implements Fleet {
         for (const from of leg.at) parts.push({ ...quarantined, from });
         return;
       }
-      const replies = await primary.connection.use(errand.operation, leftMs(), (link) =>
-        Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, leg.isAsking)))),
-      );
+      const ask = (link: Link) =>
+        Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, leg.isAsking))));
+      const replies = await (own === null
+        ? primary.connection.use(errand.operation, leftMs(), ask)
+        : ask(own));
       await this.#sort(errand, leg, replies, primary, untilMs, parts);
     } catch (error) {
       // Nothing was sent: somebody else may be in charge by now. Closed is what a server is that has left the map.
@@ -253,7 +267,7 @@ export class ClusterFleet implements Fleet {
     await Promise.all(this.#legs(errand, at).map((leg) => this.#go(errand, leg, untilMs, parts)));
   }
 
-  #where({ operation }: Errand): { store: string; operation: string } {
+  #where({ operation }: Pick<Errand, 'operation'>): { store: string; operation: string } {
     return { store: this.name, operation };
   }
 
@@ -332,38 +346,26 @@ export class ClusterFleet implements Fleet {
       const found = await replyOf(evaluate(link, ...script));
       if (found instanceof Error) throw found;
       if (!(found instanceof Redirection)) return found;
-      if (found.isAsk) return this.#aheadOfMap(found.address, script);
+      if (found.isAsk) {
+        const at = { address: found.address, credentials: this.#address.credentials };
+        return evaluateAhead(at, script, this.#clock, LOOK_MS, this.#closing.signal);
+      }
       if (this.#clock.monotonicMs() > untilMs)
-        throw new StoreUnreachableError({
-          ...{ store: this.name, operation: 'examine', why: found.meaning },
-        });
+        throw new StoreUnreachableError({ ...this.#where(EXAMINE), why: found.meaning });
       await this.#refresh().catch(() => {});
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
     }
-    return this.#atMarker(LOOK_MS, script);
+    return this.#atMarker(LOOK_MS, script, { address, link });
   }
 
-  /** Over a connection of its own: the one to that server may be waiting for this very examination. */
-  async #aheadOfMap(address: string, script: Parameters<RunScript>): Promise<unknown> {
-    const over = new AbortController();
-    const timer = this.#clock.after(LOOK_MS, () => over.abort());
-    const signal = AbortSignal.any([this.#closing.signal, over.signal]);
-    const attempt = { timeoutMs: LOOK_MS, signal, onEnd: () => {} };
-    try {
-      const { credentials } = this.#address;
-      const link = await dialBriefly(readAddress(address), credentials, attempt);
-      void link.send(['ASKING']).catch(() => {});
-      return await evaluate(link, ...script);
-    } finally {
-      timer.cancel();
-      over.abort();
-    }
-  }
-
-  async #atMarker(timeoutMs: number, script: Parameters<RunScript>): Promise<unknown> {
+  async #atMarker(
+    timeoutMs: number,
+    script: Parameters<RunScript>,
+    own?: Errand['own'],
+  ): Promise<unknown> {
     const [{ source }, keys, args] = script;
     const command = ['EVAL', source, String(keys.length), ...keys, ...args];
-    return this.send('examine', this.#context.marker, command, timeoutMs);
+    return this.send('examine', this.#context.marker, command, timeoutMs, own);
   }
 
   async #tickForEver(): Promise<void> {

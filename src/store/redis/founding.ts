@@ -81,6 +81,28 @@ function follower(
   };
 }
 
+/** Where a key has gone ahead of its slot. Over a connection of its own: the other one there may wait for this very answer. */
+export async function evaluateAhead(
+  at: { address: string; credentials: Credentials },
+  script: Parameters<RunScript>,
+  clock: Clock,
+  timeoutMs: number,
+  closing: AbortSignal,
+): Promise<unknown> {
+  const over = new AbortController();
+  const timer = clock.after(timeoutMs, () => over.abort());
+  const signal = AbortSignal.any([closing, over.signal]);
+  const attempt: Attempt = { timeoutMs, signal, onEnd: () => {} };
+  try {
+    const link = await dialBriefly(readAddress(at.address), at.credentials, attempt);
+    void link.send(['ASKING']).catch(() => {});
+    return await evaluate(link, ...script);
+  } finally {
+    timer.cancel();
+    over.abort();
+  }
+}
+
 export function evaluate(
   link: Link,
   ...[script, keys, args]: Parameters<RunScript>
