@@ -124,9 +124,11 @@ export class ClusterFleet implements Fleet {
 
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
     const { script, keys, perKey, prepare } = work;
+    const heads = new Map<Primary, readonly string[]>();
     const send: Errand['send'] = (link, at, primary, isAsking) => {
-      const args = work.head?.(primary) ?? [];
-      for (const arg of perKey[at] ?? []) args.push(arg);
+      const head = heads.get(primary) ?? work.head?.(primary) ?? [];
+      heads.set(primary, head);
+      const args = [...head, ...(perKey[at] ?? [])];
       return sendScript(link, script, declared(work, keys[at] ?? ''), args, isAsking);
     };
     return this.#do({ operation: script.verb, keys, send, ...(prepare && { prepare }) }, timeoutMs);

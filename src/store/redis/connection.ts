@@ -275,7 +275,7 @@ export class Connection {
   }
 }
 
-export async function sendScript(
+export function sendScript(
   link: Link,
   script: Script,
   keys: readonly string[],
@@ -290,10 +290,8 @@ export async function sendScript(
     void link.send(['ASKING']).catch(() => {});
     return link.send(['EVAL', script.source, ...command.slice(2)]);
   }
-  try {
-    return await link.send(command);
-  } catch (error) {
+  return link.send(command).catch((error: unknown) => {
     if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
     return link.send(['EVAL', script.source, ...command.slice(2)]);
-  }
+  });
 }

@@ -39,11 +39,9 @@ export class Redirection {
 }
 
 /** A reply, or a redirection, or another error of the server as a value; what came instead of an answer is thrown. */
-export async function replyOf(sending: Promise<unknown>): Promise<unknown> {
-  try {
-    return await sending;
-  } catch (error) {
+export function replyOf(sending: Promise<unknown>): Promise<unknown> {
+  return sending.catch((error: unknown) => {
     if (!isErrorReply(error)) throw error;
     return IN_MOTION.test(error.message) ? new Redirection(error.message) : error;
-  }
+  });
 }
