@@ -123,11 +123,14 @@ describe.concurrent('a Redis Cluster', () => {
       reason: 'quarantine',
     });
 
-    // Restarted without its data: as flushed.
-    const again = nextEvent(holdfast, 'lease.reasserted');
+    // Restarted without its data: as flushed, or lost in time if it takes too long to serve again.
+    const returned = new Set<string>();
+    holdfast.on('lease.reasserted', ({ key }) => returned.add(key));
     await cluster.primaries[restartedAt]?.restart();
-    expect(await again).toMatchObject({ key: keys[restartedAt] });
-    for (const i of elsewhere) expect(leases[i]?.isHeld()).toBe(true);
+    const isSettled = () =>
+      returned.has(keys[restartedAt] ?? '') || leases[restartedAt]?.state === 'lost';
+    await until(isSettled, { what: 'the lease to be put back or lost', deadlineMs: 10_000 });
+    expect(leases[flushedAt]?.isHeld()).toBe(true);
 
     // All of them: everything is lost in time or put back, and everything is to be had again.
     await Promise.all(cluster.primaries.map((node) => node.restart()));

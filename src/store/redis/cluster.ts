@@ -10,8 +10,8 @@
  *
  * Every primary is examined on each new connection, as a single server is, and every few seconds, together with the map.
  */
-import type { Clock } from '../../base/clock.ts';
-import { ClosedError, OutcomeUnknownError, StoreUnreachableError } from '../../base/errors.ts';
+import { type Clock, timeLeft } from '../../base/clock.ts';
+import { ClosedError, StoreUnreachableError } from '../../base/errors.ts';
 import type { Finding } from '../store.ts';
 import type { RedisAddress } from './address.ts';
 import { sendScript } from './connection.ts';
@@ -20,13 +20,17 @@ import { evaluate, evaluateAhead, foundMarker } from './founding.ts';
 import { endpointDialer, type Link } from './link.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
 import type { RunScript } from './quarantine.ts';
-import { Redirection, replyOf } from './redirection.ts';
+import { Redirection, replyOf, unsent } from './redirection.ts';
 import { isWrongServer, refused } from './replies.ts';
 import { askForSlots, readAddress, type SlotMap } from './slot-map.ts';
 import { slotOf } from './slots.ts';
 
 /** How long a look at the map, or at a server, may take. */
 const LOOK_MS = 2_000;
+/** How long the first look may. */
+const OPEN_MS = 5_000;
+/** What would be sent again with less time than this left might not be answered in it, and cost the connection. */
+const LEAST_MS = 100;
 /** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
 /** Between two looks at its map, unless a server says that it has changed: each costs a connection. */
@@ -87,13 +91,19 @@ export class ClusterFleet implements Fleet {
   }
 
   async open(): Promise<void> {
-    await this.#refresh();
+    const leftMs = timeLeft(this.#clock, OPEN_MS);
+    await this.#refresh(OPEN_MS);
+    // One that has just been formed may not know all of its servers yet.
+    while (this.lane(this.#context.marker) === '' && leftMs() > 1) {
+      await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
+      await this.#refresh();
+    }
     if (this.#context.mode === 'on') {
       const { primaries, name } = this;
       const owner = this.lane(this.#context.marker);
       const { credentials } = this.#address;
       const parts = { ...this.#context, name, primaries, owner, credentials };
-      await foundMarker(parts, LOOK_MS, this.#closing.signal);
+      await foundMarker(parts, OPEN_MS, this.#closing.signal);
     }
     const opening = this.primaries.map(async (primary) => {
       try {
@@ -255,8 +265,10 @@ export class ClusterFleet implements Fleet {
     parts: Part[],
     why: string,
   ): Promise<void> {
-    if (untilMs - this.#clock.monotonicMs() <= PAUSE_MS)
-      return fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
+    const isTooLate = () => untilMs - this.#clock.monotonicMs() <= LEAST_MS;
+    const giveUp = () =>
+      fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
+    if (isTooLate()) return giveUp();
     const isDue = this.#clock.monotonicMs() - this.#lookedAtMs >= LOOK_EVERY_MS;
     const look = isDue ? this.#refresh().catch(() => {}) : undefined;
     try {
@@ -266,6 +278,7 @@ export class ClusterFleet implements Fleet {
     } catch {
       return fail(parts, at, new ClosedError(errand.operation));
     }
+    if (isTooLate()) return giveUp();
     await Promise.all(this.#legs(errand, at).map((leg) => this.#go(errand, leg, untilMs, parts)));
   }
 
@@ -274,14 +287,14 @@ export class ClusterFleet implements Fleet {
   }
 
   /** Reads the map anew; one look serves all who want one at the time. */
-  #refresh(): Promise<void> {
-    this.#refreshing ??= this.#readMap().finally(() => {
+  #refresh(timeoutMs = LOOK_MS): Promise<void> {
+    this.#refreshing ??= this.#readMap(timeoutMs).finally(() => {
       this.#refreshing = null;
     });
     return this.#refreshing;
   }
 
-  async #readMap(): Promise<void> {
+  async #readMap(timeoutMs: number): Promise<void> {
     const known = this.primaries
       .filter(({ connection }) => connection.isConnected)
       .map(({ address }) => readAddress(address));
@@ -290,7 +303,7 @@ export class ClusterFleet implements Fleet {
     const endpoints = [...known, ...this.#address.endpoints, ...others];
     this.#lookedAtMs = this.#clock.monotonicMs();
     const parts = { ...this.#address, clock: this.#clock };
-    this.#map = await askForSlots(endpoints, parts, LOOK_MS, this.#closing.signal);
+    this.#map = await askForSlots(endpoints, parts, timeoutMs, this.#closing.signal);
     const addresses = new Set(this.#map);
     let isChanged = false;
     for (const address of addresses) {
@@ -380,13 +393,6 @@ export class ClusterFleet implements Fleet {
       await Promise.all(connected.map((primary) => primary.recheck(LOOK_MS).catch(() => {})));
     }
   }
-}
-
-/** What went wrong before anything was sent: whatever became of it, nothing became of the request. */
-function unsent(error: unknown): never {
-  if (!(error instanceof OutcomeUnknownError)) throw error;
-  const { store, operation, message: why } = error;
-  throw new StoreUnreachableError({ store, operation, why }, { cause: error });
 }
 
 function fail(parts: Part[], at: readonly number[], reason: unknown): void {

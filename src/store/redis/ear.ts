@@ -26,6 +26,7 @@ export class Ear {
   readonly #channels = new Set<string>();
   readonly #connection: Connection;
   readonly #closing = new AbortController();
+  #opening: Promise<void> | null = null;
   #pinging: Promise<void> | null = null;
   #hasHeard = false;
 
@@ -47,16 +48,11 @@ export class Ear {
   /** Resolves once messages to this channel are heard. */
   async listen(channel: string): Promise<void> {
     this.#channels.add(channel);
-    this.#pinging ??= this.#pingForEver();
-    try {
-      await this.#connection.use('subscribe', SIGNAL_TIMEOUT_MS, (link) =>
-        this.#subscribe(link, channel),
-      );
-    } catch (error) {
-      // The connection goes on being made: once it stands, this much has been missed.
-      this.#hasHeard = true;
-      throw error;
-    }
+    this.#opening ??= this.#open();
+    await this.#opening;
+    await this.#connection.use('subscribe', SIGNAL_TIMEOUT_MS, (link) =>
+      this.#subscribe(link, channel),
+    );
   }
 
   unlisten(channel: string): void {
@@ -70,7 +66,19 @@ export class Ear {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#connection.close();
+    await this.#opening;
     await this.#pinging;
+  }
+
+  /** A connection that can not be made is tried again in the background; once it stands, something has been missed. */
+  async #open(): Promise<void> {
+    try {
+      await this.#connection.open();
+    } catch {
+      this.#hasHeard = true;
+      this.#connection.connect();
+    }
+    this.#pinging = this.#pingForEver();
   }
 
   async #subscribe(link: Link, channel: string): Promise<void> {

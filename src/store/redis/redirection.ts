@@ -1,3 +1,4 @@
+import { OutcomeUnknownError, StoreUnreachableError } from '../../base/errors.ts';
 import { isErrorReply } from './replies.ts';
 
 /** Words of a server that has done nothing and knows who might, or that things are in motion. */
@@ -44,4 +45,11 @@ export function replyOf(sending: Promise<unknown>): Promise<unknown> {
     if (!isErrorReply(error)) throw error;
     return IN_MOTION.test(error.message) ? new Redirection(error.message) : error;
   });
+}
+
+/** What went wrong before anything was sent: whatever became of it, nothing became of the request. */
+export function unsent(error: unknown): never {
+  if (!(error instanceof OutcomeUnknownError)) throw error;
+  const { store, operation, message: why } = error;
+  throw new StoreUnreachableError({ store, operation, why }, { cause: error });
 }
