@@ -356,7 +356,8 @@ export class ClusterFleet implements Fleet {
 
   /** While a link is being examined it is the only way to its own server; the marker may be there, or on another. */
   async #onMarker(address: string, link: Link, ...script: Parameters<RunScript>): Promise<unknown> {
-    const untilMs = this.#clock.monotonicMs() + LOOK_MS;
+    const withinMs = this.#isOpen ? LOOK_MS : OPEN_MS;
+    const untilMs = this.#clock.monotonicMs() + withinMs;
     while (this.lane(this.#context.marker) === address) {
       const found = await replyOf(evaluate(link, ...script));
       if (found instanceof Error) throw found;
@@ -370,7 +371,7 @@ export class ClusterFleet implements Fleet {
       await this.#refresh().catch(() => {});
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
     }
-    return this.#atMarker(LOOK_MS, script, { address, link });
+    return this.#atMarker(withinMs, script, { address, link });
   }
 
   async #atMarker(
