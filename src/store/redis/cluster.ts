@@ -14,6 +14,7 @@ import { type Clock, timeLeft } from '../../base/clock.ts';
 import { ClosedError, StoreUnreachableError } from '../../base/errors.ts';
 import type { Finding } from '../store.ts';
 import type { RedisAddress } from './address.ts';
+import { ClusterRoster, LOOK_MS } from './cluster-roster.ts';
 import { sendScript } from './connection.ts';
 import { declared, type Fleet, type Part, type ScanPage, scanOne, type Work } from './fleet.ts';
 import { evaluate, evaluateAhead, foundMarker } from './founding.ts';
@@ -22,21 +23,14 @@ import { Primary, type PrimaryContext } from './primary.ts';
 import type { RunScript } from './quarantine.ts';
 import { Redirection, replyOf, unsent } from './redirection.ts';
 import { isWrongServer, refused } from './replies.ts';
-import { askForSlots, readAddress, type SlotMap } from './slot-map.ts';
-import { slotOf } from './slots.ts';
+import { readAddress } from './slot-map.ts';
 
-/** How long a look at the map, or at a server, may take. */
-const LOOK_MS = 2_000;
 /** How long the first look may. */
 const OPEN_MS = 5_000;
 /** What would be sent again with less time than this left might not be answered in it, and cost the connection. */
 const LEAST_MS = 100;
 /** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
-/** Between two looks at its map, unless a server says that it has changed: each costs a connection. */
-const LOOK_EVERY_MS = 100;
-/** Between two looks at the map while a server is gone. */
-const LOOK_AGAIN_MS = 250;
 /** How often map and primaries are looked at although nothing has happened. */
 const TICK_MS = 5_000;
 
@@ -68,10 +62,7 @@ export class ClusterFleet implements Fleet {
   readonly #address: RedisAddress;
   readonly #context: Context;
   readonly #clock: Clock;
-  #map: SlotMap = [];
-  readonly #primaries = new Map<string, Primary>();
-  #refreshing: Promise<void> | null = null;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #roster: ClusterRoster;
   #isOpen = false;
   readonly #closing = new AbortController();
 
@@ -80,23 +71,28 @@ export class ClusterFleet implements Fleet {
     this.#address = address;
     this.#context = context;
     this.#clock = context.clock;
+    this.#roster = new ClusterRoster({
+      ...{ address, clock: context.clock, signal: this.#closing.signal },
+      make: (server, onDisconnected) => this.#primary(server, onDisconnected),
+      onChange: () => this.onPrimaries(),
+    });
   }
 
   get primaries(): readonly Primary[] {
-    return [...this.#primaries.values()];
+    return this.#roster.primaries;
   }
 
   lane(key: string): string {
-    return this.#map[slotOf(key)] ?? '';
+    return this.#roster.ownerOf(key);
   }
 
   async open(): Promise<void> {
     const leftMs = timeLeft(this.#clock, OPEN_MS);
-    await this.#refresh(OPEN_MS);
+    await this.#roster.refresh(OPEN_MS);
     // One that has just been formed may not know all of its servers yet.
     while (this.lane(this.#context.marker) === '' && leftMs() > 1) {
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
-      await this.#refresh();
+      await this.#roster.refresh();
     }
     if (this.#context.mode === 'on') {
       const { primaries, name } = this;
@@ -110,17 +106,18 @@ export class ClusterFleet implements Fleet {
         await primary.connection.open();
       } catch (error) {
         // One that has left the map meanwhile is not missed.
-        if (this.#primaries.get(primary.address) === primary) throw error;
+        if (this.#roster.has(primary)) throw error;
       }
     });
     await Promise.all(opening);
     this.#isOpen = true;
+    this.#roster.welcome();
     void this.#tickForEver();
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new ClosedError('connection'));
-    await this.#refreshing?.catch(() => {});
+    await this.#roster.settled();
     await Promise.all(this.primaries.map(({ connection }) => connection.close()));
   }
 
@@ -163,9 +160,9 @@ export class ClusterFleet implements Fleet {
 
   /** The cursor says on which server the walk is, and how far there. */
   async scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage> {
-    const addresses = [...this.#primaries.keys()].sort();
+    const addresses = this.primaries.map(({ address }) => address).sort();
     const [, at = addresses[0] ?? '', step = '0'] = /^(.*) (\d+)$/.exec(cursor ?? '') ?? [];
-    const primary = this.#primaries.get(at);
+    const primary = this.#roster.at(at);
     const next = addresses.find((address) => address > at);
     const page: ScanPage =
       primary === undefined ? { names: [] } : await scanOne(primary, pattern, step, timeoutMs);
@@ -195,7 +192,7 @@ export class ClusterFleet implements Fleet {
 
   async #go(errand: Errand, leg: Leg, untilMs: number, parts: Part[]): Promise<void> {
     const leftMs = () => Math.max(1, untilMs - this.#clock.monotonicMs());
-    const primary = this.#primaries.get(leg.address);
+    const primary = this.#roster.at(leg.address);
     const own = errand.own?.address === leg.address ? errand.own.link : null;
     if (primary === undefined || (own === null && !primary.connection.isConnected)) {
       primary?.connection.connect();
@@ -246,7 +243,7 @@ export class ClusterFleet implements Fleet {
         ahead.set(found.address, [...(ahead.get(found.address) ?? []), from]);
       } else {
         why = found.meaning;
-        if (found.isMoved) this.#lookedAtMs = Number.NEGATIVE_INFINITY;
+        if (found.isMoved) this.#roster.outdated();
         again.push(from);
         if (isWrongServer(found.text)) primary.connection.drop(found.text);
       }
@@ -269,8 +266,7 @@ export class ClusterFleet implements Fleet {
     const giveUp = () =>
       fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
     if (isTooLate()) return giveUp();
-    const isDue = this.#clock.monotonicMs() - this.#lookedAtMs >= LOOK_EVERY_MS;
-    const look = isDue ? this.#refresh().catch(() => {}) : undefined;
+    const look = this.#roster.isDue ? this.#roster.refresh().catch(() => {}) : undefined;
     try {
       // A look at the map that takes longer goes on without us.
       const enough = Promise.race([look, this.#clock.sleep(PAUSE_MS * 4)]);
@@ -286,44 +282,7 @@ export class ClusterFleet implements Fleet {
     return { store: this.name, operation };
   }
 
-  /** Reads the map anew; one look serves all who want one at the time. */
-  #refresh(timeoutMs = LOOK_MS): Promise<void> {
-    this.#refreshing ??= this.#readMap(timeoutMs).finally(() => {
-      this.#refreshing = null;
-    });
-    return this.#refreshing;
-  }
-
-  async #readMap(timeoutMs: number): Promise<void> {
-    const known = this.primaries
-      .filter(({ connection }) => connection.isConnected)
-      .map(({ address }) => readAddress(address));
-    // Whom the address names, and then whom nobody reaches just now: one of them may be back.
-    const others = this.primaries.map(({ address }) => readAddress(address));
-    const endpoints = [...known, ...this.#address.endpoints, ...others];
-    this.#lookedAtMs = this.#clock.monotonicMs();
-    const parts = { ...this.#address, clock: this.#clock };
-    this.#map = await askForSlots(endpoints, parts, timeoutMs, this.#closing.signal);
-    const addresses = new Set(this.#map);
-    let isChanged = false;
-    for (const address of addresses) {
-      if (address === undefined || this.#primaries.has(address)) continue;
-      const primary = this.#primary(address);
-      this.#primaries.set(address, primary);
-      // A server that is new here is examined at once, not when it is first needed: its quarantine begins with that.
-      if (this.#isOpen) primary.connection.connect();
-      isChanged = true;
-    }
-    for (const [address, { connection }] of this.#primaries) {
-      if (addresses.has(address)) continue;
-      this.#primaries.delete(address);
-      void connection.close();
-      isChanged = true;
-    }
-    if (isChanged) this.onPrimaries();
-  }
-
-  #primary(address: string): Primary {
+  #primary(address: string, onDisconnected: () => void): Primary {
     const scheme = this.#address.credentials.tls === undefined ? 'redis:' : 'rediss:';
     const dialer = endpointDialer(
       `${scheme}//${address}`,
@@ -336,22 +295,7 @@ export class ClusterFleet implements Fleet {
       onMarker: (link, ...script) => this.#onMarker(address, link, ...script),
       atMarker: (timeoutMs, ...script) => this.#atMarker(timeoutMs, script),
     };
-    const primary: Primary = new Primary(dialer, context, {
-      address,
-      onDisconnected: () => void this.#findSuccessor(primary),
-    });
-    return primary;
-  }
-
-  /** A server is gone: looks who has its slots, until it is back or somebody else has them. */
-  async #findSuccessor(primary: Primary): Promise<void> {
-    const { signal } = this.#closing;
-    const isGone = () =>
-      this.#primaries.get(primary.address) === primary && !primary.connection.isConnected;
-    while (!signal.aborted && isGone()) {
-      await this.#refresh().catch(() => {});
-      await this.#clock.sleep(LOOK_AGAIN_MS, signal).catch(() => {});
-    }
+    return new Primary(dialer, context, { address, onDisconnected });
   }
 
   /** While a link is being examined it is the only way to its own server; the marker may be there, or on another. */
@@ -368,7 +312,7 @@ export class ClusterFleet implements Fleet {
       }
       if (this.#clock.monotonicMs() > untilMs)
         throw new StoreUnreachableError({ ...this.#where(EXAMINE), why: found.meaning });
-      await this.#refresh().catch(() => {});
+      await this.#roster.refresh().catch(() => {});
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
     }
     return this.#atMarker(withinMs, script, { address, link });
@@ -389,7 +333,7 @@ export class ClusterFleet implements Fleet {
     while (!signal.aborted) {
       await this.#clock.sleep(TICK_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await this.#refresh().catch(() => {});
+      await this.#roster.refresh().catch(() => {});
       const connected = this.primaries.filter(({ connection }) => connection.isConnected);
       await Promise.all(connected.map((primary) => primary.recheck(LOOK_MS).catch(() => {})));
     }
