@@ -23,7 +23,7 @@ export class Output {
 
   constructor({ json, color }: OutputOptions) {
     this.json = json;
-    this.#color = color && isatty(1);
+    this.#color = color && isatty(1) && process.env.TERM !== 'dumb';
   }
 
   /** The result, as JSON or as text that is safe already. */
@@ -32,7 +32,8 @@ export class Output {
   }
 
   style(style: Style, text: string): string {
-    return this.#color ? styleText(style, text) : text;
+    // Whether there are colours is decided above; Node would ask the environment again, and knows fewer terminals.
+    return this.#color ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** What went wrong: one line, or JSON. */

@@ -275,14 +275,16 @@ describe.concurrent('help, version and completion', () => {
   });
 
   it('have colours on a terminal only, and not where nobody wants them', async () => {
+    const env = { TERM: 'xterm' };
     const doctor = `"${process.execPath}" "${BIN}" doctor`;
     const onTerminal = async (line: string) =>
-      (await startProgram('script', ['-qec', line, '/dev/null'], { at: redis }).end()).stdout;
+      (await startProgram('script', ['-qec', line, '/dev/null'], { at: redis, env }).end()).stdout;
     const GREEN = '\u001b[32m';
     if (isInstalled('script')) {
       expect(await onTerminal(doctor)).toContain(GREEN);
       expect(await onTerminal(`${doctor} --no-color`)).not.toContain(GREEN);
       expect(await onTerminal(`NO_COLOR=1 ${doctor}`)).not.toContain(GREEN);
+      expect(await onTerminal(`TERM=dumb ${doctor}`)).not.toContain(GREEN);
     }
     expect((await cli(['doctor'], { at: redis })).stdout).not.toContain(GREEN);
   });
