@@ -13,6 +13,7 @@ beforeEach(() => {
   policyFile = join(bin, 'policy-rc.d');
   said = [];
   for (const tool of ['sh', 'env', 'rm', 'chmod', 'cat']) symlinkSync(found(tool), join(bin, tool));
+  writeFileSync(join(bin, 'openssl'), '#!/bin/sh\n', { mode: 0o755 });
 });
 afterEach(() => rmSync(bin, { recursive: true }));
 
@@ -61,6 +62,20 @@ describe('the integration tests', () => {
     expect(readFileSync(join(bin, 'policy-seen'), 'utf8')).toBe('#!/bin/sh\nexit 101\n');
     expect(existsSync(policyFile)).toBe(false);
     expect(said).toHaveLength(1);
+  });
+
+  it('install whatever of it is missing, and nothing else', () => {
+    rmSync(join(bin, 'openssl'));
+    program('redis-server', '');
+    program(
+      'apt-get',
+      `case "$*" in *install*) touch ${bin}/openssl; chmod 755 ${bin}/openssl;; esac`,
+    );
+    symlinkSync(found('touch'), join(bin, 'touch'));
+    run({ isRoot: true });
+    expect(calls()).toContain(
+      'apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends openssl',
+    );
   });
 
   it('leave a policy that was there before as it was', () => {

@@ -4,7 +4,10 @@ import { delimiter, join } from 'node:path';
 
 const INSTALL_DEADLINE_MS = 300_000;
 
-/** What decides whether, and how, redis-server may be installed here. */
+/** What the integration tests start, beside Node: each is in the Debian package of the same name. */
+const PROGRAMS = ['redis-server', 'openssl'];
+
+/** What decides whether, and how, programs may be installed here. */
 export interface Machine {
   env: Readonly<Record<string, string | undefined>>;
   isRoot: boolean;
@@ -23,20 +26,26 @@ export default function setup(): void {
   });
 }
 
-/** Makes sure that redis-server can be started, installing it where that is ours to do: as root, or in CI. */
+/** Makes sure that the programs can be started, installing them where that is ours to do: as root, or in CI. */
 export function requireRedis(machine: Machine): void {
   const { env, isRoot, say } = machine;
   const isOurs = isRoot || Boolean(env.CI);
-  if (isOnPath('redis-server', env.PATH)) return;
-  if (!isOurs || !isOnPath('apt-get', env.PATH)) throw new Error(ADVICE);
-  say('redis-server is not installed: installing it with apt-get …');
-  install(machine);
-  if (!isOnPath('redis-server', env.PATH)) throw new Error(ADVICE);
+  const missing = () => PROGRAMS.filter((program) => !isOnPath(program, env.PATH));
+  const before = missing();
+  if (before.length === 0) return;
+  if (!isOurs || !isOnPath('apt-get', env.PATH)) throw new Error(advice(before));
+  say(`not installed: ${before.join(', ')}; installing with apt-get …`);
+  install(machine, before);
+  if (missing().length > 0) throw new Error(advice(missing()));
 }
 
-const ADVICE =
-  'The integration tests need redis-server on the PATH: install it (Debian and Ubuntu: ' +
-  '`apt-get install redis-server`, macOS: `brew install redis`), or run `npm run test:unit`.';
+function advice(missing: readonly string[]): string {
+  const names = missing.join(' ');
+  return (
+    `The integration tests need ${missing.join(' and ')} on the PATH: install it (Debian and Ubuntu: ` +
+    `\`apt-get install ${names}\`, macOS: \`brew install redis openssl\`), or run \`npm run test:unit\`.`
+  );
+}
 
 // Debian starts the service it installs, on the very port a developer's own Redis may have. Saying "not allowed" keeps
 // it from starting; an answer that the machine's owner gave already is left as it is.
@@ -48,11 +57,15 @@ if [ ! -e "$POLICY_FILE" ]; then
   chmod 755 "$POLICY_FILE"
 fi
 apt-get -o DPkg::Lock::Timeout=120 update
-apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends redis-server
+apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends $PACKAGES
 `;
 
-function install({ env, isRoot, policyFile }: Machine): void {
-  const settings = { DEBIAN_FRONTEND: 'noninteractive', POLICY_FILE: policyFile };
+function install({ env, isRoot, policyFile }: Machine, packages: readonly string[]): void {
+  const settings = {
+    DEBIAN_FRONTEND: 'noninteractive',
+    POLICY_FILE: policyFile,
+    PACKAGES: packages.join(' '),
+  };
   const assignments = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
   const [command = '', ...args] = [
     ...(isRoot ? [] : ['sudo', '-n']),
@@ -65,7 +78,7 @@ function install({ env, isRoot, policyFile }: Machine): void {
   });
   if (status === 0) return;
   const output = error?.message ?? `${stdout}${stderr}`.trim().split('\n').slice(-10).join('\n');
-  throw new Error(`installing redis-server failed. ${ADVICE}\n${output}`);
+  throw new Error(`installing ${packages.join(', ')} failed. ${advice(packages)}\n${output}`);
 }
 
 function isOnPath(program: string, path = ''): boolean {
