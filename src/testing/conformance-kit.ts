@@ -3,8 +3,10 @@ import type { AcquireReply, AcquireRequest, RecordRef, Store } from '../store/st
 
 /** No call of the suite takes longer. */
 export const CALL = { timeoutMs: 2_000 };
-/** How long the suite's leases last: some of its tests wait for their end. */
-export const TTL_MS = 1_000;
+/** How long leases last whose end a test waits for; */
+export const SHORT_MS = 1_000;
+/** and all others, so that a busy machine does not end them. */
+export const LONG_MS = 60_000;
 
 export interface ConformanceStore {
   readonly store: Store;
@@ -41,7 +43,7 @@ export class Kit {
     holder: string,
     more: Partial<AcquireRequest> & { ttlMs?: number; inbox?: string } = {},
   ): Promise<AcquireReply> {
-    const { ttlMs = TTL_MS, inbox = 'conformance', ...rest } = more;
+    const { ttlMs = LONG_MS, inbox = 'conformance', ...rest } = more;
     const call = { ...CALL, ttlMs, inbox: this.topic(inbox), leaseClass: 'lease' };
     const [reply] = await this.store.leases.acquire([{ key, holder, ...rest }], call);
     assert(reply);
@@ -70,14 +72,19 @@ export class Kit {
     return reply;
   }
 
-  async renew(key: string, holder: string, ttlMs = TTL_MS) {
+  async renew(key: string, holder: string, ttlMs = LONG_MS) {
     const [reply] = await this.store.leases.renew([{ key, holder }], { ...CALL, ttlMs });
     assert(reply);
     return reply;
   }
 
-  async reassert(key: string, holder: string, fence: number, forgotten = false) {
-    const call = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', forgotten };
+  async reassert(
+    key: string,
+    holder: string,
+    fence: number,
+    { forgotten = false, ttlMs = LONG_MS } = {},
+  ) {
+    const call = { ...CALL, ttlMs, leaseClass: 'lease', forgotten };
     const [reply] = await this.store.leases.reassert([{ key, holder, fence }], call);
     return reply;
   }

@@ -6,7 +6,14 @@
  * ```
  */
 import assert from 'node:assert/strict';
-import { CALL, type Check, type ConformanceStore, Kit, TTL_MS } from './conformance-kit.ts';
+import {
+  CALL,
+  type Check,
+  type ConformanceStore,
+  Kit,
+  LONG_MS,
+  SHORT_MS,
+} from './conformance-kit.ts';
 import { belonging } from './conformance-members.ts';
 import { recording } from './conformance-records.ts';
 
@@ -52,7 +59,7 @@ function acquiring(check: Check): void {
       found.kind === 'held' &&
         found.holder === 'a' &&
         found.fence === fence &&
-        found.expiresInMs <= TTL_MS,
+        found.expiresInMs <= LONG_MS,
     );
   });
   check('refuses a held key and says who holds it, with which fence, for how long', async (kit) => {
@@ -64,11 +71,11 @@ function acquiring(check: Check): void {
         reply.holder === 'a' &&
         reply.fence === fence,
     );
-    assert(reply.expiresInMs > 0 && reply.expiresInMs <= TTL_MS);
+    assert(reply.expiresInMs > 0 && reply.expiresInMs <= LONG_MS);
   });
   check('grants anew after expiry, with a higher fence', async (kit) => {
-    const first = await kit.granted(kit.key(), 'a');
-    await kit.elapse(TTL_MS + 10);
+    const first = await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS });
+    await kit.elapse(SHORT_MS + 10);
     assert((await kit.granted(kit.key(), 'b')) > first);
   });
   check('refreshes a holder that presents the current fence, which stays', async (kit) => {
@@ -86,14 +93,14 @@ function acquiring(check: Check): void {
   );
   check('mints at least the floor it is given', async (kit) => {
     const floor = 3_000_000_000_000_000;
-    assert.equal(await kit.granted(kit.key(), 'a', { fenceFloor: floor }), floor);
-    await kit.elapse(TTL_MS + 10);
+    assert.equal(await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS, fenceFloor: floor }), floor);
+    await kit.elapse(SHORT_MS + 10);
     assert.equal(await kit.granted(kit.key(), 'a'), floor + 1);
   });
   check('answers a batch in order, key by key', async (kit) => {
     await kit.granted(kit.key('2'), 'other');
     const requests = ['1', '2', '3'].map((name) => ({ key: kit.key(name), holder: 'a' }));
-    const call = { ...CALL, ttlMs: TTL_MS, inbox: 'conformance', leaseClass: 'lease' };
+    const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance', leaseClass: 'lease' };
     const replies = await kit.store.leases.acquire(requests, call);
     assert.deepEqual(
       replies.map(({ kind }) => kind),
@@ -111,9 +118,9 @@ function acquiring(check: Check): void {
 function renewing(check: Check): void {
   check('lengthens the lease of the holder it names', async (kit) => {
     await kit.granted(kit.key(), 'a');
-    assert.equal((await kit.renew(kit.key(), 'a', 60_000)).kind, 'renewed');
+    assert.equal((await kit.renew(kit.key(), 'a', 2 * LONG_MS)).kind, 'renewed');
     const found = await kit.read(kit.key());
-    assert(found.kind === 'held' && found.expiresInMs > TTL_MS);
+    assert(found.kind === 'held' && found.expiresInMs > LONG_MS);
   });
   check('renews nothing for another holder, and says who it is', async (kit) => {
     await kit.granted(kit.key(), 'a');
@@ -124,8 +131,8 @@ function renewing(check: Check): void {
     });
   });
   check('never brings back an expired lease, and reports the fence record', async (kit) => {
-    const fence = await kit.granted(kit.key(), 'a');
-    await kit.elapse(TTL_MS + 10);
+    const fence = await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS });
+    await kit.elapse(SHORT_MS + 10);
     assert.deepEqual(await kit.renew(kit.key(), 'a'), { kind: 'vanished', fence, revoked: false });
     assert.equal((await kit.read(kit.key())).kind, 'free');
   });
@@ -137,15 +144,15 @@ function renewing(check: Check): void {
     });
   });
   check('puts back a vanished lease whose fence record is the holder’s', async (kit) => {
-    const fence = await kit.granted(kit.key(), 'a');
-    await kit.elapse(TTL_MS + 10);
+    const fence = await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS });
+    await kit.elapse(SHORT_MS + 10);
     assert.equal(await kit.reassert(kit.key(), 'a', fence), 'reasserted');
     const found = await kit.read(kit.key());
     assert(found.kind === 'held' && found.holder === 'a' && found.fence === fence);
   });
   check('puts nothing back where somebody else has been granted the key since', async (kit) => {
-    const fence = await kit.granted(kit.key(), 'a');
-    await kit.elapse(TTL_MS + 10);
+    const fence = await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS });
+    await kit.elapse(SHORT_MS + 10);
     const newer = await kit.granted(kit.key(), 'b');
     assert.equal(await kit.reassert(kit.key(), 'a', fence), 'refused');
     await kit.release(kit.key(), 'b', newer);
@@ -192,7 +199,7 @@ function releasing(check: Check): void {
 }
 
 function transferring(check: Check): void {
-  const transfer = (kit: Kit, fence: number, windowMs = TTL_MS) =>
+  const transfer = (kit: Kit, fence: number, windowMs = LONG_MS) =>
     kit.store.leases.transfer(
       { key: kit.key(), holder: 'a', fence },
       { ...CALL, successor: `${kit.topic('b')}/1`, windowMs },
@@ -221,10 +228,12 @@ function transferring(check: Check): void {
 
 function revoking(check: Check): void {
   check('keeps a tombstone for the time the revoked holder may still act', async (kit) => {
-    const fence = await kit.granted(kit.key(), 'a');
+    // Long enough for all that is asked of it meanwhile.
+    const ttlMs = 3 * SHORT_MS;
+    const fence = await kit.granted(kit.key(), 'a', { ttlMs });
     const reply = await kit.store.leases.revoke(kit.key(), { ...CALL, force: false });
     assert(reply.kind === 'revoked' && reply.holder === 'a' && reply.fence > fence);
-    assert(reply.mayActForMs > 0 && reply.mayActForMs <= TTL_MS);
+    assert(reply.mayActForMs > 0 && reply.mayActForMs <= ttlMs);
     const busy = await kit.acquire(kit.key(), 'b');
     assert(busy.kind === 'busy' && busy.reason === 'revoked');
     const renewed = await kit.renew(kit.key(), 'a');
@@ -233,7 +242,7 @@ function revoking(check: Check): void {
       (await kit.store.leases.revoke(kit.key(), { ...CALL, force: false })).kind,
       'not-held',
     );
-    await kit.elapse(TTL_MS + 10);
+    await kit.elapse(ttlMs + 10);
     assert((await kit.granted(kit.key(), 'b')) > reply.fence);
   });
   check('frees at once when forced, and the holder can tell it was revoked', async (kit) => {
@@ -252,7 +261,7 @@ function revoking(check: Check): void {
 }
 
 function waiting(check: Check): void {
-  const held = async (kit: Kit) => kit.granted(kit.key(), 'a', { ttlMs: 60_000 });
+  const held = async (kit: Kit) => kit.granted(kit.key(), 'a', { ttlMs: LONG_MS });
   check('wakes the inbox that waits when the key is released', async (kit) => {
     const fence = await held(kit);
     const inbox = await kit.inbox('waiter');
@@ -307,7 +316,7 @@ function reading(check: Check): void {
   });
   check('lists the leases below a prefix, and nothing else', async (kit) => {
     const names = ['a', 'b', 'c'].map((name) => kit.key(name));
-    for (const key of names) await kit.granted(key, 'holder', { ttlMs: 60_000 });
+    for (const key of names) await kit.granted(key, 'holder', { ttlMs: LONG_MS });
     const found: string[] = [];
     let cursor: string | undefined;
     do {

@@ -263,9 +263,9 @@ describe('a file that has gone', () => {
     const clock = new FakeClock();
     const { kit, happened } = await openAt(path, { clock });
     const fence = await kit.granted('lease:k', 'a', { ttlMs: 5_000 });
-    await kit.granted('lease:short', 'a');
+    await kit.granted('lease:short', 'a', { ttlMs: 1_000 });
     remove(path);
-    expect(await kit.acquire('lease:new', 'b')).toEqual({
+    expect(await kit.acquire('lease:new', 'b', { ttlMs: 1_000 })).toEqual({
       kind: 'busy',
       reason: 'quarantine',
       holder: '',
@@ -280,11 +280,13 @@ describe('a file that has gone', () => {
       'store.connected',
     ]);
     expect(await kit.renew('lease:k', 'a')).toEqual({ kind: 'vanished', fence: 0, revoked: false });
-    expect(await kit.reassert('lease:k', 'a', fence, true)).toBe('reasserted');
+    const back = { forgotten: true, ttlMs: 1_000 };
+    expect(await kit.reassert('lease:k', 'a', fence, back)).toBe('reasserted');
     await clock.advance(5_990);
-    expect(await kit.acquire('lease:new', 'b')).toMatchObject({ reason: 'quarantine' });
+    const short = { ttlMs: 1_000 };
+    expect(await kit.acquire('lease:new', 'b', short)).toMatchObject({ reason: 'quarantine' });
     await clock.advance(20);
-    expect(await kit.granted('lease:k', 'c')).toBeGreaterThan(fence);
+    expect(await kit.granted('lease:k', 'c', short)).toBeGreaterThan(fence);
   });
 
   it('K-15 stops grants to one who came after it and took it for a new file, once', async () => {
@@ -296,16 +298,18 @@ describe('a file that has gone', () => {
     await other.kit.granted('lease:other', 'b', { ttlMs: 5_000 });
     remove(path);
     const newcomer = await openAt(path, { clock });
-    await newcomer.kit.granted('lease:free', 'n');
+    await newcomer.kit.granted('lease:free', 'n', { ttlMs: 1_000 });
     await old.kit.read('lease:k');
-    expect(await newcomer.kit.acquire('lease:other', 'n')).toMatchObject({ reason: 'quarantine' });
+    const short = { ttlMs: 1_000 };
+    const refused = await newcomer.kit.acquire('lease:other', 'n', short);
+    expect(refused).toMatchObject({ reason: 'quarantine' });
     expect(newcomer.happened).toContain('store.quarantined');
     await clock.advance(3_000);
     // The second who notices does not begin it anew.
     await other.kit.read('lease:other');
     expect(other.happened).not.toContain('store.forgot');
     await clock.advance(3_001);
-    await newcomer.kit.granted('lease:other', 'n');
+    await newcomer.kit.granted('lease:other', 'n', short);
   });
 
   it('K-15 a copy in its place counts as one that has forgotten', async () => {
@@ -328,7 +332,7 @@ describe('a file that has gone', () => {
     const { kit } = await openAt(path, { quarantine: 'off' });
     const fence = await kit.granted('lease:k', 'a');
     remove(path);
-    expect(await kit.reassert('lease:k', 'a', fence, true)).toBe('refused');
+    expect(await kit.reassert('lease:k', 'a', fence, { forgotten: true })).toBe('refused');
     await kit.granted('lease:k', 'b');
   });
 
@@ -341,7 +345,7 @@ describe('a file that has gone', () => {
     const db = new Libsql(path);
     db.exec('DELETE FROM leases; DELETE FROM fences');
     db.close();
-    expect(await kit.reassert('lease:k', 'a', fence, true)).toBe('reasserted');
+    expect(await kit.reassert('lease:k', 'a', fence, { forgotten: true })).toBe('reasserted');
     expect(await other.kit.acquire('lease:new', 'b')).toMatchObject({ reason: 'quarantine' });
   });
 });
