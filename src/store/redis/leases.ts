@@ -59,7 +59,11 @@ export class RedisLeases implements LeaseStore {
     }
     const inbox = this.#keys.channel(call.inbox);
     const work: Work = {
-      ...{ script: scripts.acquire, keys, perKey, before: this.#keys.marker, withFences: true },
+      script: scripts.acquire,
+      keys,
+      perKey,
+      before: this.#keys.marker,
+      withFences: true,
       prepare: (primary, withinMs) => primary.admit(leaseClass, ttlMs, withinMs),
       head: ({ quarantine, at }) => [quarantine.era, String(ttlMs), inbox + at],
     };
