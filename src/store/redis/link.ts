@@ -1,5 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { RedisClient } from '@redis/client';
+import { dialSocket } from './socket-link.ts';
 
 /** What Holdfast needs of one connection to one Redis, whoever's client is behind it. It sends each command once, at once. */
 export interface Link {
@@ -42,31 +42,9 @@ export interface Credentials {
   readonly tls?: TlsOptions;
 }
 
-/** Dials one address with node-redis. */
+/** Dials one address. */
 export function endpointDialer(name: string, at: Endpoint, credentials: Credentials): Dialer {
-  return { name, dial: (attempt) => dialEndpoint(at, credentials, attempt) };
-}
-
-export async function dialEndpoint(
-  { host, port }: Endpoint,
-  { tls, ...credentials }: Credentials,
-  attempt: Attempt,
-): Promise<Link> {
-  // The signal ends a socket that is still connecting, too, which `destroy` does not.
-  const common = {
-    host,
-    port,
-    reconnectStrategy: false as const,
-    connectTimeout: attempt.timeoutMs,
-    signal: attempt.signal,
-  };
-  // `createClient` would give it a method for every command of Redis, which takes longer than to connect; we send words.
-  const client = new RedisClient({
-    ...credentials,
-    ...NODE_REDIS_RULES,
-    socket: tls === undefined ? common : { ...common, ...tls, tls: true as const },
-  });
-  return connectNodeRedis(client, attempt);
+  return { name, dial: (attempt) => dialSocket(at, credentials, attempt) };
 }
 
 /** A link for a few questions: its attempt's signal ends it also once it has been made. */
@@ -75,7 +53,7 @@ export async function dialBriefly(
   credentials: Credentials,
   attempt: Attempt,
 ): Promise<Link> {
-  const link = await dialEndpoint(endpoint, credentials, attempt);
+  const link = await dialSocket(endpoint, credentials, attempt);
   if (attempt.signal.aborted) link.destroy();
   attempt.signal.addEventListener('abort', link.destroy);
   return link;

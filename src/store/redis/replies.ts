@@ -4,6 +4,7 @@ import {
   StoreRefusedError,
   StoreUnreachableError,
 } from '../../base/errors.ts';
+import { UnsentError } from './socket-link.ts';
 
 /** What to do about the refusals an operator can cause, by the first word of Redis' reply. */
 const ADVICE: Record<string, string> = {
@@ -66,8 +67,9 @@ const UNSENT_BY_IOREDIS = /^Stream isn't writeable/;
 export function noReply(error: unknown, where: Where, afterMs: number): Error {
   const why = error instanceof Error ? error.message || error.name : String(error);
   const unsent =
-    error instanceof Error &&
-    (UNSENT_BY_NODE_REDIS.test(error.constructor.name) || UNSENT_BY_IOREDIS.test(error.message));
+    error instanceof UnsentError ||
+    (error instanceof Error &&
+      (UNSENT_BY_NODE_REDIS.test(error.constructor.name) || UNSENT_BY_IOREDIS.test(error.message)));
   if (unsent) return new StoreUnreachableError({ ...where, why }, { cause: error });
   return new OutcomeUnknownError({ ...where, afterMs, why }, { cause: error });
 }

@@ -9,15 +9,9 @@ import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import type { RedisAddress } from './address.ts';
 import { readInfo } from './examination.ts';
-import {
-  type Attempt,
-  type Dialer,
-  dialBriefly,
-  dialEndpoint,
-  type Endpoint,
-  type Link,
-} from './link.ts';
+import { type Attempt, type Dialer, dialBriefly, type Endpoint, type Link } from './link.ts';
 import { isErrorReply } from './replies.ts';
+import { dialSocket } from './socket-link.ts';
 
 /** How long one sentinel may take to answer. */
 const ASK_MS = 500;
@@ -128,11 +122,16 @@ class Sentinels {
       watch.abort();
       link.destroy();
     };
-    return { ...link, destroy };
+    return {
+      send: (args) => link.send(args),
+      subscribe: (channel, listener) => link.subscribe(channel, listener),
+      unsubscribe: (channel) => link.unsubscribe(channel),
+      destroy,
+    };
   }
 
   async #dialChecked(opinion: Opinion, attempt: Attempt): Promise<Link> {
-    const link = await dialEndpoint(opinion, this.#address.credentials, attempt);
+    const link = await dialSocket(opinion, this.#address.credentials, attempt);
     attempt.signal.addEventListener('abort', link.destroy);
     try {
       const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
