@@ -1,5 +1,6 @@
 import type { HoldfastConfig } from '../config.ts';
 import type { Holdfast, OpenOptions } from '../holdfast.ts';
+import { CliError, EXIT } from './exit-codes.ts';
 import { readSettings } from './settings.ts';
 
 /** Opens the store that flags, environment and configuration name, or the default one. Loads all it takes only now. */
@@ -11,6 +12,11 @@ export async function openConfigured(
     readSettings(flags),
     import('../holdfast.ts'),
   ]);
+  if (store === 'memory:') {
+    const message =
+      "the store 'memory:' is seen by this process alone, so it excludes nobody. Leave --store out for the embedded store.";
+    throw new CliError(EXIT.config, 'CONFIG_INVALID', message);
+  }
   return open(store, {
     ...rest,
     // What is worth a warning is what `doctor` is for; cron would send it by mail every night.

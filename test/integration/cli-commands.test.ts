@@ -154,6 +154,7 @@ describe.concurrent('what goes wrong', () => {
       [['revoke', 'k', '--reason', ' '], 64, /--reason/],
       [['ls', '--store', secret], 69, /is unreachable/],
       [['ls', '--store', 'ftp://user:canary@host'], 78, /store is "ftp:"/],
+      [['run', '--store', 'memory:', 'k', '--', 'true'], 78, /excludes nobody/],
       [['ls', '--store', 'redis://user:canary@[broken'], 78, /each host is a name/],
     ];
     const results = await Promise.all(cases.map(([args]) => cli(args)));

@@ -1,16 +1,13 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
-import type { AdoptableClient, AdoptableIoredis, AdoptableNodeRedis } from './adoptable.ts';
-import {
-  type Attempt,
-  connectNodeRedis,
-  type Dialer,
-  type Endpoint,
-  type Link,
-  type MessageListener,
-  NODE_REDIS_RULES,
-} from './link.ts';
+import type {
+  AdoptableClient,
+  AdoptableIoredis,
+  AdoptableNodeRedis,
+  NodeRedisClient,
+} from './adoptable.ts';
+import type { Attempt, Dialer, Endpoint, Link, MessageListener } from './link.ts';
 import { type SentinelAddress, watchedDialer } from './sentinel.ts';
 
 const RULE =
@@ -46,6 +43,15 @@ function isNodeRedis(client: AdoptableClient): client is AdoptableNodeRedis {
   return 'sendCommand' in client && 'legacy' in client;
 }
 
+/** Whatever a node-redis client was made for: ours never queues while offline, never reconnects, never resends. */
+const NODE_REDIS_RULES = {
+  RESP: 2,
+  disableOfflineQueue: true,
+  // Its own time limit only rejects, and costs a timer a command; ours ends the connection too.
+  commandOptions: { timeout: 0 },
+  maintNotifications: 'disabled',
+} as const;
+
 function dialNodeRedis(client: AdoptableNodeRedis, attempt: Attempt): Promise<Link> {
   const socket = {
     ...client.options?.socket,
@@ -57,6 +63,31 @@ function dialNodeRedis(client: AdoptableNodeRedis, attempt: Attempt): Promise<Li
     client.duplicate({ ...NODE_REDIS_RULES, clientSideCache: undefined, socket }),
     attempt,
   );
+}
+
+async function connectNodeRedis(client: NodeRedisClient, attempt: Attempt): Promise<Link> {
+  client.on('error', (error) => attempt.onEnd(error.message || error.name));
+  const destroy = () => {
+    // Throws where it has been closed already.
+    try {
+      client.destroy();
+    } catch {}
+  };
+  attempt.signal.addEventListener('abort', destroy);
+  try {
+    await client.connect();
+  } catch (error) {
+    destroy();
+    throw error;
+  } finally {
+    attempt.signal.removeEventListener('abort', destroy);
+  }
+  return {
+    send: (args) => client.sendCommand(args as string[]),
+    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
+    unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
+    destroy,
+  };
 }
 
 async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<Link> {

@@ -2,7 +2,17 @@
  * What we need of a client that the user already has. Here and not where it is used, because whoever opens another
  * store need not load a Redis client for it.
  */
-import type { NodeRedisClient } from './link.ts';
+import type { MessageListener } from './link.ts';
+
+/** The part of a node-redis client that we use, of version 5 or later. */
+export interface NodeRedisClient {
+  sendCommand(args: string[]): Promise<unknown>;
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+}
 
 /** A node-redis client, of version 5 or later, as far as we use it. */
 export interface AdoptableNodeRedis extends NodeRedisClient {
