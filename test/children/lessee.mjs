@@ -56,7 +56,11 @@ const commands = {
       beforeMs = atMs;
     };
     const timer = setInterval(sample, 1);
-    lease.signal.addEventListener('abort', () => clearInterval(timer));
+    lease.signal.addEventListener('abort', () => {
+      // Another timer may have woken first, and found out: then this is the first look after the gap.
+      sample();
+      clearInterval(timer);
+    });
     return {};
   },
 
