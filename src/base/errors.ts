@@ -188,9 +188,12 @@ export class StoreUnreachableError extends HoldfastError {
   readonly operation: string;
 
   constructor(facts: { store: string; operation: string; why: string }, options?: ErrorOptions) {
+    // Once it has been opened, connections are made anew by themselves; an `open` that failed is over.
+    const next =
+      facts.operation === 'connect' ? '.' : '; a Holdfast that is open goes on trying by itself.';
     super(
       `store ${facts.store} is unreachable (${facts.operation}): ${facts.why}. ` +
-        'Check that it runs and that the address is right; Holdfast goes on trying by itself.',
+        `Check that it runs and that the address is right${next}`,
       options,
     );
     this.store = facts.store;
