@@ -40,7 +40,6 @@ export class RedisRecords implements RecordStore {
   async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const replies = await this.#run(
-      'get',
       { script: scripts.get, keys, perKey: keys.map(() => []) },
       call,
     );
@@ -88,12 +87,7 @@ export class RedisRecords implements RecordStore {
   async changes(collection: string, { since, timeoutMs }: ChangesCall): Promise<ChangesPage> {
     const keys = [this.#keys.index(collection)];
     const perKey = [[String(since), String(CHANGES_PAGE), KEPT]];
-    const [reply] = await this.#run(
-      'changes',
-      { script: scripts.changes, keys, perKey },
-      { timeoutMs },
-      true,
-    );
+    const [reply] = await this.#run({ script: scripts.changes, keys, perKey }, { timeoutMs }, true);
     if (reply instanceof Error) throw reply;
     const [version, more, reset, written, removed] = reply as [
       string,
@@ -128,10 +122,7 @@ export class RedisRecords implements RecordStore {
       before: index,
       head: () => [isApart ? '' : KEPT],
     };
-    const replies = (await this.#run(verb, work, { timeoutMs: leftMs() })) as (
-      | Error
-      | ScriptReply
-    )[];
+    const replies = (await this.#run(work, { timeoutMs: leftMs() })) as (Error | ScriptReply)[];
     const done = ids.filter((_, i) => isDone(replies[i]));
     if (isApart) await this.#announce(index, done, verb === 'put' ? '+' : '-', leftMs());
     return replies.map((reply, i) => this.#judged(verb, keys[i] ?? '', reply));
@@ -154,13 +145,12 @@ export class RedisRecords implements RecordStore {
     if (ids.length === 0) return;
     const args = [KEPT, ...ids.flatMap((id) => [mark, id])];
     const work = { script: scripts.announce, keys: [index], perKey: [args] };
-    const [reply] = await this.#run('announce', work, { timeoutMs }, true);
+    const [reply] = await this.#run(work, { timeoutMs }, true);
     if (reply instanceof Error) throw reply;
   }
 
   /** Runs a verb in chunks; gives each key's reply, or the error that came instead. */
   async #run(
-    operation: string,
     work: {
       script: Script;
       keys: string[];
@@ -177,7 +167,8 @@ export class RedisRecords implements RecordStore {
       const keys = work.keys.slice(at, at + CHUNK);
       const perKey = work.perKey.slice(at, at + CHUNK);
       for (const part of await this.#fleet.run({ ...work, keys, perKey }, leftMs())) {
-        const failed = part.kind === 'failed' ? part.error : new Error(`${operation}: no reply`);
+        const failed =
+          part.kind === 'failed' ? part.error : new Error(`${work.script.verb}: no reply`);
         for (let i = 0; i < part.count; i++) {
           const reply =
             part.kind !== 'reply' ? failed : isWhole ? part.reply : (part.reply as unknown[])[i];
