@@ -3,59 +3,65 @@ import type { BusyReason, LossReason } from './errors.ts';
 /** Why a tenure went from `held` to `uncertain`. */
 export type DoubtReason = 'renewal_failed' | 'clock_jump';
 
+/** A lease in events. Names are unique within a class only. */
+interface LeaseFacts {
+  leaseClass: string;
+  key: string;
+  holder: string;
+  fence: number;
+}
+
 /**
  * The one catalogue of what can happen. Logs, metrics and tests subscribe to it; there is no second source of truth.
  * `docs/events.md` has a line per name.
  */
 export interface Events {
-  'lease.acquired': { key: string; holder: string; fence: number; ttlMs: number; waitedMs: number };
-  'lease.refused': {
-    key: string;
-    holder: string;
-    by: string;
-    fence: number;
-    reason: BusyReason;
-    expiresInMs: number;
-  };
-  'lease.renewed': { count: number; tookMs: number };
-  'lease.uncertain': {
-    key: string;
-    holder: string;
-    fence: number;
-    reason: DoubtReason;
-    remainingMs: number;
-  };
-  'lease.confirmed': { key: string; holder: string; fence: number };
-  'lease.reasserted': { key: string; holder: string; fence: number };
-  'lease.releasing': { key: string; holder: string; fence: number };
-  'lease.released': { key: string; holder: string; fence: number; heldForMs: number };
-  'lease.abandoned': { key: string; holder: string; fence: number; heldForMs: number; why: string };
-  'lease.transferred': {
-    key: string;
-    holder: string;
-    fence: number;
-    successor: string;
-    heldForMs: number;
-  };
-  'lease.lost': {
-    key: string;
-    holder: string;
-    fence: number;
-    reason: LossReason;
-    heldForMs: number;
-  };
-  'lease.revoked': {
-    key: string;
-    holder: string;
-    fence: number;
-    reason: string;
-    force: boolean;
-    mayActForMs: number;
-  };
-  'lease.returned': { key: string; holder: string; fence: number };
+  'lease.acquired': LeaseFacts & { ttlMs: number; waitedMs: number };
+  'lease.refused': LeaseFacts & { by: string; reason: BusyReason; expiresInMs: number };
+  'lease.renewed': { leaseClass: string; count: number; tookMs: number };
+  'lease.uncertain': LeaseFacts & { reason: DoubtReason; remainingMs: number };
+  'lease.confirmed': LeaseFacts;
+  'lease.reasserted': LeaseFacts;
+  'lease.releasing': LeaseFacts;
+  'lease.released': LeaseFacts & { heldForMs: number };
+  'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
+  'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
+  'lease.lost': LeaseFacts & { reason: LossReason; heldForMs: number };
+  'lease.revoked': LeaseFacts & { reason: string; force: boolean; mayActForMs: number };
+  'lease.returned': LeaseFacts;
   'leader.elected': { election: string; holder: string; fence: number };
   'leader.lost': { election: string; fence: number; reason: LossReason | 'failed' | 'stopped' };
   'leader.failed': { election: string; error: unknown };
+  'member.joined': { member: string; isForeign: boolean };
+  /** `left`: it said so, or its heartbeat was removed. `expired`: its heartbeat ran out. */
+  'member.left': { member: string; reason: 'left' | 'expired' };
+  'member.draining': { member: string };
+  'member.undrained': { member: string };
+  'fleet.planned': {
+    members: number;
+    targets: number;
+    quota: number;
+    owned: number;
+    tookMs: number;
+  };
+  'fleet.asked': { member: string; count: number };
+  /** The fleet can not be seen or told of: what is owned is kept while it can be, and the rest is tried again. */
+  'fleet.stalled': { error: unknown };
+  'fleet.resumed': { afterMs: number };
+  'session.added': { session: string };
+  'session.paused': { session: string };
+  'session.resumed': { session: string };
+  'session.removed': { session: string };
+  'session.unreadable': { session: string; why: string };
+  'poll.done': { target: string; fence: number; tookMs: number };
+  'poll.failed': { target: string; fence: number; tookMs: number; why: string };
+  /** It was told to stop, and has not: its target is not polled again, nor handed over, until it has. */
+  'poll.stuck': { target: string; fence: number; runsForMs: number };
+  'poll.settled': { target: string; fence: number; tookMs: number };
+  /** A result came after the target had gone to another owner. */
+  'result.refused': { target: string; fence: number; seen: number };
+  'result.failed': { count: number; error: unknown };
+  'log.dropped': { count: number; error: unknown };
   'loop.delayed': { lateMs: number };
   'store.connected': { store: string };
   'store.disconnected': { store: string; why: string };

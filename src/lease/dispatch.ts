@@ -1,7 +1,7 @@
 /**
  * Sends what many callers ask for in one turn of the event loop as few store calls: 64 callers cost one round trip.
- * Requests are gathered per verb, terms and lane (parts of the store that can fail apart) and go out when the turn is over. Two requests for the same key keep their
- * order, whatever their verbs: a request joins a batch only if no later batch already has its key.
+ * Requests are gathered per verb, terms and lane (parts of the store that can fail apart) and go out when the turn is
+ * over. Two requests for the same key keep their order, whatever their verbs: a request joins a batch only if no later batch already has its key.
  */
 import type { Clock } from '../base/clock.ts';
 import { OverloadedError, StoreUnreachableError } from '../base/errors.ts';
@@ -9,9 +9,12 @@ import type {
   AcquireCall,
   AcquireReply,
   AcquireRequest,
+  Call,
+  Handover,
   ReleaseReply,
   Store,
   Tenancy,
+  TransferReply,
 } from '../store/store.ts';
 import { type Confirmation, confirmationNow, type Terms } from './tenure.ts';
 
@@ -36,14 +39,19 @@ interface Waiting<Request, Result> {
   reject(error: unknown): void;
 }
 
+type Verb = 'acquire' | 'release' | 'transfer';
+
 interface Batch {
-  readonly verb: 'acquire' | 'release';
+  readonly verb: Verb;
   readonly terms: Terms;
   readonly lane: string;
   /** Position in the order of sending. */
   readonly place: number;
   readonly acquires: Waiting<AcquireRequest, Acquired>[];
   readonly releases: Waiting<Tenancy, ReleaseReply>[];
+  readonly transfers: Waiting<Handover, TransferReply>[];
+  /** How long the successors of its transfers have to claim. */
+  readonly windowMs: number;
 }
 
 export class Dispatch {
@@ -71,23 +79,28 @@ export class Dispatch {
     });
   }
 
+  transfer(terms: Terms, handover: Handover, windowMs: number): Promise<TransferReply> {
+    return new Promise((resolve, reject) => {
+      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
+      const waiting = { request: handover, untilMs, resolve, reject };
+      this.#gather('transfer', terms, handover.key, reject, windowMs)?.transfers.push(waiting);
+    });
+  }
+
   release(terms: Terms, tenancy: Tenancy): Promise<ReleaseReply> {
     return new Promise((resolve, reject) => {
       const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
-      this.#gather('release', terms, tenancy.key, reject)?.releases.push({
-        request: tenancy,
-        untilMs,
-        resolve,
-        reject,
-      });
+      const waiting = { request: tenancy, untilMs, resolve, reject };
+      this.#gather('release', terms, tenancy.key, reject)?.releases.push(waiting);
     });
   }
 
   #gather(
-    verb: Batch['verb'],
+    verb: Verb,
     terms: Terms,
     key: string,
     reject: (error: unknown) => void,
+    windowMs = 0,
   ): Batch | null {
     if (this.#gathered >= MOST_GATHERED) {
       reject(new OverloadedError(MOST_GATHERED));
@@ -101,10 +114,15 @@ export class Dispatch {
     const notBefore = this.#lastPlace.get(key) ?? 0;
     const lane = this.#store.leases.lane?.(key) ?? '';
     let batch = this.#batches.findLast(
-      (open) => open.verb === verb && open.terms === terms && open.lane === lane,
+      (open) =>
+        open.verb === verb &&
+        open.terms === terms &&
+        open.lane === lane &&
+        open.windowMs === windowMs,
     );
     if (batch === undefined || batch.place < notBefore || size(batch) >= BATCH) {
-      batch = { verb, terms, lane, place: this.#batches.length, acquires: [], releases: [] };
+      const place = this.#batches.length;
+      batch = { verb, terms, lane, windowMs, place, acquires: [], releases: [], transfers: [] };
       this.#batches.push(batch);
     }
     this.#lastPlace.set(key, batch.place);
@@ -145,10 +163,20 @@ export class Dispatch {
   }
 
   #dispatch(batch: Batch): void {
-    const sending =
-      batch.verb === 'acquire' ? this.#sendAcquires(batch) : this.#sendReleases(batch);
+    const sending = this.#sendBatch(batch);
     this.#underWay.add(sending);
     void sending.finally(() => this.#underWay.delete(sending));
+  }
+
+  #sendBatch(batch: Batch): Promise<void> {
+    if (batch.verb === 'acquire') return this.#sendAcquires(batch);
+    const { leases } = this.#store;
+    if (batch.verb === 'release')
+      return this.#sendPlain(batch.releases, (tenures, call) => leases.release(tenures, call));
+    const { windowMs } = batch;
+    return this.#sendPlain(batch.transfers, (handovers, call) =>
+      leases.transfer(handovers, { ...call, windowMs }),
+    );
   }
 
   async #sendAcquires({ terms, acquires }: Batch): Promise<void> {
@@ -168,13 +196,16 @@ export class Dispatch {
     );
   }
 
-  async #sendReleases({ releases }: Batch): Promise<void> {
+  async #sendPlain<Request, Reply>(
+    waiting: Waiting<Request, Reply>[],
+    send: (requests: Request[], call: Call) => Promise<Reply[]>,
+  ): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
-    const inTime = this.#inTime(releases, nowMs);
+    const inTime = this.#inTime(waiting, nowMs);
     const requests = inTime.map(({ request }) => request);
     await answer(
       inTime,
-      () => this.#store.leases.release(requests, { timeoutMs: soonest(inTime) - nowMs }),
+      () => send(requests, { timeoutMs: soonest(inTime) - nowMs }),
       (reply) => reply,
     );
   }
@@ -214,11 +245,16 @@ function soonest(waiting: readonly { untilMs: number }[]): number {
 
 /** The first half of a batch, taken out of it. */
 function takeHalf(batch: Batch): Batch {
-  const acquires = batch.acquires.splice(0, Math.ceil(batch.acquires.length / 2));
-  const releases = batch.releases.splice(0, Math.ceil(batch.releases.length / 2));
-  return { ...batch, acquires, releases };
+  const half = <T>(waiting: T[]) => waiting.splice(0, Math.ceil(waiting.length / 2));
+  const { acquires, releases, transfers } = batch;
+  return {
+    ...batch,
+    acquires: half(acquires),
+    releases: half(releases),
+    transfers: half(transfers),
+  };
 }
 
-function size({ acquires, releases }: Batch): number {
-  return acquires.length + releases.length;
+function size({ acquires, releases, transfers }: Batch): number {
+  return acquires.length + releases.length + transfers.length;
 }

@@ -103,7 +103,8 @@ export class GiveBack {
       const [reply] = await this.#store.leases.release([tenancy], { timeoutMs }).catch(() => []);
       if (reply?.kind !== 'released') continue;
       settled.add(doubtful);
-      this.#events.emit('lease.returned', { key, holder, fence: found.fence });
+      const leaseClass = doubtful.terms.leaseClass.name;
+      this.#events.emit('lease.returned', { leaseClass, key, holder, fence: found.fence });
     }
     return { answered: true, settled };
   }

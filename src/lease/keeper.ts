@@ -127,6 +127,7 @@ export class Keeper {
     this.#pauseMs = confirmed > 0 ? RETRY_FIRST_MS : Math.min(this.#pauseMs * 2, RETRY_MOST_MS);
     if (confirmed > 0) {
       this.#events.emit('lease.renewed', {
+        leaseClass: terms.leaseClass.name,
         count: confirmed,
         tookMs: this.#clock.monotonicMs() - startMs,
       });
@@ -215,12 +216,7 @@ export class Keeper {
       } else if (replies[i] === 'reasserted') {
         this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, this.#random));
         if (tenure.slot < 0) this.#onStray(tenure);
-        else
-          this.#events.emit('lease.reasserted', {
-            key: tenure.key,
-            holder: tenure.holder,
-            fence: tenure.fence,
-          });
+        else this.#events.emit('lease.reasserted', tenure.facts);
       } else {
         this.#refused(tenure, TAKEN_OVER);
       }

@@ -163,11 +163,12 @@ export class Leases {
     }
     const waitedMs = budgetMs > 0 ? clock.monotonicMs() - startMs : 0;
     if (outcome.kind === 'busy') return this.#refuse(wish, outcome, waitedMs);
-    const { holder, fence, terms } = outcome.tenure;
+    const { tenure } = outcome;
     if (events.hasListener('lease.acquired')) {
-      events.emit('lease.acquired', { key, holder, fence, ttlMs: terms.timings.ttlMs, waitedMs });
+      const { ttlMs } = tenure.terms.timings;
+      events.emit('lease.acquired', { ...tenure.facts, ttlMs, waitedMs });
     }
-    return { ok: true, lease: new Lease(outcome.tenure, this.#desk) };
+    return { ok: true, lease: new Lease(tenure, this.#desk) };
   }
 
   acquireAll(keys: readonly string[], options: AcquireOptions = {}): Promise<LeaseSet> {
@@ -215,7 +216,8 @@ export class Leases {
     const reply = await this.#parts.store.leases.revoke(storeKey, call);
     if (reply.kind === 'not-held') return { revoked: false };
     const { holder, fence, mayActForMs } = reply;
-    this.#parts.events.emit('lease.revoked', { key, holder, fence, reason, force, mayActForMs });
+    const facts = { leaseClass: leaseClass.name, key, holder, fence };
+    this.#parts.events.emit('lease.revoked', { ...facts, reason, force, mayActForMs });
     // If it was ours, there is no need to wait for the next renewal to find out.
     const ours = [...this.#keeper.tenures()].filter((tenure) => tenure.storeKey === storeKey);
     for (const tenure of ours) this.#keeper.renewNow(tenure);
@@ -348,9 +350,10 @@ export class Leases {
     return this.#named.has(name) || this.#wanted.has(name);
   }
 
-  #refuse({ key, holder }: Wish, busy: Busy, waitedMs: number): AcquireResult {
+  #refuse({ key, holder, terms }: Wish, busy: Busy, waitedMs: number): AcquireResult {
     const { reason, fence, expiresInMs, holder: by } = busy;
-    this.#parts.events.emit('lease.refused', { key, holder, by, fence, reason, expiresInMs });
+    const facts = { leaseClass: terms.leaseClass.name, key, holder, fence };
+    this.#parts.events.emit('lease.refused', { ...facts, by, reason, expiresInMs });
     return { ok: false, key, holder: by, fence, expiresInMs, reason, waitedMs };
   }
 

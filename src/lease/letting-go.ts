@@ -7,7 +7,6 @@ import { durationMs } from '../base/duration.ts';
 import type { LossReason } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkHolder } from '../base/ids.ts';
-import type { Store } from '../store/store.ts';
 import type { Dispatch } from './dispatch.ts';
 import type { GiveBack } from './give-back.ts';
 import type { Keeper } from './keeper.ts';
@@ -24,7 +23,6 @@ import type { Tenure } from './tenure.ts';
 const LONGEST_SETTLE_MS = 24 * 3_600_000;
 
 export interface LettingGoParts {
-  readonly store: Store;
   readonly clock: Clock;
   readonly events: Emitter;
   readonly dispatch: Dispatch;
@@ -66,14 +64,13 @@ export class Desk implements LettingGo {
     options: TransferOptions,
   ): Promise<TransferResult> {
     checkHolder(successor, 'successor');
-    const { events, store } = this.#parts;
-    const { leaseClass, timings } = tenure.terms;
-    const windowMs = durationMs(options.window ?? leaseClass.claimWindowMs, 'window');
+    const { dispatch, events } = this.#parts;
+    const { terms } = tenure;
+    const windowMs = durationMs(options.window ?? terms.leaseClass.claimWindowMs, 'window');
     const kept = await this.#settle(tenure, options);
     if (kept !== null) return { transferred: false, reason: kept };
-    const call = { successor, windowMs: Math.max(1, Math.floor(windowMs)) };
-    const reply = await store.leases
-      .transfer(tenure.tenancy, { ...call, timeoutMs: timings.operationTimeoutMs })
+    const reply = await dispatch
+      .transfer(terms, { ...tenure.tenancy, successor }, Math.max(1, Math.floor(windowMs)))
       .catch(asFailure);
     tenure.settle();
     if (reply.kind !== 'transferred') {

@@ -94,8 +94,9 @@ export class Tenure {
   }
 
   /** This tenure as events tell of it. */
-  get facts(): { key: string; holder: string; fence: number } {
-    return { key: this.key, holder: this.holder, fence: this.fence };
+  get facts(): { leaseClass: string; key: string; holder: string; fence: number } {
+    const { key, holder, fence } = this;
+    return { leaseClass: this.terms.leaseClass.name, key, holder, fence };
   }
 
   get deadlineMs(): number {

@@ -15,6 +15,7 @@ export interface Store {
   readonly members: MemberStore;
   readonly records: RecordStore;
   readonly signals: SignalStore;
+  readonly log: LogStore;
   /** What a person should know about this store before trusting it with leases. */
   examine(): Promise<Examination>;
   /** Ends every connection and timer of this store. Idempotent. */
@@ -47,7 +48,7 @@ export interface LeaseStore {
   /** Ends each tenure the store names by holder and fence, and wakes the next waiter. An absent fence record is equal. */
   release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]>;
   /** Names a successor as holder for a short claim window, with a new fence; the successor acquires to claim. */
-  transfer(tenure: Tenancy, call: TransferCall): Promise<TransferReply>;
+  transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]>;
   /**
    * Ends a tenure against its holder's will: bumps the fence and leaves a tombstone for the remaining time, or, with
    * `force`, frees the key at once.
@@ -130,14 +131,18 @@ export type ReleaseReply =
   | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number }
   | { readonly kind: 'failed'; readonly error: Error };
 
-export interface TransferCall extends Call {
+export interface Handover extends Tenancy {
   readonly successor: string;
+}
+
+export interface TransferCall extends Call {
   readonly windowMs: number;
 }
 
 export type TransferReply =
   | { readonly kind: 'transferred'; readonly fence: number }
-  | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number };
+  | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number }
+  | { readonly kind: 'failed'; readonly error: Error };
 
 export interface RevokeCall extends Call {
   readonly force: boolean;
@@ -228,6 +233,11 @@ export interface RecordStore {
    * its `version` while there is `more`. It leaves none out, but may name one whose write was refused.
    */
   changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
+  /**
+   * Looks for what another program has written, changed or removed without telling, and puts it among the changes; says
+   * how many there were. Walks the keyspace, so do it rarely. 0 at once where nobody else can write.
+   */
+  discover(collection: string, call: Call): Promise<number>;
 }
 
 export interface RecordRef {
@@ -300,6 +310,48 @@ export interface Subscriber {
   onMessage(message: string): void;
   onGap(): void;
 }
+
+// ---- Log -------------------------------------------------------------------------------------------------------------
+
+/** What has happened, in one order for all: JSON values that are kept for a while and never change. */
+export interface LogStore {
+  /** Adds entries at the end, all of them or none, and drops what is too old or too much. */
+  append(values: readonly unknown[], call: Call): Promise<void>;
+  /** One page of what comes after a position, the oldest first; from the oldest there is without one. */
+  read(call: LogReadCall): Promise<LogPage>;
+  /** One page of what came before a position, the newest first; from the newest there is without one. */
+  recall(call: LogRecallCall): Promise<LogPage>;
+}
+
+export interface LogReadCall extends Call {
+  readonly after?: string;
+  /** How many entries at most; default and limit `LOG_PAGE`. */
+  readonly most?: number;
+}
+
+export interface LogRecallCall extends Call {
+  readonly before?: string;
+  readonly most?: number;
+}
+
+export interface LogPage {
+  readonly entries: readonly LogEntry[];
+  /** There are more in this direction. */
+  readonly more: boolean;
+  /** Something after `after` has been dropped already, or the position is none of this log's: what is missing can not be told. */
+  readonly gap: boolean;
+}
+
+export interface LogEntry {
+  /** Opaque, and the way to go on from here. */
+  readonly position: string;
+  readonly value: unknown;
+}
+
+export const LOG_PAGE = 1_000;
+/** A log keeps this many entries, and none longer than this. */
+export const LOG_KEPT = 100_000;
+export const LOG_KEPT_MS = 24 * 3_600_000;
 
 // ---- Examination ----------------------------------------------------------------------------------------------------
 

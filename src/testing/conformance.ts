@@ -199,11 +199,13 @@ function releasing(check: Check): void {
 }
 
 function transferring(check: Check): void {
-  const transfer = (kit: Kit, fence: number, windowMs = LONG_MS) =>
-    kit.store.leases.transfer(
-      { key: kit.key(), holder: 'a', fence },
-      { ...CALL, successor: `${kit.topic('b')}/1`, windowMs },
-    );
+  const transfer = async (kit: Kit, fence: number, windowMs = LONG_MS) => {
+    const successor = `${kit.topic('b')}/1`;
+    const handover = { key: kit.key(), holder: 'a', fence, successor };
+    const [reply] = await kit.store.leases.transfer([handover], { ...CALL, windowMs });
+    assert(reply !== undefined);
+    return reply;
+  };
   check('names the successor with a new fence, and tells its inbox', async (kit) => {
     const fence = await kit.granted(kit.key(), 'a');
     const inbox = await kit.inbox('b');

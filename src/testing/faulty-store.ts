@@ -37,7 +37,8 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     renew: (tenures, call) => through('renew', call, () => leases.renew(tenures, call)),
     reassert: (tenures, call) => through('reassert', call, () => leases.reassert(tenures, call)),
     release: (tenures, call) => through('release', call, () => leases.release(tenures, call)),
-    transfer: (tenure, call) => through('transfer', call, () => leases.transfer(tenure, call)),
+    transfer: (handovers, call) =>
+      through('transfer', call, () => leases.transfer(handovers, call)),
     revoke: (key, call) => through('revoke', call, () => leases.revoke(key, call)),
     read: (keys, call) => through('read', call, () => leases.read(keys, call)),
     list: (prefix, call) => through('list', call, () => leases.list(prefix, call)),

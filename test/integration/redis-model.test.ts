@@ -65,7 +65,7 @@ async function play(store: Store, steps: readonly Step[], run: string): Promise<
     }
     if (verb === 'release') tell((await leases.release([tenancy], CALL))[0] ?? {});
     if (verb === 'transfer') {
-      tell(await leases.transfer(tenancy, { ...CALL, successor: 'h3', windowMs: 60_000 }));
+      tell(await leases.transfer([{ ...tenancy, successor: 'h3' }], { ...CALL, windowMs: 60_000 }));
     }
     if (verb === 'revoke' || verb === 'force') {
       tell(await leases.revoke(key, { ...CALL, force: verb === 'force' }));

@@ -115,7 +115,7 @@ describe('acquiring', () => {
     await b.holdfast.acquire('k');
     a.faults.refuse = true;
     await clock.advance(2_850);
-    const facts = { key: 'k', holder, fence };
+    const facts = { leaseClass: 'lease', key: 'k', holder, fence };
     expect(a.happened).toEqual([
       { name: 'lease.acquired', ...facts, ttlMs: 3_000, waitedMs: 0 },
       {

@@ -78,7 +78,8 @@ async function take(
     renew: () => leases.renew([{ key, holder }], { ...CALL, ttlMs: TTL_MS }),
     reassert: () => leases.reassert([tenancy], { ...acquire, forgotten: false }),
     release: () => leases.release([tenancy], CALL),
-    transfer: () => leases.transfer(tenancy, { ...CALL, successor: 'h2/1', windowMs: 500 }),
+    transfer: () =>
+      leases.transfer([{ ...tenancy, successor: 'h2/1' }], { ...CALL, windowMs: 500 }),
     revoke: () => leases.revoke(key, { ...CALL, force: false }),
     force: () => leases.revoke(key, { ...CALL, force: true }),
     read: () => leases.read([key], CALL),

@@ -5,6 +5,7 @@ import {
   type AcquireRequest,
   type BusyReply,
   FENCE_RECORD_MS,
+  type Handover,
   type Holding,
   type LeasePage,
   type LeaseStore,
@@ -89,15 +90,19 @@ export class MemoryLeases implements LeaseStore {
     });
   }
 
-  async transfer(tenure: Tenancy, { successor, windowMs }: TransferCall): Promise<TransferReply> {
-    if (!this.#names(tenure)) return this.#notHeld(tenure.key);
-    const fence = this.#mint(tenure.key, tenure.fence + 1);
-    this.#leases.set(tenure.key, {
-      holder: successor,
-      expiresAtMs: this.#clock.monotonicMs() + windowMs,
+  async transfer(
+    handovers: readonly Handover[],
+    { windowMs }: TransferCall,
+  ): Promise<TransferReply[]> {
+    return handovers.map((handover) => {
+      if (!this.#names(handover)) return this.#notHeld(handover.key);
+      const { key, successor } = handover;
+      const fence = this.#mint(key, handover.fence + 1);
+      const expiresAtMs = this.#clock.monotonicMs() + windowMs;
+      this.#leases.set(key, { holder: successor, expiresAtMs });
+      void this.#signals.publish(successor.split('/', 1)[0] ?? successor, key);
+      return { kind: 'transferred', fence };
     });
-    void this.#signals.publish(successor.split('/', 1)[0] ?? successor, tenure.key);
-    return { kind: 'transferred', fence };
   }
 
   async revoke(key: string, { force }: RevokeCall): Promise<RevokeReply> {

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Store } from '../store.ts';
 import { MemoryLeases } from './leases.ts';
+import { MemoryLog } from './log.ts';
 import { MemoryMembers } from './members.ts';
 import { MemoryRecords } from './records.ts';
 import { MemorySignals } from './signals.ts';
@@ -17,6 +18,7 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
     members: new MemoryMembers(clock),
     records: new MemoryRecords(clock),
     signals,
+    log: new MemoryLog(clock),
     examine: async () => ({ store: 'memory:', findings: [] }),
     close: async () => {},
   };

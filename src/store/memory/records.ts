@@ -80,6 +80,11 @@ export class MemoryRecords implements RecordStore {
     };
   }
 
+  /** Nobody else can write here. */
+  async discover(): Promise<number> {
+    return 0;
+  }
+
   #change(collection: string, { id, fence }: RecordRef, json: string | null): number {
     const rows = this.#rows(collection);
     const before = rows.get(id);

@@ -5,6 +5,7 @@ import type {
   AcquireReply,
   AcquireRequest,
   Call,
+  Handover,
   Holding,
   LeasePage,
   LeaseStore,
@@ -158,16 +159,17 @@ export class RedisLeases implements LeaseStore {
     return replies;
   }
 
-  async transfer(tenure: Tenancy, call: TransferCall): Promise<TransferReply> {
-    const inbox = this.#keys.channel(inboxOf(call.successor));
-    const args = [
-      tenure.holder,
-      String(tenure.fence),
-      call.successor,
-      String(call.windowMs),
-      inbox,
-    ];
-    const reply = await this.#one(scripts.transfer, tenure.key, args, call);
+  transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]> {
+    return Promise.all(handovers.map((handover) => this.#transferOne(handover, call)));
+  }
+
+  async #transferOne(
+    { key, holder, fence, successor }: Handover,
+    call: TransferCall,
+  ): Promise<TransferReply> {
+    const inbox = this.#keys.channel(inboxOf(successor));
+    const args = [holder, String(fence), successor, String(call.windowMs), inbox];
+    const reply = await this.#one(scripts.transfer, key, args, call);
     const [done, ...facts] = reply as [1, number] | [0, string | null, number];
     if (done === 1) return { kind: 'transferred', fence: facts[0] as number };
     return { kind: 'not-held', holder: facts[0] as string | null, fence: facts[1] as number };

@@ -99,6 +99,10 @@ export class RedisRecords implements RecordStore {
     return { version: Number(version), more: more === 1, reset: reset === 1, written, removed };
   }
 
+  async discover(): Promise<number> {
+    return 0;
+  }
+
   /** Changes records and tells their index: in one step on a single server. */
   async #change<T extends RecordRef>(
     verb: Changing,

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
+import { MemoryLog } from '../memory/log.ts';
 import type { Store } from '../store.ts';
 import { parseAddress, type RedisAddress } from './address.ts';
 import { adopt } from './adopt.ts';
@@ -57,6 +58,7 @@ export async function openRedisStore(
     members: new RedisMembers({ keys, fleet }),
     records: new RedisRecords({ keys, fleet, clock }),
     signals,
+    log: new MemoryLog(clock),
     examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
     close: async () => void (await Promise.all([signals.close(), fleet.close()])),
   };

@@ -3,6 +3,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type Call,
+  type Handover,
   type Holding,
   type LeasePage,
   type LeaseStore,
@@ -119,16 +120,19 @@ export class SqliteLeases implements LeaseStore {
     return this.#turns.write({ operation: 'release', count: tenures.length, each, failed }, call);
   }
 
-  transfer(tenure: Tenancy, call: TransferCall): Promise<TransferReply> {
-    return this.#turns.writeOne('transfer', call, (tx): TransferReply => {
-      const name = this.#names.of(tenure.key);
+  transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]> {
+    const each = (tx: Tx, i: number): TransferReply => {
+      const handover = handovers[i] as Handover;
+      const name = this.#names.of(handover.key);
       const state = leaseState(tx, name);
-      if (!isNamed(state, tenure)) return notHeld(state);
-      const fence = mint(tx, name, state.fence, tenure.fence + 1);
-      setLease(tx, name, call.successor, call.windowMs);
-      this.#signals.send(tx, this.#names.of(inboxOf(call.successor)), tenure.key);
+      if (!isNamed(state, handover)) return notHeld(state);
+      const fence = mint(tx, name, state.fence, handover.fence + 1);
+      setLease(tx, name, handover.successor, call.windowMs);
+      this.#signals.send(tx, this.#names.of(inboxOf(handover.successor)), handover.key);
       return { kind: 'transferred', fence };
-    });
+    };
+    const count = handovers.length;
+    return this.#turns.write({ operation: 'transfer', count, each, failed }, call);
   }
 
   revoke(key: string, call: RevokeCall): Promise<RevokeReply> {

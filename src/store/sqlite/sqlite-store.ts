@@ -4,7 +4,8 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
-import type { Examination, Store } from '../store.ts';
+import { MemoryLog } from '../memory/log.ts';
+import type { Examination, LogStore, Store } from '../store.ts';
 import { DatabaseFile } from './database-file.ts';
 import { type FileFacts, judge } from './examination.ts';
 import { fileSystemType, judgeFileSystem } from './file-system.ts';
@@ -59,6 +60,7 @@ class SqliteStore implements Store {
   readonly members: SqliteMembers;
   readonly records: SqliteRecords;
   readonly signals: SqliteSignals;
+  readonly log: LogStore;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
@@ -93,6 +95,7 @@ class SqliteStore implements Store {
     this.leases = new SqliteLeases({ names, turns, marker, lines, signals, sweep });
     this.members = new SqliteMembers({ names, turns });
     this.records = new SqliteRecords({ names, turns, sweep });
+    this.log = new MemoryLog(clock);
   }
 
   async open(): Promise<void> {
