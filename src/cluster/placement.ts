@@ -1,0 +1,128 @@
+import { before, cost, type Hashed } from './hash.ts';
+
+/**
+ * Gives every target that is planned for nobody to a member that has room, as the walk over all pairs in ascending cost
+ * would: cheapest first, skipping who has a place and who is full.
+ *
+ * Not by that walk, which would sort millions of pairs. Each target goes to the member it likes best of those who would
+ * have it: who has room, or whose worst guest likes it less. Then that guest looks for another place. Who would not have
+ * a target now never will, since its guests only get better; so this ends, and because both sides of a pair see the same
+ * cost, it ends at the one arrangement the walk comes to.
+ */
+export function place(
+  members: readonly Hashed[],
+  targets: readonly Hashed[],
+  planned: Int32Array,
+  room: readonly number[],
+): void {
+  const hosts = members.flatMap((member, m) => {
+    const seats = room[m] ?? 0;
+    return seats > 0 ? [{ m, member, guests: new Guests(targets, seats) }] : [];
+  });
+  // In the order that decides where costs are the same: then the first one found is the right one.
+  hosts.sort((a, b) => (before(a.member, b.member) ? -1 : 1));
+  const his = Int32Array.from(hosts, ({ member }) => member.hi);
+  const los = Int32Array.from(hosts, ({ member }) => member.lo);
+  /** What the worst guest of a full house costs. */
+  const worst = new Float64Array(hosts.length).fill(Number.POSITIVE_INFINITY);
+
+  for (let first = 0; first < planned.length; first++) {
+    if (planned[first] !== -1) continue;
+    for (let t = first; t >= 0; ) {
+      const { hi, lo } = targets[t] as Hashed;
+      let best = -1;
+      let bestCost = Number.POSITIVE_INFINITY;
+      for (let h = 0; h < his.length; h++) {
+        const c = cost(his[h] as number, los[h] as number, hi, lo);
+        const limit = worst[h] as number;
+        if (c >= bestCost || c > limit) continue;
+        if (c === limit && !hosts[h]?.guests.wouldTake(t)) continue;
+        best = h;
+        bestCost = c;
+      }
+      const host = hosts[best];
+      if (host === undefined) break;
+      planned[t] = host.m;
+      const turnedOut = host.guests.take(t, bestCost);
+      if (turnedOut >= 0) planned[turnedOut] = -1;
+      worst[best] = host.guests.worstCost;
+      t = turnedOut;
+    }
+  }
+}
+
+/** The guests of one member: a heap with the worst on top. */
+class Guests {
+  readonly #targets: readonly Hashed[];
+  readonly #seats: number;
+  readonly #guests: number[] = [];
+  readonly #costs: number[] = [];
+
+  constructor(targets: readonly Hashed[], seats: number) {
+    this.#targets = targets;
+    this.#seats = seats;
+  }
+
+  /** Infinity while there is room. */
+  get worstCost(): number {
+    if (this.#guests.length < this.#seats) return Number.POSITIVE_INFINITY;
+    return this.#costs[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether a target that costs as much as the worst guest would take its place. */
+  wouldTake(target: number): boolean {
+    const worst = this.#targets[this.#guests[0] ?? -1];
+    return worst === undefined || before(this.#targets[target] as Hashed, worst);
+  }
+
+  /** Takes the target in; gives the one that has to leave for it, or -1. */
+  take(target: number, cost: number): number {
+    if (this.#guests.length < this.#seats) {
+      this.#guests.push(target);
+      this.#costs.push(cost);
+      this.#up(this.#guests.length - 1);
+      return -1;
+    }
+    const turnedOut = this.#guests[0] ?? -1;
+    this.#guests[0] = target;
+    this.#costs[0] = cost;
+    this.#down();
+    return turnedOut;
+  }
+
+  #isWorse(a: number, b: number): boolean {
+    const difference = (this.#costs[a] as number) - (this.#costs[b] as number);
+    if (difference !== 0) return difference > 0;
+    const [guestA, guestB] = [this.#guests[a] as number, this.#guests[b] as number];
+    return before(this.#targets[guestB] as Hashed, this.#targets[guestA] as Hashed);
+  }
+
+  #up(from: number): void {
+    for (let slot = from; slot > 0; ) {
+      const parent = (slot - 1) >> 1;
+      if (!this.#isWorse(slot, parent)) return;
+      this.#swap(slot, parent);
+      slot = parent;
+    }
+  }
+
+  #down(): void {
+    for (let slot = 0; ; ) {
+      const left = 2 * slot + 1;
+      if (left >= this.#guests.length) return;
+      const right = left + 1;
+      const child = right < this.#guests.length && this.#isWorse(right, left) ? right : left;
+      if (!this.#isWorse(child, slot)) return;
+      this.#swap(slot, child);
+      slot = child;
+    }
+  }
+
+  #swap(a: number, b: number): void {
+    const [guest, cost] = [this.#guests[a] as number, this.#costs[a] as number];
+    this.#guests[a] = this.#guests[b] as number;
+    this.#costs[a] = this.#costs[b] as number;
+    this.#guests[b] = guest;
+    this.#costs[b] = cost;
+  }
+}
