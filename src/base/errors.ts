@@ -289,6 +289,46 @@ export class OverloadedError extends HoldfastError {
   }
 }
 
+/** There is a session of this id already. */
+export class SessionExistsError extends HoldfastError {
+  readonly code = 'SESSION_EXISTS';
+  readonly session: string;
+
+  constructor(session: string) {
+    super(
+      `there is a session '${session}' already; nothing was changed. Remove it first, or choose another id.`,
+    );
+    this.session = session;
+  }
+}
+
+/** There is no session of this id. */
+export class SessionNotFoundError extends HoldfastError {
+  readonly code = 'SESSION_NOT_FOUND';
+  readonly session: string;
+
+  constructor(session: string) {
+    super(`there is no session '${session}'. Check the id; \`list\` shows all there are.`);
+    this.session = session;
+  }
+}
+
+/** What is stored under a session's name makes no sense as a session. */
+export class SessionUnreadableError extends HoldfastError {
+  readonly code = 'SESSION_UNREADABLE';
+  readonly session: string;
+  readonly why: string;
+
+  constructor(facts: { session: string; why: string }) {
+    super(
+      `session '${facts.session}' can not be read: ${facts.why}. ` +
+        'Nothing was changed. Correct it in the program that wrote it, or remove it.',
+    );
+    this.session = facts.session;
+    this.why = facts.why;
+  }
+}
+
 /** A value as an error message may show it: short, on one line, and of a recognisable type. */
 function shown(value: unknown): string {
   if (typeof value === 'string') {

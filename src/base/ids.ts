@@ -29,6 +29,28 @@ export function checkHolder(holder: unknown, field = 'holder'): asserts holder i
   }
 }
 
+const TARGET_ID = /^[A-Za-z0-9._:~-]{1,128}$/;
+
+export const TARGET_ID_RULE = 'an id is 1 to 128 of the characters A-Z a-z 0-9 . _ : ~ -';
+
+/** Narrower than a key: ids of targets also stand in signals, in URLs and on command lines. */
+export function isTargetId(id: unknown): id is string {
+  return typeof id === 'string' && TARGET_ID.test(id);
+}
+
+/** What may name a target, or throws. */
+export function checkTargetId(id: unknown, field = 'id'): asserts id is string {
+  if (!isTargetId(id)) throw new ConfigError({ field, value: id, rule: TARGET_ID_RULE });
+}
+
+/** A random UUID (version 4), as text. */
+export function randomUuid(random: Random): string {
+  const hex = random.hex(32);
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`];
+  return [...parts, variant + hex.slice(17, 20), hex.slice(20)].join('-');
+}
+
 function isName(name: unknown): name is string {
   if (typeof name !== 'string') return false;
   if (PLAIN.test(name)) return true;
