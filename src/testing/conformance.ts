@@ -226,6 +226,43 @@ function transferring(check: Check): void {
     await kit.granted(kit.key(), 'a');
     assert.equal((await transfer(kit, old)).kind, 'not-held');
   });
+  check(
+    'answers a batch of handovers in order, and tells each successor of its own',
+    async (kit) => {
+      const keys = ['1', '2', '3'].map((name) => kit.key(name));
+      const fences = await Promise.all(keys.map((key) => kit.granted(key, 'a')));
+      const [b, c] = [await kit.inbox('b'), await kit.inbox('c')];
+      const successors = [kit.topic('b'), kit.topic('b'), kit.topic('c')];
+      const handovers = keys.map((key, i) => ({
+        ...{ key, holder: i === 1 ? 'stranger' : 'a' },
+        ...{ fence: fences[i] ?? 0, successor: successors[i] ?? '' },
+      }));
+      const replies = await kit.store.leases.transfer(handovers, { ...CALL, windowMs: LONG_MS });
+      assert.deepEqual(replies[1], { kind: 'not-held', holder: 'a', fence: fences[1] });
+      for (const i of [0, 2]) {
+        const reply = replies[i];
+        assert(reply?.kind === 'transferred' && reply.fence > (fences[i] ?? 0));
+        const found = await kit.read(keys[i] ?? '');
+        assert(found.kind === 'held' && found.holder === successors[i]);
+        assert.equal(found.fence, reply.fence);
+      }
+      assert.deepEqual([await b.next(), await c.next()], [keys[0], keys[2]]);
+      assert.deepEqual([b.messages, c.messages], [[], []]);
+      for (const inbox of [b, c]) inbox.unsubscribe();
+    },
+  );
+  check('hands hundreds over at once', async (kit) => {
+    const keys = Array.from({ length: 300 }, (_, n) => kit.key(String(n)));
+    const requests = keys.map((key) => ({ key, holder: 'a' }));
+    const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance', leaseClass: 'lease' };
+    const granted = await kit.store.leases.acquire(requests, call);
+    const handovers = granted.map((reply, i) => {
+      assert(reply.kind === 'granted');
+      return { key: keys[i] ?? '', holder: 'a', fence: reply.fence, successor: 'b' };
+    });
+    const replies = await kit.store.leases.transfer(handovers, { ...CALL, windowMs: LONG_MS });
+    assert(replies.length === 300 && replies.every(({ kind }) => kind === 'transferred'));
+  });
 }
 
 function revoking(check: Check): void {

@@ -65,7 +65,8 @@ async function play(store: Store, steps: readonly Step[], run: string): Promise<
     }
     if (verb === 'release') tell((await leases.release([tenancy], CALL))[0] ?? {});
     if (verb === 'transfer') {
-      tell(await leases.transfer([{ ...tenancy, successor: 'h3' }], { ...CALL, windowMs: 60_000 }));
+      const handover = { ...tenancy, successor: 'h3' };
+      tell((await leases.transfer([handover], { ...CALL, windowMs: 60_000 }))[0] ?? {});
     }
     if (verb === 'revoke' || verb === 'force') {
       tell(await leases.revoke(key, { ...CALL, force: verb === 'force' }));

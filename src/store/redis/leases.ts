@@ -159,20 +159,23 @@ export class RedisLeases implements LeaseStore {
     return replies;
   }
 
-  transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]> {
-    return Promise.all(handovers.map((handover) => this.#transferOne(handover, call)));
-  }
-
-  async #transferOne(
-    { key, holder, fence, successor }: Handover,
-    call: TransferCall,
-  ): Promise<TransferReply> {
-    const inbox = this.#keys.channel(inboxOf(successor));
-    const args = [holder, String(fence), successor, String(call.windowMs), inbox];
-    const reply = await this.#one(scripts.transfer, key, args, call);
-    const [done, ...facts] = reply as [1, number] | [0, string | null, number];
-    if (done === 1) return { kind: 'transferred', fence: facts[0] as number };
-    return { kind: 'not-held', holder: facts[0] as string | null, fence: facts[1] as number };
+  async transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]> {
+    const keys = new Array<string>(handovers.length);
+    const perKey = new Array<string[]>(handovers.length);
+    for (let i = 0; i < handovers.length; i++) {
+      const { key, holder, fence, successor } = handovers[i] as Handover;
+      keys[i] = this.#keys.lease(key);
+      perKey[i] = [holder, String(fence), successor, this.#keys.channel(inboxOf(successor))];
+    }
+    const head = () => [String(call.windowMs)];
+    const work = { script: scripts.transfer, keys, perKey, head, withFences: true };
+    const parts = await this.#fleet.run(work, call.timeoutMs);
+    const failed = (error: Error): TransferReply => ({ kind: 'failed', error });
+    // Quarantine keeps no lease from changing hands.
+    const never = () => failed(new Error('quarantined'));
+    return each(parts, never, failed, (reply, i, primary) =>
+      this.#transferred(reply as ScriptTransferReply, handovers[i]?.key ?? '', primary),
+    );
   }
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
@@ -240,6 +243,13 @@ export class RedisLeases implements LeaseStore {
     return { kind: 'busy', reason, holder, fence, expiresInMs: finite(remainingMs) };
   }
 
+  #transferred(reply: ScriptTransferReply, key: string, primary: Primary): TransferReply {
+    if (typeof reply === 'number') return { kind: 'transferred', fence: reply };
+    if (reply.length === 1) return this.#failed(reply[0], key, 'transfer', primary);
+    const [holder, fence] = reply;
+    return { kind: 'not-held', holder, fence };
+  }
+
   #failed(
     reply: string,
     key: string,
@@ -287,6 +297,7 @@ export class RedisLeases implements LeaseStore {
 
 type ScriptNotHeld = [index: number, holder: string | null, fence: number];
 type ScriptAcquireReply = number | [string] | [string, number, number];
+type ScriptTransferReply = number | [string] | [string | null, number];
 type ScriptFailure = [index: number, found: string | null, mark?: number | 'error'];
 type ScriptReadReply = [string] | [string | null, number, number, string];
 
