@@ -1,0 +1,229 @@
+/**
+ * What the last poll of each target gave, written to the store with the poller's fence: one that comes after the target
+ * has gone to another owner is refused there. Many go in one request. Only the newest of a target is kept and written,
+ * so what waits is bounded by the number of targets, however long the store is away.
+ */
+import { type Clock, type Timer, timeLeft } from '../base/clock.ts';
+import { KeyForeignError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+import { isDoneWithin } from '../lease/letting-go.ts';
+import { RESULTS } from '../session/session.ts';
+import type { PutReply, Store } from '../store/store.ts';
+import { plainCopy } from './plain-data.ts';
+
+/** How a poll ended. */
+export interface PollOutcome {
+  readonly ok: boolean;
+  readonly tookMs: number;
+  readonly error?: string;
+  /** What the poll returned. Kept only if it is plain JSON data of up to 16 KiB. */
+  readonly value?: unknown;
+}
+
+/** How it is stored, as record `result:<target id>`. */
+export interface StoredResult extends PollOutcome {
+  /** When the poll ended, in milliseconds since 1970. */
+  readonly at: number;
+  /** The id of the instance that polled. */
+  readonly by: string;
+}
+
+/** So many are written as soon as they are there; fewer wait for more, but not longer than this. */
+const BATCH = 200;
+const LINGER_MS = 100;
+const TIMEOUT_MS = 5_000;
+/** Pauses after a request that failed double from the first to the second. */
+const PAUSE_FIRST_MS = 200;
+const PAUSE_MOST_MS = 5_000;
+const MOST_VALUE_CHARS = 16_384;
+const MOST_ERROR_CHARS = 500;
+
+export interface ResultsParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly instanceId: string;
+}
+
+interface Waiting {
+  readonly fence: number;
+  readonly result: StoredResult;
+}
+
+export class Results {
+  readonly #parts: ResultsParts;
+  /** The newest of each target, those that have waited longest first. */
+  readonly #waiting = new Map<string, Waiting>();
+  /** On its way to the store. */
+  #batch: ReadonlyMap<string, Waiting> = new Map();
+  /** Forgotten while on their way: not to be tried again. */
+  readonly #forgotten = new Set<string>();
+  #timer: Timer | null = null;
+  #writing: Promise<void> | null = null;
+  /** 0 unless the last request failed. */
+  #pauseMs = 0;
+  #isClosed = false;
+
+  constructor(parts: ResultsParts) {
+    this.#parts = parts;
+  }
+
+  /** How many targets have a result that is not written yet. */
+  get size(): number {
+    return this.#waiting.size + this.#batch.size;
+  }
+
+  record(target: string, fence: number, outcome: PollOutcome): void {
+    if (this.#isClosed) return;
+    const before = this.#waiting.get(target);
+    if (before !== undefined && before.fence > fence) {
+      this.#parts.events.emit('result.refused', { target, fence, seen: before.fence });
+      return;
+    }
+    this.#waiting.set(target, { fence, result: this.#stored(outcome) });
+    if (this.#writing !== null) return;
+    if (this.#waiting.size >= BATCH && this.#pauseMs === 0)
+      void this.#begin(() => this.#writeFull());
+    else this.#arm();
+  }
+
+  /** Drops what waits for a target that nobody wants to know of any more. */
+  forget(target: string): void {
+    this.#waiting.delete(target);
+    if (this.#batch.has(target)) this.#forgotten.add(target);
+  }
+
+  /** Writes what waits, at once; what can not be written within this time goes on waiting. */
+  async flush(withinMs = TIMEOUT_MS): Promise<void> {
+    const leftMs = timeLeft(this.#parts.clock, withinMs);
+    const flushed = this.#begin(() => this.#writeAll(leftMs));
+    await isDoneWithin(this.#parts.clock, withinMs, flushed);
+  }
+
+  /** Flushes, and takes no more; what could not be written is lost. */
+  async close(withinMs = TIMEOUT_MS): Promise<void> {
+    this.#isClosed = true;
+    await this.flush(withinMs);
+    this.#waiting.clear();
+    this.#disarm();
+  }
+
+  #stored({ ok, tookMs, error, value }: PollOutcome): StoredResult {
+    const copied = value === undefined ? undefined : plainCopy(value, MOST_VALUE_CHARS);
+    return {
+      at: Math.round(this.#parts.clock.wallMs()),
+      by: this.#parts.instanceId,
+      ok,
+      tookMs: Math.round(tookMs * 10) / 10,
+      ...(error !== undefined && { error: error.slice(0, MOST_ERROR_CHARS) }),
+      ...(copied !== undefined && { value: copied }),
+    };
+  }
+
+  #onTimer(): void {
+    this.#timer = null;
+    void this.#begin(async () => {
+      if (await this.#write(TIMEOUT_MS)) await this.#writeFull();
+    });
+  }
+
+  /** One after the other: a result must not overtake an earlier one of its target. */
+  #begin(work: () => Promise<void>): Promise<void> {
+    this.#disarm();
+    const before = this.#writing;
+    const writing = (async () => {
+      await before;
+      await work();
+    })();
+    this.#writing = writing;
+    return writing.then(() => {
+      if (this.#writing === writing) this.#rest();
+    });
+  }
+
+  #rest(): void {
+    this.#writing = null;
+    if (!this.#isClosed && this.#waiting.size > 0) this.#arm();
+  }
+
+  #arm(): void {
+    const { clock, random } = this.#parts;
+    const delayMs = this.#pauseMs > 0 ? jittered(this.#pauseMs, random) : LINGER_MS;
+    this.#timer ??= clock.after(delayMs, () => this.#onTimer());
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  async #writeFull(): Promise<void> {
+    while (this.#waiting.size >= BATCH) if (!(await this.#write(TIMEOUT_MS))) return;
+  }
+
+  async #writeAll(leftMs: () => number): Promise<void> {
+    while (this.#waiting.size > 0) if (!(await this.#write(leftMs()))) return;
+  }
+
+  /** Writes one batch; false if some of it has to be tried again. Never throws. */
+  async #write(timeoutMs: number): Promise<boolean> {
+    const batch = this.#take();
+    this.#batch = batch;
+    const writes = [...batch].map(([id, { fence, result }]) => ({ id, fence, value: result }));
+    const { records } = this.#parts.store;
+    const replies = await records
+      .put(RESULTS, writes, { timeoutMs })
+      .catch((error: unknown) => writes.map((): PutReply => failed(error)));
+    this.#batch = new Map();
+    const again = this.#judge(batch, replies);
+    this.#forgotten.clear();
+    const isWhole = again === batch.size && again > 0;
+    if (again === 0) this.#pauseMs = 0;
+    // Where some could be written, the store is there, and the others of it need not wait for long.
+    else this.#pauseMs = isWhole ? this.#longerPause() : PAUSE_FIRST_MS;
+    return again === 0;
+  }
+
+  #longerPause(): number {
+    return Math.min(Math.max(this.#pauseMs * 2, PAUSE_FIRST_MS), PAUSE_MOST_MS);
+  }
+
+  #take(): Map<string, Waiting> {
+    const batch = new Map<string, Waiting>();
+    for (const [target, waiting] of this.#waiting) {
+      if (batch.size === BATCH) break;
+      batch.set(target, waiting);
+    }
+    for (const target of batch.keys()) this.#waiting.delete(target);
+    return batch;
+  }
+
+  /** Tells of what was not written, and says how many are to be tried again. */
+  #judge(batch: ReadonlyMap<string, Waiting>, replies: readonly PutReply[]): number {
+    const { events } = this.#parts;
+    const failures: Error[] = [];
+    let again = 0;
+    for (const [i, [target, waiting]] of [...batch].entries()) {
+      const reply = replies[i] ?? failed(new Error('the store gave no reply'));
+      const { fence } = waiting;
+      if (reply.kind === 'stale')
+        events.emit('result.refused', { target, fence, seen: reply.seen });
+      if (reply.kind !== 'failed') continue;
+      failures.push(reply.error);
+      // What lies in our way there will lie there the next time, too.
+      if (reply.error instanceof KeyForeignError) continue;
+      again++;
+      if (!this.#waiting.has(target) && !this.#forgotten.has(target))
+        this.#waiting.set(target, waiting);
+    }
+    const [error] = failures;
+    if (error !== undefined) events.emit('result.failed', { count: failures.length, error });
+    return again;
+  }
+}
+
+function failed(error: unknown): PutReply {
+  return { kind: 'failed', error: error instanceof Error ? error : new Error(String(error)) };
+}
