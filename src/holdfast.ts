@@ -5,6 +5,7 @@ import { ClosedError, ConfigError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
+import { Fleet } from './fleet.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
@@ -17,7 +18,10 @@ import {
 } from './lease/leases.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
+import { Poller, type PollerOptions } from './polling/poller.ts';
 import { Records } from './records.ts';
+import type { SessionIds } from './session/session.ts';
+import { SessionStore } from './session/session-store.ts';
 import { openStore } from './store/open-store.ts';
 import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
@@ -31,6 +35,8 @@ export interface OpenOptions {
   quarantine?: 'on' | 'off';
   /** Longest TTL `acquire` accepts; default 5 minutes. After the store has forgotten, nothing is granted for the longest TTL used. */
   maxTtl?: Duration;
+  /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
+  sessionIds?: SessionIds;
   /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
   on?: { [N in EventName]?: Listener<N> };
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
@@ -40,7 +46,7 @@ export interface OpenOptions {
 }
 
 const KNOWN = new Set([
-  ...['name', 'prefix', 'quarantine', 'maxTtl', 'on', 'tls', 'clock', 'random'],
+  ...['name', 'prefix', 'quarantine', 'maxTtl', 'sessionIds', 'on', 'tls', 'clock', 'random'],
 ]);
 /** Of the leases that `acquire` takes unless told otherwise. */
 const KEYSPACE = LEASE_CLASSES.lease.keyspace;
@@ -91,7 +97,7 @@ export async function open(
   });
   return new Holdfast({
     ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
-    ...{ clock, random, events, leases },
+    ...{ clock, random, events, leases, sessionIds: options.sessionIds ?? 'any' },
   });
 }
 
@@ -103,17 +109,25 @@ interface HoldfastParts {
   readonly random: Random;
   readonly events: Emitter;
   readonly leases: Leases;
+  readonly sessionIds: SessionIds;
 }
 
 export class Holdfast implements AsyncDisposable {
   /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
   readonly records: Records;
+  /** What there is to poll, and to run: added, paused, resumed and removed here, by the CLI or by other programs. */
+  readonly sessions: SessionStore;
+  /** Who shares the sessions out among them, for those who watch and steer it. */
+  readonly fleet: Fleet;
   readonly #parts: HoldfastParts;
+  #poller: Poller | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(parts: HoldfastParts) {
     this.#parts = parts;
     this.records = new Records(parts.store.records);
+    this.sessions = new SessionStore({ ...parts, ids: parts.sessionIds });
+    this.fleet = new Fleet({ ...parts, sessions: this.sessions });
   }
 
   /** This process among the others that share the store; new at every start. */
@@ -151,6 +165,20 @@ export class Holdfast implements AsyncDisposable {
    */
   elect(name: string, options: ElectOptions): Election {
     return new Election(this.#parts, name, options);
+  }
+
+  /**
+   * Polls targets that all instances with a poller share, each polled by one. Nothing happens before `start()`. One at a
+   * time: an instance takes part in the fleet once.
+   */
+  poller(options: PollerOptions = {}): Poller {
+    if (this.#closing !== null) throw new ClosedError('poller');
+    if (this.#poller !== null && this.#poller.state !== 'stopped') {
+      const rule = 'this instance has one already; stop it first, or open another Holdfast';
+      throw new ConfigError({ field: 'poller', value: this.instanceId, rule });
+    }
+    this.#poller = new Poller(this.#parts, options);
+    return this.#poller;
   }
 
   /** Takes a lease away from whoever holds it. */
@@ -200,6 +228,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   async #close(withinMs: number): Promise<void> {
+    await this.#poller?.stop({ within: withinMs });
     await this.#parts.leases.close(withinMs);
     if (this.#parts.ownsStore) await this.#parts.store.close();
   }

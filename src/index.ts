@@ -3,7 +3,10 @@ export type { Duration } from './base/duration.ts';
 export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
 export type { Random } from './base/random.ts';
+export type { Explanation } from './cluster/explain.ts';
+export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-manager.ts';
 export { defineConfig, type HoldfastConfig } from './config.ts';
+export type { Fleet, FleetView, MemberView } from './fleet.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {
@@ -33,6 +36,10 @@ export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './
 export type { AcquireOptions } from './lease/options.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
+export type { HttpPollOptions } from './polling/http-poll.ts';
+export type { Poller, PollerOptions } from './polling/poller.ts';
+export type { Poll, PollContext } from './polling/schedule.ts';
+export type { Target } from './polling/targets.ts';
 export type { WriteOptions } from './records.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';

@@ -89,6 +89,14 @@ export class Agenda<E extends Entry> {
     return due;
   }
 
+  /** Takes the first entry off the agenda if it is due; undefined if it is not. */
+  takeFirst(nowMs: number): E | undefined {
+    const first = this.#heap[0];
+    if (first === undefined || first.dueMs > nowMs) return undefined;
+    this.remove(first);
+    return first;
+  }
+
   clear(): void {
     for (const entry of this.#heap) entry.slot = -1;
     this.#heap.length = 0;

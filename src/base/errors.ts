@@ -341,3 +341,32 @@ function shown(value: unknown): string {
     return Array.isArray(value) ? 'an array' : 'an object';
   return typeof value === 'function' ? 'a function' : String(value);
 }
+
+/** A poll took longer than it may. The `reason` of its `signal`. */
+export class PollTimeoutError extends HoldfastError {
+  readonly code = 'POLL_TIMEOUT';
+  readonly target: string;
+  readonly timeoutMs: number;
+
+  constructor(target: string, timeoutMs: number) {
+    super(
+      `the poll of '${target}' took longer than ${timeoutMs} ms and was told to stop. ` +
+        'Give polls more time (timeout), or make them end sooner.',
+    );
+    this.target = target;
+    this.timeoutMs = timeoutMs;
+  }
+}
+
+/** There is no such instance. */
+export class MemberNotFoundError extends HoldfastError {
+  readonly code = 'MEMBER_NOT_FOUND';
+  readonly member: string;
+
+  constructor(member: string) {
+    super(
+      `no instance '${member}' is alive. 'holdfast members' lists those that are; an instance that restarts has a new id.`,
+    );
+    this.member = member;
+  }
+}

@@ -76,6 +76,16 @@ export class Lease implements AsyncDisposable {
     return this.#tenure.state;
   }
 
+  /** When the request was sent that this tenure was granted for. */
+  get acquiredAt(): Date {
+    return this.#tenure.acquiredAt;
+  }
+
+  /** When the last request was sent that the store has confirmed. */
+  get lastRenewedAt(): Date {
+    return this.#tenure.lastRenewedAt;
+  }
+
   /** Fires when the lease is over. Pass it to `fetch` and `spawn`, and losing the lease stops them. */
   get signal(): AbortSignal {
     return this.#tenure.signal;

@@ -16,7 +16,7 @@ import { checkKey } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import type { AcquireRequest, Store } from '../store/store.ts';
 import { acquireAll } from './acquire-all.ts';
-import type { LeaseClassName } from './classes.ts';
+import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
 import { Dispatch } from './dispatch.ts';
 import { GiveBack } from './give-back.ts';
 import { Keeper } from './keeper.ts';
@@ -25,6 +25,7 @@ import { Desk, isDoneWithin } from './letting-go.ts';
 import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
 import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';
+import type { Timings } from './timings.ts';
 import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
 
 const NO_OPTIONS: AcquireOptions = {};
@@ -138,10 +139,27 @@ export class Leases {
     return this.#keeper.size;
   }
 
-  /** Refuses options that no acquire could be made with. */
-  check(options: AcquireOptions): void {
+  /** The timings an acquire with these options has; refuses those that none could be made with. */
+  check(options: AcquireOptions): Timings {
     checkAcquireOptions(options);
-    this.#terms.for(options);
+    return this.#terms.for(options).timings;
+  }
+
+  /**
+   * Hears of keys of a class that others hand to a holder of this process, which is then to acquire them. `onGap`: some
+   * may have been missed. Where it can not listen now, it does so as soon as it can.
+   */
+  async hearOffers(
+    name: LeaseClassName,
+    heard: { onOffer(key: string): void; onGap(): void },
+  ): Promise<void> {
+    const { keyspace } = LEASE_CLASSES[name];
+    const onOffer = (storeKey: string) => {
+      if (!storeKey.startsWith(keyspace)) return false;
+      heard.onOffer(storeKey.slice(keyspace.length));
+      return true;
+    };
+    await this.#waiting.hearOffers(onOffer, () => heard.onGap());
   }
 
   async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {

@@ -99,6 +99,15 @@ export class Tenure {
     return { leaseClass: this.terms.leaseClass.name, key, holder, fence };
   }
 
+  get acquiredAt(): Date {
+    const { clock } = this.terms;
+    return new Date(clock.wallMs() - (clock.monotonicMs() - this.acquiredAtMs));
+  }
+
+  get lastRenewedAt(): Date {
+    return new Date(this.#confirmed.sentAtWallMs);
+  }
+
   get deadlineMs(): number {
     return this.#confirmed.sentAtMs + this.terms.timings.validMs;
   }

@@ -77,6 +77,9 @@ export class WaitingRoom {
   readonly #random: Random;
   readonly #inbox: string;
   readonly #lines = new Map<string, Line>();
+  /** Hears of keys that nobody here stands in line for; says whether it wants them. */
+  #onOffer: (storeKey: string) => boolean = () => false;
+  #onOfferGap: () => void = () => {};
   #listening: Promise<(() => void) | null> | null = null;
   #isListening = false;
 
@@ -111,6 +114,16 @@ export class WaitingRoom {
   poke(storeKey: string): void {
     const line = this.#lines.get(storeKey);
     if (line !== undefined) poke(line);
+  }
+
+  /**
+   * From now on also hears of keys that were handed to this process unasked. `onOffer` says whether it takes care of one;
+   * `onGap`, that some may have been missed.
+   */
+  async hearOffers(onOffer: (storeKey: string) => boolean, onGap: () => void): Promise<void> {
+    this.#onOffer = onOffer;
+    this.#onOfferGap = onGap;
+    await this.#listen();
   }
 
   close(error: Error): void {
@@ -274,10 +287,11 @@ export class WaitingRoom {
     onMessage: (storeKey: string): void => {
       if (this.#lines.has(storeKey)) this.poke(storeKey);
       // The hint came too late for us: the next in line may want it.
-      else void this.#forgo(storeKey);
+      else if (!this.#onOffer(storeKey)) void this.#forgo(storeKey);
     },
     onGap: (): void => {
       for (const line of this.#lines.values()) poke(line);
+      this.#onOfferGap();
     },
   };
 

@@ -1,0 +1,56 @@
+import type { LiveMember } from '../store/store.ts';
+import { hashMember } from './hash.ts';
+import type { PlanMember } from './plan.ts';
+
+/** What an instance says of itself with every heartbeat. */
+export interface Attributes {
+  readonly weight: number;
+  readonly draining: boolean;
+  /** How many targets it owns. */
+  readonly owned: number;
+  /** Per owner the targets this instance would like to have of it: repeated here for those who missed the signal. */
+  readonly asks: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A member as this instance sees it. */
+export interface FleetMember extends PlanMember {
+  readonly owned: number;
+  readonly asks: Attributes['asks'];
+  /** When its heartbeat runs out, on this instance's monotonic clock. */
+  readonly expiresAtMs: number;
+}
+
+export const LEAST_WEIGHT = 1;
+export const MOST_WEIGHT = 1_000;
+
+/** A heartbeat that is no object of ours is a foreign member; what an object of ours lacks counts as nothing. */
+export function fleetMember(
+  { id, attributes, expiresInMs }: LiveMember,
+  nowMs: number,
+): FleetMember {
+  const { weight, draining, owned, asks } = attributes ?? {};
+  return {
+    ...hashMember(id),
+    isForeign: attributes === null,
+    weight: isWeight(weight) ? weight : LEAST_WEIGHT,
+    isDraining: draining === true,
+    owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
+    asks: readAsks(asks),
+    expiresAtMs: nowMs + expiresInMs,
+  };
+}
+
+export function isWeight(weight: unknown): weight is number {
+  const isWhole = Number.isSafeInteger(weight);
+  return isWhole && (weight as number) >= LEAST_WEIGHT && (weight as number) <= MOST_WEIGHT;
+}
+
+function readAsks(asks: unknown): Attributes['asks'] {
+  if (typeof asks !== 'object' || asks === null) return {};
+  return Object.fromEntries(
+    Object.entries(asks).flatMap(([owner, ids]) => {
+      const isList = Array.isArray(ids) && ids.every((id) => typeof id === 'string');
+      return isList ? [[owner, ids]] : [];
+    }),
+  );
+}

@@ -1,0 +1,244 @@
+/**
+ * What one round comes to. Look: who lives, what there is, who owns it. Plan. Then act on the difference: what is free and
+ * should be ours is taken; what is free and should be another's is taken too if that one does not come; what should be
+ * ours and is another's is asked for; what is ours and should not be polled any more is let go.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+import type { Timings } from '../lease/timings.ts';
+import type { FleetMember } from './attributes.ts';
+import type { Holdings } from './holdings.ts';
+import type { Moves } from './moves.ts';
+import { type Plan, plan, rankOf } from './plan.ts';
+import type { Presence } from './presence.ts';
+import type { Roster } from './roster.ts';
+import type { Need } from './rounds.ts';
+import type { Survey } from './survey.ts';
+import { TargetEntry } from './target-entry.ts';
+
+/** Who is not planned for a free target waits this long per rank, so that it can not race the one who is. */
+const STAGGER_MS = 150;
+/** After a join, moves wait for more to come: a share of the renewal interval, within limits. */
+const SETTLE_SHARE = 1 / 10;
+const SETTLE_LEAST_MS = 100;
+const SETTLE_MOST_MS = 1_000;
+
+/** What there is to own. */
+export interface TargetSource {
+  /** The ids of all targets, as known. */
+  ids(): Iterable<string>;
+  has(id: string): boolean;
+  /** Counts the changes of that. */
+  readonly version: number;
+  /** Brings it up to date. */
+  refresh(): Promise<void>;
+  /** Looks for targets that other programs have written. */
+  discover(): Promise<void>;
+}
+
+export interface CoordinationParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly targets: TargetSource;
+  readonly timings: Timings;
+  readonly presence: Presence;
+  readonly roster: Roster;
+  readonly survey: Survey;
+  readonly holdings: Holdings;
+  readonly moves: Moves;
+  /** How often to look for members and targets of other programs; Infinity for never. */
+  readonly discoverEveryMs: number;
+}
+
+export class Coordination {
+  readonly #parts: CoordinationParts;
+  readonly #entries: Map<string, TargetEntry>;
+  #plan: Plan = plan([], []);
+  #members: readonly FleetMember[] = [];
+  #discoverAtMs: number;
+  #listedVersion = -1;
+
+  constructor(parts: CoordinationParts, entries: Map<string, TargetEntry>) {
+    this.#parts = parts;
+    this.#entries = entries;
+    this.#discoverAtMs = Number.isFinite(parts.discoverEveryMs) ? 0 : Number.POSITIVE_INFINITY;
+  }
+
+  /** This instance's share by the last plan; nothing is given away before there was one. */
+  get quota(): number {
+    return this.#plan.quotas[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  get plan(): Plan {
+    return this.#plan;
+  }
+
+  get members(): readonly FleetMember[] {
+    return this.#members;
+  }
+
+  /** Says when the next round is due, unless something happens before. */
+  async round(need: Need): Promise<number> {
+    const areMembersNew = await this.#refresh(need);
+    await this.#look(need.owners || areMembersNew);
+    this.#replan();
+    const { take, wanted } = this.#sort();
+    this.#dropUnlisted();
+    this.#answerHeartbeats();
+    await this.#parts.holdings.take(take);
+    const askAtMs = this.#ask(wanted);
+    return Math.min(askAtMs, this.#lookAtMs(), this.#parts.roster.earliestExpiryMs);
+  }
+
+  /** Says whether the members have changed. */
+  async #refresh(need: Need): Promise<boolean> {
+    const { clock, targets, roster, timings } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const isMembersDue = need.members || roster.earliestExpiryMs <= nowMs;
+    const isDiscovering = isMembersDue && this.#discoverAtMs <= nowMs;
+    if (isDiscovering) await this.#discover(nowMs);
+    const call = { timeoutMs: timings.operationTimeoutMs, thorough: isDiscovering };
+    const [areMembersNew] = await Promise.all([
+      isMembersDue && roster.refresh(call),
+      (need.targets || isDiscovering) && targets.refresh(),
+      isMembersDue && this.#beat(),
+    ]);
+    if (targets.version !== this.#listedVersion) this.#listTargets();
+    return areMembersNew;
+  }
+
+  async #beat(): Promise<void> {
+    const { presence, holdings, moves } = this.#parts;
+    const beat = () => presence.beat({ owned: holdings.ours.size, asks: moves.asks });
+    const [isOrderNew] = await Promise.all([presence.readOrder(), beat()]);
+    if (!isOrderNew) return;
+    await beat();
+    presence.announce();
+  }
+
+  async #discover(nowMs: number): Promise<void> {
+    const { discoverEveryMs, random, targets } = this.#parts;
+    await targets.discover();
+    this.#discoverAtMs = nowMs + jittered(discoverEveryMs, random);
+  }
+
+  #listTargets(): void {
+    const { targets } = this.#parts;
+    this.#listedVersion = targets.version;
+    for (const id of targets.ids()) {
+      if (!this.#entries.has(id)) this.#entries.set(id, new TargetEntry(id));
+    }
+    for (const entry of this.#entries.values()) {
+      // What is still being let go of has to be remembered until it is.
+      if (entry.state === 'watched' && !targets.has(entry.id)) this.#entries.delete(entry.id);
+    }
+  }
+
+  async #look(all: boolean): Promise<void> {
+    const { survey, clock, timings } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const due = [...this.#entries.values()].filter(
+      ({ state, lookAtMs }) => state === 'watched' && (all || lookAtMs <= nowMs),
+    );
+    await survey.look(due, timings.operationTimeoutMs);
+  }
+
+  #replan(): void {
+    const { clock, events, roster, targets, holdings } = this.#parts;
+    const startMs = clock.monotonicMs();
+    this.#members = roster.members();
+    const entries = [...this.#entries.values()].filter(({ id }) => targets.has(id));
+    this.#plan = plan(this.#members, entries);
+    for (let t = 0; t < entries.length; t++) {
+      const planned = this.#members[this.#plan.planned[t] as number];
+      (entries[t] as TargetEntry).planned = planned?.id ?? null;
+    }
+    if (!events.hasListener('fleet.planned')) return;
+    events.emit('fleet.planned', {
+      members: this.#members.length,
+      targets: entries.length,
+      quota: this.quota,
+      owned: holdings.ours.size,
+      tookMs: clock.monotonicMs() - startMs,
+    });
+  }
+
+  /** What to take, and what to ask for. */
+  #sort(): { take: TargetEntry[]; wanted: TargetEntry[] } {
+    const { clock, targets, presence } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const self = presence.member;
+    const take: TargetEntry[] = [];
+    const wanted: TargetEntry[] = [];
+    if (self.isDraining) return { take, wanted };
+    for (const entry of this.#entries.values()) {
+      if (entry.state !== 'watched' || !targets.has(entry.id)) continue;
+      if (entry.planned === self.id && this.#canBeAsked(entry.owner, self.id)) wanted.push(entry);
+      else if (this.#mayTake(entry, self, nowMs)) take.push(entry);
+    }
+    return { take, wanted };
+  }
+
+  /** When the store has to be looked at next, for what is not ours. */
+  #lookAtMs(): number {
+    let atMs = Number.POSITIVE_INFINITY;
+    for (const { state, lookAtMs } of this.#entries.values())
+      if (state === 'watched') atMs = Math.min(atMs, lookAtMs);
+    return atMs;
+  }
+
+  #canBeAsked(owner: string | null, self: string): boolean {
+    if (owner === null || owner === self) return false;
+    return this.#parts.roster.get(owner)?.isForeign === false;
+  }
+
+  #mayTake(entry: TargetEntry, self: FleetMember, nowMs: number): boolean {
+    const { owner, expiresAtMs, planned, notBeforeMs, freeSinceMs } = entry;
+    // Handed to us, or ours from before: the store grants it to nobody else.
+    if (owner === self.id) return true;
+    if (owner !== null || expiresAtMs > nowMs) return false;
+    if (notBeforeMs > nowMs || planned === null) {
+      entry.lookAtMs = planned === null ? Number.POSITIVE_INFINITY : notBeforeMs;
+      return false;
+    }
+    if (planned === self.id) return true;
+    const rivals = this.#members.filter(({ id }) => id !== planned);
+    entry.lookAtMs = freeSinceMs + STAGGER_MS * (1 + rankOf(self, entry, rivals));
+    return entry.lookAtMs <= nowMs;
+  }
+
+  /** Paused and deleted targets are nobody's. */
+  #dropUnlisted(): void {
+    const { holdings, targets } = this.#parts;
+    for (const entry of holdings.ours) {
+      if (!targets.has(entry.id)) void holdings.letGo(entry);
+    }
+  }
+
+  #answerHeartbeats(): void {
+    const { moves, presence } = this.#parts;
+    const { id, isDraining } = presence.member;
+    for (const member of this.#members) {
+      const ids = member.asks[id];
+      if (ids !== undefined)
+        moves.answer(member, ids, { quota: this.quota, isLeaving: isDraining });
+    }
+  }
+
+  /** Asks for what may move now; says when the rest may. */
+  #ask(wanted: readonly TargetEntry[]): number {
+    const { clock, moves, roster, timings } = this.#parts;
+    const settleMs = timings.renewEveryMs * SETTLE_SHARE;
+    const settledAtMs =
+      roster.joinedAtMs + Math.min(Math.max(settleMs, SETTLE_LEAST_MS), SETTLE_MOST_MS);
+    const isSettled = settledAtMs <= clock.monotonicMs();
+    // Who leaves has said so: there is nothing to wait for.
+    const now = isSettled
+      ? wanted
+      : wanted.filter(({ owner }) => roster.get(owner ?? '')?.isDraining);
+    moves.ask(now, this.quota);
+    return now.length < wanted.length ? settledAtMs : Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,81 @@
+import type { FleetMember } from './attributes.ts';
+import type { Obstacle } from './target-entry.ts';
+
+/** Why a target is where it is. */
+export interface Explanation {
+  readonly target: string;
+  /** Who owns it according to the store; null for nobody. */
+  readonly owner: string | null;
+  /** Who should own it; null for nobody. */
+  readonly planned: string | null;
+  /** Until what stands in the store runs out: the owner's lease, or what bars a free target. */
+  readonly expiresInMs: number;
+  readonly reason: 'kept' | 'moving' | 'foreign' | 'expiring' | 'free' | 'unplaced' | Obstacle;
+  /** The same in words. */
+  readonly text: string;
+}
+
+export interface ExplanationFacts {
+  readonly target: string;
+  readonly owner: string | null;
+  readonly planned: string | null;
+  readonly expiresInMs: number;
+  readonly obstacle: Obstacle | null;
+  readonly members: readonly FleetMember[];
+  /** Per member of `members`. */
+  readonly quotas: readonly number[];
+  /** How many targets each member owns according to the store. */
+  readonly loads: ReadonlyMap<string, number>;
+  /** Where the planned owner stands in the target's own liking: 0 for its first choice. */
+  readonly rank: number;
+}
+
+export function explain(facts: ExplanationFacts): Explanation {
+  const { target, owner, planned, expiresInMs } = facts;
+  const reason = reasonFor(facts);
+  return { target, owner, planned, expiresInMs, reason, text: `${wordsFor(reason, facts)}.` };
+}
+
+function reasonFor(facts: ExplanationFacts): Explanation['reason'] {
+  const { owner, planned, members, obstacle } = facts;
+  if (owner === null) return obstacle ?? (planned === null ? 'unplaced' : 'free');
+  const member = members.find(({ id }) => id === owner);
+  if (member === undefined) return 'expiring';
+  if (member.isForeign) return 'foreign';
+  return owner === planned ? 'kept' : 'moving';
+}
+
+function wordsFor(reason: Explanation['reason'], facts: ExplanationFacts): string {
+  const { owner, planned, rank, expiresInMs } = facts;
+  const left = Number.isFinite(expiresInMs) ? `${Math.ceil(expiresInMs)} ms` : 'ever';
+  const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(rank)}`;
+  const words: Record<Explanation['reason'], () => string> = {
+    kept: () => `${owner} keeps it: it owns ${load(owner, facts)}, and nothing moves without need`,
+    moving: () => {
+      const to = planned === null ? 'nobody asks for it' : `${planned} gets it when it asks`;
+      return `${owner} owns ${load(owner, facts)} and gives this one up; ${to}`;
+    },
+    foreign: () => `${owner}, an instance of another make, holds it, and keeps what it holds`,
+    expiring: () => `${owner} holds it but shows no sign of life; in ${left} at the latest ${next}`,
+    free: () => `nobody holds it; ${next}`,
+    unplaced: () =>
+      'nobody holds it, and there is nobody to take it: no instance runs that is not draining',
+    quarantine: () =>
+      `the store may have forgotten grants and makes no new ones for ${left}; then ${next}`,
+    revoked: () => `it was revoked, and is kept free for ${left}; then ${next}`,
+    garbage: () => 'something that is no lease lies under its key: look at it, and remove it',
+    unsettled: () =>
+      'its earlier work here was told to stop and has not; until it has, nobody here takes it again',
+  };
+  return words[reason]();
+}
+
+function load(owner: string | null, { members, quotas, loads }: ExplanationFacts): string {
+  const quota = quotas[members.findIndex(({ id }) => id === owner)] ?? 0;
+  const owned = loads.get(owner ?? '') ?? 0;
+  return `${owned} of its share of ${quota}`;
+}
+
+function choice(rank: number): string {
+  return rank === 0 ? 'its first choice' : `its choice number ${rank + 1}, for an even share`;
+}

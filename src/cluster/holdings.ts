@@ -1,0 +1,195 @@
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
+import type { Lease } from '../lease/lease.ts';
+import type { AcquireResult, Leases } from '../lease/leases.ts';
+import { isDoneWithin } from '../lease/letting-go.ts';
+import type { TimingOptions } from '../lease/timings.ts';
+import type { TargetEntry } from './target-entry.ts';
+
+/** Targets taken at once: a few store calls' worth, so that a slow store is not asked for more than it answers in time. */
+const CHUNK = 1_000;
+
+/** How long a target that is not to be had is left alone at most; then the store is asked again. */
+const LONGEST_BARRED_MS = 10_000;
+const { claimWindowMs } = LEASE_CLASSES.poll;
+
+/** Whoever works under the leases. */
+export interface Duties {
+  /** The target is ours: work may begin. */
+  begin(id: string, lease: Lease): void;
+  /**
+   * No new work from now on. Resolves when the work in flight has stopped; null where there is none. Where the lease is
+   * lost, the work has to stop at once; else it may finish.
+   */
+  end(id: string, isLost: boolean): Promise<void> | null;
+}
+
+export interface HoldingsParts {
+  readonly leases: Leases;
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly instanceId: string;
+  readonly timings: TimingOptions;
+  readonly duties: Duties;
+  entry(id: string): TargetEntry | undefined;
+  /** Something is to be had, or known, that was not: there is reason to look. */
+  onFreed(): void;
+}
+
+/** What this instance owns: takes targets, hands them on, lets them go. */
+export class Holdings {
+  readonly #parts: HoldingsParts;
+  readonly #ours = new Set<TargetEntry>();
+  /** What is being let go of, or has been lost while work on it goes on. */
+  readonly #ending = new Set<Promise<void>>();
+  #taking = 0;
+  readonly #unlisten: () => void;
+
+  constructor(parts: HoldingsParts) {
+    this.#parts = parts;
+    this.#unlisten = parts.events.on('lease.lost', ({ leaseClass, key, fence }) => {
+      if (leaseClass !== 'poll') return;
+      const entry = parts.entry(key);
+      if (entry?.lease?.fence === fence) this.#onLost(entry, entry.lease);
+    });
+  }
+
+  /** What is ours, without what is being let go of. */
+  get ours(): ReadonlySet<TargetEntry> {
+    return this.#ours;
+  }
+
+  /** How many targets are ours, or will be if the store grants what it is being asked for. */
+  get claimed(): number {
+    return this.#ours.size + this.#taking;
+  }
+
+  /** Tries to take all of them. Throws if the store could not be asked. */
+  async take(entries: readonly TargetEntry[]): Promise<void> {
+    for (let at = 0; at < entries.length; at += CHUNK) {
+      const chunk = entries.slice(at, at + CHUNK).filter(({ state }) => state === 'watched');
+      const errors = await Promise.all(chunk.map((entry) => this.#take(entry)));
+      const failed = errors.find((error) => error !== null);
+      if (failed !== undefined) throw failed;
+    }
+  }
+
+  /** The target was handed to us: takes it, also if we are just being refused it. */
+  claim(entry: TargetEntry): void {
+    entry.isOffered = true;
+    this.take([entry]).catch(() => this.#parts.onFreed());
+  }
+
+  /** Hands the target to another, once the work on it has settled. */
+  give(entry: TargetEntry, successor: string): Promise<void> {
+    return this.#end(entry, async (lease, settling) => {
+      const result = await lease.transfer(successor, settling);
+      const { clock } = this.#parts;
+      if (result.transferred) entry.seenOwned(successor, claimWindowMs, clock.monotonicMs());
+    });
+  }
+
+  /** Lets the target go, once the work on it has settled, or is given up. */
+  letGo(entry: TargetEntry, withinMs?: number): Promise<void> {
+    return this.#end(entry, async (lease, settling) => {
+      const within = withinMs === undefined ? {} : { within: withinMs };
+      await lease.release({ ...settling, ...within });
+    });
+  }
+
+  /** Resolves when nothing is being let go of any more, or the time is up. */
+  async settled(withinMs: number): Promise<void> {
+    await isDoneWithin(this.#parts.clock, withinMs, Promise.all(this.#ending));
+  }
+
+  close(): void {
+    this.#unlisten();
+  }
+
+  async #take(entry: TargetEntry): Promise<Error | null> {
+    const { leases, instanceId, timings } = this.#parts;
+    entry.state = 'taking';
+    this.#taking++;
+    try {
+      const result = await leases.acquire(entry.id, {
+        ...timings,
+        class: 'poll',
+        holder: instanceId,
+      });
+      entry.state = 'watched';
+      if (result.ok) this.#own(entry, result.lease);
+      else this.#note(entry, result);
+      return null;
+    } catch (error) {
+      entry.state = 'watched';
+      entry.doubt();
+      return error as Error;
+    } finally {
+      this.#taking--;
+    }
+  }
+
+  #own(entry: TargetEntry, lease: Lease): void {
+    const { duties, instanceId } = this.#parts;
+    entry.state = 'ours';
+    entry.lease = lease;
+    entry.owner = instanceId;
+    entry.obstacle = null;
+    entry.isOffered = false;
+    this.#ours.add(entry);
+    duties.begin(entry.id, lease);
+  }
+
+  #note(entry: TargetEntry, busy: Extract<AcquireResult, { ok: false }>): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    const { reason, holder, expiresInMs } = busy;
+    if (entry.isOffered) {
+      // The answer is older than the offer.
+      entry.isOffered = false;
+      entry.doubt();
+      this.#parts.onFreed();
+    } else if (reason === 'held') entry.seenOwned(holder, expiresInMs, nowMs);
+    else entry.seenBarred(reason, Math.min(expiresInMs, LONGEST_BARRED_MS), nowMs);
+  }
+
+  #end(
+    entry: TargetEntry,
+    tell: (lease: Lease, settling: { settled?: Promise<void> }) => Promise<void>,
+  ): Promise<void> {
+    const { lease } = entry;
+    if (entry.state !== 'ours' || lease === null) return Promise.resolve();
+    entry.state = 'letting go';
+    this.#ours.delete(entry);
+    const settled = this.#parts.duties.end(entry.id, false);
+    entry.doubt();
+    const telling = tell(lease, settled === null ? {} : { settled });
+    return this.#track(telling.then(() => this.#forget(entry, lease)));
+  }
+
+  #onLost(entry: TargetEntry, lease: Lease): void {
+    const { duties, onFreed } = this.#parts;
+    const isLettingGo = entry.state === 'letting go';
+    entry.state = 'settling';
+    entry.doubt();
+    this.#ours.delete(entry);
+    const settled = duties.end(entry.id, true) ?? Promise.resolve();
+    // Only once its work has stopped may the same instance have it again. Who lets it go already sees to that.
+    if (isLettingGo) return;
+    const released = settled.then(() => lease.release());
+    void this.#track(released.then(() => this.#forget(entry, lease)));
+    onFreed();
+  }
+
+  #forget(entry: TargetEntry, lease: Lease): void {
+    if (entry.lease !== lease) return;
+    entry.lease = null;
+    entry.state = 'watched';
+    this.#parts.onFreed();
+  }
+
+  #track(ending: Promise<void>): Promise<void> {
+    this.#ending.add(ending);
+    return ending.finally(() => this.#ending.delete(ending));
+  }
+}

@@ -1,0 +1,322 @@
+/**
+ * One instance of the fleet: it says that it lives, sees who else does, works out who should own what, and takes, asks
+ * for and hands over targets until that is so. There is no leader; every instance does the same.
+ *
+ * Nothing here decides who may work: that is the lease alone. Everything else, members, plans, signals, may be late or
+ * wrong, and costs time, never safety.
+ *
+ * **New** –start→ **running** –stop→ **stopping** (it says so, starts nothing new, hands over what is asked for, lets go
+ * of the rest) → **stopped**. It does not start again: an instance id is good for one life.
+ */
+import type { Clock } from '../base/clock.ts';
+import { ClosedError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { checkTargetId } from '../base/ids.ts';
+import type { Random } from '../base/random.ts';
+import type { Lease } from '../lease/lease.ts';
+import type { Leases } from '../lease/leases.ts';
+import type { TimingOptions, Timings } from '../lease/timings.ts';
+import type { Store } from '../store/store.ts';
+import { Coordination, type TargetSource } from './coordination.ts';
+import { type Explanation, explain } from './explain.ts';
+import { hashTarget } from './hash.ts';
+import { type Duties, Holdings } from './holdings.ts';
+import { askTopic, Moves, readAsk } from './moves.ts';
+import { rankOf } from './plan.ts';
+import { FLEET_TOPIC, Presence } from './presence.ts';
+import { Roster } from './roster.ts';
+import { EVERYTHING, NOTHING, Rounds } from './rounds.ts';
+import { Survey } from './survey.ts';
+import type { TargetEntry } from './target-entry.ts';
+
+/** A stopping instance gives the others this long to ask for what has settled; then it lets it go for anyone. */
+const ASK_WAIT_MS = 500;
+/** How often a stopping instance looks whether that time is over. */
+const STOP_LOOK_MS = 20;
+
+export interface LeaseManagerParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly leases: Leases;
+  readonly instanceId: string;
+  readonly targets: TargetSource;
+  readonly duties: Duties;
+  readonly timings: TimingOptions;
+  readonly weight: number;
+  /** How often to look for members and targets of other programs; Infinity for never. */
+  readonly discoverEveryMs: number;
+}
+
+export interface LeaseInfo {
+  readonly sessionId: string;
+  readonly ownerId: string | null;
+  readonly state: 'unknown' | 'owned' | 'other' | 'uncertain';
+  readonly acquiredAt: Date | null;
+  readonly lastRenewedAt: Date | null;
+}
+
+export type ManagerState = 'new' | 'running' | 'stopping' | 'stopped';
+
+export class LeaseManager {
+  readonly #parts: LeaseManagerParts;
+  readonly #timings: Timings;
+  readonly #entries = new Map<string, TargetEntry>();
+  readonly #presence: Presence;
+  readonly #roster: Roster;
+  readonly #holdings: Holdings;
+  readonly #moves: Moves;
+  readonly #coordination: Coordination;
+  readonly #rounds: Rounds;
+  readonly #unsubscribes: (() => void)[] = [];
+  #state: ManagerState = 'new';
+  #starting: Promise<void> | null = null;
+  #stopping: Promise<void> | null = null;
+
+  constructor(parts: LeaseManagerParts) {
+    const { store, clock, events, instanceId, weight } = parts;
+    this.#parts = parts;
+    this.#timings = parts.leases.check({ ...parts.timings, class: 'poll' });
+    const { ttlMs, renewEveryMs, operationTimeoutMs: timeoutMs } = this.#timings;
+    const entry = (id: string) => this.#entries.get(id);
+    const onFreed = () => this.#rounds.poke(NOTHING);
+    this.#presence = new Presence({ store, clock, events, instanceId, weight, ttlMs, timeoutMs });
+    this.#roster = new Roster({ store, clock, events, self: () => this.#presence.member });
+    this.#holdings = new Holdings({ ...parts, entry, onFreed });
+    this.#moves = new Moves({
+      ...parts,
+      holdings: this.#holdings,
+      patienceMs: renewEveryMs,
+      entry,
+    });
+    this.#coordination = new Coordination(
+      {
+        ...parts,
+        timings: this.#timings,
+        presence: this.#presence,
+        roster: this.#roster,
+        survey: new Survey({ store, clock, onLapse: (member) => this.#roster.lapse(member) }),
+        holdings: this.#holdings,
+        moves: this.#moves,
+      },
+      this.#entries,
+    );
+    const round = this.#coordination.round.bind(this.#coordination);
+    this.#rounds = new Rounds({ ...parts, everyMs: renewEveryMs, round });
+  }
+
+  get instanceId(): string {
+    return this.#parts.instanceId;
+  }
+
+  get state(): ManagerState {
+    return this.#state;
+  }
+
+  /** Takes part from now on. Resolves after the first look at the fleet, or when the store could not be asked: then it goes on trying. */
+  start(): Promise<void> {
+    if (this.#state === 'stopping' || this.#state === 'stopped')
+      throw new ClosedError('start: a lease manager runs once');
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  /**
+   * Hands everything over and leaves. Work in flight has `withinMs` to finish; what has not by then is never handed over:
+   * its lease runs out.
+   */
+  stop(withinMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(withinMs);
+    return this.#stopping;
+  }
+
+  /** True if the target is this instance's, or was to be had. */
+  async tryAcquire(id: string): Promise<boolean> {
+    checkTargetId(id);
+    if (this.#state !== 'running') throw new ClosedError('tryAcquire');
+    const entry = this.#entries.get(id);
+    if (entry === undefined || !this.#parts.targets.has(id)) return false;
+    entry.notBeforeMs = 0;
+    if (!this.#presence.isDraining) await this.#holdings.take([entry]);
+    return this.isOwned(id);
+  }
+
+  /** Lets the target go. This instance does not take it again by itself for one renewal interval. */
+  async release(id: string): Promise<void> {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.notBeforeMs = this.#parts.clock.monotonicMs() + this.#timings.renewEveryMs;
+    await this.#holdings.letGo(entry);
+  }
+
+  /** May new work on the target begin here? Synchronous, no I/O, reads the clocks itself. */
+  isOwned(id: string): boolean {
+    const entry = this.#entries.get(id);
+    return entry?.state === 'ours' && entry.lease?.isHeld() === true;
+  }
+
+  ownedSessions(): string[] {
+    return [...this.#holdings.ours].flatMap(({ id, lease }) => (lease?.isHeld() ? [id] : []));
+  }
+
+  /** The ids of all instances with a heartbeat, as the store has them now. */
+  async getLiveNodes(): Promise<string[]> {
+    const timeoutMs = this.#timings.operationTimeoutMs;
+    const live = await this.#parts.store.members.list({ timeoutMs });
+    return live.map(({ id }) => id);
+  }
+
+  /** Who should own the target, by what this instance has last seen. */
+  preferredOwner(id: string): string | null {
+    checkTargetId(id);
+    const planned = this.#entries.get(id)?.planned;
+    if (planned) return planned;
+    const target = hashTarget(id);
+    const members = this.#roster.members();
+    const may = members.filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
+    return may.find((member) => rankOf(member, target, may) === 0)?.id ?? null;
+  }
+
+  leaseInfo(id: string): LeaseInfo {
+    checkTargetId(id);
+    const entry = this.#entries.get(id);
+    const { acquiredAt = null, lastRenewedAt = null } = entry?.lease ?? {};
+    const ownerId = entry?.owner ?? null;
+    const state = leaseState(entry, ownerId);
+    return { sessionId: id, ownerId, state, acquiredAt, lastRenewedAt };
+  }
+
+  /** Why the target is where it is, by what this instance has last seen; null for one it does not know. */
+  explain(id: string): Explanation | null {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return null;
+    const { members, plan } = this.#coordination;
+    const loads = new Map<string, number>();
+    for (const { owner } of this.#entries.values())
+      if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
+    const planned = members.find((member) => member.id === entry.planned);
+    const endsAtMs = entry.state === 'ours' ? Number.POSITIVE_INFINITY : entry.expiresAtMs;
+    return explain({
+      target: id,
+      owner: entry.owner,
+      planned: entry.planned,
+      expiresInMs:
+        entry.lease?.remainingMs() ?? Math.max(0, endsAtMs - this.#parts.clock.monotonicMs()),
+      obstacle: entry.obstacle,
+      ...{ members, quotas: plan.quotas, loads },
+      rank: planned === undefined ? 0 : rankOf(planned, entry, members),
+    });
+  }
+
+  /** Something about the targets may have changed. */
+  pokeTargets(): void {
+    this.#rounds.poke({ ...NOTHING, targets: true });
+  }
+
+  async #start(): Promise<void> {
+    this.#state = 'running';
+    void this.#listen();
+    await this.#rounds.start();
+  }
+
+  /** Hints make everything prompt; without them it still happens, at the next round. */
+  async #listen(): Promise<void> {
+    const { store, leases, clock, instanceId } = this.#parts;
+    const poke = () => this.#rounds.poke(EVERYTHING);
+    const topics = [
+      [FLEET_TOPIC, (id: string) => id !== instanceId && poke()],
+      [askTopic(instanceId), (message: string) => this.#onAsk(message)],
+    ] as const;
+    const offers = { onOffer: (id: string) => this.#onOffer(id), onGap: poke };
+    while (this.#state === 'running') {
+      try {
+        await leases.hearOffers('poll', offers);
+        for (const [topic, onMessage] of topics.slice(this.#unsubscribes.length))
+          this.#unsubscribes.push(await store.signals.subscribe(topic, { onMessage, onGap: poke }));
+        return;
+      } catch {
+        await clock.sleep(this.#timings.renewEveryMs);
+      }
+    }
+  }
+
+  #onAsk(message: string): void {
+    const ask = readAsk(message);
+    if (ask === null) return;
+    const asker = this.#roster.get(ask.from);
+    // Somebody new, who is not in our plan yet: its heartbeat repeats what it asks for.
+    if (asker === undefined) this.#rounds.poke(EVERYTHING);
+    else {
+      const { quota } = this.#coordination;
+      this.#moves.answer(asker, ask.ids, { quota, isLeaving: this.#presence.isDraining });
+    }
+  }
+
+  #onOffer(id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || !this.#parts.targets.has(id)) this.pokeTargets();
+    else if (!this.#presence.isDraining) this.#holdings.claim(entry);
+  }
+
+  async #stop(withinMs: number): Promise<void> {
+    if (this.#state === 'new') {
+      this.#state = 'stopped';
+      return;
+    }
+    this.#state = 'stopping';
+    const untilMs = this.#parts.clock.monotonicMs() + withinMs;
+    this.#presence.prepareToLeave();
+    // The first to hear of it are those who take over.
+    await this.#sayLeaving();
+    await this.#handOver(untilMs);
+    await this.#holdings.settled(Math.max(0, untilMs - this.#parts.clock.monotonicMs()));
+    await this.#rounds.stop();
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    this.#holdings.close();
+    // Where the store can not be told, the heartbeat runs out.
+    await this.#presence.leave().catch(() => {});
+    this.#state = 'stopped';
+  }
+
+  async #sayLeaving(): Promise<void> {
+    const { asks } = this.#moves;
+    await this.#presence
+      .beat({ owned: this.#holdings.ours.size, asks })
+      .then(() => this.#presence.announce())
+      .catch(() => {});
+  }
+
+  /** Waits for the others to ask for what has settled; lets go of the rest. */
+  async #handOver(untilMs: number): Promise<void> {
+    const { clock, duties } = this.#parts;
+    const settledAtMs = new Map<TargetEntry, number>();
+    for (const entry of this.#holdings.ours) {
+      const note = () => settledAtMs.set(entry, clock.monotonicMs());
+      const settled = duties.end(entry.id, false);
+      if (settled === null) note();
+      else void settled.then(note);
+    }
+    const waitMs = this.#hasSuccessors() ? ASK_WAIT_MS : 0;
+    while (this.#holdings.ours.size > 0) {
+      const nowMs = clock.monotonicMs();
+      const isOver = nowMs >= untilMs;
+      for (const entry of this.#holdings.ours) {
+        const sinceMs = settledAtMs.get(entry) ?? Number.POSITIVE_INFINITY;
+        if (isOver || nowMs - sinceMs >= waitMs) void this.#holdings.letGo(entry, 0);
+      }
+      if (this.#holdings.ours.size > 0) await clock.sleep(STOP_LOOK_MS);
+    }
+  }
+
+  #hasSuccessors(): boolean {
+    return this.#roster.members().some(({ isForeign, isDraining }) => !isForeign && !isDraining);
+  }
+}
+
+function leaseState(entry: TargetEntry | undefined, owner: string | null): LeaseInfo['state'] {
+  const lease: Lease | null = entry?.lease ?? null;
+  if (lease !== null && entry?.state !== 'settling')
+    return lease.state === 'uncertain' ? 'uncertain' : 'owned';
+  return owner === null ? 'unknown' : 'other';
+}

@@ -1,0 +1,118 @@
+/**
+ * Targets that should change hands while their owners live. Moves are pulled: who is below its quota asks the owners of
+ * what is planned for it, never for more than it lacks; an owner above its quota, or draining, answers by handing over
+ * once the work in flight has settled, and otherwise does nothing. Both judge by what they see themselves, so every move
+ * makes the fleet more even, and views that differ can not send a target round in circles. Who only beats and never asks
+ * gets nothing, and costs nothing.
+ *
+ * An ask is a signal, and may be lost: it stands in the heartbeat too, and is repeated.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Store } from '../store/store.ts';
+import type { Attributes, FleetMember } from './attributes.ts';
+import type { Holdings } from './holdings.ts';
+import type { TargetEntry } from './target-entry.ts';
+
+/** Moves asked for and not yet made; more are asked for as these arrive. */
+const MOST_ASKED = 500;
+/** How many of them a heartbeat repeats. */
+const MOST_REPEATED = 100;
+
+export interface MovesParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly instanceId: string;
+  readonly holdings: Holdings;
+  /** After how long an ask that came to nothing is repeated. */
+  readonly patienceMs: number;
+  entry(id: string): TargetEntry | undefined;
+}
+
+/** What this instance may own, by its own plan. */
+export interface Share {
+  readonly quota: number;
+  /** It hands over everything it is asked for. */
+  readonly isLeaving: boolean;
+}
+
+export class Moves {
+  readonly #parts: MovesParts;
+  /** Targets asked for, with whom and when. */
+  readonly #asked = new Map<TargetEntry, { owner: string; atMs: number }>();
+
+  constructor(parts: MovesParts) {
+    this.#parts = parts;
+  }
+
+  /** What the next heartbeat repeats. */
+  get asks(): Attributes['asks'] {
+    const asks: Record<string, string[]> = {};
+    for (const [{ id }, { owner }] of [...this.#asked].slice(0, MOST_REPEATED)) {
+      asks[owner] ??= [];
+      asks[owner].push(id);
+    }
+    return asks;
+  }
+
+  /** Asks the owners of `wanted`, for no more than is lacking. */
+  ask(wanted: readonly TargetEntry[], quota: number): void {
+    const { clock, holdings, instanceId, patienceMs } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const isWanted = new Set(wanted);
+    for (const [entry, { owner, atMs }] of this.#asked) {
+      const isPending = isWanted.has(entry) && entry.owner === owner && atMs + patienceMs > nowMs;
+      if (!isPending) this.#asked.delete(entry);
+    }
+    const most = Math.min(quota - holdings.claimed, MOST_ASKED) - this.#asked.size;
+    const perOwner = new Map<string, string[]>();
+    for (const entry of wanted.filter((one) => !this.#asked.has(one)).slice(0, Math.max(0, most))) {
+      const owner = entry.owner ?? instanceId;
+      this.#asked.set(entry, { owner, atMs: nowMs });
+      const ids = perOwner.get(owner) ?? [];
+      perOwner.set(owner, ids);
+      ids.push(entry.id);
+    }
+    for (const [owner, ids] of perOwner) this.#send(owner, ids);
+  }
+
+  /** Asked by a member: hands over as much of it as this instance has too much. */
+  answer(asker: FleetMember, ids: readonly string[], { quota, isLeaving }: Share): void {
+    const { holdings, entry: find } = this.#parts;
+    if (asker.isForeign || asker.isDraining) return;
+    for (const id of ids) {
+      if (!isLeaving && holdings.ours.size <= quota) return;
+      const entry = find(id);
+      if (entry?.state === 'ours') void holdings.give(entry, asker.id);
+    }
+  }
+
+  #send(owner: string, ids: readonly string[]): void {
+    const { store, events, instanceId } = this.#parts;
+    events.emit('fleet.asked', { member: owner, count: ids.length });
+    const ask: Ask = { from: instanceId, ids };
+    // A hint: the heartbeat says it again.
+    store.signals.publish(askTopic(owner), JSON.stringify(ask)).catch(() => {});
+  }
+}
+
+export interface Ask {
+  readonly from: string;
+  readonly ids: readonly string[];
+}
+
+export function askTopic(member: string): string {
+  return `ask:${member}`;
+}
+
+/** The ask in a signal; null for anything else that somebody may have published. */
+export function readAsk(message: string): Ask | null {
+  try {
+    const { from, ids } = JSON.parse(message) as Record<string, unknown>;
+    const isAsk = typeof from === 'string' && Array.isArray(ids) && ids.length <= MOST_ASKED;
+    return isAsk ? { from, ids: ids.filter((id) => typeof id === 'string') } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,106 @@
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Store } from '../store/store.ts';
+import type { Attributes, FleetMember } from './attributes.ts';
+import { type Hashed, hashMember } from './hash.ts';
+
+/** Where operators say who is to hand everything over: one record per member, by its id. */
+export const DRAIN_COLLECTION = 'drain';
+/** Where it is said that members came, left or changed. */
+export const FLEET_TOPIC = 'fleet';
+
+export interface PresenceParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly events: Emitter;
+  readonly instanceId: string;
+  readonly weight: number;
+  readonly ttlMs: number;
+  readonly timeoutMs: number;
+}
+
+/** This instance as the others see it: it beats, does as operators ordered, and says when it leaves. */
+export class Presence {
+  readonly #parts: PresenceParts;
+  readonly #hashed: Hashed;
+  #isOrdered = false;
+  #isLeaving = false;
+  #isKnown = false;
+
+  constructor(parts: PresenceParts) {
+    this.#parts = parts;
+    this.#hashed = hashMember(parts.instanceId);
+  }
+
+  /** It hands everything over, and takes nothing. */
+  get isDraining(): boolean {
+    return this.#isOrdered || this.#isLeaving;
+  }
+
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  /** As a member among the others. */
+  get member(): FleetMember {
+    const { weight } = this.#parts;
+    const expiresAtMs = Number.POSITIVE_INFINITY;
+    const { isDraining } = this;
+    return {
+      ...this.#hashed,
+      weight,
+      isDraining,
+      isForeign: false,
+      owned: 0,
+      asks: {},
+      expiresAtMs,
+    };
+  }
+
+  async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {
+    const { store, events, instanceId, weight, ttlMs, timeoutMs } = this.#parts;
+    const attributes: Attributes = { weight, draining: this.isDraining, owned, asks };
+    await store.members.beat(
+      { id: instanceId, attributes: { ...attributes } },
+      { ttlMs, timeoutMs },
+    );
+    if (this.#isKnown) return;
+    this.#isKnown = true;
+    events.emit('member.joined', { member: instanceId, isForeign: false });
+    this.announce();
+  }
+
+  /** Reads what operators ordered; says whether it is something new. */
+  async readOrder(): Promise<boolean> {
+    const { store, events, instanceId, timeoutMs } = this.#parts;
+    const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], { timeoutMs });
+    if (order?.kind === 'failed') throw order.error;
+    const isOrdered = order?.kind === 'found';
+    if (isOrdered === this.#isOrdered) return false;
+    this.#isOrdered = isOrdered;
+    events.emit(isOrdered ? 'member.draining' : 'member.undrained', { member: instanceId });
+    return true;
+  }
+
+  /** From now on it hands everything over. */
+  prepareToLeave(): void {
+    this.#isLeaving = true;
+  }
+
+  async leave(): Promise<void> {
+    const { store, events, instanceId, timeoutMs } = this.#parts;
+    if (!this.#isKnown) return;
+    this.#isKnown = false;
+    if (this.#isOrdered)
+      await store.records.remove(DRAIN_COLLECTION, [{ id: instanceId }], { timeoutMs });
+    await store.members.leave(instanceId, { timeoutMs });
+    events.emit('member.left', { member: instanceId, reason: 'left' });
+    await store.signals.publish(FLEET_TOPIC, instanceId);
+  }
+
+  /** A hint for those who could see something new now. */
+  announce(): void {
+    const { store, instanceId } = this.#parts;
+    store.signals.publish(FLEET_TOPIC, instanceId).catch(() => {});
+  }
+}

@@ -1,0 +1,129 @@
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+
+/** What a round has to look at anew. */
+export interface Need {
+  readonly members: boolean;
+  readonly targets: boolean;
+  /** All owners, not only those whose time has come. */
+  readonly owners: boolean;
+}
+
+export const NOTHING: Need = { members: false, targets: false, owners: false };
+export const EVERYTHING: Need = { members: true, targets: true, owners: true };
+
+/** Between two rounds: a hundred signals that come at once are one reason to look, not a hundred. */
+const LEAST_PAUSE_MS = 20;
+/** After a round that failed: pauses double from the first to the second. */
+const RETRY_FIRST_MS = 100;
+const RETRY_MOST_MS = 5_000;
+
+export interface RoundsParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  /** How often everything is looked at, whatever happens or not; shortened by chance, so that instances drift apart. */
+  readonly everyMs: number;
+  /** One look and what follows from it. Says when the next one is due. */
+  round(need: Need): Promise<number>;
+}
+
+/** When this instance looks at the fleet: regularly, at moments known in advance, and when poked. One round at a time. */
+export class Rounds {
+  readonly #parts: RoundsParts;
+  #need: Need = NOTHING;
+  #isPoked = false;
+  #isOver = false;
+  #nextTickMs = 0;
+  #timer: Timer | null = null;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+  #running: Promise<void> | null = null;
+  #lastEndMs = Number.NEGATIVE_INFINITY;
+  #stalledSinceMs: number | null = null;
+  #retryMs = RETRY_FIRST_MS;
+
+  constructor(parts: RoundsParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when the first round is over, well or badly; then they go on by themselves. */
+  async start(): Promise<void> {
+    this.#run();
+    await this.#running;
+  }
+
+  /** Something may be different: look, soon. */
+  poke(need: Need): void {
+    this.#need = {
+      members: this.#need.members || need.members,
+      targets: this.#need.targets || need.targets,
+      owners: this.#need.owners || need.owners,
+    };
+    this.#isPoked = true;
+    if (this.#running === null) this.#wakeAt(this.#lastEndMs + LEAST_PAUSE_MS);
+  }
+
+  /** No more rounds; resolves when the one under way is over. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    this.#timer?.cancel();
+    await this.#running;
+  }
+
+  #run(): void {
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    if (this.#isOver || this.#running !== null) return;
+    this.#running = this.#round().then((nextMs) => {
+      this.#running = null;
+      this.#lastEndMs = this.#parts.clock.monotonicMs();
+      this.#wakeAt(this.#isPoked ? this.#lastEndMs + LEAST_PAUSE_MS : nextMs);
+    });
+  }
+
+  /** Never rejects. */
+  async #round(): Promise<number> {
+    const { clock, random, everyMs } = this.#parts;
+    const startMs = clock.monotonicMs();
+    const isTick = startMs >= this.#nextTickMs;
+    const need = isTick ? EVERYTHING : this.#need;
+    this.#need = NOTHING;
+    this.#isPoked = false;
+    try {
+      const dueMs = await this.#parts.round(need);
+      if (isTick) this.#nextTickMs = startMs + jittered(everyMs, random);
+      this.#resumed();
+      return Math.min(dueMs, this.#nextTickMs);
+    } catch (error) {
+      // What could not be looked at stays to be looked at; what is owned is safe by its leases alone.
+      this.#nextTickMs = 0;
+      this.#isPoked = false;
+      this.#stalled(error);
+      const pauseMs = jittered(this.#retryMs, random);
+      this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MOST_MS, everyMs);
+      return clock.monotonicMs() + pauseMs;
+    }
+  }
+
+  #wakeAt(atMs: number): void {
+    if (this.#isOver || this.#timerAtMs <= atMs) return;
+    this.#timer?.cancel();
+    this.#timerAtMs = atMs;
+    const { clock } = this.#parts;
+    this.#timer = clock.after(atMs - clock.monotonicMs(), () => this.#run());
+  }
+
+  #stalled(error: unknown): void {
+    if (this.#stalledSinceMs !== null) return;
+    this.#stalledSinceMs = this.#parts.clock.monotonicMs();
+    this.#parts.events.emit('fleet.stalled', { error });
+  }
+
+  #resumed(): void {
+    this.#retryMs = RETRY_FIRST_MS;
+    if (this.#stalledSinceMs === null) return;
+    const afterMs = this.#parts.clock.monotonicMs() - this.#stalledSinceMs;
+    this.#stalledSinceMs = null;
+    this.#parts.events.emit('fleet.resumed', { afterMs });
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * The fleet as operators see and steer it: everything is read from the store, so it works from any process, also from
+ * one that takes no part.
+ */
+import type { Clock } from './base/clock.ts';
+import { MemberNotFoundError } from './base/errors.ts';
+import { type FleetMember, fleetMember } from './cluster/attributes.ts';
+import { type Explanation, explain } from './cluster/explain.ts';
+import { plan, rankOf } from './cluster/plan.ts';
+import { DRAIN_COLLECTION, FLEET_TOPIC } from './cluster/presence.ts';
+import { Survey } from './cluster/survey.ts';
+import { TargetEntry } from './cluster/target-entry.ts';
+import type { SessionStore } from './session/session-store.ts';
+import type { Store } from './store/store.ts';
+
+const CALL = { timeoutMs: 5_000 };
+
+export interface MemberView {
+  readonly id: string;
+  /** The readable part of its id. */
+  readonly name: string;
+  readonly weight: number;
+  readonly isDraining: boolean;
+  readonly isForeign: boolean;
+  /** How many targets it owns according to the store, and how many it should. */
+  readonly owned: number;
+  readonly quota: number;
+  readonly expiresInMs: number;
+}
+
+export interface FleetView {
+  readonly members: readonly MemberView[];
+  /** Every session that is polled, in order of id, and why it is where it is. */
+  readonly targets: readonly Explanation[];
+}
+
+interface FleetParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly sessions: SessionStore;
+}
+
+export class Fleet {
+  readonly #parts: FleetParts;
+
+  constructor(parts: FleetParts) {
+    this.#parts = parts;
+  }
+
+  /** Who takes part. Thorough: also finds instances of other makes, which walks the keyspace. */
+  async view({ thorough = true }: { thorough?: boolean } = {}): Promise<FleetView> {
+    const { store, clock, sessions } = this.#parts;
+    const [live, { sessions: all }] = await Promise.all([
+      store.members.list({ ...CALL, thorough }),
+      sessions.list({ thorough }),
+    ]);
+    const nowMs = clock.monotonicMs();
+    const members = live.map((member) => fleetMember(member, nowMs)).sort(byId);
+    const entries = all
+      .filter(({ kind, isPaused }) => kind === 'poll' && !isPaused)
+      .map(({ id }) => new TargetEntry(id));
+    await new Survey({ store, clock, onLapse: () => {} }).look(entries, CALL.timeoutMs);
+    return describe(members, entries, nowMs);
+  }
+
+  /** Tells a member to hand over everything it owns, and to take nothing new. */
+  async drain(member: string): Promise<{ changed: boolean }> {
+    const { store, clock } = this.#parts;
+    const live = await this.#live();
+    if (!live.includes(member)) throw new MemberNotFoundError(member);
+    await this.#forgetTheDead(live);
+    const write = { id: member, value: { sinceMs: clock.wallMs() }, ifRevision: 0 };
+    const [reply] = await store.records.put(DRAIN_COLLECTION, [write], CALL);
+    if (reply?.kind === 'failed') throw reply.error;
+    await this.#announce(member);
+    return { changed: reply?.kind === 'written' };
+  }
+
+  /** Takes that back. */
+  async undrain(member: string): Promise<{ changed: boolean }> {
+    const [reply] = await this.#parts.store.records.remove(
+      DRAIN_COLLECTION,
+      [{ id: member }],
+      CALL,
+    );
+    if (reply?.kind === 'failed') throw reply.error;
+    const changed = reply?.kind === 'removed';
+    if (!changed && !(await this.#live()).includes(member)) throw new MemberNotFoundError(member);
+    await this.#announce(member);
+    return { changed };
+  }
+
+  async #live(): Promise<string[]> {
+    return (await this.#parts.store.members.list(CALL)).map(({ id }) => id);
+  }
+
+  /** Orders for instances that are gone: their ids never come back. */
+  async #forgetTheDead(live: readonly string[]): Promise<void> {
+    const { records } = this.#parts.store;
+    const { written } = await records.changes(DRAIN_COLLECTION, { ...CALL, since: 0 });
+    const dead = written.filter((id) => !live.includes(id)).map((id) => ({ id }));
+    if (dead.length > 0) await records.remove(DRAIN_COLLECTION, dead, CALL);
+  }
+
+  async #announce(member: string): Promise<void> {
+    await this.#parts.store.signals.publish(FLEET_TOPIC, member).catch(() => {});
+  }
+}
+
+function describe(
+  members: readonly FleetMember[],
+  entries: readonly TargetEntry[],
+  nowMs: number,
+): FleetView {
+  const { planned, quotas } = plan(members, entries);
+  const loads = new Map<string, number>();
+  for (const { owner } of entries)
+    if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
+  const targets = entries.map((entry, t) => {
+    const planner = members[planned[t] as number];
+    const { id: target, owner, obstacle } = entry;
+    const expiresInMs = Math.max(0, entry.expiresAtMs - nowMs);
+    const rank = planner === undefined ? 0 : rankOf(planner, entry, members);
+    const facts = { target, owner, planned: planner?.id ?? null, expiresInMs, obstacle, rank };
+    return explain({ ...facts, members, quotas, loads });
+  });
+  return {
+    members: members.map(({ id, weight, isDraining, isForeign, expiresAtMs }, m) => ({
+      ...{ id, name: nameOf(id), weight, isDraining, isForeign },
+      owned: loads.get(id) ?? 0,
+      quota: quotas[m] ?? 0,
+      expiresInMs: expiresAtMs - nowMs,
+    })),
+    targets,
+  };
+}
+
+/** Instance ids are read from the right: the name may contain dashes. */
+function nameOf(id: string): string {
+  return /^(.+)-\d+-[0-9a-f]{8}$/.exec(id)?.[1] ?? id;
+}
+
+function byId(a: { id: string }, b: { id: string }): number {
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,204 @@
+/**
+ * Polls targets that a fleet of instances shares, each polled by one. What a poller adds to `LeaseManager`, which sees to
+ * who owns what, is the work itself.
+ */
+import type { Clock } from '../base/clock.ts';
+import { type Duration, durationMs } from '../base/duration.ts';
+import { ClosedError, ConfigError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Random } from '../base/random.ts';
+import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from '../cluster/attributes.ts';
+import type { Explanation } from '../cluster/explain.ts';
+import { LeaseManager, type ManagerState } from '../cluster/lease-manager.ts';
+import type { Leases } from '../lease/leases.ts';
+import { checkKnown } from '../lease/options.ts';
+import type { TimingOptions } from '../lease/timings.ts';
+import { LONGEST_EVERY_MS, type SessionIds, SHORTEST_EVERY_MS } from '../session/session.ts';
+import { SessionWatch } from '../session/session-watch.ts';
+import type { Store } from '../store/store.ts';
+import { type HttpPollOptions, httpPoll } from './http-poll.ts';
+import { Results } from './results.ts';
+import { type Poll, Schedule } from './schedule.ts';
+import { ListedTargets, SessionTargets, type Target, type Targets } from './targets.ts';
+
+export interface PollerOptions extends TimingOptions {
+  /** What to poll: the same list in every instance. Default: the sessions in the store, as they come and go. */
+  targets?: readonly Target[];
+  /** How often each target is polled, unless it says so itself; default 10 s. */
+  every?: Duration;
+  /** Polls one target. Default: an HTTP request to its `url`. */
+  poll?: Poll;
+  /** How long one poll may take before it is told to stop; default 30 s. */
+  timeout?: Duration;
+  /** How many polls run at once; default 64. */
+  concurrency?: number;
+  /** Whether what polls give is kept in the store; default on. */
+  results?: 'on' | 'off';
+  /** This instance's share of the targets, relative to the others'; a whole number, default 1. */
+  weight?: number;
+  /** How often to look for sessions and instances that other programs put into the store; default 30 s. */
+  discovery?: Duration | 'off';
+  /** For the built-in poll. */
+  http?: HttpPollOptions;
+}
+
+export interface PollerParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly leases: Leases;
+  readonly instanceId: string;
+  readonly sessionIds: SessionIds;
+}
+
+const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
+const KNOWN = new Set([
+  ...[
+    'targets',
+    'every',
+    'poll',
+    'timeout',
+    'concurrency',
+    'results',
+    'weight',
+    'discovery',
+    'http',
+  ],
+  ...TIMINGS,
+]);
+const DEFAULT_EVERY = '10s';
+const DEFAULT_TIMEOUT = '30s';
+const DEFAULT_CONCURRENCY = 64;
+const DEFAULT_DISCOVERY = '30s';
+/** How long `stop` lets polls finish before it tells them to. */
+const DEFAULT_STOP_WITHIN_MS = 10_000;
+/** The share of that time after which polls are told to stop; the rest is for stopping and handing over. */
+const PATIENT_SHARE = 0.7;
+
+export class Poller implements AsyncDisposable {
+  /** Who owns what, and why. */
+  readonly manager: LeaseManager;
+  readonly #parts: PollerParts;
+  readonly #targets: Targets;
+  readonly #schedule: Schedule;
+  readonly #results: Results | null;
+  #unlisten: () => void = () => {};
+  #stopping: Promise<void> | null = null;
+
+  constructor(parts: PollerParts, options: PollerOptions) {
+    checkPollerOptions(options);
+    const { clock, random, events, instanceId } = parts;
+    const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = LEAST_WEIGHT } = options;
+    const { concurrency = DEFAULT_CONCURRENCY, discovery = DEFAULT_DISCOVERY } = options;
+    this.#parts = parts;
+    this.#targets = targetsFor(parts, options);
+    this.#results = options.results === 'off' ? null : new Results(parts);
+    this.#schedule = new Schedule({
+      ...{ clock, random, events, concurrency },
+      poll: options.poll ?? httpPoll({ ...options.http, clock, instanceId }),
+      everyMs: durationMs(every, 'every'),
+      timeoutMs: durationMs(timeout, 'timeout'),
+      target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
+      onOutcome: ({ target, fence, ...outcome }) => this.#results?.record(target, fence, outcome),
+    });
+    this.manager = new LeaseManager({
+      ...parts,
+      targets: this.#targets,
+      duties: this.#schedule,
+      timings: timingsOf(options),
+      weight,
+      discoverEveryMs:
+        discovery === 'off' ? Number.POSITIVE_INFINITY : durationMs(discovery, 'discovery'),
+    });
+  }
+
+  get state(): ManagerState {
+    return this.manager.state;
+  }
+
+  /** How many polls are under way. */
+  get inFlight(): number {
+    return this.#schedule.inFlight;
+  }
+
+  /**
+   * Takes part from now on. Resolves after the first look at the fleet; where the store can not be asked, it goes on
+   * trying by itself.
+   */
+  async start(): Promise<void> {
+    await this.manager.start();
+    // Hints only: rounds look for themselves, and a store that comes back says that hints were missed.
+    this.#targets
+      .listen(() => this.manager.pokeTargets())
+      .then((unlisten) => {
+        if (this.#stopping === null) this.#unlisten = unlisten;
+        else unlisten();
+      })
+      .catch(() => {});
+  }
+
+  /**
+   * Begins no more polls, lets those under way finish, hands all targets over and leaves. After `within` (10 s) it leaves
+   * all the same: what has not stopped by then is never handed over, its lease runs out.
+   */
+  stop({ within = DEFAULT_STOP_WITHIN_MS }: { within?: Duration } = {}): Promise<void> {
+    const withinMs = durationMs(within, 'within');
+    this.#stopping ??= this.#stop(withinMs);
+    return this.#stopping;
+  }
+
+  /** Why a target is where it is, by what this instance has last seen; null for one it does not know. */
+  explain(id: string): Explanation | null {
+    return this.manager.explain(id);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #stop(withinMs: number): Promise<void> {
+    const { clock } = this.#parts;
+    this.#unlisten();
+    const patience = clock.after(withinMs * PATIENT_SHARE, () =>
+      this.#schedule.stopAll(new ClosedError('poll')),
+    );
+    await this.manager.stop(withinMs);
+    patience.cancel();
+    await this.#results?.close();
+    this.#targets.close();
+  }
+}
+
+function targetsFor(
+  { store, events, sessionIds }: PollerParts,
+  { targets }: PollerOptions,
+): Targets {
+  if (targets !== undefined) return new ListedTargets(targets);
+  return new SessionTargets(new SessionWatch({ store, events, ids: sessionIds }));
+}
+
+function timingsOf(options: PollerOptions): TimingOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => TIMINGS.includes(name)));
+}
+
+function checkPollerOptions(options: PollerOptions): void {
+  checkKnown(options, KNOWN);
+  const { targets, every, poll, timeout, concurrency, results, weight, discovery } = options;
+  const check = (field: string, value: unknown, isRight: boolean, rule: string) => {
+    if (value !== undefined && !isRight) throw new ConfigError({ field, value, rule });
+  };
+  check('targets', targets, Array.isArray(targets), 'they are a list of objects with an id');
+  check('poll', poll, typeof poll === 'function', 'it has to be a function');
+  check('results', results, results === 'on' || results === 'off', "it is 'on' or 'off'");
+  const weightRule = `it is a whole number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}`;
+  check('weight', weight, isWeight(weight), weightRule);
+  const isCount = Number.isSafeInteger(concurrency) && (concurrency ?? 0) > 0;
+  check('concurrency', concurrency, isCount, 'it is a whole number from 1 up');
+  for (const [field, value] of Object.entries({ every, timeout, discovery })) {
+    if (value === undefined || value === 'off') continue;
+    const ms = durationMs(value, field);
+    const isInRange = ms >= SHORTEST_EVERY_MS && ms <= LONGEST_EVERY_MS;
+    check(field, value, isInRange, `it is from ${SHORTEST_EVERY_MS} ms to 24 hours`);
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Polls what this instance owns: all targets on one timer, each at its own pace, no more than a few at once.
+ *
+ * A target is **due** when its time has come, **ready** while it waits for others to finish, **polled** while its poll
+ * runs. Right before it begins, and in the same turn, the lease is asked whether new work may begin: a poll that waited,
+ * or a process that was frozen, finds out here.
+ *
+ * A poll ends by itself, or is told to stop: its time is up, its lease is lost, or the instance stops. One that does not
+ * stop when told is **stuck**: it is reported, its target is not polled again and never handed over until it has stopped.
+ */
+import { Agenda } from '../base/agenda.ts';
+import type { Clock } from '../base/clock.ts';
+import { PollTimeoutError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+import type { Duties } from '../cluster/holdings.ts';
+import type { Lease } from '../lease/lease.ts';
+import type { Target } from './targets.ts';
+
+/** A poll that was told to stop gets this long before it is reported. */
+const STUCK_AFTER_MS = 1_000;
+/** A lease that is uncertain is asked again after this, unless it is lost before. */
+const UNCERTAIN_MS = 250;
+
+export interface PollContext {
+  /** Fires when the lease is lost, the time is up, or the instance stops. Pass it on. */
+  readonly signal: AbortSignal;
+  /** Proof of ownership for whatever the poll writes to. */
+  readonly fence: number;
+  isHeld(): boolean;
+  assertHeld(): void;
+}
+
+export type Poll = (target: Target, context: PollContext) => unknown;
+
+/** What a poll came to. */
+export interface Outcome {
+  readonly target: string;
+  readonly fence: number;
+  readonly tookMs: number;
+  readonly ok: boolean;
+  readonly value?: unknown;
+  readonly error?: string;
+}
+
+export interface ScheduleParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly poll: Poll;
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+  readonly concurrency: number;
+  target(id: string): Target | undefined;
+  onOutcome(outcome: Outcome): void;
+}
+
+/** One target that is ours. */
+class Duty {
+  readonly id: string;
+  readonly lease: Lease;
+  dueMs = 0;
+  slot = -1;
+  run: Run | null = null;
+  isOver = false;
+
+  constructor(id: string, lease: Lease) {
+    this.id = id;
+    this.lease = lease;
+  }
+}
+
+/** One poll that is under way. */
+interface Run {
+  readonly startMs: number;
+  readonly stop: AbortController;
+  readonly settled: Promise<void>;
+  isStuck: boolean;
+}
+
+export class Schedule implements Duties {
+  readonly #parts: ScheduleParts;
+  readonly #duties = new Map<string, Duty>();
+  readonly #agenda: Agenda<Duty>;
+  #ready: Duty[] = [];
+  #inFlight = 0;
+  #isPumping = false;
+
+  constructor(parts: ScheduleParts) {
+    this.#parts = parts;
+    this.#agenda = new Agenda(parts.clock, () => this.#onDue());
+  }
+
+  /** How many polls are under way. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  begin(id: string, lease: Lease): void {
+    const duty = new Duty(id, lease);
+    this.#duties.set(id, duty);
+    this.#agenda.schedule(duty, this.#parts.clock.monotonicMs());
+  }
+
+  end(id: string, isLost: boolean): Promise<void> | null {
+    const duty = this.#duties.get(id);
+    if (duty === undefined) return null;
+    duty.isOver = true;
+    this.#agenda.remove(duty);
+    const { run } = duty;
+    if (run === null) {
+      this.#duties.delete(id);
+      return null;
+    }
+    if (isLost) run.stop.abort(duty.lease.signal.reason);
+    return run.settled;
+  }
+
+  /** Tells every poll under way to stop. */
+  stopAll(reason: Error): void {
+    for (const { run } of this.#duties.values()) run?.stop.abort(reason);
+  }
+
+  #onDue(): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (let duty = this.#agenda.takeFirst(nowMs); duty; duty = this.#agenda.takeFirst(nowMs))
+      this.#ready.push(duty);
+    this.#pump();
+  }
+
+  /** Begins polls while there is room, in the order in which they were due. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    let taken = 0;
+    while (taken < this.#ready.length && this.#inFlight < this.#parts.concurrency)
+      this.#try(this.#ready[taken++] as Duty);
+    // One copy for all that were taken: what waits may be many.
+    this.#ready = this.#ready.slice(taken);
+    this.#isPumping = false;
+  }
+
+  #try(duty: Duty): void {
+    const { clock, target: find } = this.#parts;
+    if (duty.isOver) return;
+    const target = find(duty.id);
+    // Paused or deleted a moment ago: whoever sees to that lets go of it.
+    if (target === undefined) return;
+    // Fail closed: without a lease that is certain nothing begins. A confirmed renewal brings it back.
+    if (duty.lease.isHeld()) this.#begin(duty, target);
+    else if (!duty.isOver) this.#agenda.schedule(duty, clock.monotonicMs() + UNCERTAIN_MS);
+  }
+
+  #begin(duty: Duty, target: Target): void {
+    const { clock, timeoutMs } = this.#parts;
+    const startMs = clock.monotonicMs();
+    const stop = new AbortController();
+    this.#inFlight++;
+    const polling = this.#poll(duty, target, stop.signal, startMs);
+    const timer = clock.after(timeoutMs, () =>
+      stop.abort(new PollTimeoutError(duty.id, timeoutMs)),
+    );
+    const settled = polling.then(() => {
+      timer.cancel();
+      this.#settle(duty, run);
+    });
+    const run: Run = { startMs, stop, settled, isStuck: false };
+    duty.run = run;
+    stop.signal.addEventListener('abort', () => this.#watchStop(duty, run), { once: true });
+  }
+
+  /** Never rejects. */
+  async #poll(duty: Duty, target: Target, signal: AbortSignal, startMs: number): Promise<void> {
+    const { clock, events, poll, onOutcome } = this.#parts;
+    const { id, lease } = duty;
+    const { fence } = lease;
+    const context: PollContext = {
+      signal,
+      fence,
+      isHeld: () => !signal.aborted && lease.isHeld(),
+      assertHeld: () => lease.assertHeld(),
+    };
+    const facts = () => ({ target: id, fence, tookMs: clock.monotonicMs() - startMs });
+    try {
+      const value = await poll(target, context);
+      onOutcome({ ...facts(), ok: true, value });
+      if (events.hasListener('poll.done')) events.emit('poll.done', facts());
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      events.emit('poll.failed', { ...facts(), why });
+      // What a lost lease has stopped says nothing about its target.
+      if (!duty.isOver || signal.reason instanceof PollTimeoutError)
+        onOutcome({ ...facts(), ok: false, error: why });
+    }
+  }
+
+  #watchStop(duty: Duty, run: Run): void {
+    const { clock, events } = this.#parts;
+    const timer = clock.after(STUCK_AFTER_MS, () => {
+      run.isStuck = true;
+      // Its place is free for another: one target that hangs must not keep the rest waiting.
+      this.#inFlight--;
+      const runsForMs = clock.monotonicMs() - run.startMs;
+      events.emit('poll.stuck', { target: duty.id, fence: duty.lease.fence, runsForMs });
+      this.#pump();
+    });
+    void run.settled.then(() => timer.cancel());
+  }
+
+  #settle(duty: Duty, run: Run): void {
+    const { clock, events, random, everyMs, target: find } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (run.isStuck) {
+      const { id, lease } = duty;
+      events.emit('poll.settled', { target: id, fence: lease.fence, tookMs: nowMs - run.startMs });
+    } else {
+      this.#inFlight--;
+    }
+    duty.run = null;
+    if (duty.isOver) {
+      if (this.#duties.get(duty.id) === duty) this.#duties.delete(duty.id);
+    } else {
+      const intervalMs = find(duty.id)?.everyMs ?? everyMs;
+      this.#agenda.schedule(duty, Math.max(nowMs, run.startMs + jittered(intervalMs, random)));
+    }
+    this.#pump();
+  }
+}

@@ -1,0 +1,109 @@
+/** What a poller polls: the sessions in the store, or a list that its user gives. */
+import { ConfigError } from '../base/errors.ts';
+import { checkTargetId } from '../base/ids.ts';
+import type { TargetSource } from '../cluster/coordination.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionWatch } from '../session/session-watch.ts';
+
+/** What the handler is given: of a session, its fields and whatever else its record says. */
+export interface Target {
+  readonly id: string;
+  readonly url?: string | undefined;
+  /** How often it is polled; default: as the poller says. */
+  readonly everyMs?: number | undefined;
+  readonly [field: string]: unknown;
+}
+
+export interface Targets extends TargetSource {
+  get(id: string): Target | undefined;
+  /** Calls back when a refresh may find something new; the function returned ends that. */
+  listen(onHint: () => void): Promise<() => void>;
+  close(): void;
+}
+
+/** The sessions of kind `poll` that are not paused. */
+export class SessionTargets implements Targets {
+  readonly #watch: SessionWatch;
+  #version = 0;
+
+  constructor(watch: SessionWatch) {
+    this.#watch = watch;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  *ids(): Iterable<string> {
+    for (const session of this.#watch.sessions.values()) if (isPolled(session)) yield session.id;
+  }
+
+  has(id: string): boolean {
+    return isPolled(this.#watch.sessions.get(id));
+  }
+
+  get(id: string): Target | undefined {
+    const session = this.#watch.sessions.get(id);
+    if (session === undefined) return undefined;
+    const { url, everyMs, data } = session;
+    return { ...data, id, url, everyMs };
+  }
+
+  async refresh(): Promise<void> {
+    const changed = await this.#watch.refresh();
+    if (changed.size > 0) this.#version++;
+  }
+
+  async discover(): Promise<void> {
+    await this.#watch.discover();
+  }
+
+  listen(onHint: () => void): Promise<() => void> {
+    return this.#watch.listen(onHint);
+  }
+
+  close(): void {
+    this.#watch.close();
+  }
+}
+
+function isPolled(session: Session | undefined): boolean {
+  return session?.kind === 'poll' && !session.isPaused;
+}
+
+/** A list that never changes. Every instance has to have the same one. */
+export class ListedTargets implements Targets {
+  readonly version = 0;
+  readonly #targets: ReadonlyMap<string, Target>;
+
+  constructor(targets: readonly Target[]) {
+    for (const target of targets) checkTargetId(target?.id, 'targets: id');
+    this.#targets = new Map(targets.map((target) => [target.id, target]));
+    if (this.#targets.size < targets.length) {
+      const rule = 'each target has an id of its own';
+      throw new ConfigError({ field: 'targets', value: `${targets.length} targets`, rule });
+    }
+  }
+
+  ids(): Iterable<string> {
+    return this.#targets.keys();
+  }
+
+  has(id: string): boolean {
+    return this.#targets.has(id);
+  }
+
+  get(id: string): Target | undefined {
+    return this.#targets.get(id);
+  }
+
+  async refresh(): Promise<void> {}
+
+  async discover(): Promise<void> {}
+
+  async listen(): Promise<() => void> {
+    return () => {};
+  }
+
+  close(): void {}
+}
