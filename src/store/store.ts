@@ -315,7 +315,10 @@ export interface Subscriber {
 
 /** What has happened, in one order for all: JSON values that are kept for a while and never change. */
 export interface LogStore {
-  /** Adds entries at the end, all of them or none, and drops what is too old or too much. */
+  /**
+   * Adds entries at the end, all of them or none, and drops what is too old or too much. One request, however many they
+   * are; so no more than a page of them at a time.
+   */
   append(values: readonly unknown[], call: Call): Promise<void>;
   /** One page of what comes after a position, the oldest first; from the oldest there is without one. */
   read(call: LogReadCall): Promise<LogPage>;
@@ -338,7 +341,10 @@ export interface LogPage {
   readonly entries: readonly LogEntry[];
   /** There are more in this direction. */
   readonly more: boolean;
-  /** Something after `after` has been dropped already, or the position is none of this log's: what is missing can not be told. */
+  /**
+   * Something after `after` has been dropped already, or the position is none of this log's: what is missing can not be
+   * told. A page of `read` then begins with the oldest there is; where there is none, ask again without a position.
+   */
   readonly gap: boolean;
 }
 
@@ -349,7 +355,7 @@ export interface LogEntry {
 }
 
 export const LOG_PAGE = 1_000;
-/** A log keeps this many entries, and none longer than this. */
+/** A log keeps this many entries, or a few more, and shows none that is older than this. */
 export const LOG_KEPT = 100_000;
 export const LOG_KEPT_MS = 24 * 3_600_000;
 

@@ -14,6 +14,7 @@ import {
   LONG_MS,
   SHORT_MS,
 } from './conformance-kit.ts';
+import { logging } from './conformance-log.ts';
 import { belonging } from './conformance-members.ts';
 import { recording } from './conformance-records.ts';
 
@@ -47,6 +48,7 @@ export function storeConformance(
     reading(check);
     belonging(check);
     recording(check);
+    logging(check);
   });
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Handover, Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { scriptCalls } from './support/script-calls.ts';
 
 let redis: RedisServer;
 beforeAll(async () => {
@@ -31,9 +32,9 @@ describe('a batch of handovers on Redis', () => {
   it('K-09 is one request, however many they are', async () => {
     const handovers = await held(Array.from({ length: 256 }, (_, n) => `many-${n}`));
     await store.leases.transfer([], { ...CALL, windowMs: 1_000 });
-    const before = await scriptCalls();
+    const before = await scriptCalls(redis);
     const replies = await store.leases.transfer(handovers, { ...CALL, windowMs: 1_000 });
-    expect(await scriptCalls()).toBe(before + 1);
+    expect(await scriptCalls(redis)).toBe(before + 1);
     expect(new Set(replies.map(({ kind }) => kind))).toEqual(new Set(['transferred']));
   });
 
@@ -51,9 +52,3 @@ describe('a batch of handovers on Redis', () => {
     expect(await redis.cli('GET', 'lease:fence-list')).toBe('a');
   });
 });
-
-/** How many scripts have been run by clients so far. */
-async function scriptCalls(): Promise<number> {
-  const stats = await redis.info('commandstats');
-  return Number(/calls=(\d+)/.exec(stats.cmdstat_evalsha ?? '')?.[1] ?? 0);
-}

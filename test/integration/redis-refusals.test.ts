@@ -10,6 +10,7 @@ import {
   warmUp,
 } from './support/holdfasts.ts';
 import { expectRising, hostMs, LeaseWatch, SHORT, SHORT_VALID_MS } from './support/lease-watch.ts';
+import { scriptCalls } from './support/script-calls.ts';
 
 leaveNothingBehind();
 
@@ -118,7 +119,7 @@ describe.concurrent('a Redis that refuses', () => {
     await redis.cli('LPUSH', 'fence:{foreign:lease:fence-list}', 'x');
     await redis.cli('SET', 'fence:{foreign:lease:fence-text}', 'garbage');
     await redis.cli('SET', 'line:{foreign:lease:line-text}', 'garbage');
-    const calls = await commandCalls();
+    const calls = await scriptCalls(redis);
     const keys = [
       'good-1',
       'list',
@@ -133,7 +134,7 @@ describe.concurrent('a Redis that refuses', () => {
     // Long enough that no renewal is counted.
     const options = { ttl: '30s' } as const;
     const outcomes = await Promise.allSettled(keys.map((key) => holdfast.acquire(key, options)));
-    expect(await commandCalls()).toBe(calls + 1);
+    expect(await scriptCalls(redis)).toBe(calls + 1);
     const shown = outcomes.map((outcome, i) => {
       if (outcome.status === 'rejected') {
         expect(outcome.reason.key).toContain(keys[i]);
@@ -179,11 +180,3 @@ describe.concurrent('a Redis that refuses', () => {
     expect(await good.release()).toEqual({ released: true });
   });
 });
-
-/** How many scripts have been run by clients so far. */
-async function commandCalls(): Promise<number> {
-  const stats = await redis.info('commandstats');
-  const calls = (name: string) =>
-    Number(/calls=(\d+)/.exec(stats[`cmdstat_${name}`] ?? '')?.[1] ?? 0);
-  return calls('evalsha');
-}

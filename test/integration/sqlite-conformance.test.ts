@@ -66,6 +66,7 @@ storeConformance(
         members: inTurns(own.members, 'members'),
         records: inTurns(own.records, 'records'),
         signals: inTurns(own.signals, 'signals'),
+        log: inTurns(own.log, 'log'),
       };
       return { store, elapse: wait, dispose: () => own.close() };
     },

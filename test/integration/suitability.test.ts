@@ -84,7 +84,7 @@ describe('a Redis that is examined at start', () => {
 const LEAST_RIGHTS =
   '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
   '+pexpire +persist +pttl +sadd +srem +smembers +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore ' +
-  '+zremrangebyrank +hget +hset +hmget +hgetall';
+  '+zremrangebyrank +hget +hset +hmget +hgetall +xadd +xtrim +xrange +xrevrange +xinfo|stream';
 
 /** What docs/redis.md tells an administrator to grant. */
 function documentedRights(): { rights: string; withPrefix: string } {
@@ -112,6 +112,7 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   expect(await holdfast.records.remove('r', { fence: lease.fence })).toEqual({ removed: true });
   for await (const key of holdfast.records.keys()) throw new Error(`${key} has been removed`);
   await useMembers(url, prefix);
+  await useLog(url, prefix);
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
   await holdfast.examine();
   const reasserted = nextEvent(holdfast, 'lease.reasserted');
@@ -151,6 +152,16 @@ async function useMembers(url: string, prefix: string): Promise<void> {
   await redis.cli('DEL', `${prefix}poll:node:foreign`);
   await members.leave('me', { timeoutMs: 2_000 });
   expect(await members.list({ timeoutMs: 2_000 })).toEqual([]);
+  await close();
+}
+
+async function useLog(url: string, prefix: string): Promise<void> {
+  const { log, close } = await openRedisStore(url, { prefix });
+  const call = { timeoutMs: 2_000 };
+  await log.append(['a', 'b'], call);
+  const [first, second] = (await log.read(call)).entries;
+  expect(await log.read({ ...call, after: first?.position ?? '' })).toMatchObject({ gap: false });
+  expect(await log.recall({ ...call, most: 1 })).toMatchObject({ entries: [second] });
   await close();
 }
 

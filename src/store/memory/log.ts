@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
+import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   LOG_KEPT,
   LOG_KEPT_MS,
-  LOG_PAGE,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
@@ -10,49 +10,67 @@ import {
 } from '../store.ts';
 
 interface Row {
-  readonly number: number;
   readonly json: string;
   readonly atMs: number;
 }
 
+/**
+ * Entries are numbered without gaps, and their number is their position. The first is made from the time: so nobody takes
+ * a position in the log of an earlier process for one in this.
+ */
 export class MemoryLog implements LogStore {
   readonly #clock: Clock;
-  #rows: Row[] = [];
-  #count = 0;
+  readonly #rows: Row[] = [];
+  /** The number before that of the first row. */
+  #dropped: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#dropped = Math.floor(clock.wallMs() * 1_000);
   }
 
   async append(values: readonly unknown[]): Promise<void> {
     const atMs = this.#clock.monotonicMs();
-    const rows = values.map((value) => ({
-      number: ++this.#count,
-      json: JSON.stringify(value),
-      atMs,
-    }));
-    const kept = this.#rows.concat(rows).slice(-LOG_KEPT);
-    this.#rows = kept.filter((row) => row.atMs > atMs - LOG_KEPT_MS);
+    for (const json of asEntries(values)) this.#rows.push({ json, atMs });
+    this.#dropOld();
   }
 
-  async read({ after, most = LOG_PAGE }: LogReadCall): Promise<LogPage> {
-    const afterNumber = after === undefined ? null : Number(after);
-    const rows = this.#rows.filter(({ number }) => number > (afterNumber ?? 0));
-    const oldest = this.#count - this.#rows.length;
-    const isGap = afterNumber !== null && !(afterNumber >= oldest && afterNumber <= this.#count);
-    return { ...page(rows, most), gap: isGap };
+  async read({ after, most }: LogReadCall): Promise<LogPage> {
+    this.#dropOld();
+    const size = pageSize(most);
+    const last = after === undefined ? this.#dropped : numberOf(after);
+    const isGap = !(last >= this.#dropped && last <= this.#dropped + this.#rows.length);
+    const from = isGap ? 0 : last - this.#dropped;
+    return pageOf(this.#numbered(from, from + size + 1), size, isGap);
   }
 
-  async recall({ before, most = LOG_PAGE }: LogRecallCall): Promise<LogPage> {
-    const limit = before === undefined ? Number.POSITIVE_INFINITY : Number(before);
-    const rows = this.#rows.filter(({ number }) => number < limit).reverse();
-    return { ...page(rows, most), gap: false };
+  async recall({ before, most }: LogRecallCall): Promise<LogPage> {
+    this.#dropOld();
+    const size = pageSize(most);
+    const end = before === undefined ? this.#rows.length : numberOf(before) - this.#dropped - 1;
+    if (Number.isNaN(end)) return pageOf([], size, true);
+    const until = Math.min(Math.max(0, end), this.#rows.length);
+    return pageOf(this.#numbered(Math.max(0, until - size - 1), until).reverse(), size, false);
+  }
+
+  #numbered(from: number, until: number): [string, string][] {
+    return this.#rows
+      .slice(from, until)
+      .map(({ json }, i) => [String(this.#dropped + from + i + 1), json]);
+  }
+
+  #dropOld(): void {
+    const oldestMs = this.#clock.monotonicMs() - LOG_KEPT_MS;
+    const tooMany = Math.max(0, this.#rows.length - LOG_KEPT);
+    const young = this.#rows.findIndex(({ atMs }, i) => i >= tooMany && atMs > oldestMs);
+    const count = young === -1 ? this.#rows.length : young;
+    if (count === 0) return;
+    this.#rows.splice(0, count);
+    this.#dropped += count;
   }
 }
 
-function page(rows: readonly Row[], most: number): Pick<LogPage, 'entries' | 'more'> {
-  const entries = rows
-    .slice(0, Math.min(most, LOG_PAGE))
-    .map(({ number, json }) => ({ position: String(number), value: JSON.parse(json) as unknown }));
-  return { entries, more: rows.length > entries.length };
+/** NaN for what is no position of such a log. */
+function numberOf(position: string): number {
+  return /^\d{1,16}$/.test(position) ? Number(position) : Number.NaN;
 }

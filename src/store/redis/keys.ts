@@ -43,6 +43,10 @@ export class Keys {
     return `${this.prefix}poll:nodes`;
   }
 
+  get log(): string {
+    return `${this.prefix}holdfast:log`;
+  }
+
   channel(topic: string): string {
     return `${this.prefix}signal:${topic}`;
   }

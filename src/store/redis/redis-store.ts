@@ -3,7 +3,6 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
-import { MemoryLog } from '../memory/log.ts';
 import type { Store } from '../store.ts';
 import { parseAddress, type RedisAddress } from './address.ts';
 import { adopt } from './adopt.ts';
@@ -13,6 +12,7 @@ import { type Fleet, SingleFleet } from './fleet.ts';
 import { Keys } from './keys.ts';
 import { RedisLeases } from './leases.ts';
 import { type Dialer, endpointDialer } from './link.ts';
+import { RedisLog } from './log.ts';
 import { RedisMembers } from './members.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
 import { Memory } from './quarantine.ts';
@@ -58,7 +58,7 @@ export async function openRedisStore(
     members: new RedisMembers({ keys, fleet }),
     records: new RedisRecords({ keys, fleet, clock }),
     signals,
-    log: new MemoryLog(clock),
+    log: new RedisLog({ keys, fleet }),
     examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
     close: async () => void (await Promise.all([signals.close(), fleet.close()])),
   };

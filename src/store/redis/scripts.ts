@@ -23,6 +23,9 @@ export const scripts = {
   remove: load('remove', ['siblings', 'mint', 'index', 'document']),
   announce: load('announce', ['siblings', 'mint', 'index']),
   changes: load('changes', ['siblings', 'mint', 'index']),
+  append: load('append', ['mint', 'log']),
+  follow: load('follow', ['mint', 'log']),
+  recall: load('recall', ['mint', 'log']),
   examine: load('examine', ['mint']),
   format: load('format'),
 } as const;

@@ -7,7 +7,7 @@ import { asFailure, isBroken, isBusy, type Stage } from './failures.ts';
 import { judgeFileSystem } from './file-system.ts';
 import type { Marker } from './marker.ts';
 import { ensureFile, ensureFolder, identityOf } from './place.ts';
-import { isNew, makeTables } from './schema.ts';
+import { completeTables, isNew, makeTables } from './schema.ts';
 import { Session, type Tx } from './session.ts';
 
 /** A log that had to grow beyond this, because somebody stood still while reading, is cut back afterwards. */
@@ -169,6 +169,7 @@ export class DatabaseFile {
     session.exec('BEGIN IMMEDIATE');
     // Somebody else may have made it since.
     if (isEmpty && isNew(session, name)) makeTables(session);
+    completeTables(session);
     const tell = marker.examine(session, inode, clock.monotonicMs());
     session.exec('COMMIT');
     return tell;

@@ -39,6 +39,13 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${STORE_FORMAT};
 `;
 
+/** What files of this format may lack, because it was thought of later. */
+const LATER_TABLES = `
+CREATE TABLE IF NOT EXISTS log (
+  scope TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (scope, number)
+) WITHOUT ROWID;
+`;
+
 /** In one statement, so of one moment: another process may be making the tables just now. */
 const WHOSE = `
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
@@ -64,4 +71,9 @@ export function isNew(session: Session, store: string): boolean {
 /** Inside a transaction of the caller's: two processes that do this at once do it one after the other. */
 export function makeTables(session: Session): void {
   session.exec(TABLES);
+}
+
+/** Inside a transaction of the caller's, too; writes nothing where nothing is missing. */
+export function completeTables(session: Session): void {
+  session.exec(LATER_TABLES);
 }

@@ -4,14 +4,14 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
-import { MemoryLog } from '../memory/log.ts';
-import type { Examination, LogStore, Store } from '../store.ts';
+import type { Examination, Store } from '../store.ts';
 import { DatabaseFile } from './database-file.ts';
 import { type FileFacts, judge } from './examination.ts';
 import { fileSystemType, judgeFileSystem } from './file-system.ts';
 import { type Host, systemHost } from './host.ts';
 import { SqliteLeases } from './leases.ts';
 import { Lines } from './lines.ts';
+import { SqliteLog } from './log.ts';
 import { Marker } from './marker.ts';
 import { SqliteMembers } from './members.ts';
 import { Names } from './names.ts';
@@ -60,7 +60,7 @@ class SqliteStore implements Store {
   readonly members: SqliteMembers;
   readonly records: SqliteRecords;
   readonly signals: SqliteSignals;
-  readonly log: LogStore;
+  readonly log: SqliteLog;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
@@ -95,7 +95,7 @@ class SqliteStore implements Store {
     this.leases = new SqliteLeases({ names, turns, marker, lines, signals, sweep });
     this.members = new SqliteMembers({ names, turns });
     this.records = new SqliteRecords({ names, turns, sweep });
-    this.log = new MemoryLog(clock);
+    this.log = new SqliteLog({ names, turns });
   }
 
   async open(): Promise<void> {

@@ -1,0 +1,29 @@
+import { LOG_PAGE, type LogEntry, type LogPage } from './store.ts';
+
+/** What all logs have in common, wherever they are kept: entries as text, in pages. */
+
+/** How many entries a page has. */
+export function pageSize(most: number = LOG_PAGE): number {
+  return Math.min(Math.max(1, Math.floor(most)), LOG_PAGE);
+}
+
+/** The text of each value; throws for what is no JSON, before anything has been added. */
+export function asEntries(values: readonly unknown[]): string[] {
+  return values.map((value) => {
+    const json: string | undefined = JSON.stringify(value);
+    if (json === undefined) throw new TypeError(`an entry of the log is ${typeof value}, not JSON`);
+    return json;
+  });
+}
+
+/** A page out of what was found: one more than it may have, if there is more. */
+export function pageOf(
+  found: readonly (readonly [position: string, json: string])[],
+  size: number,
+  gap: boolean,
+): LogPage {
+  const entries = found.slice(0, size).map(([position, json]): LogEntry => {
+    return { position, value: JSON.parse(json) };
+  });
+  return { entries, more: found.length > size, gap };
+}

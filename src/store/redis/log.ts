@@ -1,0 +1,82 @@
+import { KeyForeignError } from '../../base/errors.ts';
+import { asEntries, pageOf, pageSize } from '../log-pages.ts';
+import {
+  type Call,
+  LOG_KEPT,
+  LOG_KEPT_MS,
+  type LogPage,
+  type LogReadCall,
+  type LogRecallCall,
+  type LogStore,
+} from '../store.ts';
+import type { Fleet } from './fleet.ts';
+import type { Keys } from './keys.ts';
+import { keyFailure } from './replies.ts';
+import { type Script, scripts } from './scripts.ts';
+
+/** What our positions look like. Of others Redis need not hear. */
+const POSITION = /^\d{1,15}-\d{1,16}$/;
+
+/** An id, and the fields of the entry: ours have one. */
+type Entry = [id: string, fields: string[]];
+
+/** One stream for all. On a Cluster it lies on one server. */
+export class RedisLog implements LogStore {
+  readonly #keys: Keys;
+  readonly #fleet: Fleet;
+
+  constructor(parts: { keys: Keys; fleet: Fleet }) {
+    this.#keys = parts.keys;
+    this.#fleet = parts.fleet;
+  }
+
+  async append(values: readonly unknown[], call: Call): Promise<void> {
+    if (values.length === 0) return;
+    const args = [String(LOG_KEPT), String(LOG_KEPT_MS), ...asEntries(values)];
+    await this.#run(scripts.append, args, call);
+  }
+
+  async read(call: LogReadCall): Promise<LogPage> {
+    const { after } = call;
+    if (after === undefined || POSITION.test(after))
+      return this.#page(scripts.follow, after ?? '', call);
+    return { ...(await this.#page(scripts.follow, '', call)), gap: true };
+  }
+
+  async recall(call: LogRecallCall): Promise<LogPage> {
+    const { before } = call;
+    if (before === undefined || POSITION.test(before))
+      return this.#page(scripts.recall, before ?? '', call);
+    return { entries: [], more: false, gap: true };
+  }
+
+  async #page(
+    script: Script,
+    position: string,
+    { most, timeoutMs }: LogReadCall | LogRecallCall,
+  ): Promise<LogPage> {
+    const size = pageSize(most);
+    const args = [position, String(size + 1), String(LOG_KEPT_MS)];
+    const reply = await this.#run(script, args, { timeoutMs });
+    const [gap, found] = reply as [number, Entry[]];
+    try {
+      return pageOf(
+        found.map(([id, [, json = '']]) => [id, json]),
+        size,
+        gap === 1,
+      );
+    } catch {
+      throw new KeyForeignError({ key: this.#keys.log, found: 'an entry that is no JSON' });
+    }
+  }
+
+  async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {
+    const key = this.#keys.log;
+    const [part] = await this.#fleet.run({ script, keys: [key], perKey: [args] }, timeoutMs);
+    if (part?.kind === 'failed') throw part.error;
+    const reply = part?.kind === 'reply' ? part.reply : null;
+    if (typeof reply === 'string')
+      throw keyFailure(reply, key, { store: this.#fleet.name, operation: script.verb });
+    return reply;
+  }
+}

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { LOG_KEPT, LOG_KEPT_MS, LOG_PAGE, type Store } from '../../src/store/store.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { scriptCalls } from './support/script-calls.ts';
+
+const CALL = { timeoutMs: 5_000 };
+/** How many entries a node of a stream has: trimming takes whole ones. */
+const NODE = 100;
+
+let redis: RedisServer;
+let store: Store;
+beforeAll(async () => {
+  redis = await startRedis();
+  store = await openRedisStore(redis.url, { quarantine: 'off' });
+});
+beforeEach(() => redis.cli('DEL', 'holdfast:log'));
+afterAll(async () => {
+  await store.close();
+  await redis.stop();
+});
+
+async function newest(): Promise<string> {
+  return (await store.log.recall({ ...CALL, most: 1 })).entries[0]?.position ?? '';
+}
+
+async function read(after?: string) {
+  const page = await store.log.read({ ...CALL, ...(after !== undefined && { after }) });
+  return { gap: page.gap, values: page.entries.map(({ value }) => value) };
+}
+
+it('a thousand entries are added to the log in one request', async () => {
+  const page = Array.from({ length: LOG_PAGE }, (_, n) => ({ n }));
+  await store.log.append(page, CALL);
+  const before = await scriptCalls(redis);
+  await store.log.append(page, CALL);
+  expect(await scriptCalls(redis)).toBe(before + 1);
+  expect(await redis.cli('XLEN', 'holdfast:log')).toBe(2 * LOG_PAGE);
+});
+
+it('the log takes all of what it is given or, if one is no JSON, none', async () => {
+  await expect(store.log.append(['a', undefined], CALL)).rejects.toThrow(TypeError);
+  await store.log.append(['b'], CALL);
+  expect(await read()).toEqual({ gap: false, values: ['b'] });
+});
+
+it('the log keeps the last hundred thousand entries or a few more, and tells of the gap before them', async () => {
+  await store.log.append(['first'], CALL);
+  const first = await newest();
+  const page = Array.from({ length: LOG_PAGE }, (_, n) => n);
+  for (let i = 0; i <= LOG_KEPT / LOG_PAGE; i++) await store.log.append(page, CALL);
+  const kept = Number(await redis.cli('XLEN', 'holdfast:log'));
+  expect(kept).toBeGreaterThanOrEqual(LOG_KEPT);
+  expect(kept).toBeLessThan(LOG_KEPT + 2 * NODE);
+  expect((await read(first)).gap).toBe(true);
+  expect((await read(await newest())).gap).toBe(false);
+});
+
+it('the log shows nothing that is older than a day, and drops it when something is added', async () => {
+  const now = Date.now();
+  const number = (now - 2 * LOG_KEPT_MS) * 1_000;
+  const add = (atMs: number, n: number) =>
+    redis.cli('XADD', 'holdfast:log', `${atMs}-${number + n}`, 'v', JSON.stringify(n));
+  const old = Array.from({ length: 3 * NODE }, (_, n) => n);
+  for (const n of old) await add(now - LOG_KEPT_MS - 5_000, n);
+  for (const n of [1_000, 1_001]) await add(now - LOG_KEPT_MS + 60_000, n);
+  expect(await read()).toEqual({ gap: false, values: [1_000, 1_001] });
+  const recalled = await store.log.recall(CALL);
+  expect(recalled.entries.map(({ value }) => value)).toEqual([1_001, 1_000]);
+  const after = `${now - LOG_KEPT_MS - 5_000}-${number}`;
+  expect(await read(after)).toEqual({ gap: true, values: [1_000, 1_001] });
+  await store.log.append(['new'], CALL);
+  expect(await redis.cli('XLEN', 'holdfast:log')).toBeLessThan(NODE);
+  expect((await read()).values).toEqual([1_000, 1_001, 'new']);
+});
+
+it('the log has no gap for who has read everything, however long nothing happened', async () => {
+  const after = `${Date.now() - 3 * LOG_KEPT_MS}-1000`;
+  await redis.cli('XADD', 'holdfast:log', after, 'v', '"old"');
+  expect(await read(after)).toEqual({ gap: false, values: [] });
+  await store.log.append(['new'], CALL);
+  expect(await read(after)).toEqual({ gap: false, values: ['new'] });
+});
+
+it('the log tells of a gap when all of it was dropped, and goes on', async () => {
+  await store.log.append(['a', 'b'], CALL);
+  const [first] = (await store.log.read({ ...CALL, most: 1 })).entries;
+  const last = await newest();
+  await redis.cli('XTRIM', 'holdfast:log', 'MAXLEN', 0);
+  expect(await read(first?.position)).toEqual({ gap: true, values: [] });
+  expect(await read(last)).toEqual({ gap: false, values: [] });
+  await store.log.append(['c'], CALL);
+  expect(await read(first?.position)).toEqual({ gap: true, values: ['c'] });
+  expect(await read(last)).toEqual({ gap: false, values: ['c'] });
+});
+
+it('the log of a Redis that restarted empty has a gap for everybody who read the old one', async () => {
+  await using volatile = await startRedis();
+  const own = await openRedisStore(volatile.url, { quarantine: 'off' });
+  const readOwn = async (after: string) => {
+    const page = await own.log.read({ ...CALL, after });
+    return { gap: page.gap, values: page.entries.map(({ value }) => value) };
+  };
+  try {
+    await own.log.append(['a', 'b', 'c'], CALL);
+    const { entries } = await own.log.read(CALL);
+    await volatile.restart({ empty: true });
+    const first = entries[0]?.position ?? '';
+    const reading = () => readOwn(first).catch(() => undefined);
+    const empty = await until(reading, { what: 'the new Redis to be read' });
+    expect(empty).toEqual({ gap: true, values: [] });
+    await own.log.append(['d', 'e', 'f', 'g'], CALL);
+    for (const { position } of entries)
+      expect(await readOwn(position)).toEqual({ gap: true, values: ['d', 'e', 'f', 'g'] });
+  } finally {
+    await own.close();
+  }
+});
+
+it('a clock that was set back keeps nobody from adding to the log', async () => {
+  const ahead = `${Date.now() + 3_600_000}-1000`;
+  await redis.cli('XADD', 'holdfast:log', ahead, 'v', '"ahead"');
+  await store.log.append(['a'], CALL);
+  expect(await read(ahead)).toEqual({ gap: false, values: ['a'] });
+});
+
+it('something foreign in the place of the log is reported, and left alone', async () => {
+  await redis.cli('SET', 'holdfast:log', 'x');
+  const foreign = { code: 'KEY_FOREIGN', key: 'holdfast:log' };
+  await expect(store.log.append(['a'], CALL)).rejects.toMatchObject(foreign);
+  await expect(store.log.read(CALL)).rejects.toMatchObject(foreign);
+  await expect(store.log.recall(CALL)).rejects.toMatchObject(foreign);
+  expect(await redis.cli('GET', 'holdfast:log')).toBe('x');
+  await redis.cli('DEL', 'holdfast:log');
+  await redis.cli('XADD', 'holdfast:log', '*', 'field', 'no JSON');
+  await expect(store.log.read(CALL)).rejects.toMatchObject(foreign);
+});
