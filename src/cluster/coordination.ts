@@ -83,9 +83,9 @@ export class Coordination {
   async round(need: Need): Promise<number> {
     const areMembersNew = await this.#refresh(need);
     await this.#look(need.owners || areMembersNew);
+    this.#dropUnlisted();
     this.#replan();
     const { take, wanted } = this.#sort();
-    this.#dropUnlisted();
     this.#answerHeartbeats();
     await this.#parts.holdings.take(take);
     const askAtMs = this.#ask(wanted);
@@ -129,10 +129,6 @@ export class Coordination {
     this.#listedVersion = targets.version;
     for (const id of targets.ids()) {
       if (!this.#entries.has(id)) this.#entries.set(id, new TargetEntry(id));
-    }
-    for (const entry of this.#entries.values()) {
-      // What is still being let go of has to be remembered until it is.
-      if (entry.state === 'watched' && !targets.has(entry.id)) this.#entries.delete(entry.id);
     }
   }
 
@@ -181,8 +177,9 @@ export class Coordination {
     return { take, wanted };
   }
 
-  /** When the store has to be looked at next, for what is not ours. */
+  /** When the store has to be looked at next, for what is not ours and could be. */
   #lookAtMs(): number {
+    if (this.#parts.presence.isDraining) return Number.POSITIVE_INFINITY;
     let atMs = Number.POSITIVE_INFINITY;
     for (const { state, lookAtMs } of this.#entries.values())
       if (state === 'watched') atMs = Math.min(atMs, lookAtMs);
@@ -209,11 +206,13 @@ export class Coordination {
     return entry.lookAtMs <= nowMs;
   }
 
-  /** Paused and deleted targets are nobody's. */
+  /** Paused and deleted targets are nobody's. What is being let go of is remembered until it is. */
   #dropUnlisted(): void {
     const { holdings, targets } = this.#parts;
-    for (const entry of holdings.ours) {
-      if (!targets.has(entry.id)) void holdings.letGo(entry);
+    for (const entry of this.#entries.values()) {
+      if (targets.has(entry.id)) continue;
+      if (entry.state === 'ours') void holdings.letGo(entry);
+      else if (entry.state === 'watched') this.#entries.delete(entry.id);
     }
   }
 

@@ -77,7 +77,8 @@ export class Rounds {
     this.#running = this.#round().then((nextMs) => {
       this.#running = null;
       this.#lastEndMs = this.#parts.clock.monotonicMs();
-      this.#wakeAt(this.#isPoked ? this.#lastEndMs + LEAST_PAUSE_MS : nextMs);
+      const soonestMs = this.#lastEndMs + LEAST_PAUSE_MS;
+      this.#wakeAt(this.#isPoked ? soonestMs : Math.max(nextMs, soonestMs));
     });
   }
 

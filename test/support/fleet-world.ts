@@ -55,10 +55,11 @@ export function fleetWorld() {
   const store = createMemoryStore({ clock });
   const polls: Polled[] = [];
   const instances: Instance[] = [];
+  let started = 0;
 
   async function instance(options: PollerOptions = {}): Promise<Instance> {
     const { store: reached, faults } = faultyStore(store, clock);
-    const number = instances.length + 1;
+    const number = ++started;
     const happened: Happened[] = [];
     const holdfast = await open(reached, {
       clock,
