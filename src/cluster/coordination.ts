@@ -9,7 +9,7 @@ import { jittered, type Random } from '../base/random.ts';
 import type { Timings } from '../lease/timings.ts';
 import type { FleetMember } from './attributes.ts';
 import type { Holdings } from './holdings.ts';
-import type { Moves } from './moves.ts';
+import type { Moves, Share } from './moves.ts';
 import { type Plan, plan, rankOf } from './plan.ts';
 import type { Presence } from './presence.ts';
 import type { Roster } from './roster.ts';
@@ -66,9 +66,15 @@ export class Coordination {
     this.#discoverAtMs = Number.isFinite(parts.discoverEveryMs) ? 0 : Number.POSITIVE_INFINITY;
   }
 
-  /** This instance's share by the last plan; nothing is given away before there was one. */
-  get quota(): number {
-    return this.#plan.quotas[0] ?? Number.POSITIVE_INFINITY;
+  /** What this instance may own, by the last plan; nothing is given away before there was one. */
+  get share(): Share {
+    const { clock, presence } = this.#parts;
+    const { isDraining, leaveByMs } = presence;
+    return {
+      quota: this.#plan.quotas[0] ?? Number.POSITIVE_INFINITY,
+      isDraining,
+      ...(leaveByMs !== null && { withinMs: Math.max(0, leaveByMs - clock.monotonicMs()) }),
+    };
   }
 
   get plan(): Plan {
@@ -155,7 +161,7 @@ export class Coordination {
     events.emit('fleet.planned', {
       members: this.#members.length,
       targets: entries.length,
-      quota: this.quota,
+      quota: this.share.quota,
       owned: holdings.ours.size,
       tookMs: clock.monotonicMs() - startMs,
     });
@@ -218,11 +224,9 @@ export class Coordination {
 
   #answerHeartbeats(): void {
     const { moves, presence } = this.#parts;
-    const { id, isDraining } = presence.member;
     for (const member of this.#members) {
-      const ids = member.asks[id];
-      if (ids !== undefined)
-        moves.answer(member, ids, { quota: this.quota, isLeaving: isDraining });
+      const ids = member.asks[presence.member.id];
+      if (ids !== undefined) moves.answer(member, ids, this.share);
     }
   }
 
@@ -237,7 +241,7 @@ export class Coordination {
     const now = isSettled
       ? wanted
       : wanted.filter(({ owner }) => roster.get(owner ?? '')?.isDraining);
-    moves.ask(now, this.quota);
+    moves.ask(now, this.share.quota);
     return now.length < wanted.length ? settledAtMs : Number.POSITIVE_INFINITY;
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
-import type { Lease } from '../lease/lease.ts';
+import type { Lease, ReleaseOptions } from '../lease/lease.ts';
 import type { AcquireResult, Leases } from '../lease/leases.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import type { TimingOptions } from '../lease/timings.ts';
@@ -81,9 +81,9 @@ export class Holdings {
     this.take([entry]).catch(() => this.#parts.onFreed());
   }
 
-  /** Hands the target to another, once the work on it has settled. */
-  give(entry: TargetEntry, successor: string): Promise<void> {
-    return this.#end(entry, async (lease, settling) => {
+  /** Hands the target to another, once the work on it has settled; what has not in time is never handed over. */
+  give(entry: TargetEntry, successor: string, withinMs?: number): Promise<void> {
+    return this.#end(entry, withinMs, async (lease, settling) => {
       const result = await lease.transfer(successor, settling);
       const { clock } = this.#parts;
       if (result.transferred) entry.seenOwned(successor, claimWindowMs, clock.monotonicMs());
@@ -92,9 +92,8 @@ export class Holdings {
 
   /** Lets the target go, once the work on it has settled, or is given up. */
   letGo(entry: TargetEntry, withinMs?: number): Promise<void> {
-    return this.#end(entry, async (lease, settling) => {
-      const within = withinMs === undefined ? {} : { within: withinMs };
-      await lease.release({ ...settling, ...within });
+    return this.#end(entry, withinMs, async (lease, settling) => {
+      await lease.release(settling);
     });
   }
 
@@ -155,7 +154,8 @@ export class Holdings {
 
   #end(
     entry: TargetEntry,
-    tell: (lease: Lease, settling: { settled?: Promise<void> }) => Promise<void>,
+    withinMs: number | undefined,
+    tell: (lease: Lease, settling: ReleaseOptions) => Promise<void>,
   ): Promise<void> {
     const { lease } = entry;
     if (entry.state !== 'ours' || lease === null) return Promise.resolve();
@@ -163,7 +163,10 @@ export class Holdings {
     this.#ours.delete(entry);
     const settled = this.#parts.duties.end(entry.id, false);
     entry.doubt();
-    const telling = tell(lease, settled === null ? {} : { settled });
+    const telling = tell(lease, {
+      ...(settled !== null && { settled }),
+      ...(withinMs !== undefined && { within: withinMs }),
+    });
     return this.#track(telling.then(() => this.#forget(entry, lease)));
   }
 

@@ -247,10 +247,7 @@ export class LeaseManager {
     const asker = this.#roster.get(ask.from);
     // Somebody new, who is not in our plan yet: its heartbeat repeats what it asks for.
     if (asker === undefined) this.#rounds.poke(EVERYTHING);
-    else {
-      const { quota } = this.#coordination;
-      this.#moves.answer(asker, ask.ids, { quota, isLeaving: this.#presence.isDraining });
-    }
+    else this.#moves.answer(asker, ask.ids, this.#coordination.share);
   }
 
   #onOffer(id: string): void {
@@ -266,7 +263,7 @@ export class LeaseManager {
     }
     this.#state = 'stopping';
     const untilMs = this.#parts.clock.monotonicMs() + withinMs;
-    this.#presence.prepareToLeave();
+    this.#presence.prepareToLeave(untilMs);
     // The first to hear of it are those who take over.
     await this.#sayLeaving();
     await this.#handOver(untilMs);

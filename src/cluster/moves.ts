@@ -34,7 +34,9 @@ export interface MovesParts {
 export interface Share {
   readonly quota: number;
   /** It hands over everything it is asked for. */
-  readonly isLeaving: boolean;
+  readonly isDraining: boolean;
+  /** How long the work on what it hands over has to settle. */
+  readonly withinMs?: number;
 }
 
 export class Moves {
@@ -78,13 +80,13 @@ export class Moves {
   }
 
   /** Asked by a member: hands over as much of it as this instance has too much. */
-  answer(asker: FleetMember, ids: readonly string[], { quota, isLeaving }: Share): void {
+  answer(asker: FleetMember, ids: readonly string[], { quota, isDraining, withinMs }: Share): void {
     const { holdings, entry: find } = this.#parts;
     if (asker.isForeign || asker.isDraining) return;
     for (const id of ids) {
-      if (!isLeaving && holdings.ours.size <= quota) return;
+      if (!isDraining && holdings.ours.size <= quota) return;
       const entry = find(id);
-      if (entry?.state === 'ours') void holdings.give(entry, asker.id);
+      if (entry?.state === 'ours') void holdings.give(entry, asker.id, withinMs);
     }
   }
 

@@ -24,7 +24,7 @@ export class Presence {
   readonly #parts: PresenceParts;
   readonly #hashed: Hashed;
   #isOrdered = false;
-  #isLeaving = false;
+  #leaveByMs: number | null = null;
   #isKnown = false;
 
   constructor(parts: PresenceParts) {
@@ -34,11 +34,12 @@ export class Presence {
 
   /** It hands everything over, and takes nothing. */
   get isDraining(): boolean {
-    return this.#isOrdered || this.#isLeaving;
+    return this.#isOrdered || this.#leaveByMs !== null;
   }
 
-  get isLeaving(): boolean {
-    return this.#isLeaving;
+  /** When it will be gone; null while it is to stay. */
+  get leaveByMs(): number | null {
+    return this.#leaveByMs;
   }
 
   /** As a member among the others. */
@@ -82,9 +83,9 @@ export class Presence {
     return true;
   }
 
-  /** From now on it hands everything over. */
-  prepareToLeave(): void {
-    this.#isLeaving = true;
+  /** From now on it hands everything over, until it leaves. */
+  prepareToLeave(byMs: number): void {
+    this.#leaveByMs = byMs;
   }
 
   async leave(): Promise<void> {

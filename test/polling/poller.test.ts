@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import { open } from '../../src/holdfast.ts';
+import type { PollContext } from '../../src/polling/schedule.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { fleetWorld } from '../support/fleet-world.ts';
+
+describe('polling', () => {
+  it('FR-009 polls only what it holds a lease for', async () => {
+    const world = fleetWorld();
+    const [first = '', ...rest] = await world.add(5);
+    await world.store.leases.acquire([{ key: `poll:lease:${first}`, holder: 'another' }], {
+      ...{ ttlMs: 60_000, leaseClass: 'poll', inbox: 'another', timeoutMs: 1_000 },
+    });
+    const a = await world.start();
+    await world.clock.advance(5_000);
+    expect(a.owned()).toEqual(rest);
+    expect(new Set(world.polls.map(({ target }) => target))).toEqual(new Set(rest));
+  });
+
+  it('FR-010 asks the lease right before each poll: one that slept past its deadline begins none', async () => {
+    const world = fleetWorld();
+    await world.add(5);
+    const a = await world.start();
+    await world.clock.advance(1_000);
+    const before = world.polls.length;
+    const fences = new Set(world.polls.map(({ fence }) => fence));
+    // The event loop is blocked past the deadline; then everything that is overdue runs at once, polls first.
+    world.clock.block(10_000);
+    await world.clock.advance(1_000);
+    expect(a.count('lease.lost')).toBe(5);
+    expect(a.owned()).toHaveLength(5);
+    expect(world.polls.length).toBeGreaterThan(before);
+    // Whatever began after that began under a new tenure.
+    for (const { fence } of world.polls.slice(before)) expect(fences).not.toContain(fence);
+  });
+
+  it('FR-012 loss of the lease aborts the poll in flight', async () => {
+    const world = fleetWorld();
+    await world.add(1);
+    const a = await world.start();
+    a.pollMs = 60_000;
+    await world.clock.advance(500);
+    const running = world.polls.at(-1);
+    expect(running?.endMs).toBe(Number.POSITIVE_INFINITY);
+    a.faults.hang = true;
+    await world.clock.advance(3_000);
+    expect(running?.endMs).toBeLessThan((running?.startMs ?? 0) + 3_500);
+    expect(a.count('lease.lost')).toBe(1);
+  });
+
+  it('FR-016 a renewal that fails pauses polling until one is confirmed', async () => {
+    const world = fleetWorld();
+    await world.add(3);
+    const a = await world.start();
+    await world.clock.advance(900);
+    a.faults.refuse = true;
+    await world.clock.advance(700);
+    const before = world.polls.length;
+    await world.clock.advance(800);
+    expect(world.polls).toHaveLength(before);
+    expect(a.count('lease.lost')).toBe(0);
+    a.faults.refuse = false;
+    await world.clock.advance(1_500);
+    expect(world.polls.length).toBeGreaterThan(before);
+    expect(a.count('lease.lost')).toBe(0);
+  });
+
+  it('E2 a poll longer than the TTL keeps its lease: it is renewed in the background', async () => {
+    const world = fleetWorld();
+    await world.add(1);
+    const a = await world.start();
+    const b = await world.start();
+    await world.clock.advance(2_000);
+    const owner = a.owned().length > 0 ? a : b;
+    owner.pollMs = 20_000;
+    await world.clock.advance(15_000);
+    expect(owner.owned()).toHaveLength(1);
+    expect(world.overlaps()).toEqual([]);
+  });
+
+  it('E2 a poll that takes too long is aborted; one that does not stop then is reported stuck, and never doubled', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start({ timeout: '5s' });
+    a.pollMs = 10_000;
+    await world.clock.advance(6_000);
+    expect(a.happened.find(({ name }) => name === 'poll.failed')).toMatchObject({
+      target: id,
+      why: expect.stringContaining('took longer than 5000 ms'),
+    });
+    a.isDeaf = true;
+    a.pollMs = 30_000;
+    const from = world.polls.length;
+    await world.clock.advance(20_000);
+    expect(a.count('poll.stuck')).toBe(1);
+    // The one before it may still have been under way.
+    expect(world.polls.length - from).toBeLessThanOrEqual(1);
+    expect(a.owned()).toEqual([id]);
+    await world.clock.advance(20_000);
+    expect(a.count('poll.settled')).toBe(1);
+    expect(world.polls.length - from).toBeGreaterThan(1);
+  });
+
+  it('E2 a stuck poll is never handed over, and does not block a stop', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start({ timeout: '1s' });
+    a.isDeaf = true;
+    a.pollMs = 3_600_000;
+    const b = await world.start();
+    await world.clock.advance(5_000);
+    expect(a.owned()).toEqual([id]);
+    const startMs = world.clock.monotonicMs();
+    let endMs = 0;
+    void a.poller.stop({ within: '2s' }).then(() => {
+      endMs = world.clock.monotonicMs();
+    });
+    await world.clock.advance(2_500);
+    expect(endMs - startMs).toBeLessThanOrEqual(2_100);
+    expect(a.count('lease.abandoned')).toBe(1);
+    expect(a.count('lease.transferred')).toBe(0);
+    expect(b.owned()).toEqual([]);
+    await world.clock.advance(3_500);
+    expect(b.owned()).toEqual([id]);
+  });
+
+  it('E2 never runs more polls at once than it may, and lets every target have its turn', async () => {
+    const world = fleetWorld();
+    await world.add(50);
+    const a = await world.start({ concurrency: 4 });
+    a.pollMs = 100;
+    let most = 0;
+    for (let i = 0; i < 400; i++) {
+      await world.clock.advance(10);
+      most = Math.max(most, a.poller.inFlight);
+    }
+    expect(most).toBe(4);
+    const counts = new Map<string, number>();
+    for (const { target } of world.polls) counts.set(target, (counts.get(target) ?? 0) + 1);
+    expect(counts.size).toBe(50);
+    expect(Math.max(...counts.values()) - Math.min(...counts.values())).toBeLessThanOrEqual(1);
+  });
+
+  it('P-03 polls each target at its own pace, a little early by chance, never late', async () => {
+    const world = fleetWorld();
+    const a = await world.instance({ every: '1s' });
+    await a.holdfast.sessions.add({ id: 'slow' });
+    await a.holdfast.sessions.add({ id: 'fast', everyMs: 100 });
+    void a.poller.start();
+    await world.clock.advance(10_000);
+    const starts = (id: string) =>
+      world.polls.filter(({ target }) => target === id).map(({ startMs }) => startMs);
+    const gaps = (id: string) => starts(id).map((atMs, i, all) => atMs - (all[i - 1] ?? atMs));
+    for (const gapMs of gaps('slow').slice(1)) {
+      expect(gapMs).toBeGreaterThanOrEqual(900);
+      expect(gapMs).toBeLessThanOrEqual(1_001);
+    }
+    expect(new Set(gaps('slow').slice(1)).size).toBeGreaterThan(5);
+    expect(starts('fast').length).toBeGreaterThan(90);
+  });
+
+  it('FR-010 gives the poll its fence, its signal, and a way to ask again', async () => {
+    const clockWorld = fleetWorld();
+    const seen: PollContext[] = [];
+    const a = await clockWorld.start({
+      targets: [{ id: 'one', url: 'http://x', colour: 'green' }],
+      poll: (target, context) => {
+        expect(target).toEqual({ id: 'one', url: 'http://x', colour: 'green' });
+        seen.push(context);
+        return { fine: true };
+      },
+    });
+    await clockWorld.clock.advance(500);
+    const [context] = seen;
+    expect(context?.fence).toBeGreaterThan(0);
+    expect(context?.isHeld()).toBe(true);
+    expect(() => context?.assertHeld()).not.toThrow();
+    expect(context?.signal.aborted).toBe(false);
+    const [record] = await clockWorld.store.records.get('result', ['one'], { timeoutMs: 1_000 });
+    expect(record).toMatchObject({
+      kind: 'found',
+      fence: context?.fence,
+      value: { ok: true, by: a.id, value: { fine: true } },
+    });
+  });
+
+  it('FR-012 a zombie’s late result is refused by the store', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start();
+    a.isDeaf = true;
+    a.pollMs = 8_000;
+    await world.clock.advance(500);
+    a.faults.hang = true;
+    const b = await world.start();
+    await world.clock.advance(4_500);
+    expect(b.owned()).toEqual([id]);
+    a.faults.hang = false;
+    await world.clock.advance(6_000);
+    expect(a.count('result.refused') + a.count('poll.failed')).toBeGreaterThan(0);
+    const [record] = await world.store.records.get('result', [id], { timeoutMs: 1_000 });
+    expect(record).toMatchObject({ value: { by: b.id } });
+  });
+});
+
+describe('a poller', () => {
+  const bad: [string, object, string][] = [
+    ['an unknown option', { evry: '5s' }, 'evry'],
+    ['an interval that is none', { every: 'soon' }, 'every'],
+    ['an interval of nothing', { every: 0 }, 'every'],
+    ['a handler that is none', { poll: 'http' }, 'poll'],
+    ['targets that are no list', { targets: 'all' }, 'targets'],
+    ['a target without an id', { targets: [{}] }, 'targets: id'],
+    ['an id with a brace', { targets: [{ id: 'a}b' }] }, 'targets: id'],
+    ['the same id twice', { targets: [{ id: 'a' }, { id: 'a' }] }, 'targets'],
+    ['a weight of nothing', { weight: 0 }, 'weight'],
+    ['half a weight', { weight: 1.5 }, 'weight'],
+    ['no polls at once', { concurrency: 0 }, 'concurrency'],
+    ['results that are neither', { results: true }, 'results'],
+    ['a TTL that is too short', { ttl: 10 }, 'ttl'],
+  ];
+  it.each(bad)('FR-011 refuses %s before anything is done', async (_, options, field) => {
+    await using holdfast = await open(createMemoryStore());
+    expect(() => holdfast.poller(options)).toThrowError(
+      expect.objectContaining({ code: 'CONFIG_INVALID', field }),
+    );
+  });
+
+  it('E3 takes part once per instance', async () => {
+    await using holdfast = await open(createMemoryStore());
+    const poller = holdfast.poller({ targets: [], poll: () => {} });
+    expect(() => holdfast.poller()).toThrowError(/this instance has one already/);
+    await poller.start();
+    await poller.stop();
+    expect(() => poller.manager.start()).toThrowError(/runs once/);
+    holdfast.poller();
+  });
+});
