@@ -35,6 +35,8 @@ export interface TargetSource {
   refresh(): Promise<void>;
   /** Looks for targets that other programs have written. */
   discover(): Promise<void>;
+  /** Calls back when a refresh may find something new; the function returned ends that. */
+  listen(onHint: () => void): Promise<() => void>;
 }
 
 export interface CoordinationParts {

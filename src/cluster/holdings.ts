@@ -10,8 +10,8 @@ import type { TargetEntry } from './target-entry.ts';
 /** Targets taken at once: a few store calls' worth, so that a slow store is not asked for more than it answers in time. */
 const CHUNK = 1_000;
 
-/** How long a target that is not to be had is left alone at most; then the store is asked again. */
-const LONGEST_BARRED_MS = 10_000;
+/** How long a target whose earlier work here has not stopped is left alone before it is asked for again. */
+const UNSETTLED_MS = 1_000;
 const { claimWindowMs } = LEASE_CLASSES.poll;
 
 /** Whoever works under the leases. */
@@ -33,6 +33,7 @@ export interface HoldingsParts {
   readonly timings: TimingOptions;
   readonly duties: Duties;
   entry(id: string): TargetEntry | undefined;
+  onTaken(entry: TargetEntry): void;
   /** Something is to be had, or known, that was not: there is reason to look. */
   onFreed(): void;
 }
@@ -130,7 +131,7 @@ export class Holdings {
   }
 
   #own(entry: TargetEntry, lease: Lease): void {
-    const { duties, instanceId } = this.#parts;
+    const { duties, instanceId, onTaken } = this.#parts;
     entry.state = 'ours';
     entry.lease = lease;
     entry.owner = instanceId;
@@ -138,6 +139,7 @@ export class Holdings {
     entry.isOffered = false;
     this.#ours.add(entry);
     duties.begin(entry.id, lease);
+    onTaken(entry);
   }
 
   #note(entry: TargetEntry, busy: Extract<AcquireResult, { ok: false }>): void {
@@ -149,7 +151,7 @@ export class Holdings {
       entry.doubt();
       this.#parts.onFreed();
     } else if (reason === 'held') entry.seenOwned(holder, expiresInMs, nowMs);
-    else entry.seenBarred(reason, Math.min(expiresInMs, LONGEST_BARRED_MS), nowMs);
+    else entry.seenBarred(reason, reason === 'unsettled' ? UNSETTLED_MS : expiresInMs, nowMs);
   }
 
   #end(

@@ -70,6 +70,7 @@ export class LeaseManager {
   readonly #coordination: Coordination;
   readonly #rounds: Rounds;
   readonly #unsubscribes: (() => void)[] = [];
+  readonly #over = new AbortController();
   #state: ManagerState = 'new';
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
@@ -81,9 +82,12 @@ export class LeaseManager {
     const { ttlMs, renewEveryMs, operationTimeoutMs: timeoutMs } = this.#timings;
     const entry = (id: string) => this.#entries.get(id);
     const onFreed = () => this.#rounds.poke(NOTHING);
+    const onTaken = (taken: TargetEntry) => {
+      if (this.#moves.onTaken(taken)) this.#rounds.poke(NOTHING);
+    };
     this.#presence = new Presence({ store, clock, events, instanceId, weight, ttlMs, timeoutMs });
     this.#roster = new Roster({ store, clock, events, self: () => this.#presence.member });
-    this.#holdings = new Holdings({ ...parts, entry, onFreed });
+    this.#holdings = new Holdings({ ...parts, entry, onFreed, onTaken });
     this.#moves = new Moves({
       ...parts,
       holdings: this.#holdings,
@@ -209,11 +213,6 @@ export class LeaseManager {
     });
   }
 
-  /** Something about the targets may have changed. */
-  pokeTargets(): void {
-    this.#rounds.poke({ ...NOTHING, targets: true });
-  }
-
   async #start(): Promise<void> {
     this.#state = 'running';
     void this.#listen();
@@ -222,23 +221,31 @@ export class LeaseManager {
 
   /** Hints make everything prompt; without them it still happens, at the next round. */
   async #listen(): Promise<void> {
-    const { store, leases, clock, instanceId } = this.#parts;
+    const { store, leases, clock, instanceId, targets } = this.#parts;
     const poke = () => this.#rounds.poke(EVERYTHING);
-    const topics = [
-      [FLEET_TOPIC, (id: string) => id !== instanceId && poke()],
-      [askTopic(instanceId), (message: string) => this.#onAsk(message)],
-    ] as const;
+    const onFleet = (id: string) => id !== instanceId && poke();
+    const onAsk = (message: string) => this.#onAsk(message);
+    const { signals } = store;
+    const subscriptions = [
+      () => signals.subscribe(FLEET_TOPIC, { onMessage: onFleet, onGap: poke }),
+      () => signals.subscribe(askTopic(instanceId), { onMessage: onAsk, onGap: poke }),
+      () => targets.listen(() => this.#pokeTargets()),
+    ];
     const offers = { onOffer: (id: string) => this.#onOffer(id), onGap: poke };
     while (this.#state === 'running') {
       try {
-        await leases.hearOffers('poll', offers);
-        for (const [topic, onMessage] of topics.slice(this.#unsubscribes.length))
-          this.#unsubscribes.push(await store.signals.subscribe(topic, { onMessage, onGap: poke }));
-        return;
+        for (const subscribe of subscriptions.slice(this.#unsubscribes.length))
+          this.#unsubscribes.push(await subscribe());
+        if (await leases.hearOffers('poll', offers)) return;
       } catch {
-        await clock.sleep(this.#timings.renewEveryMs);
+        // As for every round: the store is not there now.
       }
+      await clock.sleep(this.#timings.renewEveryMs, this.#over.signal).catch(() => {});
     }
+  }
+
+  #pokeTargets(): void {
+    this.#rounds.poke({ ...NOTHING, targets: true });
   }
 
   #onAsk(message: string): void {
@@ -252,7 +259,7 @@ export class LeaseManager {
 
   #onOffer(id: string): void {
     const entry = this.#entries.get(id);
-    if (entry === undefined || !this.#parts.targets.has(id)) this.pokeTargets();
+    if (entry === undefined || !this.#parts.targets.has(id)) this.#pokeTargets();
     else if (!this.#presence.isDraining) this.#holdings.claim(entry);
   }
 
@@ -269,6 +276,7 @@ export class LeaseManager {
     await this.#handOver(untilMs);
     await this.#holdings.settled(Math.max(0, untilMs - this.#parts.clock.monotonicMs()));
     await this.#rounds.stop();
+    this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#holdings.close();
     // Where the store can not be told, the heartbeat runs out.

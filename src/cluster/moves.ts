@@ -79,6 +79,11 @@ export class Moves {
     for (const [owner, ids] of perOwner) this.#send(owner, ids);
   }
 
+  /** The target is ours now. True if that was the last of those asked for: there may be more to ask for. */
+  onTaken(entry: TargetEntry): boolean {
+    return this.#asked.delete(entry) && this.#asked.size === 0;
+  }
+
   /** Asked by a member: hands over as much of it as this instance has too much. */
   answer(asker: FleetMember, ids: readonly string[], { quota, isDraining, withinMs }: Share): void {
     const { holdings, entry: find } = this.#parts;

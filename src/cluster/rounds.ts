@@ -39,7 +39,8 @@ export class Rounds {
   #timer: Timer | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #running: Promise<void> | null = null;
-  #lastEndMs = Number.NEGATIVE_INFINITY;
+  /** No round before this. */
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
   #stalledSinceMs: number | null = null;
   #retryMs = RETRY_FIRST_MS;
 
@@ -61,7 +62,7 @@ export class Rounds {
       owners: this.#need.owners || need.owners,
     };
     this.#isPoked = true;
-    if (this.#running === null) this.#wakeAt(this.#lastEndMs + LEAST_PAUSE_MS);
+    if (this.#running === null) this.#wakeAt(this.#notBeforeMs);
   }
 
   /** No more rounds; resolves when the one under way is over. */
@@ -74,11 +75,14 @@ export class Rounds {
   #run(): void {
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     if (this.#isOver || this.#running !== null) return;
+    const { clock } = this.#parts;
+    const startMs = clock.monotonicMs();
     this.#running = this.#round().then((nextMs) => {
       this.#running = null;
-      this.#lastEndMs = this.#parts.clock.monotonicMs();
-      const soonestMs = this.#lastEndMs + LEAST_PAUSE_MS;
-      this.#wakeAt(this.#isPoked ? soonestMs : Math.max(nextMs, soonestMs));
+      const nowMs = clock.monotonicMs();
+      // As long as the round has taken: with many targets, constant change must not take all of the instance's time.
+      this.#notBeforeMs = nowMs + Math.max(LEAST_PAUSE_MS, nowMs - startMs);
+      this.#wakeAt(this.#isPoked ? this.#notBeforeMs : Math.max(nextMs, this.#notBeforeMs));
     });
   }
 

@@ -147,19 +147,19 @@ export class Leases {
 
   /**
    * Hears of keys of a class that others hand to a holder of this process, which is then to acquire them. `onGap`: some
-   * may have been missed. Where it can not listen now, it does so as soon as it can.
+   * may have been missed. False if it can not listen now: ask again.
    */
-  async hearOffers(
+  hearOffers(
     name: LeaseClassName,
     heard: { onOffer(key: string): void; onGap(): void },
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { keyspace } = LEASE_CLASSES[name];
     const onOffer = (storeKey: string) => {
       if (!storeKey.startsWith(keyspace)) return false;
       heard.onOffer(storeKey.slice(keyspace.length));
       return true;
     };
-    await this.#waiting.hearOffers(onOffer, () => heard.onGap());
+    return this.#waiting.hearOffers(onOffer, () => heard.onGap());
   }
 
   async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {

@@ -118,12 +118,13 @@ export class WaitingRoom {
 
   /**
    * From now on also hears of keys that were handed to this process unasked. `onOffer` says whether it takes care of one;
-   * `onGap`, that some may have been missed.
+   * `onGap`, that some may have been missed. False if it can not listen now.
    */
-  async hearOffers(onOffer: (storeKey: string) => boolean, onGap: () => void): Promise<void> {
+  async hearOffers(onOffer: (storeKey: string) => boolean, onGap: () => void): Promise<boolean> {
     this.#onOffer = onOffer;
     this.#onOfferGap = onGap;
     await this.#listen();
+    return this.#isListening;
   }
 
   close(error: Error): void {

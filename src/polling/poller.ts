@@ -83,7 +83,6 @@ export class Poller implements AsyncDisposable {
   readonly #targets: Targets;
   readonly #schedule: Schedule;
   readonly #results: Results | null;
-  #unlisten: () => void = () => {};
   #stopping: Promise<void> | null = null;
 
   constructor(parts: PollerParts, options: PollerOptions) {
@@ -126,16 +125,8 @@ export class Poller implements AsyncDisposable {
    * Takes part from now on. Resolves after the first look at the fleet; where the store can not be asked, it goes on
    * trying by itself.
    */
-  async start(): Promise<void> {
-    await this.manager.start();
-    // Hints only: rounds look for themselves, and a store that comes back says that hints were missed.
-    this.#targets
-      .listen(() => this.manager.pokeTargets())
-      .then((unlisten) => {
-        if (this.#stopping === null) this.#unlisten = unlisten;
-        else unlisten();
-      })
-      .catch(() => {});
+  start(): Promise<void> {
+    return this.manager.start();
   }
 
   /**
@@ -159,7 +150,6 @@ export class Poller implements AsyncDisposable {
 
   async #stop(withinMs: number): Promise<void> {
     const { clock } = this.#parts;
-    this.#unlisten();
     const patience = clock.after(withinMs * PATIENT_SHARE, () =>
       this.#schedule.stopAll(new ClosedError('poll')),
     );

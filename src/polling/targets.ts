@@ -16,8 +16,6 @@ export interface Target {
 
 export interface Targets extends TargetSource {
   get(id: string): Target | undefined;
-  /** Calls back when a refresh may find something new; the function returned ends that. */
-  listen(onHint: () => void): Promise<() => void>;
   close(): void;
 }
 

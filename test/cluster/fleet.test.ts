@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../src/base/random.ts';
 import { fleetWorld, type Instance } from '../support/fleet-world.ts';
 
 type World = ReturnType<typeof fleetWorld>;
@@ -287,7 +288,30 @@ describe('targets that come and go', () => {
 });
 
 describe('without flapping', () => {
-  it('P-03 different phases, and one half not seeing a member, settle with bounded moves', async () => {
+  it('P-03 with one half of the fleet not seeing a member, everything stays owned, and the moves end', async () => {
+    const world = fleetWorld();
+    const ids = await world.add(24);
+    const all: Instance[] = [];
+    for (let i = 0; i < 4; i++) all.push(await world.start());
+    await world.clock.advance(3_000);
+    const [hidden, blindA, blindB, seeing] = all as [Instance, Instance, Instance, Instance];
+    for (const one of [blindA, blindB]) one.blindTo.add(hidden.id);
+    await world.clock.advance(10_000);
+    const moves = () => all.reduce((sum, one) => sum + one.count('lease.transferred'), 0);
+    const settled = moves();
+    await world.clock.advance(60_000);
+    expect(moves()).toBe(settled);
+    expect(all.flatMap((one) => one.owned()).sort()).toEqual(ids);
+    // Those who do not see it think that they lack something, but who has no more than its share does not give.
+    expect(hidden.owned().length).toBeGreaterThan(0);
+    expect(seeing.owned().length).toBeGreaterThan(0);
+    for (const one of [blindA, blindB]) one.blindTo.clear();
+    await world.clock.advance(5_000);
+    expect(world.loads(all)).toEqual([6, 6, 6, 6]);
+    expect(world.overlaps()).toEqual([]);
+  });
+
+  it('P-03 different tick phases settle with bounded moves', async () => {
     const world = fleetWorld();
     await world.add(30);
     const all: Instance[] = [];
@@ -385,6 +409,59 @@ describe('without flapping', () => {
     await world.clock.advance(60_000);
     expect(world.loads([a, b])).toEqual([3, 3]);
   });
+});
+
+describe('whatever happens', () => {
+  const seeds = Array.from({ length: 12 }, (_, i) => [i + 1] as const);
+  it.each(seeds)(
+    'SC-001 SC-006 no target is polled by two at once, and all is even again afterwards (seed %i)',
+    async (seed) => {
+      const world = fleetWorld();
+      const random = seededRandom(seed);
+      const ids = await world.add(20);
+      const live: Instance[] = [await world.start(), await world.start()];
+      const cut: Instance[] = [];
+      const any = <T>(list: T[]): T => list[Math.floor(random.next() * list.length)] as T;
+      const acts: (() => Promise<void> | void)[] = [
+        async () => {
+          if (live.length < 6) live.push(await world.start());
+        },
+        async () => {
+          if (live.length > 1)
+            await stop(world, live.splice(live.indexOf(any(live)), 1)[0] as Instance);
+        },
+        () => {
+          if (live.length < 2) return;
+          const [one] = live.splice(live.indexOf(any(live)), 1) as [Instance];
+          one.faults[any(['hang', 'refuse', 'loseReplies'] as const)] = true;
+          cut.push(one);
+        },
+        () => {
+          const one = cut.pop();
+          if (one === undefined) return;
+          Object.assign(one.faults, { hang: false, refuse: false, loseReplies: false });
+          live.push(one);
+        },
+        () => world.clock.block(random.next() * 4_000),
+        () => {
+          any(live).pollMs = any([0, 5, 50, 500, 2_500]);
+        },
+      ];
+      for (let i = 0; i < 25; i++) {
+        await any(acts)();
+        await world.clock.advance(random.next() * 2_000);
+      }
+      for (const one of cut)
+        Object.assign(one.faults, { hang: false, refuse: false, loseReplies: false });
+      live.push(...cut);
+      for (const one of live) one.pollMs = 20;
+      await world.clock.advance(15_000);
+      expect(world.overlaps()).toEqual([]);
+      expect(live.flatMap((one) => one.owned()).sort()).toEqual(ids);
+      const loads = world.loads(live);
+      expect(Math.max(...loads) - Math.min(...loads)).toBeLessThanOrEqual(1);
+    },
+  );
 });
 
 describe('draining', () => {

@@ -25,12 +25,12 @@ export interface Instance {
   readonly poller: Poller;
   readonly id: string;
   readonly faults: ReturnType<typeof faultyStore>['faults'];
+  /** Members whose heartbeats it does not see. */
+  readonly blindTo: Set<string>;
   readonly happened: Happened[];
   /** How long its polls take; they end early when told to, unless they are deaf. */
   pollMs: number;
   isDeaf: boolean;
-  /** It can not reach the store any more, nor hear of anything: as if it were dead, but for its polls. */
-  cutOff(): void;
   owned(): string[];
   count(name: EventName): number;
 }
@@ -59,6 +59,12 @@ export function fleetWorld() {
 
   async function instance(options: PollerOptions = {}): Promise<Instance> {
     const { store: reached, faults } = faultyStore(store, clock);
+    const blindTo = new Set<string>();
+    const { list } = reached.members;
+    reached.members.list = async (call) => {
+      const live = await list(call);
+      return live.filter(({ id }) => !blindTo.has(id));
+    };
     const number = ++started;
     const happened: Happened[] = [];
     const holdfast = await open(reached, {
@@ -87,11 +93,8 @@ export function fleetWorld() {
       ...options,
     });
     const made: Instance = {
-      ...{ holdfast, poller, faults, happened, pollMs: 20, isDeaf: false },
+      ...{ holdfast, poller, faults, blindTo, happened, pollMs: 20, isDeaf: false },
       id: holdfast.instanceId,
-      cutOff() {
-        faults.refuse = true;
-      },
       owned: () => poller.manager.ownedSessions().sort(),
       count: (event) => happened.filter(({ name }) => name === event).length,
     };
