@@ -94,7 +94,7 @@ export class Coordination {
     this.#dropUnlisted();
     this.#replan();
     const { take, wanted } = this.#sort();
-    this.#answerHeartbeats();
+    this.#parts.moves.answer(this.#members, this.share);
     await this.#parts.holdings.take(take);
     const askAtMs = this.#ask(wanted);
     return Math.min(askAtMs, this.#lookAtMs(), this.#parts.roster.earliestExpiryMs);
@@ -221,14 +221,6 @@ export class Coordination {
       if (targets.has(entry.id)) continue;
       if (entry.state === 'ours') void holdings.letGo(entry);
       else if (entry.state === 'watched') this.#entries.delete(entry.id);
-    }
-  }
-
-  #answerHeartbeats(): void {
-    const { moves, presence } = this.#parts;
-    for (const member of this.#members) {
-      const ids = member.asks[presence.member.id];
-      if (ids !== undefined) moves.answer(member, ids, this.share);
     }
   }
 

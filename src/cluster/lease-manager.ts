@@ -29,6 +29,8 @@ import { EVERYTHING, NOTHING, Rounds } from './rounds.ts';
 import { Survey } from './survey.ts';
 import type { TargetEntry } from './target-entry.ts';
 
+/** An ask that came to nothing is repeated with the next regular round, which comes a little early. */
+const PATIENCE_SHARE = 0.8;
 /** A stopping instance gives the others this long to ask for what has settled; then it lets it go for anyone. */
 const ASK_WAIT_MS = 500;
 /** How often a stopping instance looks whether that time is over. */
@@ -91,7 +93,7 @@ export class LeaseManager {
     this.#moves = new Moves({
       ...parts,
       holdings: this.#holdings,
-      patienceMs: renewEveryMs,
+      patienceMs: renewEveryMs * PATIENCE_SHARE,
       entry,
     });
     this.#coordination = new Coordination(
@@ -252,9 +254,8 @@ export class LeaseManager {
     const ask = readAsk(message);
     if (ask === null) return;
     const asker = this.#roster.get(ask.from);
-    // Somebody new, who is not in our plan yet: its heartbeat repeats what it asks for.
-    if (asker === undefined) this.#rounds.poke(EVERYTHING);
-    else this.#moves.answer(asker, ask.ids, this.#coordination.share);
+    const isAnswered = this.#moves.hear(ask, asker, this.#coordination.share);
+    if (!isAnswered) this.#rounds.poke({ ...NOTHING, members: true });
   }
 
   #onOffer(id: string): void {

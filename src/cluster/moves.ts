@@ -43,6 +43,8 @@ export class Moves {
   readonly #parts: MovesParts;
   /** Targets asked for, with whom and when. */
   readonly #asked = new Map<TargetEntry, { owner: string; atMs: number }>();
+  /** What others asked for and could not be answered: per asker, until the fleet has been looked at again. */
+  #unanswered = new Map<string, readonly string[]>();
 
   constructor(parts: MovesParts) {
     this.#parts = parts;
@@ -84,15 +86,39 @@ export class Moves {
     return this.#asked.delete(entry) && this.#asked.size === 0;
   }
 
-  /** Asked by a member: hands over as much of it as this instance has too much. */
-  answer(asker: FleetMember, ids: readonly string[], { quota, isDraining, withinMs }: Share): void {
-    const { holdings, entry: find } = this.#parts;
-    if (asker.isForeign || asker.isDraining) return;
-    for (const id of ids) {
-      if (!isDraining && holdings.ours.size <= quota) return;
-      const entry = find(id);
-      if (entry?.state === 'ours') void holdings.give(entry, asker.id, withinMs);
+  /**
+   * Asked by signal. False where nothing could be given: the asker may know something that this instance has not seen
+   * yet, so the ask is kept until it has looked.
+   */
+  hear({ from, ids }: Ask, asker: FleetMember | undefined, share: Share): boolean {
+    if (asker !== undefined && this.#give(asker, ids, share) > 0) return true;
+    if (this.#unanswered.size < MOST_ASKED) this.#unanswered.set(from, ids);
+    return false;
+  }
+
+  /** The fleet has just been looked at: answers what heartbeats ask for, and what could not be answered before. */
+  answer(members: readonly FleetMember[], share: Share): void {
+    for (const asker of members) {
+      const ids = asker.asks[this.#parts.instanceId] ?? this.#unanswered.get(asker.id);
+      if (ids !== undefined) this.#give(asker, ids, share);
     }
+    this.#unanswered = new Map();
+  }
+
+  /** Hands over as much as this instance has too much; says how many. */
+  #give(asker: FleetMember, ids: readonly string[], share: Share): number {
+    const { holdings, entry: find } = this.#parts;
+    const { quota, isDraining, withinMs } = share;
+    if (asker.isForeign || asker.isDraining) return 0;
+    let given = 0;
+    for (const id of ids) {
+      if (!isDraining && holdings.ours.size <= quota) break;
+      const entry = find(id);
+      if (entry?.state !== 'ours') continue;
+      void holdings.give(entry, asker.id, withinMs);
+      given++;
+    }
+    return given;
   }
 
   #send(owner: string, ids: readonly string[]): void {

@@ -229,6 +229,26 @@ describe('instances that go', () => {
     expect(after.owned()).toHaveLength(3);
   });
 
+  it('E4 has a target again only when its own earlier poll has stopped', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start();
+    a.isDeaf = true;
+    a.pollMs = 10_000;
+    await world.clock.advance(300);
+    a.faults.refuse = true;
+    await world.clock.advance(4_000);
+    a.faults.refuse = false;
+    a.pollMs = 20;
+    await world.clock.advance(3_000);
+    expect(a.owned()).toEqual([]);
+    await world.clock.advance(6_000);
+    expect(a.owned()).toEqual([id]);
+    const own = world.polls.toSorted((x, y) => x.startMs - y.startMs);
+    for (const [i, { startMs }] of own.entries())
+      expect(startMs).toBeGreaterThanOrEqual(own[i - 1]?.endMs ?? 0);
+  });
+
   it('P-05 with the store down from the start it keeps trying, and polls when it is there', async () => {
     const world = fleetWorld();
     await world.add(4);
@@ -408,6 +428,71 @@ describe('without flapping', () => {
     world.store.members.list = list;
     await world.clock.advance(60_000);
     expect(world.loads([a, b])).toEqual([3, 3]);
+  });
+});
+
+describe('asking', () => {
+  it('US4.3 an ask that is lost is repeated by the heartbeat', async () => {
+    const world = fleetWorld();
+    await world.add(8);
+    const { publish } = world.store.signals;
+    world.store.signals.publish = async (topic, message) => {
+      if (!topic.startsWith('ask:')) await publish.call(world.store.signals, topic, message);
+    };
+    const [a, b] = [await world.start(), await world.start()];
+    await world.clock.advance(3_000);
+    expect(b.count('fleet.asked')).toBeGreaterThan(0);
+    expect(world.loads([a, b])).toEqual([4, 4]);
+  });
+
+  it('P-03 without any signal everything still settles, at the pace of the rounds', async () => {
+    const world = fleetWorld();
+    const ids = await world.add(9);
+    world.store.signals.publish = async () => {};
+    const all = [await world.start(), await world.start(), await world.start()];
+    await world.clock.advance(15_000);
+    expect(all.flatMap((one) => one.owned()).sort()).toEqual(ids);
+    expect(world.loads(all)).toEqual([3, 3, 3]);
+  });
+
+  it('P-03 an owner within its share gives nothing, whoever asks for it', async () => {
+    const world = fleetWorld();
+    const ids = await world.add(6);
+    const [a, b] = [await world.start(), await world.start()];
+    await world.clock.advance(3_000);
+    const ask = { from: b.id, ids };
+    await world.store.signals.publish(`ask:${a.id}`, JSON.stringify(ask));
+    await world.store.signals.publish(`ask:${a.id}`, 'no ask at all');
+    await world.store.signals.publish(`ask:${a.id}`, JSON.stringify({ from: 'nobody', ids }));
+    await world.clock.advance(3_000);
+    expect(world.loads([a, b])).toEqual([3, 3]);
+  });
+
+  it('P-03 instances that come one after the other are waited for: each target moves once or twice, not each time', async () => {
+    const world = fleetWorld();
+    await world.add(100);
+    const all = [await world.start()];
+    await world.clock.advance(1_000);
+    for (let i = 0; i < 9; i++) {
+      all.push(await world.start());
+      await world.clock.advance(30);
+    }
+    await world.clock.advance(5_000);
+    expect(world.loads(all)).toEqual(Array(10).fill(10));
+    const moves = all.reduce((sum, one) => sum + one.count('lease.transferred'), 0);
+    // The nine newcomers need 90; without waiting for each other they would have passed on far more.
+    expect(moves).toBeLessThan(110);
+  });
+
+  it('US4.3 a newcomer to a great many targets asks for them in portions, one after the other', async () => {
+    const world = fleetWorld();
+    await world.add(1_400);
+    const a = await world.start({ every: '10s', concurrency: 2_000 });
+    await world.clock.advance(500);
+    const b = await world.start({ every: '10s', concurrency: 2_000 });
+    await world.clock.advance(900);
+    expect(world.loads([a, b])).toEqual([700, 700]);
+    expect(b.count('fleet.asked')).toBe(2);
   });
 });
 
