@@ -51,7 +51,8 @@ export function randomUuid(random: Random): string {
   return [...parts, variant + hex.slice(17, 20), hex.slice(20)].join('-');
 }
 
-function isName(name: unknown): name is string {
+/** Whether it may name a lease, a record or a member. */
+export function isName(name: unknown): name is string {
   if (typeof name !== 'string') return false;
   if (PLAIN.test(name)) return true;
   return (

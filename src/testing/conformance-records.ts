@@ -6,6 +6,7 @@ export function recording(check: Check): void {
   writing(check);
   removing(check);
   changing(check);
+  discovering(check);
 }
 
 function writing(check: Check): void {
@@ -142,6 +143,29 @@ function changing(check: Check): void {
   check('says to begin again to who presents a version it has not reached', async (kit) => {
     await kit.put('a', 1);
     assert.equal((await kit.changes(8_000_000_000_000_000)).reset, true);
+  });
+}
+
+function discovering(check: Check): void {
+  const discover = (kit: Kit) => kit.store.records.discover(kit.collection, CALL);
+  check('discovers nothing in what it has written and removed itself', async (kit) => {
+    await write(kit, ['a', 'b', 'c']);
+    await kit.put('a', 2, { fence: 20 });
+    await kit.remove('b');
+    const { version } = await kit.changes(1);
+    assert.equal(await discover(kit), 0);
+    const { written, removed } = await kit.changes(version);
+    assert.deepEqual([written, removed], [[], []]);
+    assert.deepEqual(await kit.get('a'), { kind: 'found', value: 2, revision: 2, fence: 20 });
+  });
+  check('loses no change, and tells of no removal, while it looks', async (kit) => {
+    const ids = Array.from({ length: 100 }, (_, n) => `id-${n}`);
+    const looking = Array.from({ length: 5 }, () => discover(kit));
+    for (const id of ids) await kit.put(id, 1);
+    await Promise.all([...looking, write(kit, ids), discover(kit)]);
+    await discover(kit);
+    assert.deepEqual([...(await kit.changes(0)).written].sort(), [...ids].sort());
+    assert.deepEqual((await kit.changes(1)).removed, []);
   });
 }
 

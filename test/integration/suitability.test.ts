@@ -83,7 +83,7 @@ describe('a Redis that is examined at start', () => {
 /** The smallest set of rights with which everything works. */
 const LEAST_RIGHTS =
   '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
-  '+pexpire +persist +pttl +sadd +srem +smembers +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore ' +
+  '+pexpire +persist +pttl +sadd +srem +smembers +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore +zscore ' +
   '+zremrangebyrank +hget +hset +hmget +hgetall +xadd +xtrim +xrange +xrevrange +xinfo|stream';
 
 /** What docs/redis.md tells an administrator to grant. */
@@ -113,6 +113,7 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   for await (const key of holdfast.records.keys()) throw new Error(`${key} has been removed`);
   await useMembers(url, prefix);
   await useLog(url, prefix);
+  await useDiscovery(url, prefix);
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
   await holdfast.examine();
   const reasserted = nextEvent(holdfast, 'lease.reasserted');
@@ -162,6 +163,16 @@ async function useLog(url: string, prefix: string): Promise<void> {
   const [first, second] = (await log.read(call)).entries;
   expect(await log.read({ ...call, after: first?.position ?? '' })).toMatchObject({ gap: false });
   expect(await log.recall({ ...call, most: 1 })).toMatchObject({ entries: [second] });
+  await close();
+}
+
+async function useDiscovery(url: string, prefix: string): Promise<void> {
+  const { records, close } = await openRedisStore(url, { prefix });
+  const call = { timeoutMs: 2_000 };
+  await redis.cli('SET', `${prefix}session:foreign`, '1');
+  expect(await records.discover('session', call)).toBe(1);
+  await redis.cli('DEL', `${prefix}session:foreign`);
+  expect(await records.discover('session', call)).toBe(1);
   await close();
 }
 

@@ -1,86 +1,104 @@
+import { type Clock, timeLeft } from '../../base/clock.ts';
 import type { BeatCall, Call, LiveMember, Member, MemberListCall, MemberStore } from '../store.ts';
-import type { Fleet } from './fleet.ts';
-import { escapeGlob, type Keys } from './keys.ts';
+import type { Fleet, Work } from './fleet.ts';
+import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { timeForSteps, walk } from './walk.ts';
+
+/** An id, its heartbeat, and for how many ms that holds. */
+type Beating = [id: string, text: string, remainingMs: number];
 
 /**
  * A member is a heartbeat that expires, under a name that other programs know too; a set says whom to look for. The
  * heartbeat is the truth: who is in the set without one is taken out, and who has one without being in the set is found
- * by a thorough look, and by its own next beat.
+ * by a thorough look, and by its own next beat. On a Cluster the two lie apart, and a verb is more than one request.
  */
 export class RedisMembers implements MemberStore {
   readonly #keys: Keys;
   readonly #fleet: Fleet;
+  readonly #clock: Clock;
+  readonly #isApart: boolean;
 
-  constructor(parts: { keys: Keys; fleet: Fleet }) {
+  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
     this.#keys = parts.keys;
     this.#fleet = parts.fleet;
+    this.#clock = parts.clock;
+    this.#isApart = parts.fleet.lane !== undefined;
   }
 
   async beat({ id, attributes }: Member, { ttlMs, timeoutMs }: BeatCall): Promise<void> {
-    const beat = ['SET', this.#keys.member(id), JSON.stringify(attributes), 'PX', String(ttlMs)];
-    await Promise.all([
-      this.#send('beat', this.#keys.member(id), beat, timeoutMs),
-      this.#index('SADD', [id], timeoutMs),
-    ]);
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    const key = this.#keys.member(id);
+    const text = JSON.stringify(attributes);
+    if (!this.#isApart) {
+      const keys = [key, this.#keys.members];
+      await this.#run(
+        { script: scripts.beat, keys, perKey: [[text, String(ttlMs), id]] },
+        leftMs(),
+      );
+      return;
+    }
+    // In this order: who is in the set without a heartbeat is taken out of it.
+    await this.#send('beat', key, ['SET', key, text, 'PX', String(ttlMs)], leftMs());
+    await this.#index('SADD', [id], leftMs());
   }
 
   async leave(id: string, { timeoutMs }: Call): Promise<void> {
+    const key = this.#keys.member(id);
     await Promise.all([
-      this.#send('leave', this.#keys.member(id), ['DEL', this.#keys.member(id)], timeoutMs),
+      this.#send('leave', key, ['DEL', key], timeoutMs),
       this.#index('SREM', [id], timeoutMs),
     ]);
   }
 
   async list({ timeoutMs, thorough = false }: MemberListCall): Promise<LiveMember[]> {
-    const members = this.#keys.members;
-    const known = (await this.#send(
-      'members',
-      members,
-      ['SMEMBERS', members],
-      timeoutMs,
-    )) as string[];
-    const strangers = thorough ? await this.#strangers(known, timeoutMs) : [];
-    const ids = [...known, ...strangers];
-    const found = await this.#look(ids, timeoutMs);
-    const gone = known.filter((id) => !found.has(id));
-    const come = strangers.filter((id) => found.has(id));
-    if (gone.length > 0) await this.#index('SREM', gone, timeoutMs);
-    if (come.length > 0) await this.#index('SADD', come, timeoutMs);
-    return [...found.values()];
+    const where = { store: this.#fleet.name, operation: 'list members' };
+    const leftMs = timeForSteps(this.#clock, timeoutMs, where);
+    if (thorough) await this.#findStrangers(leftMs);
+    const found = this.#isApart ? await this.#lookAround(leftMs) : await this.#muster(leftMs);
+    return found.map(([id, text, remainingMs]) => {
+      const expiresInMs = remainingMs < 0 ? Number.POSITIVE_INFINITY : remainingMs;
+      return { id, attributes: readAttributes(text), expiresInMs };
+    });
   }
 
-  async #look(ids: readonly string[], timeoutMs: number): Promise<Map<string, LiveMember>> {
-    const found = new Map<string, LiveMember>();
-    if (ids.length === 0) return found;
+  async #muster(leftMs: () => number): Promise<Beating[]> {
+    const perKey = [[this.#keys.member('')]];
+    const work = { script: scripts.muster, keys: [this.#keys.members], perKey };
+    return (await this.#run(work, leftMs())) as Beating[];
+  }
+
+  async #lookAround(leftMs: () => number): Promise<Beating[]> {
+    const set = this.#keys.members;
+    const ids = (await this.#send('members', set, ['SMEMBERS', set], leftMs())) as string[];
+    if (ids.length === 0) return [];
     const keys = ids.map((id) => this.#keys.member(id));
     const work = { script: scripts.look, keys, perKey: keys.map(() => []) };
-    for (const part of await this.#fleet.run(work, timeoutMs)) {
+    const found: Beating[] = [];
+    const gone = new Set(ids);
+    for (const part of await this.#fleet.run(work, leftMs())) {
       if (part.kind === 'failed') throw part.error;
       if (part.kind !== 'reply') continue;
       for (const [i, reply] of (part.reply as ([string, number] | null)[]).entries()) {
         const id = ids[part.from + i];
         if (reply === null || id === undefined) continue;
-        const [text, remainingMs] = reply;
-        const expiresInMs = remainingMs < 0 ? Number.POSITIVE_INFINITY : remainingMs;
-        found.set(id, { id, attributes: readAttributes(text), expiresInMs });
+        gone.delete(id);
+        found.push([id, ...reply]);
       }
     }
+    if (gone.size > 0) await this.#index('SREM', [...gone], leftMs());
     return found;
   }
 
-  /** Who beats without being in the set: members of another make. */
-  async #strangers(known: readonly string[], timeoutMs: number): Promise<string[]> {
-    const found = new Set<string>();
-    const pattern = `${escapeGlob(this.#keys.member(''))}*`;
-    let cursor: string | undefined;
-    do {
-      const page = await this.#fleet.scan(pattern, cursor, timeoutMs);
-      for (const name of page.names) found.add(name.slice(this.#keys.member('').length));
-      cursor = page.cursor;
-    } while (cursor !== undefined);
-    for (const id of known) found.delete(id);
-    return [...found];
+  /** Who beats without being in the set, as members of another make do, is put into it. */
+  async #findStrangers(leftMs: () => number): Promise<void> {
+    for await (const ids of walk(this.#fleet, this.#keys.member(''), leftMs))
+      await this.#index('SADD', ids, leftMs());
+  }
+
+  async #run(work: Work, timeoutMs: number): Promise<unknown> {
+    const [part] = await this.#fleet.run(work, timeoutMs);
+    return part?.kind === 'reply' ? part.reply : [];
   }
 
   #index(command: 'SADD' | 'SREM', ids: readonly string[], timeoutMs: number): Promise<unknown> {

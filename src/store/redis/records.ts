@@ -1,27 +1,24 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { KeyForeignError } from '../../base/errors.ts';
-import {
-  type Call,
-  CHANGES_PAGE,
-  type ChangesCall,
-  type ChangesPage,
-  type GetReply,
-  type PutReply,
-  REMOVALS_KEPT,
-  type RecordRef,
-  type RecordStore,
-  type RecordWrite,
-  type RefusedWrite,
-  type RemoveReply,
+import type {
+  Call,
+  ChangesCall,
+  ChangesPage,
+  GetReply,
+  PutReply,
+  RecordRef,
+  RecordStore,
+  RecordWrite,
+  RefusedWrite,
+  RemoveReply,
 } from '../store.ts';
+import { inChunks } from './chunks.ts';
+import { Discovery } from './discovery.ts';
 import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
+import { KEPT, RecordIndex } from './record-index.ts';
 import { keyFailure } from './replies.ts';
-import { type Script, scripts } from './scripts.ts';
-
-/** Records in one request: what a script does to them at once keeps Redis from everybody else. */
-const CHUNK = 200;
-const KEPT = String(REMOVALS_KEPT);
+import { scripts } from './scripts.ts';
 
 type Changing = 'put' | 'remove';
 type ScriptReply = [string] | [number] | [number, number];
@@ -30,19 +27,21 @@ export class RedisRecords implements RecordStore {
   readonly #keys: Keys;
   readonly #fleet: Fleet;
   readonly #clock: Clock;
+  readonly #index: RecordIndex;
+  readonly #discovery: Discovery;
 
   constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
     this.#keys = parts.keys;
     this.#fleet = parts.fleet;
     this.#clock = parts.clock;
+    this.#index = new RecordIndex(parts);
+    this.#discovery = new Discovery({ ...parts, index: this.#index });
   }
 
   async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
     const keys = ids.map((id) => this.#keys.record(collection, id));
-    const replies = await this.#run(
-      { script: scripts.get, keys, perKey: keys.map(() => []) },
-      call,
-    );
+    const work = { script: scripts.get, keys, perKey: keys.map(() => []) };
+    const replies = await inChunks(this.#fleet, work, timeLeft(this.#clock, call.timeoutMs));
     return replies.map((reply, i) => {
       if (reply instanceof Error) return { kind: 'failed', error: reply };
       if (reply === null) return { kind: 'absent' };
@@ -84,23 +83,12 @@ export class RedisRecords implements RecordStore {
     );
   }
 
-  async changes(collection: string, { since, timeoutMs }: ChangesCall): Promise<ChangesPage> {
-    const keys = [this.#keys.index(collection)];
-    const perKey = [[String(since), String(CHANGES_PAGE), KEPT]];
-    const [reply] = await this.#run({ script: scripts.changes, keys, perKey }, { timeoutMs }, true);
-    if (reply instanceof Error) throw reply;
-    const [version, more, reset, written, removed] = reply as [
-      string,
-      number,
-      number,
-      string[],
-      string[],
-    ];
-    return { version: Number(version), more: more === 1, reset: reset === 1, written, removed };
+  changes(collection: string, { since, timeoutMs }: ChangesCall): Promise<ChangesPage> {
+    return this.#index.changes(collection, since, timeoutMs);
   }
 
-  async discover(): Promise<number> {
-    return 0;
+  discover(collection: string, call: Call): Promise<number> {
+    return this.#discovery.discover(collection, call);
   }
 
   /** Changes records and tells their index: in one step on a single server. */
@@ -112,23 +100,22 @@ export class RedisRecords implements RecordStore {
     call: Call,
   ): Promise<(number[] | RefusedWrite)[]> {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
-    const index = this.#keys.index(collection);
     const isApart = this.#fleet.lane !== undefined;
     const ids = changes.map(({ id }) => id);
     // A Cluster can not do both at once. The index goes first, so that nothing is ever there without being listed; and
     // once more afterwards, for those who were told before they could see it.
-    if (isApart && verb === 'put') await this.#announce(index, ids, '+', leftMs());
+    if (isApart && verb === 'put') await this.#index.announce(collection, ids, '+', leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = {
       script: scripts[verb],
       keys,
       perKey: changes.map(argsOf),
-      before: index,
+      before: this.#keys.index(collection),
       head: () => [isApart ? '' : KEPT],
     };
-    const replies = (await this.#run(work, { timeoutMs: leftMs() })) as (Error | ScriptReply)[];
+    const replies = (await inChunks(this.#fleet, work, leftMs)) as (Error | ScriptReply)[];
     const done = ids.filter((_, i) => isDone(replies[i]));
-    if (isApart) await this.#announce(index, done, verb === 'put' ? '+' : '-', leftMs());
+    if (isApart) await this.#index.announce(collection, done, verb === 'put' ? '+' : '-', leftMs());
     return replies.map((reply, i) => this.#judged(verb, keys[i] ?? '', reply));
   }
 
@@ -138,49 +125,6 @@ export class RedisRecords implements RecordStore {
     if (typeof code === 'string') return this.#failed(verb, key, code);
     if (code === 2) return { kind: 'stale', seen: fact };
     return code === 3 ? { kind: 'conflict', revision: fact } : [code, fact];
-  }
-
-  async #announce(
-    index: string,
-    ids: readonly string[],
-    mark: '+' | '-',
-    timeoutMs: number,
-  ): Promise<void> {
-    if (ids.length === 0) return;
-    const args = [KEPT, ...ids.flatMap((id) => [mark, id])];
-    const work = { script: scripts.announce, keys: [index], perKey: [args] };
-    const [reply] = await this.#run(work, { timeoutMs }, true);
-    if (reply instanceof Error) throw reply;
-  }
-
-  /** Runs a verb in chunks; gives each key's reply, or the error that came instead. */
-  async #run(
-    work: {
-      script: Script;
-      keys: string[];
-      perKey: string[][];
-      before?: string;
-      head?: () => string[];
-    },
-    { timeoutMs }: Call,
-    isWhole = false,
-  ): Promise<unknown[]> {
-    const replies: unknown[] = [];
-    const leftMs = timeLeft(this.#clock, timeoutMs);
-    for (let at = 0; at < work.keys.length; at += CHUNK) {
-      const keys = work.keys.slice(at, at + CHUNK);
-      const perKey = work.perKey.slice(at, at + CHUNK);
-      for (const part of await this.#fleet.run({ ...work, keys, perKey }, leftMs())) {
-        const failed =
-          part.kind === 'failed' ? part.error : new Error(`${work.script.verb}: no reply`);
-        for (let i = 0; i < part.count; i++) {
-          const reply =
-            part.kind !== 'reply' ? failed : isWhole ? part.reply : (part.reply as unknown[])[i];
-          replies[at + part.from + i] = reply;
-        }
-      }
-    }
-    return replies;
   }
 
   #failed(operation: string, key: string, reply: string): { kind: 'failed'; error: Error } {

@@ -55,7 +55,7 @@ export async function openRedisStore(
   const store: Store = {
     name: fleet.name,
     leases: new RedisLeases({ fleet, keys, clock }),
-    members: new RedisMembers({ keys, fleet }),
+    members: new RedisMembers({ keys, fleet, clock }),
     records: new RedisRecords({ keys, fleet, clock }),
     signals,
     log: new RedisLog({ keys, fleet }),

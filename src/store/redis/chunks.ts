@@ -1,0 +1,20 @@
+import type { Fleet, Work } from './fleet.ts';
+
+/** Records in one request: what a script does to them at once keeps Redis from everybody else. */
+const CHUNK = 200;
+
+/** Runs a verb in chunks; gives each key's reply, or the error that came instead. */
+export async function inChunks(fleet: Fleet, work: Work, leftMs: () => number): Promise<unknown[]> {
+  const replies: unknown[] = [];
+  for (let at = 0; at < work.keys.length; at += CHUNK) {
+    const keys = work.keys.slice(at, at + CHUNK);
+    const perKey = work.perKey.slice(at, at + CHUNK);
+    for (const part of await fleet.run({ ...work, keys, perKey }, leftMs())) {
+      const failed =
+        part.kind === 'failed' ? part.error : new Error(`${work.script.verb}: no reply`);
+      for (let i = 0; i < part.count; i++)
+        replies[at + part.from + i] = part.kind === 'reply' ? (part.reply as unknown[])[i] : failed;
+    }
+  }
+  return replies;
+}
