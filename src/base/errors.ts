@@ -329,6 +329,33 @@ export class SessionUnreadableError extends HoldfastError {
   }
 }
 
+/** A poll over HTTP brought no answer. An answer of any status is a result, not an error. */
+export class PollFailedError extends HoldfastError {
+  readonly code = 'POLL_FAILED';
+  /** Scheme and host; the rest of a URL may hold secrets. */
+  readonly url: string;
+  readonly why: string;
+
+  constructor(facts: { url: string; why: string }) {
+    super(`poll of ${facts.url} failed: ${facts.why}`);
+    this.url = facts.url;
+    this.why = facts.why;
+  }
+}
+
+/** A URL leads to an address that is not to be polled. */
+export class AddressRefusedError extends HoldfastError {
+  readonly code = 'ADDRESS_REFUSED';
+  readonly host: string;
+  readonly kind: string;
+
+  constructor(facts: { host: string; kind: string; advice: string }) {
+    super(`'${facts.host}' leads to a ${facts.kind} address, and is not polled. ${facts.advice}`);
+    this.host = facts.host;
+    this.kind = facts.kind;
+  }
+}
+
 /** A value as an error message may show it: short, on one line, and of a recognisable type. */
 function shown(value: unknown): string {
   if (typeof value === 'string') {

@@ -16,7 +16,7 @@ import type { TimingOptions } from '../lease/timings.ts';
 import { LONGEST_EVERY_MS, type SessionIds, SHORTEST_EVERY_MS } from '../session/session.ts';
 import { SessionWatch } from '../session/session-watch.ts';
 import type { Store } from '../store/store.ts';
-import { type HttpPollOptions, httpPoll } from './http-poll.ts';
+import { type HttpPoll, type HttpPollOptions, httpPoll } from './http-poll.ts';
 import { Results } from './results.ts';
 import { type Poll, Schedule } from './schedule.ts';
 import { ListedTargets, SessionTargets, type Target, type Targets } from './targets.ts';
@@ -83,6 +83,7 @@ export class Poller implements AsyncDisposable {
   readonly #targets: Targets;
   readonly #schedule: Schedule;
   readonly #results: Results | null;
+  readonly #http: HttpPoll;
   #stopping: Promise<void> | null = null;
 
   constructor(parts: PollerParts, options: PollerOptions) {
@@ -93,9 +94,10 @@ export class Poller implements AsyncDisposable {
     this.#parts = parts;
     this.#targets = targetsFor(parts, options);
     this.#results = options.results === 'off' ? null : new Results(parts);
+    this.#http = httpPoll(options.http ?? {}, { clock, instanceId });
     this.#schedule = new Schedule({
       ...{ clock, random, events, concurrency },
-      poll: options.poll ?? httpPoll({ ...options.http, clock, instanceId }),
+      poll: options.poll ?? this.#http,
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
       target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
@@ -156,6 +158,7 @@ export class Poller implements AsyncDisposable {
     await this.manager.stop(withinMs);
     patience.cancel();
     await this.#results?.close();
+    this.#http.close();
     this.#targets.close();
   }
 }

@@ -1,0 +1,78 @@
+/**
+ * Makes connections, to allowed addresses only. A name is resolved once for each connection, and the connection goes to
+ * an address that was looked at: asking again could give another. A connection that is kept has been looked at before.
+ */
+import { type LookupAddress, lookup as systemLookup } from 'node:dns';
+import { Agent as HttpAgent, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { addressRefused, isAllowed, literalOf, type Zone } from './addresses.ts';
+
+/** Connections to one host at a time; requests beyond that wait for one of them. */
+const MOST_PER_HOST = 64;
+/** Idle connections to one host, how long they are kept, and to how many hosts there are any; beyond that, none is kept. */
+const MOST_IDLE = 16;
+const IDLE_MS = 15_000;
+const MOST_IDLE_HOSTS = 256;
+
+/** As `dns.lookup` with `all`. */
+export type Resolve = (
+  host: string,
+  options: { all: true; family?: number | 'IPv4' | 'IPv6'; hints?: number },
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+export class Dialer {
+  readonly #allow: ReadonlySet<Zone>;
+  readonly #resolve: Resolve;
+  readonly #kept: { http: HttpAgent; https: HttpsAgent };
+  readonly #once: { http: HttpAgent; https: HttpsAgent };
+
+  constructor(allow: ReadonlySet<Zone>, resolve: Resolve = systemLookup) {
+    const few = { maxSockets: MOST_PER_HOST };
+    const kept = { ...few, keepAlive: true, maxFreeSockets: MOST_IDLE, timeout: IDLE_MS };
+    this.#allow = allow;
+    this.#resolve = resolve;
+    this.#kept = { http: new HttpAgent(kept), https: new HttpsAgent(kept) };
+    this.#once = { http: new HttpAgent(few), https: new HttpsAgent(few) };
+  }
+
+  /**
+   * What a request to this URL needs; throws if the URL names an address that is not allowed. `isFresh`: over a
+   * connection that has not been used before.
+   */
+  dial(url: URL, { isFresh }: { isFresh: boolean }): RequestOptions {
+    const literal = literalOf(url);
+    if (literal !== null && !isAllowed(literal, this.#allow))
+      throw addressRefused(url.hostname, literal);
+    const scheme = url.protocol === 'https:' ? 'https' : 'http';
+    const kept = this.#kept[scheme];
+    const isFull = Object.keys(kept.freeSockets).length >= MOST_IDLE_HOSTS;
+    return { agent: isFresh || isFull ? this.#once[scheme] : kept, lookup: this.#lookup };
+  }
+
+  close(): void {
+    for (const agents of [this.#kept, this.#once]) {
+      agents.http.destroy();
+      agents.https.destroy();
+    }
+  }
+
+  readonly #lookup: LookupFunction = (host, { family, hints, all }, callback) => {
+    const options = {
+      ...(family !== undefined && { family }),
+      ...(hints !== undefined && { hints }),
+    };
+    this.#resolve(host, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) {
+        callback(error, []);
+        return;
+      }
+      const allowed = addresses.filter(({ address }) => isAllowed(address, this.#allow));
+      const [first] = allowed;
+      if (first === undefined) callback(addressRefused(host, addresses[0]?.address ?? ''), []);
+      else if (all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}

@@ -1,0 +1,113 @@
+/** One request and its answer, read up to a limit. Redirects are answers like any other here. */
+import { createHash } from 'node:crypto';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Clock } from '../base/clock.ts';
+import { kindOf } from './addresses.ts';
+import type { Dialer } from './dialer.ts';
+
+export interface Exchange {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly dialer: Dialer;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  /** When it began, on the monotonic clock. */
+  readonly beganMs: number;
+  /** Bytes of the body that were read. */
+  readonly size: number;
+  /** There was more, which was not read. */
+  readonly truncated: boolean;
+  /** SHA-256 of what was read, in hexadecimal digits. */
+  readonly hash: string;
+  /** It came from a public address. */
+  readonly isFromOutside: boolean;
+}
+
+/** Rejects with the signal's reason as soon as the signal says so, whatever the request is doing. */
+export async function exchange(wanted: Exchange): Promise<Answer> {
+  try {
+    return await attempt(wanted, false);
+  } catch (error) {
+    // The server may close a connection that we have kept just as we use it. Nobody has answered, and asking twice for
+    // the same does no harm; over a new connection it can not happen again.
+    if (error instanceof KeptConnectionLost) return attempt(wanted, true);
+    throw error;
+  }
+}
+
+class KeptConnectionLost extends Error {}
+
+function attempt(wanted: Exchange, isFresh: boolean): Promise<Answer> {
+  const { url, headers, dialer, signal } = wanted;
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const request = send(url, { method: 'GET', headers, ...dialer.dial(url, { isFresh }) });
+    const onAbort = () => {
+      reject(signal.reason);
+      request.destroy();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    let isAnswered = false;
+    request.on('response', (response) => {
+      isAnswered = true;
+      read(wanted, request, response).then(resolve, reject);
+    });
+    request.on('error', (error) => {
+      reject(!isAnswered && isLostKept(request, error) ? new KeptConnectionLost() : error);
+    });
+    request.on('close', () => {
+      signal.removeEventListener('abort', onAbort);
+      // Such as a server that wants to speak another protocol: no answer and no error, only an end.
+      if (!isAnswered) reject(new Error('the connection was closed without an answer'));
+    });
+    request.end();
+  });
+}
+
+function isLostKept(request: ClientRequest, error: NodeJS.ErrnoException): boolean {
+  return request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+}
+
+function read(
+  wanted: Exchange,
+  request: ClientRequest,
+  response: IncomingMessage,
+): Promise<Answer> {
+  const { maxBytes, clock } = wanted;
+  const hash = createHash('sha256');
+  const beganMs = clock.monotonicMs();
+  const isFromOutside = kindOf(response.socket.remoteAddress ?? '') === 'public';
+  const { statusCode: status = 0, headers } = response;
+  let size = 0;
+  let isOver = false;
+  return new Promise((resolve, reject) => {
+    const finish = (truncated: boolean) => {
+      isOver = true;
+      const digest = hash.digest('hex');
+      resolve({ status, headers, beganMs, size, truncated, hash: digest, isFromOutside });
+    };
+    response.on('data', (chunk: Buffer) => {
+      if (isOver) return;
+      const kept = chunk.subarray(0, maxBytes - size);
+      hash.update(kept);
+      size += kept.length;
+      if (kept.length === chunk.length) return;
+      finish(true);
+      // There may be no end to it: the connection is of no more use.
+      request.destroy();
+    });
+    response.on('end', () => {
+      if (!isOver) finish(false);
+    });
+    response.on('error', reject);
+    response.on('close', () => reject(new Error('the answer broke off')));
+  });
+}
