@@ -1,11 +1,12 @@
 import type { Clock } from '../base/clock.ts';
+import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease, ReleaseOptions } from '../lease/lease.ts';
 import type { AcquireResult, Leases } from '../lease/leases.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import type { TimingOptions } from '../lease/timings.ts';
-import type { TargetEntry } from './target-entry.ts';
+import { GARBAGE_MS, type TargetEntry } from './target-entry.ts';
 
 /** Targets taken at once: a few store calls' worth, so that a slow store is not asked for more than it answers in time. */
 const CHUNK = 1_000;
@@ -116,6 +117,7 @@ export class Holdings {
         ...timings,
         class: 'poll',
         holder: instanceId,
+        ...(entry.fenceFloor > 0 && { fenceFloor: entry.fenceFloor }),
       });
       entry.state = 'watched';
       if (result.ok) this.#own(entry, result.lease);
@@ -123,6 +125,11 @@ export class Holdings {
       return null;
     } catch (error) {
       entry.state = 'watched';
+      if (error instanceof KeyForeignError) {
+        // What is wrong with one target must not keep the others waiting.
+        entry.seenBarred('garbage', GARBAGE_MS, this.#parts.clock.monotonicMs());
+        return null;
+      }
       entry.doubt();
       return error as Error;
     } finally {

@@ -13,6 +13,7 @@ import { ClosedError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import { HIGHEST_FENCE } from '../lease/fence.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { TimingOptions, Timings } from '../lease/timings.ts';
@@ -213,6 +214,18 @@ export class LeaseManager {
       ...{ members, quotas: plan.quotas, loads },
       rank: planned === undefined ? 0 : rankOf(planned, entry, members),
     });
+  }
+
+  /**
+   * What the target's fence protects has seen a higher one, although the lease is ours: the store has forgotten, and its
+   * clock lags. Takes the target anew, with a fence above that.
+   */
+  outrank(id: string, fence: number, seen: number): void {
+    const entry = this.#entries.get(id);
+    // A fence beyond all that can be minted was written by somebody else: nothing outranks it.
+    if (entry?.lease?.fence !== fence || seen >= HIGHEST_FENCE) return;
+    entry.fenceFloor = seen + 1;
+    void this.#holdings.letGo(entry);
   }
 
   async #start(): Promise<void> {

@@ -1,12 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Store } from '../store/store.ts';
-import type { TargetEntry } from './target-entry.ts';
+import { GARBAGE_MS, type TargetEntry } from './target-entry.ts';
 
 /** Targets looked at in one request. */
 const CHUNK = 1_000;
-/** How long a key that is no lease is left alone before it is looked at again. */
-const GARBAGE_MS = 5_000;
 const { keyspace } = LEASE_CLASSES.poll;
 
 /** Asks the store who owns what. What this instance owns itself it need not ask. */

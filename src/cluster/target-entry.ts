@@ -22,6 +22,9 @@ export type EntryState = 'watched' | 'taking' | 'ours' | 'letting go' | 'settlin
 /** `garbage`: something that is no lease lies under its key. `unsettled`: our own earlier work on it has not stopped. */
 export type Obstacle = 'quarantine' | 'revoked' | 'garbage' | 'unsettled';
 
+/** How long a key that is no lease is left alone before it is looked at again. */
+export const GARBAGE_MS = 5_000;
+
 export class TargetEntry implements PlanTarget {
   readonly id: string;
   readonly hi: number;
@@ -40,6 +43,8 @@ export class TargetEntry implements PlanTarget {
   notBeforeMs = 0;
   /** Why the store would not grant it although nobody owns it. */
   obstacle: Obstacle | null = null;
+  /** The next fence is at least this. */
+  fenceFloor = 0;
   /** Its owner has handed it to us. */
   isOffered = false;
   /** Who should own it, from the last plan; null for nobody. */

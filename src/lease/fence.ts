@@ -5,7 +5,7 @@
 import { ConfigError, FenceStaleError } from '../base/errors.ts';
 
 /** Fences are microseconds since 1970 or a little more; beyond this the arithmetic of stores would lose digits. */
-const HIGHEST_FENCE = 2 ** 52;
+export const HIGHEST_FENCE = 2 ** 52;
 
 /** The header a fence travels in over HTTP, as a decimal string. */
 export const FENCE_HEADER = 'holdfast-fence';

@@ -84,6 +84,7 @@ export class Poller implements AsyncDisposable {
   readonly #schedule: Schedule;
   readonly #results: Results | null;
   readonly #http: HttpPoll;
+  readonly #unlisten: () => void;
   #stopping: Promise<void> | null = null;
 
   constructor(parts: PollerParts, options: PollerOptions) {
@@ -101,8 +102,15 @@ export class Poller implements AsyncDisposable {
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
       target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
-      onOutcome: ({ target, fence, ...outcome }) => this.#results?.record(target, fence, outcome),
+      onOutcome: ({ target, fence, ...outcome }) => {
+        // What was removed meanwhile leaves nothing behind.
+        if (this.#targets.has(target)) this.#results?.record(target, fence, outcome);
+      },
+      onEnd: (id) => this.#http.forget(id),
     });
+    this.#unlisten = events.on('result.refused', ({ target, fence, seen }) =>
+      this.manager.outrank(target, fence, seen),
+    );
     this.manager = new LeaseManager({
       ...parts,
       targets: this.#targets,
@@ -160,6 +168,7 @@ export class Poller implements AsyncDisposable {
     await this.#results?.close();
     this.#http.close();
     this.#targets.close();
+    this.#unlisten();
   }
 }
 

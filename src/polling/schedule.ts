@@ -34,7 +34,7 @@ export interface PollContext {
 export type Poll = (target: Target, context: PollContext) => unknown;
 
 /** What a poll came to. */
-export interface Outcome {
+interface Outcome {
   readonly target: string;
   readonly fence: number;
   readonly tookMs: number;
@@ -53,6 +53,8 @@ export interface ScheduleParts {
   readonly concurrency: number;
   target(id: string): Target | undefined;
   onOutcome(outcome: Outcome): void;
+  /** The target is not polled here any more. */
+  onEnd(id: string): void;
 }
 
 /** One target that is ours. */
@@ -107,6 +109,7 @@ export class Schedule implements Duties {
     if (duty === undefined) return null;
     duty.isOver = true;
     this.#agenda.remove(duty);
+    this.#parts.onEnd(id);
     const { run } = duty;
     if (run === null) {
       this.#duties.delete(id);

@@ -169,6 +169,31 @@ describe('instances that go', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
+  it('SC-002 FR-017 the others have the targets of one that crashed right when its leases end, not when its heartbeat does', async () => {
+    const world = fleetWorld();
+    const [a, b, c] = await three(world, 12);
+    const lost = b.owned();
+    // Its last heartbeat is later than its last renewal: while that lasts it looks alive.
+    await world.store.members.beat(
+      { id: b.id, attributes: { weight: 1, draining: false } },
+      { ttlMs: 4_000, timeoutMs: 1_000 },
+    );
+    b.faults.hang = true;
+    const keys = lost.map((id) => `poll:lease:${id}`);
+    const leases = await world.store.leases.read(keys, { timeoutMs: 1_000 });
+    const nowMs = world.clock.monotonicMs();
+    await world.clock.advance(3_500);
+    for (const [i, id] of lost.entries()) {
+      const lease = leases[i];
+      const endMs = nowMs + (lease?.kind === 'held' ? lease.expiresInMs : 0);
+      const next = world.polls.find(
+        ({ target, by, startMs }) => target === id && by !== b.id && startMs > nowMs,
+      );
+      expect((next?.startMs ?? Number.POSITIVE_INFINITY) - endMs).toBeLessThan(100);
+    }
+    expect(world.loads([a, c])).toEqual([6, 6]);
+  });
+
   it('US2.2 E4 one that loses the store stops polling before another can have its targets, and takes part again later', async () => {
     const world = fleetWorld();
     const [a, b, c] = await three(world, 9);
@@ -460,12 +485,15 @@ describe('asking', () => {
     const ids = await world.add(6);
     const [a, b] = [await world.start(), await world.start()];
     await world.clock.advance(3_000);
+    const moves = () => a.count('lease.transferred') + b.count('lease.transferred');
+    const before = moves();
     const ask = { from: b.id, ids };
     await world.store.signals.publish(`ask:${a.id}`, JSON.stringify(ask));
     await world.store.signals.publish(`ask:${a.id}`, 'no ask at all');
     await world.store.signals.publish(`ask:${a.id}`, JSON.stringify({ from: 'nobody', ids }));
     await world.clock.advance(3_000);
     expect(world.loads([a, b])).toEqual([3, 3]);
+    expect(moves()).toBe(before);
   });
 
   it('P-03 instances that come one after the other are waited for: each target moves once or twice, not each time', async () => {

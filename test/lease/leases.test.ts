@@ -129,6 +129,7 @@ describe('acquiring', () => {
     expect(b.happened).toEqual([
       {
         name: 'lease.refused',
+        leaseClass: 'lease',
         key: 'k',
         holder: `${b.holdfast.instanceId}/0`,
         by: holder,

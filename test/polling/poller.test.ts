@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { KeyForeignError } from '../../src/base/errors.ts';
 import { open } from '../../src/holdfast.ts';
 import type { PollContext } from '../../src/polling/schedule.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
@@ -200,6 +201,57 @@ describe('polling', () => {
     expect(a.count('result.refused') + a.count('poll.failed')).toBeGreaterThan(0);
     const [record] = await world.store.records.get('result', [id], { timeoutMs: 1_000 });
     expect(record).toMatchObject({ value: { by: b.id } });
+  });
+});
+
+describe('results', () => {
+  it('FR-009 an owner whose fence is below what the record has seen takes the target anew, above it', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const seen = 4_000_000_000_000_000;
+    await world.store.records.put('result', [{ id, value: {}, fence: seen }], { timeoutMs: 1_000 });
+    const a = await world.start();
+    await world.clock.advance(2_000);
+    expect(a.owned()).toEqual([id]);
+    expect(world.polls.at(-1)?.fence).toBeGreaterThan(seen);
+    const [record] = await world.store.records.get('result', [id], { timeoutMs: 1_000 });
+    expect(record).toMatchObject({ kind: 'found', value: { by: a.id } });
+  });
+
+  it('FR-018 a target that nothing can be written for does not keep the others waiting', async () => {
+    const world = fleetWorld();
+    const [id = '', ...rest] = await world.add(3);
+    const seen = Number.MAX_SAFE_INTEGER;
+    await world.store.records.put('result', [{ id, value: {}, fence: seen }], { timeoutMs: 1_000 });
+    const { acquire } = world.store.leases;
+    const [broken = ''] = rest;
+    world.store.leases.acquire = async (requests, call) => {
+      const replies = await acquire.call(world.store.leases, requests, call);
+      return replies.map((reply, i) => {
+        if (requests[i]?.key !== `poll:lease:${broken}`) return reply;
+        const error = new KeyForeignError({ key: broken, found: 'a hash' });
+        return { kind: 'failed', error };
+      });
+    };
+    const a = await world.start();
+    await world.clock.advance(3_000);
+    expect(a.owned()).toEqual([id, rest[1]].sort());
+    expect(a.count('result.refused')).toBeGreaterThan(1);
+    expect(a.count('fleet.stalled')).toBe(0);
+    expect(a.poller.explain(broken)?.reason).toBe('garbage');
+  });
+
+  it('P-02 a session that was removed leaves no result behind', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start();
+    a.pollMs = 500;
+    await world.clock.advance(2_000);
+    const removed = a.holdfast.sessions.remove(id);
+    await world.clock.advance(2_000);
+    await removed;
+    const [record] = await world.store.records.get('result', [id], { timeoutMs: 1_000 });
+    expect(record).toEqual({ kind: 'absent' });
   });
 });
 
