@@ -299,3 +299,27 @@ describe('looking for records of another program on one server', () => {
     }
   });
 });
+
+describe('an index that was lost', () => {
+  it('FR-011 is noticed by who knew it before, also when others have written since', async () => {
+    await using lost = await startRedis();
+    const store = await openRedisStore(lost.url, { quarantine: 'off' });
+    const put = (id: string) => store.records.put('session', [{ id, value: {} }], CALL);
+    await put('a');
+    await put('b');
+    const { version } = await store.records.changes('session', { ...CALL, since: 0 });
+    expect(await store.records.changes('session', { ...CALL, since: version })).toMatchObject({
+      ...{ written: [], reset: false },
+    });
+    await lost.cli('FLUSHALL');
+    await put('c');
+    const after = await store.records.changes('session', { ...CALL, since: version });
+    expect(after.reset).toBe(true);
+    const anew = await store.records.changes('session', { ...CALL, since: 0 });
+    expect(anew).toMatchObject({ written: ['c'], reset: false });
+    expect(await store.records.changes('session', { ...CALL, since: anew.version })).toMatchObject({
+      reset: false,
+    });
+    await store.close();
+  });
+});

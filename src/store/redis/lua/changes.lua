@@ -22,5 +22,5 @@ for i = 1, math.min(#found, most) do
 end
 local oldest = redis.call('ZRANGE', gone, 0, 0, 'WITHSCORES')[2]
 local is_forgotten = since > 0 and redis.call('ZCARD', gone) >= tonumber(ARGV[3]) and since < tonumber(oldest)
-local is_unknown = since > top(index)
+local is_unknown = since > top(index) or (since > 0 and since < born(index))
 return {string.format('%.0f', version), #found > most and 1 or 0, (is_forgotten or is_unknown) and 1 or 0, ids[1], ids[2]}

@@ -1,7 +1,7 @@
 -- index: not a verb, but what stands before every script about the index of a collection.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines top and announce
+-- Returns  nothing; defines top, born and announce
 -- Before:  siblings.lua, mint.lua
 
 -- The index is a sorted set of ids by the version of their last change, and beside it one of those removed. Versions are
@@ -14,11 +14,16 @@ local function top(index)
   return newest
 end
 
+-- The version at which the index began: who knows an earlier one has seen an index that was lost.
+local function born(index) return tonumber(redis.call('HGET', sibling(index, 'meta'), 'born')) or 0 end
+
 -- Each change: {was it a removal, id}.
 local function announce(index, changes, kept)
   local gone = sibling(index, 'removed')
   local now = clock()
-  local version = math.max(top(index), now - 1)
+  local last = top(index)
+  local version = math.max(last, now - 1)
+  if last == 0 then redis.call('HSET', sibling(index, 'meta'), 'born', string.format('%.0f', version)) end
   for _, change in ipairs(changes) do
     version = version + 1
     redis.call('ZREM', change[1] and index or gone, change[2])
