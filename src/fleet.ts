@@ -5,8 +5,8 @@
 import type { Clock } from './base/clock.ts';
 import { MemberNotFoundError } from './base/errors.ts';
 import { type FleetMember, fleetMember } from './cluster/attributes.ts';
-import { type Explanation, explain } from './cluster/explain.ts';
-import { plan, rankOf } from './cluster/plan.ts';
+import { type Explanation, explain, loadsOf } from './cluster/explain.ts';
+import { plan } from './cluster/plan.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC } from './cluster/presence.ts';
 import { Survey } from './cluster/survey.ts';
 import { TargetEntry } from './cluster/target-entry.ts';
@@ -113,17 +113,10 @@ function describe(
   nowMs: number,
 ): FleetView {
   const { planned, quotas } = plan(members, entries);
-  const loads = new Map<string, number>();
-  for (const { owner } of entries)
-    if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
-  const targets = entries.map((entry, t) => {
-    const planner = members[planned[t] as number];
-    const { id: target, owner, obstacle } = entry;
-    const expiresInMs = Math.max(0, entry.expiresAtMs - nowMs);
-    const rank = planner === undefined ? 0 : rankOf(planner, entry, members);
-    const facts = { target, owner, planned: planner?.id ?? null, expiresInMs, obstacle, rank };
-    return explain({ ...facts, members, quotas, loads });
-  });
+  for (const [t, entry] of entries.entries())
+    entry.planned = members[planned[t] as number]?.id ?? null;
+  const loads = loadsOf(entries);
+  const targets = entries.map((entry) => explain(entry, { members, quotas, loads, nowMs }));
   return {
     members: members.map(({ id, weight, isDraining, isForeign, expiresAtMs }, m) => ({
       ...{ id, name: nameOf(id), weight, isDraining, isForeign },

@@ -1,5 +1,6 @@
 import type { FleetMember } from './attributes.ts';
-import type { Obstacle } from './target-entry.ts';
+import { rankOf } from './plan.ts';
+import type { Obstacle, TargetEntry } from './target-entry.ts';
 
 /** Why a target is where it is. */
 export interface Explanation {
@@ -15,28 +16,43 @@ export interface Explanation {
   readonly text: string;
 }
 
-export interface ExplanationFacts {
-  readonly target: string;
-  readonly owner: string | null;
-  readonly planned: string | null;
-  readonly expiresInMs: number;
-  readonly obstacle: Obstacle | null;
+/** What an explanation is about: the fleet as somebody sees it. */
+export interface FleetSight {
   readonly members: readonly FleetMember[];
   /** Per member of `members`. */
   readonly quotas: readonly number[];
-  /** How many targets each member owns according to the store. */
+  /** How many targets each owner has. */
   readonly loads: ReadonlyMap<string, number>;
+  readonly nowMs: number;
+}
+
+interface Facts extends FleetSight {
+  readonly owner: string | null;
+  readonly planned: string | null;
+  readonly obstacle: Obstacle | null;
+  readonly expiresInMs: number;
   /** Where the planned owner stands in the target's own liking: 0 for its first choice. */
   readonly rank: number;
 }
 
-export function explain(facts: ExplanationFacts): Explanation {
-  const { target, owner, planned, expiresInMs } = facts;
+export function explain(entry: TargetEntry, sight: FleetSight): Explanation {
+  const { id: target, owner, planned, obstacle, lease, expiresAtMs } = entry;
+  const planner = sight.members.find(({ id }) => id === planned);
+  const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - sight.nowMs);
+  const rank = planner === undefined ? 0 : rankOf(planner, entry, sight.members);
+  const facts: Facts = { ...sight, owner, planned, obstacle, expiresInMs, rank };
   const reason = reasonFor(facts);
   return { target, owner, planned, expiresInMs, reason, text: `${wordsFor(reason, facts)}.` };
 }
 
-function reasonFor(facts: ExplanationFacts): Explanation['reason'] {
+export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
+  const loads = new Map<string, number>();
+  for (const { owner } of entries)
+    if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
+  return loads;
+}
+
+function reasonFor(facts: Facts): Explanation['reason'] {
   const { owner, planned, members, obstacle } = facts;
   if (owner === null) return obstacle ?? (planned === null ? 'unplaced' : 'free');
   const member = members.find(({ id }) => id === owner);
@@ -45,7 +61,7 @@ function reasonFor(facts: ExplanationFacts): Explanation['reason'] {
   return owner === planned ? 'kept' : 'moving';
 }
 
-function wordsFor(reason: Explanation['reason'], facts: ExplanationFacts): string {
+function wordsFor(reason: Explanation['reason'], facts: Facts): string {
   const { owner, planned, rank, expiresInMs } = facts;
   const left = Number.isFinite(expiresInMs) ? `${Math.ceil(expiresInMs)} ms` : 'ever';
   const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(rank)}`;
@@ -70,7 +86,7 @@ function wordsFor(reason: Explanation['reason'], facts: ExplanationFacts): strin
   return words[reason]();
 }
 
-function load(owner: string | null, { members, quotas, loads }: ExplanationFacts): string {
+function load(owner: string | null, { members, quotas, loads }: Facts): string {
   const quota = quotas[members.findIndex(({ id }) => id === owner)] ?? 0;
   const owned = loads.get(owner ?? '') ?? 0;
   return `${owned} of its share of ${quota}`;

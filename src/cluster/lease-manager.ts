@@ -19,7 +19,7 @@ import type { Leases } from '../lease/leases.ts';
 import type { TimingOptions, Timings } from '../lease/timings.ts';
 import type { Store } from '../store/store.ts';
 import { Coordination, type TargetSource } from './coordination.ts';
-import { type Explanation, explain } from './explain.ts';
+import { type Explanation, explain, loadsOf } from './explain.ts';
 import { hashTarget } from './hash.ts';
 import { type Duties, Holdings } from './holdings.ts';
 import { askTopic, Moves, readAsk } from './moves.ts';
@@ -199,21 +199,9 @@ export class LeaseManager {
     const entry = this.#entries.get(id);
     if (entry === undefined) return null;
     const { members, plan } = this.#coordination;
-    const loads = new Map<string, number>();
-    for (const { owner } of this.#entries.values())
-      if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
-    const planned = members.find((member) => member.id === entry.planned);
-    const endsAtMs = entry.state === 'ours' ? Number.POSITIVE_INFINITY : entry.expiresAtMs;
-    return explain({
-      target: id,
-      owner: entry.owner,
-      planned: entry.planned,
-      expiresInMs:
-        entry.lease?.remainingMs() ?? Math.max(0, endsAtMs - this.#parts.clock.monotonicMs()),
-      obstacle: entry.obstacle,
-      ...{ members, quotas: plan.quotas, loads },
-      rank: planned === undefined ? 0 : rankOf(planned, entry, members),
-    });
+    const loads = loadsOf(this.#entries.values());
+    const nowMs = this.#parts.clock.monotonicMs();
+    return explain(entry, { members, quotas: plan.quotas, loads, nowMs });
   }
 
   /**
