@@ -10,10 +10,14 @@ import { plan } from './cluster/plan.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC } from './cluster/presence.ts';
 import { Survey } from './cluster/survey.ts';
 import { TargetEntry } from './cluster/target-entry.ts';
+import type { StoredResult } from './polling/results.ts';
+import { RESULTS } from './session/session.ts';
 import type { SessionStore } from './session/session-store.ts';
 import type { Store } from './store/store.ts';
 
 const CALL = { timeoutMs: 5_000 };
+/** Results asked for in one request. */
+const RESULTS_CHUNK = 1_000;
 
 export interface MemberView {
   readonly id: string;
@@ -61,6 +65,20 @@ export class Fleet {
       .map(({ id }) => new TargetEntry(id));
     await new Survey({ store, clock, onLapse: () => {} }).look(entries, CALL.timeoutMs);
     return describe(members, entries, nowMs);
+  }
+
+  /** What the last poll of each of these targets gave, by id; a target without a result is not among them. */
+  async results(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResult>> {
+    const found = new Map<string, StoredResult>();
+    for (let at = 0; at < ids.length; at += RESULTS_CHUNK) {
+      const chunk = ids.slice(at, at + RESULTS_CHUNK);
+      const replies = await this.#parts.store.records.get(RESULTS, chunk, CALL);
+      for (const [i, reply] of replies.entries()) {
+        if (reply.kind === 'found' && isResult(reply.value))
+          found.set(chunk[i] as string, reply.value);
+      }
+    }
+    return found;
   }
 
   /** Tells a member to hand over everything it owns, and to take nothing new. */
@@ -126,6 +144,14 @@ function describe(
     })),
     targets,
   };
+}
+
+/** Others may write there, too. */
+function isResult(value: unknown): value is StoredResult {
+  if (typeof value !== 'object' || value === null) return false;
+  const { at, by, ok, tookMs } = value as Record<string, unknown>;
+  const isTimed = typeof at === 'number' && typeof tookMs === 'number';
+  return isTimed && typeof by === 'string' && typeof ok === 'boolean';
 }
 
 /** Instance ids are read from the right: the name may contain dashes. */

@@ -25,6 +25,8 @@ import { SessionStore } from './session/session-store.ts';
 import { openStore } from './store/open-store.ts';
 import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
+import { EventLog } from './telemetry/event-log.ts';
+import { History } from './telemetry/history.ts';
 
 export interface OpenOptions {
   /** The readable part of this instance's id; default the host's name. */
@@ -37,6 +39,8 @@ export interface OpenOptions {
   maxTtl?: Duration;
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
+  /** Whether what happens here is written into the log that all instances share; default: where there is a poller. */
+  history?: 'on' | 'off';
   /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
   on?: { [N in EventName]?: Listener<N> };
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
@@ -46,7 +50,8 @@ export interface OpenOptions {
 }
 
 const KNOWN = new Set([
-  ...['name', 'prefix', 'quarantine', 'maxTtl', 'sessionIds', 'on', 'tls', 'clock', 'random'],
+  ...['name', 'prefix', 'quarantine', 'maxTtl', 'sessionIds', 'history', 'on', 'tls'],
+  ...['clock', 'random'],
 ]);
 /** Of the leases that `acquire` takes unless told otherwise. */
 const KEYSPACE = LEASE_CLASSES.lease.keyspace;
@@ -77,7 +82,9 @@ export async function open(
   const events = new Emitter();
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
-  const { prefix, quarantine, tls } = options;
+  const { prefix, quarantine, tls, history } = options;
+  if (history !== undefined && history !== 'on' && history !== 'off')
+    throw new ConfigError({ field: 'history', value: history, rule: "it is 'on' or 'off'" });
   const opened = await openStore(store, {
     clock,
     random,
@@ -97,7 +104,7 @@ export async function open(
   });
   return new Holdfast({
     ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
-    ...{ clock, random, events, leases, sessionIds: options.sessionIds ?? 'any' },
+    ...{ clock, random, events, leases, sessionIds: options.sessionIds ?? 'any', history },
   });
 }
 
@@ -110,6 +117,7 @@ interface HoldfastParts {
   readonly events: Emitter;
   readonly leases: Leases;
   readonly sessionIds: SessionIds;
+  readonly history: 'on' | 'off' | undefined;
 }
 
 export class Holdfast implements AsyncDisposable {
@@ -119,8 +127,11 @@ export class Holdfast implements AsyncDisposable {
   readonly sessions: SessionStore;
   /** Who shares the sessions out among them, for those who watch and steer it. */
   readonly fleet: Fleet;
+  /** What has happened to all instances that write it down, in one order. */
+  readonly log: EventLog;
   readonly #parts: HoldfastParts;
   #poller: Poller | null = null;
+  #history: History | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(parts: HoldfastParts) {
@@ -128,6 +139,8 @@ export class Holdfast implements AsyncDisposable {
     this.records = new Records(parts.store.records);
     this.sessions = new SessionStore({ ...parts, ids: parts.sessionIds });
     this.fleet = new Fleet({ ...parts, sessions: this.sessions });
+    this.log = new EventLog(parts);
+    if (parts.history === 'on') this.#history = new History(parts);
   }
 
   /** This process among the others that share the store; new at every start. */
@@ -178,6 +191,7 @@ export class Holdfast implements AsyncDisposable {
       throw new ConfigError({ field: 'poller', value: this.instanceId, rule });
     }
     this.#poller = new Poller(this.#parts, options);
+    if (this.#parts.history !== 'off') this.#history ??= new History(this.#parts);
     return this.#poller;
   }
 
@@ -230,6 +244,7 @@ export class Holdfast implements AsyncDisposable {
   async #close(withinMs: number): Promise<void> {
     await this.#poller?.stop({ within: withinMs });
     await this.#parts.leases.close(withinMs);
+    await this.#history?.close();
     if (this.#parts.ownsStore) await this.#parts.store.close();
   }
 

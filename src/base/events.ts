@@ -19,6 +19,8 @@ export interface Events {
   'lease.acquired': LeaseFacts & { ttlMs: number; waitedMs: number };
   'lease.refused': LeaseFacts & { by: string; reason: BusyReason; expiresInMs: number };
   'lease.renewed': { leaseClass: string; count: number; tookMs: number };
+  /** One of a batch; told only where somebody listens. */
+  'lease.extended': LeaseFacts;
   'lease.uncertain': LeaseFacts & { reason: DoubtReason; remainingMs: number };
   'lease.confirmed': LeaseFacts;
   'lease.reasserted': LeaseFacts;
@@ -49,6 +51,7 @@ export interface Events {
   'fleet.stalled': { error: unknown };
   'fleet.resumed': { afterMs: number };
   'session.added': { session: string };
+  'session.changed': { session: string };
   'session.paused': { session: string };
   'session.resumed': { session: string };
   'session.removed': { session: string };

@@ -172,6 +172,8 @@ export class Keeper {
   #confirm(tenure: Tenure, sent: Confirmation, againAtMs: number): void {
     tenure.renewing = false;
     tenure.confirm(sent);
+    if (this.#events.hasListener('lease.extended'))
+      this.#events.emit('lease.extended', tenure.facts);
     if (tenure.isOver) this.drop(tenure);
     else if (tenure.slot >= 0) this.#agenda.schedule(tenure, againAtMs);
   }

@@ -25,6 +25,7 @@ import {
   type Session,
   type SessionIds,
   type SessionKind,
+  withFields,
   withPaused,
 } from './session.ts';
 import { shownUrl, urlProblem } from './session-url.ts';
@@ -49,7 +50,14 @@ export type AddResult =
   | { readonly ok: true; readonly session: Session }
   | { readonly ok: false; readonly id: string; readonly error: Error };
 
-export interface PauseResult {
+/** What is to become different about a session. */
+export interface SessionChange {
+  url?: string;
+  every?: Duration;
+  [field: string]: unknown;
+}
+
+export interface ChangeResult {
   readonly session: Session;
   /** False: it was so already. */
   readonly changed: boolean;
@@ -81,6 +89,19 @@ const ADD_BATCH = 1_000;
 const MOST_TRIES = 20;
 /** Said on the signal where more than one session changed; it is no id. */
 const MANY = '*';
+
+type SessionEvent =
+  | 'session.added'
+  | 'session.changed'
+  | 'session.paused'
+  | 'session.resumed'
+  | 'session.removed';
+
+/** A session, and the record it was read from. */
+interface Found {
+  readonly session: Session;
+  readonly value: unknown;
+}
 
 export class SessionStore {
   readonly #store: Store;
@@ -149,12 +170,27 @@ export class SessionStore {
     };
   }
 
-  pause(id: string): Promise<PauseResult> {
-    return this.#setPaused(id, true);
+  pause(id: string): Promise<ChangeResult> {
+    return this.#change(id, 'session.paused', ({ session, value }) =>
+      session.isPaused ? null : withPaused(value, true),
+    );
   }
 
-  resume(id: string): Promise<PauseResult> {
-    return this.#setPaused(id, false);
+  resume(id: string): Promise<ChangeResult> {
+    return this.#change(id, 'session.resumed', ({ session, value }) =>
+      session.isPaused ? withPaused(value, false) : null,
+    );
+  }
+
+  /** Changes the fields given, and leaves the others as they are; whoever owns it goes on owning it. */
+  update(id: string, change: SessionChange): Promise<ChangeResult> {
+    return this.#change(id, 'session.changed', ({ value }) => {
+      const changed = withFields(value, change);
+      const flaw = readSession(id, changed, 0, this.#ids);
+      if (flaw instanceof Flaw) throw invalid(flaw, change);
+      this.#draft({ ...changed, id });
+      return changed;
+    });
   }
 
   /** Removes it, also where it makes no sense. */
@@ -168,21 +204,28 @@ export class SessionStore {
     await this.#tell('session.removed', [id]);
   }
 
-  async #setPaused(id: string, isPaused: boolean): Promise<PauseResult> {
+  /** Writes what `change` makes of the record, again if another was faster; null leaves it as it is. */
+  async #change(
+    id: string,
+    event: SessionEvent,
+    change: (found: Found) => Readonly<Record<string, unknown>> | null,
+  ): Promise<ChangeResult> {
     this.#checkId(id);
     let conflict = { expected: 0, found: 0 };
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const found = await this.#read(id);
       if (found === null) throw new SessionNotFoundError(id);
-      const { session, value } = found;
-      if (session.isPaused === isPaused) return { session, changed: false };
+      const { session } = found;
+      const value = change(found);
+      if (value === null) return { session, changed: false };
       const ifRevision = session.revision;
-      const write = { id, value: withPaused(value, isPaused), ifRevision };
+      const write = { id, value, ifRevision };
       const [reply] = await this.#store.records.put(SESSIONS, [write], CALL);
       if (reply?.kind === 'failed') throw reply.error;
       if (reply?.kind === 'written') {
-        await this.#tell(isPaused ? 'session.paused' : 'session.resumed', [id]);
-        return { session: { ...session, isPaused, revision: reply.revision }, changed: true };
+        await this.#tell(event, [id]);
+        const changed = readSession(id, value, reply.revision, this.#ids);
+        return { session: changed instanceof Flaw ? session : changed, changed: true };
       }
       const other = reply?.kind === 'conflict' ? reply.revision : 0;
       conflict = { expected: ifRevision, found: other };
@@ -190,7 +233,7 @@ export class SessionStore {
     throw new RevisionConflictError({ resource: `session:${id}`, ...conflict });
   }
 
-  async #read(id: string): Promise<{ session: Session; value: unknown } | null> {
+  async #read(id: string): Promise<Found | null> {
     const [reply] = await this.#store.records.get(SESSIONS, [id], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     if (reply?.kind !== 'found') return null;
@@ -222,10 +265,7 @@ export class SessionStore {
   }
 
   /** Never fails: the change has been made, and who does not hear of it finds it a little later. */
-  async #tell(
-    event: 'session.added' | 'session.paused' | 'session.resumed' | 'session.removed',
-    ids: readonly string[],
-  ): Promise<void> {
+  async #tell(event: SessionEvent, ids: readonly string[]): Promise<void> {
     const [first] = ids;
     if (first === undefined) return;
     for (const session of ids) this.#events.emit(event, { session });

@@ -103,6 +103,14 @@ export function withPaused(record: unknown, isPaused: boolean): Fields {
   return { ...fields, ...Object.fromEntries(names.map((name) => [name, isPaused])) };
 }
 
+/** The record with these fields, everything else as it was. What they say is not said under another name as well. */
+export function withFields(record: unknown, fields: Fields): Fields {
+  const given = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
+  const replaced = new Set(Object.values<readonly string[]>(NAMES).filter(given).flat());
+  const kept = Object.entries(isFields(record) ? record : {});
+  return { ...Object.fromEntries(kept.filter(([name]) => !replaced.has(name))), ...fields };
+}
+
 /** Why this can not name a session, or null. */
 export function idProblem(id: unknown, ids: SessionIds): string | null {
   if (!isTargetId(id)) return TARGET_ID_RULE;

@@ -1,0 +1,148 @@
+/** What has happened to all instances, in one order: the reading side of the log that they share. */
+import type { Clock } from '../base/clock.ts';
+import type { LogEntry, LogPage, Store } from '../store/store.ts';
+import { LOG_TOPIC } from './history.ts';
+
+/** Entries are hinted at; where hints are lost, they are looked for this often. */
+const LOOK_EVERY_MS = 2_000;
+const CALL = { timeoutMs: 5_000 };
+
+/** One event, with its facts as further fields; fences as text. */
+export interface LoggedEvent {
+  /** Opaque, and the way to go on from here. */
+  readonly position: string;
+  /** When it happened, in milliseconds since 1970, by the clock of the instance. */
+  readonly at: number;
+  /** The id of the instance that wrote it down. */
+  readonly instance: string;
+  readonly event: string;
+  readonly [fact: string]: unknown;
+}
+
+export interface EventPage {
+  readonly entries: readonly LoggedEvent[];
+  /** There are more in this direction. */
+  readonly more: boolean;
+  /** What came right behind `after` has been dropped already, or lost: it begins with what there is. */
+  readonly gap: boolean;
+  /** Where to go on from: the position of the last entry looked at. Absent where there was none. */
+  readonly position?: string;
+}
+
+/** What a follower gets to see. */
+export type Followed =
+  | { readonly kind: 'event'; readonly event: LoggedEvent }
+  /** Something is missing here. */
+  | { readonly kind: 'gap' }
+  /** The store can not be asked; it is tried again. */
+  | { readonly kind: 'stalled'; readonly error: unknown }
+  | { readonly kind: 'resumed' };
+
+export class EventLog {
+  readonly #store: Store;
+  readonly #clock: Clock;
+
+  constructor(parts: { store: Store; clock: Clock }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+  }
+
+  /** What came after a position, the oldest first; without one, from the oldest there is. At most 1,000. */
+  async read({ after, most }: { after?: string; most?: number } = {}): Promise<EventPage> {
+    const from = { ...(after !== undefined && { after }), ...(most !== undefined && { most }) };
+    return pageOf(await this.#store.log.read({ ...CALL, ...from }));
+  }
+
+  /** What came before a position, the newest first; without one, from the newest there is. At most 1,000. */
+  async recall({ before, most }: { before?: string; most?: number } = {}): Promise<EventPage> {
+    const from = { ...(before !== undefined && { before }), ...(most !== undefined && { most }) };
+    return pageOf(await this.#store.log.recall({ ...CALL, ...from }));
+  }
+
+  /** Everything after a position as it comes, without one everything from now on; until the signal fires. */
+  async *follow({
+    after,
+    signal,
+  }: {
+    after?: string;
+    signal: AbortSignal;
+  }): AsyncGenerator<Followed, void, undefined> {
+    const bell = new Bell(this.#clock, signal);
+    let unsubscribe: (() => void) | null = null;
+    let position: string | undefined = after;
+    let isPlaced = after !== undefined;
+    let isStalled = false;
+    try {
+      while (!signal.aborted) {
+        try {
+          unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, bell);
+          if (!isPlaced) position = (await this.recall({ most: 1 })).position;
+          isPlaced = true;
+          const page = await this.read(position === undefined ? {} : { after: position });
+          position = page.position ?? position;
+          if (isStalled) yield { kind: 'resumed' };
+          isStalled = false;
+          if (page.gap) yield { kind: 'gap' };
+          for (const event of page.entries) yield { kind: 'event', event };
+          if (page.more) continue;
+        } catch (error) {
+          if (!isStalled) yield { kind: 'stalled', error };
+          isStalled = true;
+        }
+        await bell.wait(LOOK_EVERY_MS);
+      }
+    } finally {
+      unsubscribe?.();
+    }
+  }
+}
+
+/** Rings when there may be something new, also for those who were not waiting just then. */
+class Bell {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  #hasRung = false;
+  #wake: () => void = () => {};
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+  }
+
+  onMessage(): void {
+    this.#hasRung = true;
+    this.#wake();
+  }
+
+  onGap(): void {
+    this.onMessage();
+  }
+
+  async wait(mostMs: number): Promise<void> {
+    if (!this.#hasRung) {
+      const rung = new AbortController();
+      this.#wake = () => rung.abort();
+      const over = AbortSignal.any([rung.signal, this.#signal]);
+      await this.#clock.sleep(mostMs, over).catch(() => {});
+    }
+    this.#hasRung = false;
+  }
+}
+
+function pageOf({ entries, more, gap }: LogPage): EventPage {
+  const position = entries.at(-1)?.position;
+  return {
+    entries: entries.flatMap((entry) => eventOf(entry) ?? []),
+    ...{ more, gap },
+    ...(position !== undefined && { position }),
+  };
+}
+
+/** Null for what is no event: somebody else's doing, and nobody's loss. */
+function eventOf({ position, value }: LogEntry): LoggedEvent | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { at, instance, event } = value as Record<string, unknown>;
+  const isEvent =
+    typeof at === 'number' && typeof instance === 'string' && typeof event === 'string';
+  return isEvent ? { ...value, at, instance, event, position } : null;
+}
