@@ -65,6 +65,11 @@ export function isName(name: unknown): name is string {
   );
 }
 
+/** An instance id as people can read it: its name and the part that chance made; anything else as it is. */
+export function shortName(id: string): string {
+  return id.replace(/^(.+)-\d{16,}-([0-9a-f]{8})$/, '$1-$2');
+}
+
 /**
  * `{name}-{boot ns}-{8 hex}`: a name people recognise, the moment this process started, and chance. A restarted process
  * has a new id, so it can never renew what its predecessor held. Parse it from the right: the name may contain dashes.

@@ -6,7 +6,7 @@ export type Facts = Readonly<Record<string, unknown>>;
 const FENCES = new Set(['fence', 'seen']);
 
 /** A name and a password in front of a host: whatever comes between `//` and the last `@` before a path. */
-const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/?#"'<>\\]*@/gi;
+const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/?#]*@/gi;
 
 /** Control characters (C0, DEL, C1), what turns the direction of writing, line ends of Unicode, halves of characters. */
 const UNSAFE =

@@ -1,0 +1,112 @@
+/** Events in words, for people: in logs, on terminals, in what a command line tells. */
+import type { EventName } from '../base/events.ts';
+import { shortName } from '../base/ids.ts';
+import type { Facts } from './facts.ts';
+import { spanOf } from './span.ts';
+
+/**
+ * What happened, as something that the instance did: `took device-7`. Facts are plain, as they are logged; they may come
+ * from a store, where others write too, so nothing is taken for granted.
+ */
+export function sentenceOf(event: string, facts: Facts, instance?: string): string {
+  const words = Object.hasOwn(SENTENCES, event) ? SENTENCES[event as EventName] : undefined;
+  return words?.(facts, instance) ?? event;
+}
+
+type Words = (facts: Facts, instance: string | undefined) => string;
+
+const SENTENCES: Readonly<Record<EventName, Words>> = {
+  'lease.acquired': (facts) => `took ${lease(facts)}`,
+  'lease.refused': (facts) => `may not have ${lease(facts)}: ${whyRefused(facts)}`,
+  'lease.renewed': (facts) =>
+    `renewed ${count(facts, facts.leaseClass === 'poll' ? 'target' : 'lease')} in ${span(facts.tookMs)}`,
+  'lease.extended': (facts) => `renewed ${lease(facts)}`,
+  'lease.uncertain': (facts) =>
+    `is not certain of ${lease(facts)} any more (${text(facts.reason)}): nothing new begins`,
+  'lease.confirmed': (facts) => `is certain of ${lease(facts)} again`,
+  'lease.reasserted': (facts) => `put ${lease(facts)} back, which had vanished from the store`,
+  'lease.releasing': (facts) => `lets go of ${lease(facts)}`,
+  'lease.released': (facts) => `let go of ${lease(facts)} after ${span(facts.heldForMs)}`,
+  'lease.abandoned': (facts) => `leaves ${lease(facts)} to run out: ${text(facts.why)}`,
+  'lease.transferred': (facts) => `handed ${lease(facts)} to ${name(facts.successor)}`,
+  'lease.lost': (facts) =>
+    `lost ${lease(facts)} (${text(facts.reason)}) after ${span(facts.heldForMs)}`,
+  'lease.revoked': (facts) =>
+    `revoked ${lease(facts)} from ${name(facts.holder)}: ${text(facts.reason)}`,
+  'lease.returned': (facts) => `gave ${lease(facts)} back, which it had been granted unawares`,
+  'leader.elected': (facts) => `leads '${text(facts.election)}'`,
+  'leader.lost': (facts) => `leads '${text(facts.election)}' no more (${text(facts.reason)})`,
+  'leader.failed': (facts) => `failed to lead '${text(facts.election)}': ${text(facts.error)}`,
+  'member.joined': (facts, instance) =>
+    `${member(facts, instance)}joined${facts.isForeign === true ? ', an instance of another make' : ''}`,
+  'member.left': (facts, instance) =>
+    `${member(facts, instance)}${facts.reason === 'expired' ? 'is gone: its heartbeat ran out' : 'left'}`,
+  'member.draining': (facts, instance) =>
+    `${member(facts, instance)}is draining: it hands everything over`,
+  'member.undrained': (facts, instance) => `${member(facts, instance)}takes part again`,
+  'fleet.planned': (facts) =>
+    `shared ${text(facts.targets)} targets out over ${text(facts.members)} members: ` +
+    `${text(facts.quota)} are for this one, which has ${text(facts.owned)}`,
+  'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
+  'fleet.stalled': (facts) => `can not see the fleet, and tries again: ${text(facts.error)}`,
+  'fleet.resumed': (facts) => `sees the fleet again after ${span(facts.afterMs)}`,
+  'session.added': (facts) => `added ${text(facts.session)}`,
+  'session.changed': (facts) => `changed ${text(facts.session)}`,
+  'session.paused': (facts) => `paused ${text(facts.session)}`,
+  'session.resumed': (facts) => `resumed ${text(facts.session)}`,
+  'session.removed': (facts) => `removed ${text(facts.session)}`,
+  'session.unreadable': (facts) =>
+    `can not read session ${text(facts.session)}: ${text(facts.why)}`,
+  'poll.done': (facts) => `polled ${text(facts.target)} in ${span(facts.tookMs)}`,
+  'poll.failed': (facts) =>
+    `failed to poll ${text(facts.target)} after ${span(facts.tookMs)}: ${text(facts.why)}`,
+  'poll.stuck': (facts) =>
+    `has a poll of ${text(facts.target)} that does not stop, after ${span(facts.runsForMs)}`,
+  'poll.settled': (facts) =>
+    `has a poll of ${text(facts.target)} that has stopped after all, after ${span(facts.tookMs)}`,
+  'result.refused': (facts) =>
+    `came too late with a result of ${text(facts.target)}: fence ${text(facts.fence)} is older than ${text(facts.seen)}`,
+  'result.failed': (facts) => `could not write ${count(facts, 'result')}: ${text(facts.error)}`,
+  'log.dropped': (facts) => `could not write down ${count(facts, 'event')}: ${text(facts.error)}`,
+  'loop.delayed': (facts) => `stood still for ${span(facts.lateMs)}: its event loop was blocked`,
+  'store.connected': (facts) => `is connected to ${text(facts.store)}`,
+  'store.disconnected': (facts) =>
+    `gave up a connection to ${text(facts.store)}: ${text(facts.why)}`,
+  'store.forgot': (facts) =>
+    `finds that ${text(facts.store)} may have forgotten: ${text(facts.why)}`,
+  'store.quarantined': (facts) =>
+    `waits ${span(facts.leftMs)} for grants that ${text(facts.store)} may have forgotten`,
+  'store.warned': (facts) => `${text(facts.store)}: ${text(facts.finding)} ${text(facts.advice)}`,
+  'listener.failed': (facts) => `has a listener that failed: ${text(facts.error)}`,
+};
+
+function whyRefused(facts: Facts): string {
+  return facts.reason === 'held' ? `${name(facts.by)} has it` : text(facts.reason);
+}
+
+/** Targets are known by their ids alone. */
+function lease({ leaseClass, key, target }: Facts): string {
+  if (typeof target === 'string') return target;
+  return leaseClass === 'poll' ? text(key) : `lease '${text(key)}'`;
+}
+
+/** An instance speaks of itself without its name. */
+function member({ member }: Facts, instance: string | undefined): string {
+  return member === instance ? '' : `${name(member)} `;
+}
+
+function name(id: unknown): string {
+  return shortName(text(id));
+}
+
+function count({ count }: Facts, noun: string): string {
+  return `${text(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function span(ms: unknown): string {
+  return typeof ms === 'number' ? spanOf(ms) : '?';
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '?';
+}
