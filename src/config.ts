@@ -1,5 +1,9 @@
+import type { Duration } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
 import { checkKnown } from './lease/options.ts';
+import type { HttpPollOptions } from './polling/http-poll.ts';
+import type { Poll } from './polling/schedule.ts';
+import type { SessionIds } from './session/session.ts';
 
 /** What `holdfast.config.mjs` may say. A flag of the command line, or its environment, wins over it. */
 export interface HoldfastConfig {
@@ -8,24 +12,54 @@ export interface HoldfastConfig {
   /** Put before every key in the store. */
   prefix?: string;
   quarantine?: 'on' | 'off';
+  /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
+  sessionIds?: SessionIds;
+
+  // The rest is for `holdfast up`.
+
+  /** The readable part of the instance's id; default the host's name. */
+  name?: string;
+  /** This instance's share of the targets, relative to the others'; a whole number, default 1. */
+  weight?: number;
+  /** How often each target is polled, unless it says so itself; default 10 s. */
+  every?: Duration;
+  /** How long a lease lasts without a renewal; after a crash it takes this long until another takes over. Default 30 s. */
+  ttl?: Duration;
+  /** How long one poll may take before it is told to stop; default 30 s. */
+  timeout?: Duration;
+  /** How many polls run at once; default 64. */
+  concurrency?: number;
+  /** Whether what polls give is kept in the store; default on. */
+  results?: 'on' | 'off';
+  /** How often to look for sessions and instances that other programs put into the store; default 30 s. */
+  discovery?: Duration | 'off';
+  /** For the built-in poll. On the embedded store it may ask this host (`loopback`), else public addresses only. */
+  http?: HttpPollOptions;
+  /** Polls one target. Default: an HTTP request to its `url`. */
+  poll?: Poll;
 }
 
-const KNOWN = new Set(['store', 'prefix', 'quarantine']);
+const TEXTS = ['store', 'prefix', 'name'] as const;
+const KNOWN = new Set([
+  ...['store', 'prefix', 'quarantine', 'sessionIds', 'name', 'weight', 'every', 'ttl', 'timeout'],
+  ...['concurrency', 'results', 'discovery', 'http', 'poll'],
+]);
 
 /** Gives back what it is given: for editors, which then know what a configuration may say. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {
   return config;
 }
 
-/** `config` if it is a configuration, or a `CONFIG_INVALID`. */
+/** `config` if it is a configuration, or a `CONFIG_INVALID`. What is for the poller only, the poller checks. */
 export function checkConfig(config: unknown): HoldfastConfig {
   checkKnown(config as object, KNOWN);
-  const { store, prefix, quarantine } = config as Record<string, unknown>;
-  for (const [field, value] of Object.entries({ store, prefix })) {
+  const said = config as Record<string, unknown>;
+  for (const field of TEXTS) {
+    const value = said[field];
     if (value === undefined || typeof value === 'string') continue;
     throw new ConfigError({ field, value, rule: 'it has to be text' });
   }
-  if (quarantine !== undefined) checkQuarantine(quarantine, 'quarantine');
+  if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
   return config as HoldfastConfig;
 }
 

@@ -120,8 +120,9 @@ export class Fleet {
     if (dead.length > 0) await records.remove(DRAIN_COLLECTION, dead, CALL);
   }
 
+  /** Not by the member's id alone: that is what the member itself says, and does not listen to. */
   async #announce(member: string): Promise<void> {
-    await this.#parts.store.signals.publish(FLEET_TOPIC, member).catch(() => {});
+    await this.#parts.store.signals.publish(FLEET_TOPIC, `order:${member}`).catch(() => {});
   }
 }
 

@@ -25,11 +25,17 @@ export function completionScript(program: Command, shell: Shell): string {
     (command): Entry => ({
       name: command.name(),
       description: command.description(),
-      flags: flagsOf(command),
-      choices: command.registeredArguments[0]?.argChoices ?? [],
+      flags: [command, ...command.commands].flatMap(flagsOf),
+      choices: firstWords(command),
     }),
   );
   return { bash, zsh, fish }[shell](global, entries);
+}
+
+/** A command of commands is followed by one of them. */
+function firstWords(command: Command): readonly string[] {
+  const names = command.commands.map((each) => each.name());
+  return names.length > 0 ? names : (command.registeredArguments[0]?.argChoices ?? []);
 }
 
 function flagsOf(command: Command): Flag[] {

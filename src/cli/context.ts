@@ -1,9 +1,15 @@
 import type { HoldfastConfig } from '../config.ts';
 import type { Output } from './output.ts';
 
+/** The store as the flags name it. */
+export interface StoreFlags extends Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine'> {
+  /** The configuration file; default: the one that is found. */
+  readonly config?: string;
+}
+
 /** What every command is given. */
 export interface Context {
-  /** The store as the flags name it; environment and configuration file are asked for the rest. */
-  readonly flags: HoldfastConfig;
+  /** Environment and configuration file are asked for the rest. */
+  readonly flags: StoreFlags;
   readonly output: Output;
 }

@@ -19,7 +19,10 @@ export const EXIT = {
 
 export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
   ['0', "done; for run, the command's own code"],
-  ['1', 'get, revoke: nobody holds the key; doctor: the store is not fit for leases'],
+  [
+    '1',
+    'no: nobody holds the key, there is no such session, target or instance; doctor: not fit for leases',
+  ],
   ['64', 'wrong use: an unknown command or option, a value that makes no sense'],
   ['69', 'the store can not be reached, or refused'],
   ['70', 'internal error'],
@@ -39,6 +42,11 @@ const BY_CODE: Readonly<Record<string, number>> = {
   STORE_UNSUITABLE: EXIT.config,
   KEY_FOREIGN: EXIT.config,
   CONFIG_INVALID: EXIT.config,
+  SESSION_NOT_FOUND: EXIT.no,
+  SESSION_EXISTS: EXIT.no,
+  SESSION_UNREADABLE: EXIT.no,
+  MEMBER_NOT_FOUND: EXIT.no,
+  REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
   LEASE_LOST: EXIT.lost,
 };

@@ -71,7 +71,9 @@ export async function revoke(
     const rule = 'a revocation needs a reason, for whoever finds it later';
     throw new ConfigError({ field: '--reason', value: reason, rule });
   }
-  const result = await withHoldfast(flags, (holdfast) => holdfast.revoke(key, { reason, force }));
+  const result = await withHoldfast(flags, (holdfast) => holdfast.revoke(key, { reason, force }), {
+    history: 'on',
+  });
   output.result({ key, ...jsonFacts({ ...result }) }, () => {
     const name = `'${printable(key)}'`;
     if (!result.revoked) return `Nobody holds ${name}.\n`;

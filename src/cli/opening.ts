@@ -1,24 +1,35 @@
 import type { HoldfastConfig } from '../config.ts';
 import type { Holdfast, OpenOptions } from '../holdfast.ts';
+import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { readSettings } from './settings.ts';
 
 /** Opens the store that flags, environment and configuration name, or the default one. Loads all it takes only now. */
 export async function openConfigured(
-  flags: HoldfastConfig,
+  flags: StoreFlags,
   options: OpenOptions = {},
 ): Promise<Holdfast> {
-  const [{ store, ...rest }, { open }] = await Promise.all([
-    readSettings(flags),
-    import('../holdfast.ts'),
-  ]);
+  const loading = import('../holdfast.ts');
+  const settings = await readSettings(flags);
+  await loading;
+  return openWith(settings, options);
+}
+
+/** Opens the store that the settings name. */
+export async function openWith(
+  { store, prefix, quarantine, sessionIds }: HoldfastConfig,
+  options: OpenOptions = {},
+): Promise<Holdfast> {
   if (store === 'memory:') {
     const message =
       "the store 'memory:' is seen by this process alone, so it excludes nobody. Leave --store out for the embedded store.";
     throw new CliError(EXIT.config, 'CONFIG_INVALID', message);
   }
+  const { open } = await import('../holdfast.ts');
   return open(store, {
-    ...rest,
+    ...(prefix !== undefined && { prefix }),
+    ...(quarantine !== undefined && { quarantine }),
+    ...(sessionIds !== undefined && { sessionIds }),
     // What is worth a warning is what `doctor` is for; cron would send it by mail every night.
     on: { 'store.warned': () => {} },
     ...options,
@@ -27,10 +38,11 @@ export async function openConfigured(
 
 /** Does something with the store, and closes it. */
 export async function withHoldfast<T>(
-  flags: HoldfastConfig,
+  flags: StoreFlags,
   work: (holdfast: Holdfast) => Promise<T>,
+  options: OpenOptions = {},
 ): Promise<T> {
-  const holdfast = await openConfigured(flags);
+  const holdfast = await openConfigured(flags, options);
   try {
     return await work(holdfast);
   } finally {

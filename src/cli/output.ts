@@ -7,6 +7,7 @@ import { jsonFacts, printable, toJson } from './text.ts';
 
 /** How often a full pipe is tried again, once a millisecond; then the rest of what was to be said is dropped. */
 const MAX_WRITE_ATTEMPTS = 10_000;
+const DEFAULT_COLUMNS = 80;
 
 export type Style = 'green' | 'yellow' | 'red' | 'bold' | 'dim';
 
@@ -26,6 +27,15 @@ export class Output {
     this.#color = color && isatty(1) && process.env.TERM !== 'dumb';
   }
 
+  get hasColor(): boolean {
+    return this.#color;
+  }
+
+  /** How wide the terminal is; undefined where there is none. */
+  get columns(): number | undefined {
+    return isatty(1) ? process.stdout.columns || DEFAULT_COLUMNS : undefined;
+  }
+
   /** The result, as JSON or as text that is safe already. */
   result(value: unknown, text: () => string): void {
     write(1, this.json ? `${toJson(value, 2)}\n` : text());
@@ -33,7 +43,7 @@ export class Output {
 
   style(style: Style, text: string): string {
     // Whether there are colours is decided above; Node would ask the environment again, and knows fewer terminals.
-    return this.#color ? styleText(style, text, { validateStream: false }) : text;
+    return this.#color && text !== '' ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** What went wrong: one line, or JSON. */
@@ -71,9 +81,9 @@ function described(error: unknown): Described {
 
 /**
  * Writes at once. Not by process.stdout and process.stderr: these make a pipe non-blocking, for the command that shares
- * it as well, and `cat` does not expect that.
+ * it as well, and `cat` does not expect that. Says whether anybody takes it.
  */
-export function write(fd: 1 | 2, text: string): void {
+export function write(fd: 1 | 2, text: string): boolean {
   let rest = Buffer.from(text);
   for (let attempt = 0; rest.length > 0 && attempt < MAX_WRITE_ATTEMPTS; ) {
     try {
@@ -81,11 +91,12 @@ export function write(fd: 1 | 2, text: string): void {
       attempt = 0;
     } catch (error) {
       // Nobody reads it any more, as with `holdfast ls | head -1`; or not yet.
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false;
       Atomics.wait(SLEEPING, 0, 0, 1);
       attempt += 1;
     }
   }
+  return rest.length === 0;
 }
 
 const SLEEPING = new Int32Array(new SharedArrayBuffer(4));

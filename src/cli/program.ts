@@ -1,20 +1,19 @@
 /** The commands, their options and their help. What a command needs is loaded when it runs: help costs nothing. */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import type { HoldfastConfig } from '../config.ts';
+import { examples, type Perform, type Work } from './commands.ts';
 import { SHELLS, type Shell } from './completion.ts';
-import type { Context } from './context.ts';
+import type { StoreFlags } from './context.ts';
 import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
+import { addFleet, addSessions, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
 
-interface GlobalFlags extends HoldfastConfig {
+interface GlobalFlags extends StoreFlags {
   readonly json?: boolean;
   readonly color: boolean;
 }
-
-type Work = (context: Context) => Promise<Exit>;
 
 /** The program; `onExit` is told what a command came to. */
 export function buildProgram(onExit: (exit: Exit) => void): Command {
@@ -25,6 +24,10 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
     .option('--store <url>', 'address of the store; where it has a password, use HOLDFAST_STORE')
     .option('--prefix <text>', 'put before every key in the store (HOLDFAST_PREFIX)')
     .addOption(quarantineOption())
+    .option(
+      '--config <file>',
+      'the configuration (HOLDFAST_CONFIG; default: holdfast.config.mjs here or above)',
+    )
     .option('--json', 'results and errors as JSON')
     .option('--no-color', 'no colours, even on a terminal (NO_COLOR)')
     .exitOverride()
@@ -37,22 +40,25 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
     .addHelpText('after', () => `\n${exitCodeHelp()}`);
 
   const perform = async (work: Work) => {
-    const { json = false, color, store, prefix, quarantine } = program.opts<GlobalFlags>();
+    const { json = false, color, ...given } = program.opts<GlobalFlags>();
+    const { store, prefix, quarantine, config } = given;
     const flags = {
       ...(store !== undefined && { store }),
       ...(prefix !== undefined && { prefix }),
       ...(quarantine !== undefined && { quarantine }),
+      ...(config !== undefined && { config }),
     };
     const output = new Output({ json, color: color && !process.env.NO_COLOR });
     onExit(await work({ flags, output }));
   };
+  addUp(program, perform);
+  addSessions(program, perform);
+  addFleet(program, perform);
   addRun(program, perform);
   addInspection(program, perform);
   addCompletion(program, onExit);
   return program;
 }
-
-type Perform = (work: Work) => Promise<void>;
 
 function addRun(program: Command, perform: Perform): void {
   program
@@ -151,10 +157,6 @@ function exitCode(text: string): number {
   if (!/^\d{1,3}$/.test(text) || Number(text) > 255)
     throw new InvalidArgumentError('It is a number from 0 to 255.');
   return Number(text);
-}
-
-function examples(...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join('')}`;
 }
 
 function exitCodeHelp(): string {

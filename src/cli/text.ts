@@ -1,4 +1,5 @@
 /** How the command line shows what is not its own: whatever stands in a store may not drive somebody's terminal. */
+import { shortName } from '../base/ids.ts';
 import { printableJson } from '../telemetry/facts.ts';
 
 export { printable } from '../telemetry/facts.ts';
@@ -19,11 +20,29 @@ export function jsonFacts(facts: Readonly<Record<string, unknown>>): Record<stri
   );
 }
 
-/** Columns as wide as what is in them. */
-export function table(rows: readonly (readonly string[])[]): string {
+/** `1 target`, `12 targets`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Columns as wide as what is in them; lines are cut where a terminal has no more room. */
+export function table(
+  rows: readonly (readonly string[])[],
+  columns: number = Number.POSITIVE_INFINITY,
+): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   return rows
     .map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '))
-    .map((line) => `${line.trimEnd()}\n`)
+    .map((line) => `${cut(line.trimEnd(), columns)}\n`)
     .join('');
+}
+
+/** `text` in so many columns; what is cut off shows. */
+export function cut(text: string, columns: number): string {
+  return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`;
+}
+
+/** The text with the ids of instances in it as people can read them. */
+export function withShortNames(text: string): string {
+  return text.replace(/\S+-\d{16,}-[0-9a-f]{8}/g, shortName);
 }

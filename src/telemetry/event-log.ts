@@ -59,18 +59,20 @@ export class EventLog {
     return pageOf(await this.#store.log.recall({ ...CALL, ...from }));
   }
 
-  /** Everything after a position as it comes, without one everything from now on; until the signal fires. */
+  /** Everything after a position as it comes, without one everything from now on or from the oldest; until the signal fires. */
   async *follow({
     after,
+    from = 'now',
     signal,
   }: {
     after?: string;
+    from?: 'now' | 'oldest';
     signal: AbortSignal;
   }): AsyncGenerator<Followed, void, undefined> {
     const bell = new Bell(this.#clock, signal);
     let unsubscribe: (() => void) | null = null;
     let position: string | undefined = after;
-    let isPlaced = after !== undefined;
+    let isPlaced = after !== undefined || from === 'oldest';
     let isStalled = false;
     try {
       while (!signal.aborted) {

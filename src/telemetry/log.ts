@@ -6,62 +6,8 @@ import { type Logger, pino } from 'pino';
 import type { Clock } from '../base/clock.ts';
 import type { EventName, Listener } from '../base/events.ts';
 import { type Facts, plainFacts, printableJson, withoutCredentials } from './facts.ts';
+import { LEVELS, type LogLevel } from './levels.ts';
 import { sentenceOf } from './sentences.ts';
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
-/**
- * `error`: something that this instance is there for does not work. `warn`: it lost something, or may soon. `info`: it did
- * what it should, and ownership changed or was kept. `debug`: what happens all the time.
- */
-const LEVELS: Readonly<Record<EventName, LogLevel>> = {
-  'lease.acquired': 'info',
-  'lease.refused': 'info',
-  'lease.renewed': 'info',
-  'lease.extended': 'debug',
-  'lease.uncertain': 'warn',
-  'lease.confirmed': 'info',
-  'lease.reasserted': 'warn',
-  'lease.releasing': 'debug',
-  'lease.released': 'info',
-  'lease.abandoned': 'warn',
-  'lease.transferred': 'info',
-  'lease.lost': 'warn',
-  'lease.revoked': 'warn',
-  'lease.returned': 'warn',
-  'leader.elected': 'info',
-  'leader.lost': 'info',
-  'leader.failed': 'error',
-  'member.joined': 'info',
-  'member.left': 'info',
-  'member.draining': 'info',
-  'member.undrained': 'info',
-  'fleet.planned': 'debug',
-  'fleet.asked': 'debug',
-  'fleet.stalled': 'error',
-  'fleet.resumed': 'info',
-  'session.added': 'info',
-  'session.changed': 'info',
-  'session.paused': 'info',
-  'session.resumed': 'info',
-  'session.removed': 'info',
-  'session.unreadable': 'warn',
-  'poll.done': 'debug',
-  'poll.failed': 'warn',
-  'poll.stuck': 'error',
-  'poll.settled': 'info',
-  'result.refused': 'warn',
-  'result.failed': 'warn',
-  'log.dropped': 'error',
-  'loop.delayed': 'warn',
-  'store.connected': 'info',
-  'store.disconnected': 'warn',
-  'store.forgot': 'warn',
-  'store.quarantined': 'warn',
-  'store.warned': 'warn',
-  'listener.failed': 'error',
-};
 
 type Listeners = { [N in EventName]?: Listener<N> };
 
@@ -116,7 +62,7 @@ export class Log {
     const level = this.#levelOf(name, facts);
     if (!this.#isOn(level)) return;
     const sentence = sentenceOf(name, facts, this.#instance);
-    this.#logger[level]({ instance: this.#instance, ...facts, event: name }, sentence);
+    this.#logger[level]({ instance: this.#instance, event: name, ...facts }, sentence);
   }
 
   #levelOf(name: EventName, { target }: Facts): LogLevel {
@@ -137,6 +83,7 @@ export class Log {
 function aboutTarget(name: EventName, facts: Record<string, unknown>): Facts {
   const { leaseClass, key, ...rest } = facts;
   if (leaseClass === 'poll' && key !== undefined) return { target: key, ...rest };
+  // Which event it listened for; the event is that it failed.
   if (name === 'listener.failed') return { listener: facts.event, error: facts.error };
   return typeof facts.session === 'string' ? { target: facts.session, ...facts } : facts;
 }

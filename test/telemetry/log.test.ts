@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Emitter, type EventName, type Listener } from '../../src/base/events.ts';
-import { Log, type LogLevel } from '../../src/telemetry/log.ts';
-import { PrettyLog } from '../../src/telemetry/pretty.ts';
+import type { LogLevel } from '../../src/telemetry/levels.ts';
+import { Log } from '../../src/telemetry/log.ts';
+import { type PrettyLine, PrettyLog } from '../../src/telemetry/pretty.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { fleetWorld } from '../support/fleet-world.ts';
 
@@ -165,11 +166,18 @@ describe('the log of an instance', () => {
 });
 
 describe('the log on a terminal', () => {
-  function pretty(color = false) {
+  function pretty({ color = false, columns = 56 } = {}) {
     const { clock, events, log } = setUp();
     const shown: string[] = [];
-    const prettyLog = new PrettyLog({ clock, color, write: (text) => shown.push(text) });
-    const printed = new Log({ clock, level: 'info', write: (line) => prettyLog.write(line) });
+    const prettyLog = new PrettyLog({
+      ...{ clock, color, columns },
+      write: (text) => shown.push(text),
+    });
+    const printed = new Log({
+      clock,
+      level: 'info',
+      write: (line) => prettyLog.add(JSON.parse(line) as PrettyLine),
+    });
     printed.identify(INSTANCE);
     for (const [name, listener] of Object.entries(printed.listeners()))
       events.on(name as EventName, listener as Listener<EventName>);
@@ -194,14 +202,14 @@ describe('the log on a terminal', () => {
     for (let i = 0; i < 5_000; i++) take(`d-${i}`);
     events.emit('fleet.resumed', { afterMs: 2_000 });
     expect(shown.map((line) => line.slice(10))).toEqual([
-      'took 5000 targets: d-0, d-1, d-2, d-3, d-4, d-5, …\n',
+      'took 5000 targets: d-0, d-1, d-2, d-3, d-4, …\n',
       'sees the fleet again after 2 s\n',
     ]);
   });
 
   it('has colours only where they are wanted, and nothing from outside acts on the terminal', () => {
-    const plain = pretty(false);
-    const coloured = pretty(true);
+    const plain = pretty();
+    const coloured = pretty({ color: true });
     for (const { events } of [plain, coloured])
       events.emit('fleet.stalled', { error: new Error('\u001b[31mred') });
     expect(plain.shown.join('')).toMatch(/^[\n -~]*$/);

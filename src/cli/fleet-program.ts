@@ -1,0 +1,184 @@
+/** The commands for instances that share targets: the instance itself, what there is to poll, who does it, and why. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { LOG_LEVELS } from '../telemetry/levels.ts';
+import { examples, type Perform } from './commands.ts';
+import type { DrainFlags } from './fleet/drain.ts';
+import type { MapFlags } from './fleet/map.ts';
+import type { WatchFlags } from './fleet/watch.ts';
+import type { AddFlags } from './sessions/add.ts';
+import type { UpFlags } from './up/up.ts';
+
+export function addUp(program: Command, perform: Perform): void {
+  program
+    .command('up')
+    .summary('run one instance that polls its share of the targets')
+    .description(
+      'Runs one instance of a fleet: it polls its share of the sessions in the store, takes over from instances that ' +
+        'stop or die, and hands everything over when it is told to stop (Ctrl-C, SIGTERM). While the store is away it ' +
+        'goes on trying. Logs are JSON, or words on a terminal. holdfast.config.mjs can say more: docs/cli.md.',
+    )
+    .option('--name <text>', "readable part of the instance's id (default: the host's name)")
+    .option('--weight <number>', 'share of the targets, relative to others (default: 1)', whole)
+    .option('--every <duration>', 'how often to poll a target that does not say (default: 10s)')
+    .option(
+      '--ttl <duration>',
+      'how long a lease lasts without a renewal: after a crash, this long until another takes over (default: 30s)',
+    )
+    .addOption(
+      new Option('--log-level <level>', 'how much to say').choices(LOG_LEVELS).default('info'),
+    )
+    .option('--stop-within <duration>', 'how long polls may take to finish on stopping', '10s')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast up',
+        'HOLDFAST_STORE=redis://redis.internal:6379 holdfast up --name api --weight 2',
+        'holdfast up --config ./poller.config.mjs --log-level warn',
+      ),
+    )
+    .action((flags: UpFlags) =>
+      perform(async (context) => (await import('./up/up.ts')).up(context, flags)),
+    );
+}
+
+export function addSessions(program: Command, perform: Perform): void {
+  const load = () => import('./sessions/sessions.ts');
+  const sessions = program
+    .command('sessions')
+    .summary('add, list, show, pause, resume and remove what is polled')
+    .description('What there is to poll: add it, list it, show it, pause it, resume it, remove it.')
+    .helpCommand(false);
+  sessions
+    .command('add')
+    .summary('add something to poll')
+    .description('Adds sessions to poll: by URL, or many from a file of JSON.')
+    .argument('[URL...]', 'what to poll, over http or https')
+    .option('--id <id>', 'its id (default: a random UUID)')
+    .option('--every <duration>', 'how often to poll it (default: as the instances say)')
+    .option('--paused', 'do not poll it before it is resumed')
+    .option('--file <path>', 'a JSON list of URLs or of objects with url, id, every, …; - is stdin')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast sessions add https://example.com/health',
+        'holdfast sessions add --id device-7 --every 30s http://10.0.0.7/status',
+        'holdfast sessions add --file targets.json',
+        'echo \'[{"id":"a","url":"https://example.com"}]\' | holdfast sessions add --file -',
+      ),
+    )
+    .action((urls: string[], flags: AddFlags) =>
+      perform(async (context) => (await import('./sessions/add.ts')).add(context, urls, flags)),
+    );
+  sessions
+    .command('ls')
+    .summary('list them: who polls each, and what came of it')
+    .description('Lists sessions, who polls each of them, and what the last poll gave.')
+    .argument('[PREFIX]', 'only ids that begin so', '')
+    .addHelpText('after', examples('holdfast sessions ls', 'holdfast sessions ls --json device-'))
+    .action((prefix: string) => perform(async (context) => (await load()).ls(context, prefix)));
+  sessions
+    .command('get')
+    .summary('show all about one')
+    .description('Shows all about one session; exits with 1 if there is none.')
+    .argument('<ID>')
+    .addHelpText('after', examples('holdfast sessions get device-7'))
+    .action((id: string) => perform(async (context) => (await load()).get(context, id)));
+  for (const [name, summary] of [
+    ['pause', 'stop polling, until it is resumed'],
+    ['resume', 'poll again'],
+    ['rm', 'remove'],
+  ] as const)
+    sessions
+      .command(name)
+      .summary(summary)
+      .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
+      .argument('<ID...>')
+      .addHelpText('after', examples(`holdfast sessions ${name} device-7 device-8`))
+      .action((ids: string[]) =>
+        perform(async (context) => (await load()).change(context, name, ids)),
+      );
+}
+
+export function addFleet(program: Command, perform: Perform): void {
+  program
+    .command('members')
+    .summary('list the instances that share the targets')
+    .description('Lists the instances that share the targets, what each owns and what it should.')
+    .addHelpText('after', examples('holdfast members', 'holdfast members --json'))
+    .action(() =>
+      perform(async (context) => (await import('./fleet/members.ts')).members(context)),
+    );
+  program
+    .command('map')
+    .summary('draw who owns what')
+    .description('Draws who owns what: a bar for each instance, and its targets.')
+    .option('--all', 'name every target, however many there are')
+    .addHelpText('after', examples('holdfast map', 'holdfast map --all', 'watch holdfast map'))
+    .action((flags: MapFlags) =>
+      perform(async (context) => (await import('./fleet/map.ts')).map(context, flags)),
+    );
+  program
+    .command('explain')
+    .summary('say why a target is where it is, and what happened to it')
+    .description('Says why a target is where it is, and what happened to it lately.')
+    .argument('<TARGET>')
+    .addHelpText('after', examples('holdfast explain device-7'))
+    .action((target: string) =>
+      perform(async (context) => (await import('./fleet/explain.ts')).explain(context, target)),
+    );
+  addDraining(program, perform);
+  addWatch(program, perform);
+}
+
+function addDraining(program: Command, perform: Perform): void {
+  const member = 'its id, or as much of its name as is unique';
+  program
+    .command('drain')
+    .summary('have an instance hand everything over')
+    .description(
+      'Has an instance hand over everything it owns, and take nothing new. Waits until it owns nothing. The order stays ' +
+        'until it is taken back with undrain, or the instance ends.',
+    )
+    .argument('<MEMBER>', member)
+    .option('--no-wait', 'give the order, and do not wait')
+    .addHelpText('after', examples('holdfast drain api-7fd8c9a1', 'holdfast drain --no-wait api'))
+    .action((name: string, flags: DrainFlags) =>
+      perform(async (context) => (await import('./fleet/drain.ts')).drain(context, name, flags)),
+    );
+  program
+    .command('undrain')
+    .summary('have it take part again')
+    .description('Takes back a drain: the instance gets its share again.')
+    .argument('<MEMBER>', member)
+    .addHelpText('after', examples('holdfast undrain api-7fd8c9a1'))
+    .action((name: string) =>
+      perform(async (context) => (await import('./fleet/drain.ts')).undrain(context, name)),
+    );
+}
+
+function addWatch(program: Command, perform: Perform): void {
+  program
+    .command('watch')
+    .summary('show what happens, as it happens')
+    .description('Shows what happens to all instances, as it happens, until Ctrl-C.')
+    .option('--target <id>', 'only what is about this target')
+    .option('--member <member>', 'only what is about this instance')
+    .option('--event <name>', "only these events: 'lease.lost', or 'lease' for all that begin so")
+    .option('--since <duration>', 'begin with what happened that long ago')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast watch',
+        'holdfast watch --since 5m --event lease.lost',
+        'holdfast watch --target device-7 --json',
+      ),
+    )
+    .action((flags: WatchFlags) =>
+      perform(async (context) => (await import('./fleet/watch.ts')).watch(context, flags)),
+    );
+}
+
+function whole(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.');
+  return Number(text);
+}

@@ -1,0 +1,48 @@
+import { pino } from 'pino';
+import { systemClock } from '../../base/clock.ts';
+import { type PrettyLine, PrettyLog } from '../../telemetry/pretty.ts';
+import type { Output } from '../output.ts';
+import type { StatusLine } from '../status-line.ts';
+
+/** Lines that nobody reads are kept up to this many bytes; then they are dropped. A log must not stop the work. */
+const MOST_BYTES = 4 * 1_048_576;
+/** How long the end of the log has to be written. */
+const CLOSE_WITHIN_MS = 1_000;
+
+/** Where the lines of the log go. */
+export interface LogSink {
+  write(line: string): void;
+  close(): Promise<void>;
+}
+
+/** In words, above the line that shows how far things are. */
+export function terminalSink(status: StatusLine, output: Output): LogSink {
+  const pretty = new PrettyLog({
+    ...{ clock: systemClock, color: output.hasColor, columns: output.columns },
+    write: (text) => status.above(text),
+  });
+  return {
+    write: (line) => pretty.add(JSON.parse(line) as PrettyLine),
+    close: async () => {
+      pretty.flush();
+      status.clear();
+    },
+  };
+}
+
+/** JSON to stdout, without waiting for whoever reads it. */
+export function stdoutSink(): LogSink {
+  const out = pino.destination({ dest: 1, sync: false, maxLength: MOST_BYTES });
+  // Nobody reads it any more; the instance goes on.
+  out.on('error', () => {});
+  return {
+    write: (line) => {
+      out.write(line);
+    },
+    close: () =>
+      new Promise((resolve) => {
+        systemClock.after(CLOSE_WITHIN_MS, resolve);
+        out.flush(() => resolve());
+      }),
+  };
+}
