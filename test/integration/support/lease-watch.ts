@@ -1,11 +1,9 @@
 import { expect } from 'vitest';
 import type { Lease } from '../../../src/index.ts';
+import { hostMs } from '../../support/host-clock.ts';
 import { until } from '../../support/until.ts';
 
-/** Milliseconds on the one monotonic clock that all processes of this host share. */
-export function hostMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
-}
+export { hostMs };
 
 /** How long a lease may be believed in from the moment its last confirmed request was sent: ttl − guard. */
 export function validMs(ttlMs: number): number {
