@@ -19,7 +19,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/integration/**'],
+          exclude: ['test/integration/**', 'test/scenarios/**/*.test.ts'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -43,6 +43,18 @@ export default defineConfig({
           maxWorkers: 1,
           // Fifty processes at once take every processor there is: nothing else may run beside them.
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          ...integration,
+          name: 'scenarios',
+          include: ['test/scenarios/**/*.test.ts'],
+          // A story of a fleet has many chapters, and each has deadlines of its own.
+          testTimeout: 90_000,
+          // A fleet is up to eleven processes, which wait more than they work: two fleets fit on two processors.
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

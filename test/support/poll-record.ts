@@ -156,7 +156,7 @@ export function firstPolls(
 }
 
 /** Each target's polls in the order in which they began. */
-function byTarget(polls: readonly Poll[]): Map<string, Poll[]> {
+export function byTarget(polls: readonly Poll[]): Map<string, Poll[]> {
   const found = new Map<string, Poll[]>();
   for (const poll of polls) {
     const own = found.get(poll.target);

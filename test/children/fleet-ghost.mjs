@@ -1,0 +1,20 @@
+// Heartbeats as one of ours, and never asks for anything nor takes anything.
+//
+//   fleet-ghost.mjs URL {"ttlMs": 3000}
+import { hostname } from 'node:os';
+import { systemClock } from '../../dist/base/clock.js';
+import { Emitter } from '../../dist/base/events.js';
+import { systemRandom } from '../../dist/base/random.js';
+import { openStore } from '../../dist/store/open-store.js';
+
+const [url, text = '{}'] = process.argv.slice(2);
+const { ttlMs = 3_000 } = JSON.parse(text);
+const parts = { clock: systemClock, random: systemRandom, events: new Emitter() };
+const { store } = await openStore(url, { ...parts, quarantine: 'off' });
+const id = `ghost-${hostname()}-${process.hrtime.bigint()}-${systemRandom.hex(8)}`;
+const attributes = { weight: 1, draining: false };
+const beat = () => store.members.beat({ id, attributes }, { ttlMs, timeoutMs: 1_000 });
+
+await beat();
+process.stdout.write(`${JSON.stringify({ event: 'ready', id })}\n`);
+setInterval(() => void beat().catch(() => {}), ttlMs / 3);

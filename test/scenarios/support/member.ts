@@ -1,0 +1,39 @@
+import type { FaultProxy } from '../../../src/testing/fault-proxy.ts';
+import type { Child, ExitStatus, Message } from '../../support/child.ts';
+
+const TELL_DEADLINE_MS = 20_000;
+
+/** One process of a fleet under test. */
+export class Member {
+  readonly id: string;
+  readonly child: Child;
+  readonly weight: number;
+  /** What stands between it and its Redis, where it was asked for. */
+  readonly proxy: FaultProxy | undefined;
+
+  constructor(parts: { id: string; child: Child; weight: number; proxy?: FaultProxy }) {
+    this.id = parts.id;
+    this.child = parts.child;
+    this.weight = parts.weight;
+    this.proxy = parts.proxy;
+  }
+
+  /** Tells it what to do, and waits for what came of it. */
+  async tell(what: string, facts: object = {}): Promise<Message> {
+    this.child.send({ do: what, ...facts });
+    const answer = await this.child.next(what, TELL_DEADLINE_MS);
+    if (answer.error !== undefined) throw new Error(`${what}: ${answer.message ?? answer.error}`);
+    return answer;
+  }
+
+  /** The targets it believes it may poll. */
+  async owned(): Promise<string[]> {
+    return (await this.tell('status')).owned as string[];
+  }
+
+  /** SIGTERM, and waits for the end. */
+  terminate(): Promise<ExitStatus> {
+    this.child.signal('SIGTERM');
+    return this.child.exit(TELL_DEADLINE_MS);
+  }
+}
