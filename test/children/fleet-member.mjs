@@ -1,9 +1,10 @@
 // One instance of a fleet: opens a store, polls what it owns, and does what it is told over stdin, one JSON line per
 // command; see `commands`. SIGTERM hands everything over, and the process ends with 0.
 //
-//   fleet-member.mjs URL {"open": …, "poller": …, "tell": ["lease.lost", …]}
+//   fleet-member.mjs URL {"open": …, "poller": …, "tell": ["lease.lost", …], "hung": ["some-target"]}
 //
-// `open` and `poller` are given to the library as they are; the events in `tell` are told as they happen, with the time.
+// `open` and `poller` are given to the library as they are; the events in `tell` are told as they happen, with the time;
+// polls of what is `hung` never settle, whatever their signal says.
 import { createInterface } from 'node:readline';
 import { open } from 'holdfast';
 import { pollTarget } from './fleet-poll.mjs';
@@ -30,8 +31,12 @@ const holdfast = await open(url, {
   ...options.open,
 });
 const instance = holdfast.instanceId;
+const hung = new Set(options.hung);
 const poller = holdfast.poller({
-  poll: (target, { signal, fence }) => pollTarget(target.url, { instance, fence, signal }),
+  poll: (target, { signal, fence }) =>
+    hung.has(target.id)
+      ? new Promise(() => {})
+      : pollTarget(target.url, { instance, fence, signal }),
   ...options.poller,
 });
 
@@ -102,6 +107,6 @@ lines.on('line', async (line) => {
 });
 process.once('SIGTERM', () => void stop());
 
-say({ event: 'ready', id: instance });
+say({ event: 'ready', id: instance, atMs: hostMs() });
 await poller.start();
 say({ event: 'started', atMs: hostMs() });

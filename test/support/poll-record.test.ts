@@ -5,6 +5,7 @@ import {
   gaps,
   imbalance,
   isLate,
+  moves,
   overlaps,
   type Poll,
 } from './poll-record.ts';
@@ -157,5 +158,18 @@ describe('first polls', () => {
     expect(firstPolls(polls, { fromMs: 100, except: 'a' })).toEqual(new Map([['t', polls[3]]]));
     expect(firstPolls(polls, { fromMs: 100 }).get('t')?.instance).toBe('a');
     expect(firstPolls(polls, { fromMs: 200 }).size).toBe(0);
+  });
+});
+
+describe('moves', () => {
+  it('are changes of the one who polls a target, in the order of the polls', () => {
+    const polls = [
+      poll('t', 'b', 100, 110),
+      poll('t', 'a', 0, 10),
+      poll('t', 'b', 200, 210),
+      poll('t', 'a', 300, 310),
+      poll('u', 'a', 150, 160),
+    ];
+    expect(moves(polls)).toBe(2);
   });
 });

@@ -155,6 +155,15 @@ export function firstPolls(
   return first;
 }
 
+/** How often a target went from one instance to another, over all targets. */
+export function moves(polls: readonly Poll[]): number {
+  let count = 0;
+  for (const own of byTarget(polls).values())
+    for (const [i, { instance }] of own.entries())
+      if (i > 0 && own[i - 1]?.instance !== instance) count += 1;
+  return count;
+}
+
 /** Each target's polls in the order in which they began. */
 export function byTarget(polls: readonly Poll[]): Map<string, Poll[]> {
   const found = new Map<string, Poll[]>();

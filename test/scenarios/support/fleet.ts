@@ -50,6 +50,8 @@ export interface MemberOptions {
   /** Reaches Redis through a proxy of its own, so that it can be cut off. */
   isProxied?: boolean;
   poller?: Readonly<Record<string, unknown>>;
+  /** Targets whose polls never settle here, whatever they are told. */
+  hung?: readonly string[];
 }
 
 /**
@@ -161,7 +163,7 @@ export class TestFleet implements AsyncDisposable {
     const child = spawnChild(script, { args: [this.url, JSON.stringify(options)] });
     const { id } = await child.next('ready', START_DEADLINE_MS);
     this.#everyone.set(String(id), child);
-    return new Member({ id: String(id), child, weight: 0 });
+    return new Member({ id: String(id), child, weight: 0, readyMs: hostMs() });
   }
 
   /** `kill -9`; says when it was dead. */
@@ -264,7 +266,12 @@ export class TestFleet implements AsyncDisposable {
     await this.server[Symbol.asyncDispose]();
   }
 
-  async #launch({ weight = 1, isProxied = false, poller }: MemberOptions): Promise<Member> {
+  async #launch({
+    weight = 1,
+    isProxied = false,
+    poller,
+    hung = [],
+  }: MemberOptions): Promise<Member> {
     this.#started += 1;
     const name = `m${this.#started}`;
     const proxy = isProxied ? await this.#proxy() : undefined;
@@ -277,14 +284,16 @@ export class TestFleet implements AsyncDisposable {
         ...poller,
       },
       tell: TOLD,
+      hung,
     };
     const url = proxy === undefined ? this.url : `redis://127.0.0.1:${proxy.port}`;
     const child = spawnChild('fleet-member.mjs', { args: [url, JSON.stringify(options)] });
     this.#everyone.set(name, child);
-    const { id } = await child.next('ready', START_DEADLINE_MS);
+    const { id, atMs } = await child.next('ready', START_DEADLINE_MS);
     this.#everyone.delete(name);
     this.#everyone.set(String(id), child);
-    return new Member({ id: String(id), child, weight, ...(proxy && { proxy }) });
+    const readyMs = Number(atMs);
+    return new Member({ id: String(id), child, weight, readyMs, ...(proxy && { proxy }) });
   }
 
   async #proxy(): Promise<FaultProxy> {

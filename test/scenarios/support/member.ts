@@ -8,13 +8,22 @@ export class Member {
   readonly id: string;
   readonly child: Child;
   readonly weight: number;
+  /** When it had opened its store, and was about to take part. */
+  readonly readyMs: number;
   /** What stands between it and its Redis, where it was asked for. */
   readonly proxy: FaultProxy | undefined;
 
-  constructor(parts: { id: string; child: Child; weight: number; proxy?: FaultProxy }) {
+  constructor(parts: {
+    id: string;
+    child: Child;
+    weight: number;
+    readyMs: number;
+    proxy?: FaultProxy;
+  }) {
     this.id = parts.id;
     this.child = parts.child;
     this.weight = parts.weight;
+    this.readyMs = parts.readyMs;
     this.proxy = parts.proxy;
   }
 
@@ -29,6 +38,11 @@ export class Member {
   /** The targets it believes it may poll. */
   async owned(): Promise<string[]> {
     return (await this.tell('status')).owned as string[];
+  }
+
+  /** What it has told under that name since it started. */
+  told(event: string): Message[] {
+    return this.child.received.filter((message) => message.event === event);
   }
 
   /** SIGTERM, and waits for the end. */

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
+import { hostMs } from '../support/host-clock.ts';
+import { firstPolls } from '../support/poll-record.ts';
+import { until } from '../support/until.ts';
+import { CALM_MS, CRASH_MS, type TestFleet, TTL_MS } from './support/fleet.ts';
+import type { Member } from './support/member.ts';
+import { useFleet } from './support/story.ts';
+import { deviceIds, uuids } from './support/target-ids.ts';
+
+leaveNothingBehind();
+
+/** A lease is believed in for this long from the last confirmed renewal: the TTL without the guard. */
+const VALID_MS = TTL_MS - TTL_MS / 20;
+/** How soon after its return the store is found and the targets are polled: reconnecting waits a second at most. */
+const RETURN_MS = 4_000;
+
+/** Who began a poll in that time. */
+function pollersIn(fleet: TestFleet, fromMs: number, toMs = Infinity): Set<string> {
+  const polls = fleet.polls.filter(({ startMs }) => startMs >= fromMs && startMs < toMs);
+  return new Set(polls.map(({ instance }) => instance));
+}
+
+async function untilPast(momentMs: number): Promise<void> {
+  const deadlineMs = momentMs - hostMs() + 5_000;
+  await until(() => hostMs() > momentMs, { what: 'the moment to pass', deadlineMs });
+}
+
+/** The worst wait, from a moment on, until somebody polled. */
+function worstWaitMs(fleet: TestFleet, ids: readonly string[], fromMs: number): number {
+  const first = firstPolls(fleet.polls, { fromMs });
+  return Math.max(...ids.map((id) => (first.get(id)?.startMs ?? Infinity) - fromMs));
+}
+
+describe('a fleet whose Redis is', () => {
+  const use = useFleet('redis');
+  const ids = deviceIds(12);
+  let cut: Member | undefined;
+
+  it('E4 US2.2 FR-016 out of reach for one that still reaches its targets: it stops before the others may begin', async () => {
+    const fleet = use();
+    await fleet.add(ids);
+    [cut] = await fleet.start(1, { isProxied: true });
+    await fleet.start(2);
+    const owners = await fleet.untilSteady();
+    const lost = ids.filter((id) => owners.get(id) === cut?.id);
+    expect(lost).toHaveLength(4);
+    fleet.phase('one is cut off', CRASH_MS);
+    const cutMs = hostMs();
+    await cut?.proxy?.halfOpen();
+    const isTaken = () => {
+      const first = firstPolls(fleet.polls, { fromMs: cutMs, ...(cut && { except: cut.id }) });
+      return lost.every((id) => first.has(id));
+    };
+    await until(isTaken, { what: 'the others to take over', deadlineMs: TTL_MS + 2_000 });
+    await untilPast(cutMs + CRASH_MS);
+    expect(pollersIn(fleet, cutMs + VALID_MS)).not.toContain(cut?.id);
+    expect(await cut?.owned()).toEqual([]);
+  });
+
+  it('US2.2 E1 within reach again: it joins by itself', async () => {
+    const fleet = use();
+    fleet.phase('it comes back', CALM_MS);
+    await cut?.proxy?.pass();
+    cut?.proxy?.reset();
+    await fleet.untilSteady();
+  });
+
+  it('E1 SC-005 FR-016 down for 20 s: nobody polls past its lease, and all goes on by itself when it is back', async () => {
+    const fleet = use();
+    const downForMs = 20_000;
+    const downMs = hostMs();
+    fleet.phase('Redis is down', downForMs + RETURN_MS);
+    await fleet.redis.kill();
+    const killedMs = hostMs();
+    await untilPast(downMs + downForMs);
+    expect(pollersIn(fleet, killedMs + VALID_MS)).toEqual(new Set());
+    await fleet.redis.restart();
+    const backMs = hostMs();
+    await fleet.untilPolled();
+    expect(worstWaitMs(fleet, ids, backMs)).toBeLessThan(RETURN_MS);
+    await fleet.untilSteady();
+    fleet.phase('calm again', CALM_MS);
+    await fleet.untilSteady();
+  });
+});
+
+describe('a fleet whose Redis is not there yet', () => {
+  const use = useFleet('redis');
+  const ids = uuids(6);
+
+  it('P-05 E1 keeps trying, and starts polling when it comes', async () => {
+    const fleet = use();
+    await fleet.add(ids);
+    await fleet.redis.kill();
+    const starting = fleet.start(2);
+    starting.catch(() => {});
+    // Long enough for more than a first try.
+    await untilPast(hostMs() + 4_000);
+    expect(fleet.polls).toEqual([]);
+    await fleet.redis.restart();
+    const upMs = hostMs();
+    await starting;
+    await fleet.untilSteady();
+    expect(worstWaitMs(fleet, ids, upMs)).toBeLessThan(RETURN_MS);
+  });
+});
+
+describe('a fleet whose Redis forgets everything', () => {
+  const ids = deviceIds(6);
+  const targets = () => ids.map((id) => ({ id, url: use().server.urlOf(id) }));
+  const use = useFleet('redis', { quarantine: 'on', redis: { appendonly: false } });
+
+  it('SC-005 SC-001 grants nothing anew while somebody who is cut off may still poll, and lets the others go on', async () => {
+    const fleet = use();
+    fleet.want(ids);
+    const poller = { targets: targets() };
+    const [cut] = await fleet.start(1, { isProxied: true, poller });
+    await fleet.start(1, { poller });
+    const owners = await fleet.untilSteady();
+    const lost = ids.filter((id) => owners.get(id) === cut?.id);
+    expect(lost).toHaveLength(3);
+    fleet.phase('restarted empty', 2 * TTL_MS + 1_000);
+    const cutMs = hostMs();
+    await cut?.proxy?.halfOpen();
+    await fleet.redis.restart({ empty: true });
+    const first = () => firstPolls(fleet.polls, { fromMs: cutMs, ...(cut && { except: cut.id }) });
+    const isTaken = () => lost.every((id) => first().has(id));
+    await until(isTaken, { what: 'the other to take over', deadlineMs: 3 * TTL_MS });
+    const waits = lost.map((id) => (first().get(id)?.startMs ?? 0) - cutMs);
+    expect(Math.min(...waits)).toBeGreaterThan(TTL_MS);
+    expect(Math.max(...waits)).toBeLessThan(2 * TTL_MS + 1_000);
+    await cut?.proxy?.pass();
+    cut?.proxy?.reset();
+    await fleet.untilSteady();
+  });
+});
