@@ -19,7 +19,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/integration/**', 'test/scenarios/**/*.test.ts'],
+          exclude: ['test/{integration,scenarios,slow}/**'],
           sequence: { groupOrder: 0 },
         },
       },

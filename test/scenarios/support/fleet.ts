@@ -41,6 +41,8 @@ export interface FleetOptions {
   /** For Redis, of the server; by default it keeps its data over a restart. */
   redis?: RedisOptions;
   quarantine?: 'on' | 'off';
+  /** `as they come`: leases last as long as they do for everybody, and not as short as is good for tests. */
+  timings?: 'short' | 'as they come';
   /** Of every member's poller, beyond the timings. */
   poller?: Readonly<Record<string, unknown>>;
 }
@@ -275,11 +277,12 @@ export class TestFleet implements AsyncDisposable {
     this.#started += 1;
     const name = `m${this.#started}`;
     const proxy = isProxied ? await this.#proxy() : undefined;
-    const { quarantine = 'off' } = this.#options;
+    const { quarantine = 'off', timings = 'short' } = this.#options;
     const options = {
       open: { name, quarantine },
       poller: {
-        ...{ ttl: TTL_MS, every: EVERY_MS, weight },
+        ...{ every: EVERY_MS, weight },
+        ...(timings === 'short' && { ttl: TTL_MS }),
         ...this.#options.poller,
         ...poller,
       },
