@@ -23,6 +23,7 @@ export const CALM_MS = 1_200;
 export const CRASH_MS = TTL_MS + 1_000 + 2 * EVERY_MS;
 
 const START_DEADLINE_MS = 30_000;
+const STOP_DEADLINE_MS = 20_000;
 const SETTLE_DEADLINE_MS = 20_000;
 const LOOK_EVERY_MS = 40;
 
@@ -175,11 +176,13 @@ export class TestFleet implements AsyncDisposable {
     return hostMs();
   }
 
-  /** SIGTERM: it hands everything over, and ends with 0; says when it was told to. */
-  async stop(member: Member): Promise<number> {
+  /** It hands everything over, and ends with 0; says when it was told to. By SIGTERM, unless there is more to say. */
+  async stop(member: Member, how?: { within: number }): Promise<number> {
     const toldMs = hostMs();
     this.members.delete(member);
-    const status = await member.terminate();
+    if (how === undefined) member.child.signal('SIGTERM');
+    else member.child.send({ do: 'stop', how });
+    const status = await member.child.exit(STOP_DEADLINE_MS);
     expect(status, member.child.stderr).toEqual({ code: 0, signal: null });
     return toldMs;
   }
@@ -228,17 +231,20 @@ export class TestFleet implements AsyncDisposable {
     await until(isPolled, { what, deadlineMs: SETTLE_DEADLINE_MS, every: LOOK_EVERY_MS });
   }
 
-  /** Waits for balance, and then sees that nothing moves any more: two more polls of each target, by its owner alone. */
+  /** Waits for balance, and until nothing moves any more: two more polls of each target, by its owner alone. */
   async untilSteady(): Promise<Map<string, string | null>> {
-    const owners = await this.untilBalanced();
-    const fromMs = hostMs();
-    await this.untilPolled(this.targets, 2);
-    const moved = this.polls.filter(
-      ({ target, instance, startMs }) =>
-        startMs >= fromMs && owners.has(target) && owners.get(target) !== instance,
-    );
-    expect(moved).toEqual([]);
-    return owners;
+    const steady = async () => {
+      const owners = await this.untilBalanced();
+      const fromMs = hostMs();
+      await this.untilPolled(this.targets, 2);
+      const hasMoved = this.polls.some(
+        ({ target, instance, startMs }) =>
+          startMs >= fromMs && owners.has(target) && owners.get(target) !== instance,
+      );
+      return !hasMoved && owners;
+    };
+    const what = `${this.targets.length} targets to stay where they are`;
+    return until(steady, { what, deadlineMs: SETTLE_DEADLINE_MS });
   }
 
   /** What the record must show of any run, however it went. */

@@ -1,5 +1,5 @@
 import type { FaultProxy } from '../../../src/testing/fault-proxy.ts';
-import type { Child, ExitStatus, Message } from '../../support/child.ts';
+import type { Child, Message } from '../../support/child.ts';
 
 const TELL_DEADLINE_MS = 20_000;
 
@@ -43,11 +43,5 @@ export class Member {
   /** What it has told under that name since it started. */
   told(event: string): Message[] {
     return this.child.received.filter((message) => message.event === event);
-  }
-
-  /** SIGTERM, and waits for the end. */
-  terminate(): Promise<ExitStatus> {
-    this.child.signal('SIGTERM');
-    return this.child.exit(TELL_DEADLINE_MS);
   }
 }
