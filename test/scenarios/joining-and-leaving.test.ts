@@ -19,7 +19,7 @@ function anyOf(fleet: TestFleet): Member {
   return member;
 }
 
-function ownedBy(owners: ReadonlyMap<string, string | null>, { id }: Member): string[] {
+function ownedBy(owners: ReadonlyMap<string, string>, { id }: Member): string[] {
   return [...owners].filter(([, owner]) => owner === id).map(([target]) => target);
 }
 

@@ -3,24 +3,12 @@ import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { hostMs } from '../support/host-clock.ts';
 import { firstPolls, moves } from '../support/poll-record.ts';
 import { until } from '../support/until.ts';
-import { CALM_MS, CRASH_MS, type TestFleet, TTL_MS } from './support/fleet.ts';
+import { CALM_MS, CRASH_MS, TTL_MS } from './support/fleet.ts';
 import type { Member } from './support/member.ts';
 import { STORES, useFleet } from './support/story.ts';
 import { deviceIds, uuids } from './support/target-ids.ts';
 
 leaveNothingBehind();
-
-/** Waits until every target has an owner among these, and says how many each has. */
-async function untilAllOwned(fleet: TestFleet, owners: readonly Member[]): Promise<number[]> {
-  const counts = async () => {
-    const owned = await Promise.all(owners.map((member) => member.owned()));
-    const isWhole = new Set(owned.flat()).size === fleet.targets.length;
-    return (
-      isWhole && owned.flat().length === fleet.targets.length && owned.map((ids) => ids.length)
-    );
-  };
-  return until(counts, { what: 'every target to have an owner', deadlineMs: 10_000 });
-}
 
 describe.each(STORES)('a ghost on %s, that beats and asks for nothing', (kind) => {
   const use = useFleet(kind);
@@ -30,7 +18,7 @@ describe.each(STORES)('a ghost on %s, that beats and asks for nothing', (kind) =
     await fleet.startOther('fleet-ghost.mjs', { ttlMs: TTL_MS });
     await fleet.add(deviceIds(12));
     const ours = await fleet.start(3);
-    await untilAllOwned(fleet, ours);
+    await fleet.untilOwned(ours);
     await fleet.untilPolled();
     fleet.phase('with a ghost', CALM_MS);
     const fromMs = hostMs();
@@ -44,7 +32,7 @@ describe.each(STORES)('a ghost on %s, that beats and asks for nothing', (kind) =
     // The ghost is the first choice of some, and the next choice waits for it a little.
     fleet.phase('one is killed', CRASH_MS + 500);
     if (victim !== undefined) await fleet.kill(victim);
-    await untilAllOwned(fleet, others);
+    await fleet.untilOwned(others);
     await fleet.untilPolled();
   });
 });
@@ -69,8 +57,8 @@ describe('another implementation on the same Redis, that knows only the seeds', 
     fleet.phase('ours join', CRASH_MS);
     const ours = await fleet.start(2);
     const isShared = async () => {
-      const counts = await untilAllOwned(fleet, [foreign as Member, ...ours]);
-      return counts.every((count) => count > 0) && counts;
+      const owners = await fleet.untilOwned([foreign as Member, ...ours]);
+      return new Set(owners.values()).size === 3;
     };
     await until(isShared, { what: 'all three to have some', deadlineMs: 15_000 });
     const held = await ownedByForeign();

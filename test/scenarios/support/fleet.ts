@@ -204,16 +204,28 @@ export class TestFleet implements AsyncDisposable {
     this.#standstills.push(standstill);
   }
 
-  /** Waits until the members own the targets, each of them one owner, everyone its share; says who owns what. */
-  async untilBalanced(deadlineMs = SETTLE_DEADLINE_MS): Promise<Map<string, string | null>> {
+  /** Waits until each target has one owner, among the members or those given instead; says who owns what. */
+  async untilOwned(members: Iterable<Member> = this.members): Promise<Map<string, string>> {
     const owners = async () => {
-      const found = await this.#owners();
+      const found = await this.#owners(members);
+      const free = [...found].filter(([, owner]) => owner === null).map(([target]) => target);
+      if (free.length > 0) throw new Error(`nobody owns ${free.slice(0, 5).join(', ')} …`);
+      return found as Map<string, string>;
+    };
+    const what = `${this.targets.length} targets to have one owner each`;
+    return until(owners, { what, deadlineMs: SETTLE_DEADLINE_MS, every: LOOK_EVERY_MS });
+  }
+
+  /** The same, and every member has its share. */
+  async untilBalanced(): Promise<Map<string, string>> {
+    const owners = async () => {
+      const found = await this.#owners(this.members);
       const wrong = imbalance(found, [...this.members]);
       if (wrong.length > 0) throw new Error(`not balanced: ${JSON.stringify(wrong)}`);
-      return found;
+      return found as Map<string, string>;
     };
     const what = `${this.members.size} members to share ${this.targets.length} targets`;
-    return until(owners, { what, deadlineMs, every: LOOK_EVERY_MS });
+    return until(owners, { what, deadlineMs: SETTLE_DEADLINE_MS, every: LOOK_EVERY_MS });
   }
 
   /** Waits until each of the targets has been polled as often from now on. */
@@ -232,7 +244,7 @@ export class TestFleet implements AsyncDisposable {
   }
 
   /** Waits for balance, and until nothing moves any more: two more polls of each target, by its owner alone. */
-  async untilSteady(): Promise<Map<string, string | null>> {
+  async untilSteady(): Promise<Map<string, string>> {
     const steady = async () => {
       const owners = await this.untilBalanced();
       const fromMs = hostMs();
@@ -313,10 +325,10 @@ export class TestFleet implements AsyncDisposable {
   }
 
   /** Who believes to own each target; throws where two do, or one has what nobody wants. */
-  async #owners(): Promise<Map<string, string | null>> {
+  async #owners(members: Iterable<Member>): Promise<Map<string, string | null>> {
     const owners = new Map<string, string | null>(this.targets.map((target) => [target, null]));
     const look = async (member: Member) => ({ id: member.id, owned: await member.owned() });
-    for (const { id, owned } of await Promise.all([...this.members].map(look))) {
+    for (const { id, owned } of await Promise.all([...members].map(look))) {
       for (const target of owned) {
         const other = owners.get(target);
         if (other !== null) throw new Error(`'${target}' is owned by ${id} and by ${other}`);
