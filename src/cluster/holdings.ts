@@ -44,7 +44,7 @@ export class Holdings {
   readonly #parts: HoldingsParts;
   readonly #ours = new Set<TargetEntry>();
   /** What is being let go of, or has been lost while work on it goes on. */
-  readonly #ending = new Set<Promise<void>>();
+  readonly #ending = new Map<Promise<void>, Lease>();
   #taking = 0;
   readonly #unlisten: () => void;
 
@@ -99,9 +99,15 @@ export class Holdings {
     });
   }
 
-  /** Resolves when nothing is being let go of any more, or the time is up. */
+  /** Resolves when nothing is being let go of any more, or the time is up: then what has not settled is given up on. */
   async settled(withinMs: number): Promise<void> {
-    await isDoneWithin(this.#parts.clock, withinMs, Promise.all(this.#ending));
+    const isSettled = await isDoneWithin(
+      this.#parts.clock,
+      withinMs,
+      Promise.all(this.#ending.keys()),
+    );
+    if (isSettled) return;
+    for (const lease of this.#ending.values()) lease.giveUp();
   }
 
   close(): void {
@@ -176,7 +182,10 @@ export class Holdings {
       ...(settled !== null && { settled }),
       ...(withinMs !== undefined && { within: withinMs }),
     });
-    return this.#track(telling.then(() => this.#forget(entry, lease)));
+    return this.#track(
+      lease,
+      telling.then(() => this.#forget(entry, lease)),
+    );
   }
 
   #onLost(entry: TargetEntry, lease: Lease): void {
@@ -189,7 +198,10 @@ export class Holdings {
     // Only once its work has stopped may the same instance have it again. Who lets it go already sees to that.
     if (isLettingGo) return;
     const released = settled.then(() => lease.release());
-    void this.#track(released.then(() => this.#forget(entry, lease)));
+    void this.#track(
+      lease,
+      released.then(() => this.#forget(entry, lease)),
+    );
     onFreed();
   }
 
@@ -200,8 +212,8 @@ export class Holdings {
     this.#parts.onFreed();
   }
 
-  #track(ending: Promise<void>): Promise<void> {
-    this.#ending.add(ending);
+  #track(lease: Lease, ending: Promise<void>): Promise<void> {
+    this.#ending.set(ending, lease);
     return ending.finally(() => this.#ending.delete(ending));
   }
 }

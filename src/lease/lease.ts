@@ -46,6 +46,7 @@ export type TransferResult =
 export interface LettingGo {
   release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult>;
   transfer(tenure: Tenure, successor: string, options: TransferOptions): Promise<TransferResult>;
+  giveUp(tenure: Tenure): void;
 }
 
 export class Lease implements AsyncDisposable {
@@ -124,6 +125,11 @@ export class Lease implements AsyncDisposable {
       }),
     );
     return transfer;
+  }
+
+  /** Waits no longer for the work of a lease that is being let go of: its key is left to run out, as after `within`. */
+  giveUp(): void {
+    this.#desk.giveUp(this.#tenure);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -255,6 +255,7 @@ export class Leases {
     for (const tenure of open) tenure.recall(new ClosedError(`lease '${tenure.key}'`));
     const settled = open.map((tenure) => new Promise<void>((resolve) => tenure.onSettled(resolve)));
     if (settled.length > 0) await isDoneWithin(clock, withinMs, Promise.all(settled));
+    this.#desk.close();
     for (const tenure of this.#keeper.tenures()) {
       const why = 'closed before it was released';
       events.emit('lease.abandoned', { ...tenure.facts, heldForMs: tenure.heldForMs, why });

@@ -36,6 +36,8 @@ type Kept = LossReason | 'unsettled' | 'released';
 
 export class Desk implements LettingGo {
   readonly #parts: LettingGoParts;
+  /** Tenures whose work has not settled yet, with what ends the wait for it. */
+  readonly #waits = new Map<Tenure, () => void>();
 
   constructor(parts: LettingGoParts) {
     this.#parts = parts;
@@ -82,18 +84,44 @@ export class Desk implements LettingGo {
     return { transferred: true, fence: reply.fence };
   }
 
+  giveUp(tenure: Tenure): void {
+    this.#waits.get(tenure)?.();
+  }
+
+  /** Waits for no work any more. */
+  close(): void {
+    for (const giveUp of [...this.#waits.values()]) giveUp();
+  }
+
   /** Lets the work settle, then hands the tenure in: at once where there is nothing to wait for, as is usual. */
   #settle(tenure: Tenure, options: ReleaseOptions): Kept | null | Promise<Kept | null> {
     const { settled, within } = options;
     const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
     const letsGo = tenure.beginRelease();
     if (settled === undefined) return this.#handIn(tenure);
-    return isDoneWithin(this.#parts.clock, mostMs, settled).then((isDone) => {
+    return this.#isSettled(tenure, settled, mostMs).then((isDone) => {
       if (isDone) return this.#handIn(tenure);
       const settle = () => tenure.settle();
       settled.then(settle, settle);
       if (letsGo) this.#abandon(tenure, 'its work did not settle');
       return 'unsettled';
+    });
+  }
+
+  /** Whether the work is done, well or badly, before the time is over or somebody gives up on it. */
+  #isSettled(tenure: Tenure, settled: Promise<unknown>, mostMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = (isDone: boolean) => {
+        timer.cancel();
+        this.#waits.delete(tenure);
+        resolve(isDone);
+      };
+      const timer = this.#parts.clock.after(mostMs, () => end(false));
+      this.#waits.set(tenure, () => end(false));
+      settled.then(
+        () => end(true),
+        () => end(true),
+      );
     });
   }
 

@@ -185,6 +185,29 @@ describe('letting go', () => {
     expect(a.names()).toEqual(['lease.acquired', 'lease.releasing', 'lease.abandoned']);
   });
 
+  it('K-08 work that is waited for without limit can be given up on, and close does so: nothing is left waiting', async () => {
+    const { clock, actor } = world();
+    const [a, b] = [await actor(), await actor()];
+    const [first, second] = [await a.take('k', { ttl: '3s' }), await a.take('l', { ttl: '3s' })];
+    const settled = new Promise(() => {});
+    const [released, transferred] = [
+      first.release({ settled }),
+      second.transfer('somebody', { settled }),
+    ];
+    await clock.advance(10_000);
+    expect((await b.holdfast.acquire('k')).ok).toBe(false);
+    first.giveUp();
+    expect(await released).toEqual({ released: false, reason: 'unsettled' });
+    await clock.advance(3_000);
+    expect((await b.take('k')).isHeld()).toBe(true);
+    expect((await b.holdfast.acquire('l')).ok).toBe(false);
+    const closing = Promise.all([a, b].map(({ holdfast }) => holdfast.close({ within: '1s' })));
+    await clock.advance(1_000);
+    await closing;
+    expect(await transferred).toEqual({ transferred: false, reason: 'unsettled' });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it('K-08 a release after the loss is a no-op: the new owner keeps its lease', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
