@@ -137,6 +137,19 @@ describe.each(STORES)('a fleet on %s', (kind) => {
     expect(sleeper.told('lease.lost')).toHaveLength(targets.length);
   });
 
+  it('FR-010 FR-012 the event loop of one is blocked for longer than its TTL: its very next poll is of something it owns', async () => {
+    const fleet = use();
+    const owners = await fleet.untilBalanced();
+    const blocked = anyOf(fleet);
+    const targets = ownedBy(owners, blocked);
+    fleet.phase('one is blocked', CRASH_MS);
+    const fromMs = hostMs();
+    await fleet.block(blocked, TTL_MS + 500);
+    const others = firstPolls(fleet.polls, { fromMs, except: blocked.id });
+    expect(targets.filter((target) => others.has(target))).toEqual(targets);
+    await fleet.untilSteady();
+  });
+
   it('one is frozen for less than its deadline: it keeps everything', async () => {
     const fleet = use();
     const owners = await fleet.untilSteady();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
+import { spawnChild } from '../support/child.ts';
 import { hostMs } from '../support/host-clock.ts';
 import { firstPolls } from '../support/poll-record.ts';
 import { until } from '../support/until.ts';
@@ -132,6 +133,33 @@ describe('a fleet whose Redis forgets everything', () => {
     expect(Math.max(...waits)).toBeLessThan(2 * TTL_MS + 1_000);
     await cut?.proxy?.pass();
     cut?.proxy?.reset();
+    await fleet.untilSteady();
+  });
+});
+
+describe('a fleet whose file', () => {
+  const use = useFleet('sqlite');
+  const ids = deviceIds(6);
+
+  it('E1 SC-005 FR-016 is locked by a process that has stopped: polling stops with the leases, and goes on by itself', async () => {
+    const fleet = use();
+    await fleet.add(ids);
+    await fleet.start(2);
+    await fleet.untilSteady();
+    const locker = spawnChild('file-locker.mjs', { args: [fleet.url.slice('sqlite:'.length)] });
+    await locker.next('ready');
+    fleet.phase('the file is locked', 2 * TTL_MS + RETURN_MS);
+    locker.send({ do: 'lock' });
+    await locker.next('lock');
+    const lockedMs = hostMs();
+    await locker.freeze();
+    await untilPast(lockedMs + 2 * TTL_MS);
+    expect(pollersIn(fleet, lockedMs + VALID_MS)).toEqual(new Set());
+    // The lock ends with its process.
+    await locker.kill();
+    const freeMs = hostMs();
+    await fleet.untilPolled();
+    expect(worstWaitMs(fleet, ids, freeMs)).toBeLessThan(RETURN_MS);
     await fleet.untilSteady();
   });
 });
