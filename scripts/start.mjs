@@ -1,4 +1,5 @@
-// Runs the demo with the arguments given, building first when dist is missing or older than src.
+// Runs an example with the arguments given, building first when dist is missing or older than src:
+// node scripts/start.mjs demo [--store URL]
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -9,10 +10,11 @@ const src = join(root, 'src');
 if (builtAtMs() < changedAtMs()) await import('./build.mjs');
 if (process.exitCode) process.exit();
 
-// In this process rather than a child: Ctrl-C, the exit code and the terminal are the demo's own.
-const demo = join(root, 'examples/demo/demo.mjs');
-process.argv = [process.execPath, demo, ...process.argv.slice(2)];
-await import(pathToFileURL(demo).href);
+// In this process rather than a child: Ctrl-C, the exit code and the terminal are the example's own.
+const [name, ...args] = process.argv.slice(2);
+const example = join(root, `examples/${name}/demo.mjs`);
+process.argv = [process.execPath, example, ...args];
+await import(pathToFileURL(example).href);
 
 function builtAtMs() {
   return (

@@ -1,19 +1,19 @@
 #!/usr/bin/env node
 /**
- * Ten seconds of one lease: three processes want it, one gets it, hands it on, one is frozen and does no harm when it
- * wakes, one is killed. Runs on the embedded store, or on any other one.
+ * One instance of a fleet: it polls its share of a dozen weather stations, which are served by whichever instance leads.
+ * Started again in another terminal it is another one, and they share the stations; stopped or killed, the others take over.
  */
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { paint, say } from './stage.mjs';
+import { open } from 'holdfast';
+import { Screen } from './screen.mjs';
+import { removeStations, serveStations, shortName } from './stations.mjs';
 
-const INSTANCE = fileURLToPath(new URL('./instance.mjs', import.meta.url));
+/** Short, so that a takeover after kill -9 is seen while one watches. */
+const TTL = '4s';
+const NAMES = ['ana', 'ben', 'cleo', 'dora', 'emil', 'fay', 'gus', 'hana', 'ivo', 'june'];
 const HELP = `npm start [-- --store URL]
 
-Shows one lease passing between three processes, one of them frozen and one killed.
+Polls a dozen made-up weather stations, together with whoever runs the same command in another terminal.
   --store URL   redis://…, redis+sentinel://…, redis+cluster://… or sqlite:path; default: the embedded store,
                 .holdfast/holdfast.db, nothing to install
   --help        this text`;
@@ -23,87 +23,77 @@ if (help) {
   console.log(HELP);
   process.exit(0);
 }
+// In a store that others use, too, the demo keeps to itself.
+const shared = store === undefined ? {} : { prefix: 'demo:' };
+const options = { ...shared, on: { 'store.warned': () => {} } };
+
+const name = await freeName().catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
+const holdfast = await open(store, { ...options, name });
+const { store: where } = await holdfast.examine();
+const flags = store === undefined ? '' : ` --store ${where} --prefix demo:`;
+console.log(`${name} polls its share of a dozen weather stations, on ${where}.
+They are served by whichever instance holds the lease 'demo'; leases last ${TTL} without a renewal.
+
+  npm start${store === undefined ? '' : ' -- --store …'}                        in a second and a third terminal: they share the stations
+  kill -9 ${String(process.pid).padEnd(25)}and the others take over, the serving too
+  npx holdfast map${flags}                 who owns what; also watch, explain demo-cairo, drain ${name}
+  Ctrl-C                           hands everything over
+`);
+
+const screen = new Screen(holdfast, name);
+holdfast.on('store.quarantined', ({ leftMs }) => {
+  const seconds = Math.ceil(leftMs / 1_000);
+  screen.tell(`the store is new, or was restarted: nothing is granted for ${seconds} s`);
+});
+const election = holdfast.elect('demo', {
+  ttl: TTL,
+  onElected: ({ signal }) =>
+    serveStations(holdfast, signal, (url) => screen.tell(`${name} serves the stations at ${url}`)),
+});
+const poller = holdfast.poller({ every: '2s', ttl: TTL, http: { allow: ['loopback'] } });
+await poller.start();
+screen.start();
+
+let isStopping = false;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop());
+
+async function stop() {
+  if (isStopping) process.exit(1);
+  isStopping = true;
+  const startMs = performance.now();
+  const count = poller.manager.ownedSessions().length;
+  screen.tell(`${name} hands over ${count} stations …`);
+  await poller.stop({ within: '2s' });
+  await election.stop({ within: '1s' });
+  const { members } = await holdfast.fleet.view({ thorough: false });
+  if (members.length === 0) await removeStations(holdfast);
+  await screen.stop();
+  const others = members.map(shortName).join(', ');
+  const go = members.length === 1 ? 'goes' : 'go';
+  const next = others === '' ? 'nobody is left' : `${others} ${go} on`;
+  console.log(`Done in ${Math.round(performance.now() - startMs)} ms: ${next}.`);
+  await holdfast.close();
+  process.exit(0);
+}
+
+/** The first name that no living instance has. */
+async function freeName() {
+  const look = await open(store, options);
+  const { members } = await look.fleet.view({ thorough: false });
+  await look.close();
+  const taken = new Set(members.map(shortName));
+  return NAMES.find((each) => !taken.has(each)) ?? `no-${process.pid}`;
+}
 
 function readArguments() {
-  const options = { store: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
+  const known = { store: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
   try {
-    return parseArgs({ options }).values;
+    return parseArgs({ options: known }).values;
   } catch (error) {
     console.error(`${error.message}\n\n${HELP}`);
     return process.exit(2);
   }
 }
-
-/** A process of its own that does as it is told, one thing at a time. */
-class Instance {
-  constructor(name) {
-    this.name = name;
-    this.process = fork(INSTANCE, [name, ...(store === undefined ? [] : [store])]);
-    this.process.once('exit', (code) => {
-      if (code) process.exit(code);
-    });
-  }
-
-  /** Resolves when it has done it, with what came of it. */
-  async do(act, facts = {}) {
-    const done = once(this.process, 'message');
-    this.process.send({ act, ...facts });
-    return (await done)[0];
-  }
-
-  async ready() {
-    const [{ store }] = await once(this.process, 'message');
-    return store;
-  }
-
-  async kill() {
-    const gone = once(this.process, 'exit');
-    this.process.kill('SIGKILL');
-    await gone;
-  }
-}
-
-function tell(text) {
-  console.log(`\n${paint(1, text)}`);
-}
-
-const instances = ['ana', 'ben', 'cleo'].map((name) => new Instance(name));
-const [ana, ben, cleo] = instances;
-const [where] = await Promise.all(instances.map((instance) => instance.ready()));
-console.log(`One owner for 'nightly-report' among three processes, on ${where}.
-The lease lasts 3 s and is renewed while its holder lives.`);
-
-tell('Three processes want the same work.');
-await ana.do('want');
-await ben.do('want');
-const bens = ben.do('want', { wait: '20s' });
-await sleep(1_000);
-
-tell('The holder lets go; the one who waits has it a moment later.');
-await ana.do('release');
-await bens;
-const cleos = cleo.do('want', { wait: '20s' });
-await sleep(1_000);
-
-tell('ben is frozen in the middle of its work, and can not know it (SIGSTOP).');
-ben.process.kill('SIGSTOP');
-await cleos;
-await cleo.do('write');
-
-tell('ben wakes up, and goes on with the very next statement (SIGCONT).');
-ben.process.kill('SIGCONT');
-await ben.do('write');
-
-tell('cleo is killed (SIGKILL). Nobody has to clean up after it.');
-const anas = ana.do('want', { wait: '20s' });
-await cleo.kill();
-say('cleo', paint(31, 'is dead'));
-await anas;
-await ana.do('show');
-await Promise.all([ana, ben].map((instance) => instance.do('end')));
-
-tell('What to try next');
-console.log(`  npx holdfast run nightly-report -- sleep 60          a lease around any command; cron on three machines
-  npx holdfast ls                                      who holds what, meanwhile, in another terminal
-  npm start -- --store redis://localhost:6379          the same on Redis
-  README.md                                            seven lines to use it in your own service`);

@@ -5,6 +5,8 @@ export class Ending {
   readonly #asked = new AbortController();
   readonly #insisted = new AbortController();
   readonly #listeners = SIGNALS.map((signal) => [signal, () => this.#hear(signal)] as const);
+  readonly #whenAsked = fired(this.#asked.signal);
+  readonly #whenInsisted = fired(this.#insisted.signal);
 
   constructor() {
     for (const [signal, listener] of this.#listeners) process.on(signal, listener);
@@ -17,17 +19,17 @@ export class Ending {
 
   /** Resolves when we are asked to end. */
   async whenAsked(): Promise<void> {
-    await fired(this.asked);
+    await this.#whenAsked;
   }
 
   /** What the promise gives, or null if we are asked to end before that. */
   unlessAsked<T>(promise: Promise<T>): Promise<T | null> {
-    return Promise.race([promise, fired(this.asked).then(() => null)]);
+    return Promise.race([promise, this.#whenAsked.then(() => null)]);
   }
 
   /** What the promise gives, or the signal if somebody insists before that. */
   unlessInsisted<T>(promise: Promise<T>): Promise<T | NodeJS.Signals> {
-    return Promise.race([promise, fired(this.#insisted.signal)]);
+    return Promise.race([promise, this.#whenInsisted]);
   }
 
   /** Signals do again what they do by default. */
@@ -44,7 +46,6 @@ export class Ending {
 function fired(signal: AbortSignal): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const onAbort = () => resolve(signal.reason as NodeJS.Signals);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
+    signal.addEventListener('abort', onAbort, { once: true });
   });
 }

@@ -1,6 +1,6 @@
 /** The commands, their options and their help. What a command needs is loaded when it runs: help costs nothing. */
-import { readFileSync } from 'node:fs';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { packageVersion } from '../base/version.ts';
 import { examples, type Perform, type Work } from './commands.ts';
 import { SHELLS, type Shell } from './completion.ts';
 import type { StoreFlags } from './context.ts';
@@ -19,7 +19,7 @@ interface GlobalFlags extends StoreFlags {
 export function buildProgram(onExit: (exit: Exit) => void): Command {
   const program = new Command('holdfast')
     .description('Gives every piece of ongoing work one owner.')
-    .version(version(), '-V, --version', 'show the version')
+    .version(packageVersion(), '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show help')
     .option('--store <url>', 'address of the store; where it has a password, use HOLDFAST_STORE')
     .option('--prefix <text>', 'put before every key in the store (HOLDFAST_PREFIX)')
@@ -162,9 +162,4 @@ function exitCode(text: string): number {
 function exitCodeHelp(): string {
   const lines = EXIT_MEANINGS.map(([code, meaning]) => `  ${code.padEnd(6)} ${meaning}\n`);
   return `Exit codes:\n${lines.join('')}`;
-}
-
-function version(): string {
-  const path = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 }

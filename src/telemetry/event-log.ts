@@ -102,13 +102,13 @@ export class EventLog {
 /** Rings when there may be something new, also for those who were not waiting just then. */
 class Bell {
   readonly #clock: Clock;
-  readonly #signal: AbortSignal;
   #hasRung = false;
   #wake: () => void = () => {};
 
   constructor(clock: Clock, signal: AbortSignal) {
     this.#clock = clock;
-    this.#signal = signal;
+    // Once for all waits: one that is followed for days must not gather listeners.
+    signal.addEventListener('abort', () => this.onMessage(), { once: true });
   }
 
   onMessage(): void {
@@ -124,8 +124,7 @@ class Bell {
     if (!this.#hasRung) {
       const rung = new AbortController();
       this.#wake = () => rung.abort();
-      const over = AbortSignal.any([rung.signal, this.#signal]);
-      await this.#clock.sleep(mostMs, over).catch(() => {});
+      await this.#clock.sleep(mostMs, rung.signal).catch(() => {});
     }
     this.#hasRung = false;
   }
