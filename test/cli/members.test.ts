@@ -28,6 +28,7 @@ it.each([
   ['api', /'api' may be api-0000000a, api-0000000b\. Say which\./],
   ['worker', /may be worker-1-0000000c, worker-10-0000000d/],
   ['nobody', /no instance 'nobody' is alive/],
+  ['', /no instance '' is alive/],
 ])('one that is not unique, or not there, is not guessed: %s', (text, message) => {
   expect(() => findMember(all, text)).toThrow(message);
 });

@@ -259,6 +259,8 @@ describe.concurrent('help, version and completion', () => {
     };
     expect(await complete('r')).toEqual(['run', 'revoke']);
     expect(await complete('run', '--w')).toEqual(['--wait']);
+    expect(await complete('sessions', 'p')).toEqual(['pause']);
+    expect(await complete('sessions', 'add', '--f')).toEqual(['--file']);
     expect(await complete('--quarantine', '')).toEqual(['on', 'off']);
     expect(await complete('completion', '')).toEqual(
       expect.arrayContaining(['bash', 'zsh', 'fish']),

@@ -1,0 +1,136 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Holdfast } from '../../src/index.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { cli, privateFolder, startCli } from './support/cli.ts';
+import { leaveNothingBehind, openAt } from './support/holdfasts.ts';
+import { startUp } from './support/instances.ts';
+
+leaveNothingBehind();
+
+/** What is polled here answers at once, and always the same. */
+const POLL = `poll: ({ id }) => ({ status: 200, id })`;
+
+let redis: RedisServer;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const stores = [
+  ['SQLite', () => ({ url: `sqlite:${join(privateFolder(), 'holdfast.db')}` })],
+  ['Redis', () => ({ url: redis.url })],
+] as const;
+
+/** Waits until the store shows how many targets each instance owns, the fewest first. */
+function split(holdfast: Holdfast, ...owned: number[]) {
+  const look = async () => {
+    const { members } = await holdfast.fleet.view({ thorough: false });
+    const found = members.map((member) => member.owned).sort((a, b) => a - b);
+    return String(found) === String(owned);
+  };
+  return until(look, { what: `the targets to be split ${owned}`, deadlineMs: 10_000 });
+}
+
+describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, place) => {
+  it('P-02 P-06 is filled, looked at, explained, drained, watched and stopped', async () => {
+    const at = place();
+    const json = async (...args: string[]) => {
+      const { code, stdout, stderr } = await cli([...args, '--json'], { at });
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
+      return JSON.parse(stdout);
+    };
+    const text = async (...args: string[]) => (await cli(args, { at })).stdout;
+    await using holdfast = await openAt(at);
+    await using watch = startCli(['watch', '--since', '1m', '--json'], { at });
+
+    const file = join(privateFolder(), 'targets.json');
+    const urls = Array.from({ length: 4 }, (_, i) => ({ id: `device-${i}`, url: 'http://x/' }));
+    writeFileSync(file, JSON.stringify(urls));
+    expect(await json('sessions', 'add', '--file', file)).toMatchObject({ existing: [] });
+    const more = JSON.stringify(['http://user:canary@x/', { id: 'device-3' }]);
+    const piped = await startCli(['sessions', 'add', '--json', '--file', '-'], { at }).end(more);
+    expect(JSON.parse(piped.stdout)).toEqual({
+      added: [expect.stringMatching(/^[0-9a-f-]{36}$/)],
+      existing: ['device-3'],
+    });
+    await json('sessions', 'add', 'http://y/', '--id', 'device-9', '--every', '300ms', '--paused');
+
+    await using ana = startUp('ana', { at, config: POLL });
+    await ana.says(/^is up: 5 targets for 1 instance$/);
+    await using ben = startUp('ben', { at, config: POLL });
+    await split(holdfast, 2, 3);
+
+    expect(await text('map')).toMatch(
+      /^5 targets on 2 instances\n\nana-[0-9a-f]{8} +█+ +\d of \d\n/,
+    );
+    expect((await json('members')).map(({ name }: { name: string }) => name)).toEqual([
+      'ana',
+      'ben',
+    ]);
+    expect(await text('members')).toMatch(/^ben-[0-9a-f]{8} +up +\d +\d +1 +\d s +ben-\d+-/m);
+
+    await until(async () => (await holdfast.fleet.results(['device-0'])).size, {
+      what: 'a result of device-0',
+    });
+    expect(await text('sessions', 'ls')).toMatch(
+      /^device-0 +polled +(ana|ben)-\S+ +200 in \d+ ms, \d+ m?s ago +http:\/\/x\/$/m,
+    );
+    expect(await text('sessions', 'ls')).toContain('http://***@x/');
+    expect(await text('sessions', 'get', 'device-9')).toMatch(/^state +paused$/m);
+    expect(await json('sessions', 'get', 'device-0')).toMatchObject({
+      ...{ id: 'device-0', state: 'polled', result: { ok: true, value: { id: 'device-0' } } },
+    });
+
+    await json('sessions', 'resume', 'device-9');
+    await split(holdfast, 3, 3);
+    // Instances write down what happened a moment later.
+    const story = /ago +\S+ +resumed device-9\n.* ago +\S+ +took device-9\n/;
+    const explained = () => text('explain', 'device-9').then((found) => story.test(found) && found);
+    const told = await until(explained, { what: 'the story of device-9' });
+    expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps it/);
+    await json('sessions', 'pause', 'device-9');
+    await split(holdfast, 2, 3);
+    expect(await text('explain', 'device-9')).toContain('it is paused, so nobody polls it');
+    const removed = await cli(['sessions', 'rm', 'device-9', 'device-10'], { at });
+    expect(removed).toMatchObject({ code: 1, stdout: 'device-9 removed.\n' });
+    expect(removed.stderr).toContain("no session 'device-10'");
+    expect(await cli(['explain', 'device-9'], { at })).toMatchObject({
+      ...{ code: 1, stdout: expect.stringMatching(/no such session[\s\S]*removed device-9/) },
+    });
+
+    const drained = await cli(['drain', 'ana'], { at });
+    expect(drained).toMatchObject({ code: 0, stderr: '' });
+    expect(drained.stdout).toMatch(/^ana-\S+ has handed over \d targets in .*, and owns nothing\./);
+    await split(holdfast, 0, 5);
+    expect(await text('map')).toMatch(/^ana-\S+ +0 of 0 {2}draining$/m);
+    expect(await json('undrain', 'ana')).toMatchObject({ draining: false, changed: true });
+    await split(holdfast, 2, 3);
+
+    ben.running.signal('SIGTERM');
+    expect(await ben.running.end()).toMatchObject({ code: 0, stderr: '' });
+    expect(ben.log.at(-1)?.msg).toMatch(/^has handed over [23] targets in \d+ ms$/);
+    await split(holdfast, 5);
+
+    const events = () =>
+      watch.stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+    const isOver = () =>
+      events().some(({ event, member }) => event === 'member.left' && member === ben.id);
+    await until(isOver, { what: 'the end of ben to be seen' });
+    watch.signal('SIGINT');
+    expect(await watch.end()).toMatchObject({ code: 0, stderr: '' });
+    const names = new Set(events().map(({ event }) => event));
+    for (const name of ['session.added', 'member.joined', 'lease.acquired', 'lease.transferred'])
+      expect(names).toContain(name);
+    for (const name of ['session.paused', 'member.draining', 'member.undrained', 'session.removed'])
+      expect(names).toContain(name);
+    expect(names).not.toContain('lease.renewed');
+    const lost = await startCli(['watch', '--since', '1m', '--event', 'member'], { at });
+    await until(() => /ben-\S+ +joined\n/.test(lost.stdout), { what: 'ben to have joined' });
+    expect(lost.stdout).not.toContain('took');
+    await lost[Symbol.asyncDispose]();
+    expect(`${watch.stdout}${ana.running.stdout}`).not.toContain('canary');
+  });
+});

@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+import { BIN, cli, privateFolder, type Result, startCli, startProgram } from './support/cli.ts';
+import { leaveNothingBehind, openAt } from './support/holdfasts.ts';
+import { startUp } from './support/instances.ts';
+
+leaveNothingBehind();
+
+let redis: RedisServer;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const embedded = () => ({ url: `sqlite:${join(privateFolder(), 'holdfast.db')}` });
+
+describe.concurrent('holdfast up', () => {
+  it('P-05 says that the store is down at boot, keeps trying, and polls when it is up', async () => {
+    const port = await freePort();
+    const at = { url: `redis://:canary@127.0.0.1:${port}` };
+    await using up = startUp('ana', { at, config: 'poll: () => 1' });
+    await up.says(/is unreachable.* It is tried again until it is there\./);
+    await using _late = await startRedis({ port, credentials: { password: 'canary' } });
+    await up.says(/^is up: 0 targets for 1 instance$/);
+    await using holdfast = await openAt(at);
+    await holdfast.sessions.add({ id: 'a' });
+    const polled = async () => (await holdfast.fleet.results(['a'])).get('a')?.by === up.id;
+    await until(polled, { what: 'a result' });
+    up.running.signal('SIGTERM');
+    expect(await up.running.end()).toMatchObject({ code: 0, stderr: '' });
+    expect(up.running.stdout).not.toContain('canary');
+  });
+
+  it('E1 says that the store has gone while it runs, and goes on when it is back', async () => {
+    await using store = await startRedis();
+    await using up = startUp('ana', { at: store, config: 'poll: () => 1' });
+    await up.says(/^is up/);
+    await store.kill();
+    await up.says(/^can not see the fleet, and tries again/);
+    await store.restart();
+    await up.says(/^sees the fleet again after/);
+  });
+
+  it('is ended by SIGTERM while it still tries to connect', async () => {
+    const at = { url: `redis://127.0.0.1:${await freePort()}` };
+    await using up = startUp('ana', { at });
+    await up.says(/is unreachable/);
+    up.running.signal('SIGTERM');
+    expect(await up.running.end()).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('does not wait for a poll that hangs longer than it is told to, and never hands its target over', async () => {
+    const at = embedded();
+    await using holdfast = await openAt(at);
+    await holdfast.sessions.addAll([{ id: 'hangs' }, { id: 'fine' }]);
+    const config = `poll: ({ id }) => (id === 'hangs' ? new Promise(() => {}) : 1)`;
+    await using up = startUp('ana', { at, config, args: ['--stop-within', '500ms'] });
+    await up.says(/^took hangs/);
+    up.running.signal('SIGINT');
+    expect(await up.running.end()).toMatchObject({ code: 0, stderr: '' });
+    expect(up.log.at(-1)?.msg).toMatch(/^has handed over 2 targets in .*; 1 of them run out/);
+    const { targets } = await holdfast.fleet.view();
+    expect(targets).toMatchObject([
+      { target: 'fine', owner: null },
+      { target: 'hangs', owner: up.id },
+    ]);
+  });
+
+  it('ends at once with a second signal', async () => {
+    const at = embedded();
+    await using holdfast = await openAt(at);
+    await holdfast.sessions.add({ id: 'hangs' });
+    const config = 'poll: () => new Promise(() => {})';
+    await using up = startUp('ana', { at, config, args: ['--stop-within', '60s'] });
+    await up.says(/^took hangs/);
+    up.running.signal('SIGTERM');
+    await up.says(/^stops, and hands over 1 target/);
+    up.running.signal('SIGTERM');
+    expect(await up.running.end()).toMatchObject({ code: null, signal: 'SIGTERM' });
+  });
+
+  it('speaks in words on a terminal, says what to try next, and how far handing over is', async () => {
+    const at = embedded();
+    await using holdfast = await openAt(at);
+    await holdfast.sessions.addAll([{ id: 'a' }, { id: 'b' }]);
+    const config = join(privateFolder(), 'holdfast.config.mjs');
+    writeFileSync(config, `export default { poll: () => 1 };`);
+    const line = `"${process.execPath}" "${BIN}" up --config "${config}"`;
+    const options = { at, env: { TERM: 'xterm' } };
+    await using up = startProgram('script', ['-qec', line, '/dev/null'], options);
+    const isGreeted = () => /Ctrl-C hands everything over/.test(up.stdout);
+    await until(isGreeted, { what: 'the greeting', deadlineMs: 10_000 });
+    expect(up.stdout).toMatch(/ took 2 targets: a, b\r\n/);
+    expect(up.stdout).toContain('Who owns what: holdfast map.');
+    up.type('\u0003');
+    expect(await up.end()).toMatchObject({ code: 0 });
+    expect(up.stdout).toMatch(/handing over 2 targets …/);
+    expect(up.stdout).toMatch(/has handed over 2 targets in \d+ ms\r\n$/);
+  });
+
+  it('asks this host only where the store is embedded, or where it is told to', async () => {
+    const server = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const outcome = async (at: { url: string }, config: string) => {
+      await using holdfast = await openAt(at, { prefix: 'http:' });
+      if ((await holdfast.sessions.get('a')) === null)
+        await holdfast.sessions.add({ id: 'a', url });
+      await using up = startUp('ana', { at, config, env: { HOLDFAST_PREFIX: 'http:' } });
+      const result = async () => {
+        const found = (await holdfast.fleet.results(['a'])).get('a');
+        return found?.by === up.id && found;
+      };
+      const found = await until(result, { what: 'a result', deadlineMs: 10_000 });
+      up.running.signal('SIGTERM');
+      await up.running.end();
+      return found;
+    };
+    const [here, refused] = await Promise.all([outcome(embedded(), ''), outcome(redis, '')]);
+    expect(here).toMatchObject({ ok: true, value: { status: 200, size: 2 } });
+    expect(refused).toMatchObject({ ok: false, error: expect.stringContaining('loopback') });
+    const allowed = await outcome(redis, `http: { allow: ['loopback'] }`);
+    expect(allowed).toMatchObject({ ok: true, value: { status: 200 } });
+    server.close();
+  });
+});
+
+it('wrong input is one line with what to do, and nothing happens', async () => {
+  const at = embedded();
+  const file = (text: string) => startCli(['sessions', 'add', '--file', '-'], { at }).end(text);
+  const cases: [readonly string[], number, RegExp][] = [
+    [['up', '--every', '1ms'], 64, /--every is "1ms": it is from 100 ms/],
+    [['up', '--weight', '0'], 64, /--weight is 0/],
+    [['up', '--weight', 'two'], 64, /It is a whole number/],
+    [['up', '--ttl', '100ms'], 64, /--ttl is "100ms"/],
+    [['up', '--stop-within', 'soon'], 64, /--stop-within is "soon"/],
+    [['up', '--log-level', 'loud'], 64, /debug, info, warn, error/],
+    [['up', '--store', 'memory:'], 78, /excludes nobody/],
+    [['up', '--config', 'no-such-file.mjs'], 78, /can not be loaded/],
+    [['sessions', 'add'], 64, /say what to poll/],
+    [['sessions', 'add', 'ftp://x/'], 64, /URL is "ftp:\/\/x\/": only http and https/],
+    [['sessions', 'add', 'x'], 64, /URL is "x": it is no URL/],
+    [['sessions', 'add', '--id', 'a b', 'http://x/'], 64, /--id is "a b": an id is/],
+    [['sessions', 'add', '--id', 'a', 'http://x/', 'http://y/'], 64, /--id names one/],
+    [['sessions', 'add', '--every', '1ms', 'http://x/'], 64, /--every is "1ms"/],
+    [['sessions', 'add', '--file', 'a', 'http://x/'], 64, /with --file/],
+    [['sessions', 'add', '--file', 'no-such-file'], 64, /can not be read \(ENOENT\)/],
+    [['sessions', 'get', '\u001b'], 64, /ID is/],
+    [['sessions', 'get', 'nothing'], 1, /no session 'nothing'/],
+    [['sessions', 'pause', 'nothing'], 1, /no session 'nothing'/],
+    [['sessions', 'lst'], 64, /unknown command 'lst' \(Did you mean ls\?\)/],
+    [['drain', 'nobody'], 1, /no instance 'nobody' is alive/],
+    [['undrain', 'nobody'], 1, /no instance 'nobody' is alive/],
+    [['explain', ''], 64, /TARGET is/],
+    [['watch', '--event', 'lease.found'], 64, /there is no event 'lease.found'/],
+    [['watch', '--since', 'noon'], 64, /--since is "noon"/],
+  ];
+  const results = await Promise.all(cases.map(([args]) => cli(args, { at })));
+  for (const [i, [args, code, message]] of cases.entries()) {
+    const { stdout, stderr, ...result } = results[i] as Result;
+    expect(`${args}: ${result.code}`).toBe(`${args}: ${code}`);
+    expect(stderr).toMatch(message);
+    expect(stderr).toMatch(/^holdfast: [ -~…]*\n$/);
+    expect(stdout).toBe('');
+  }
+  const files: [string, RegExp][] = [
+    ['{}', /is no JSON list/],
+    ['[1', /is no JSON list/],
+    ['[{"url":"http://x/"},7]', /entry 2: it: an entry is a URL or an object/],
+    ['[{"url":"http://x/"},{"url":"file:///etc/passwd"}]', /entry 2: url: only http and https/],
+    ['[{"id":"{}"}]', /entry 1: id: an id is/],
+    ['[{"id":"a","everyMs":-1}]', /entry 1: everyMs/],
+  ];
+  for (const [text, message] of files) {
+    const { code, stderr } = await file(text);
+    expect({ text, code }).toEqual({ text, code: 64 });
+    expect(stderr).toMatch(message);
+  }
+  expect(await cli(['sessions', 'ls'], { at })).toMatchObject({
+    stdout: 'There are no sessions. Add one: holdfast sessions add URL\n',
+  });
+});
