@@ -104,6 +104,23 @@ describe.concurrent('holdfast up', () => {
     expect(up.stdout).toMatch(/has handed over 2 targets in \d+ ms\r\n$/);
   });
 
+  it('does not wait for whoever reads its log, neither to work nor to end', async () => {
+    const at = embedded();
+    await using holdfast = await openAt(at);
+    const ids = Array.from({ length: 200 }, (_, i) => `device-${i}`);
+    await holdfast.sessions.addAll(ids.map((id) => ({ id })));
+    const config = `poll: () => 'x'.repeat(100), every: '100ms'`;
+    await using up = startUp('ana', { at, config, args: ['--log-level', 'debug'] });
+    up.running.pause();
+    // Two hundred lines ten times a second fill any pipe in no time.
+    const last = async () => (await holdfast.fleet.results(['device-0'])).get('device-0')?.at;
+    const first = await until(last, { what: 'a poll', deadlineMs: 10_000 });
+    const isLater = async () => ((await last()) ?? 0) > first + 1_500;
+    await until(isLater, { what: 'polls to go on', deadlineMs: 10_000 });
+    up.running.signal('SIGTERM');
+    expect(await up.running.exited()).toMatchObject({ code: 0 });
+  });
+
   it('asks this host only where the store is embedded, or where it is told to', async () => {
     const server = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { systemClock } from '../../base/clock.ts';
 import { type PrettyLine, PrettyLog } from '../../telemetry/pretty.ts';
 import type { Output } from '../output.ts';
@@ -32,17 +31,18 @@ export function terminalSink(status: StatusLine, output: Output): LogSink {
 
 /** JSON to stdout, without waiting for whoever reads it. */
 export function stdoutSink(): LogSink {
-  const out = pino.destination({ dest: 1, sync: false, maxLength: MOST_BYTES });
+  // A stream of Node's, unlike elsewhere in the command line: a pipe that is full makes it wait, and not us.
+  const { stdout } = process;
   // Nobody reads it any more; the instance goes on.
-  out.on('error', () => {});
+  stdout.on('error', () => {});
   return {
     write: (line) => {
-      out.write(line);
+      if (stdout.writableLength < MOST_BYTES) stdout.write(line);
     },
     close: () =>
       new Promise((resolve) => {
         systemClock.after(CLOSE_WITHIN_MS, resolve);
-        out.flush(() => resolve());
+        stdout.write('', () => resolve());
       }),
   };
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,6 +105,20 @@ export class Running {
   /** Writes to its stdin, and leaves it open. */
   type(text: string): void {
     this.#child.stdin?.write(text);
+  }
+
+  /** From now on nobody reads what it says. */
+  pause(): void {
+    this.#child.stdout?.pause();
+  }
+
+  /** Waits until it has ended, read to the end or not. */
+  async exited(): Promise<ExitStatus> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null)
+      await within(END_DEADLINE_MS, once(this.#child, 'exit'));
+    const status = { code: this.#child.exitCode, signal: this.#child.signalCode };
+    this.#child.stdout?.resume();
+    return status;
   }
 
   /** Closes its stdin, unless it is given something to read first, and waits until it and its output have ended. */
