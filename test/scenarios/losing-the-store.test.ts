@@ -36,7 +36,7 @@ async function untilHung(fleet: TestFleet, id: string): Promise<Poll> {
   const found = () =>
     fleet.polls.find(({ target, arrivedMs }) => target === id && arrivedMs > fromMs);
   const poll = await until(found, { what: `a poll of '${id}' to hang` });
-  fleet.server.slow(id, 20);
+  fleet.server.slow(id, 60);
   return poll;
 }
 

@@ -108,7 +108,7 @@ describe.each(STORES)('polls on %s that take long', (kind) => {
     expect(whole.endMs - whole.startMs).toBeGreaterThan(TTL_MS + 490);
     expect(aborted.endMs - aborted.startMs).toBeGreaterThan(TIMEOUT_MS - 10);
     expect(aborted.endMs - aborted.startMs).toBeLessThan(TIMEOUT_MS + 500);
-    for (const id of [slow, endless]) fleet.server.slow(id, 20);
+    for (const id of [slow, endless]) fleet.server.slow(id, 60);
     expect(await fleet.untilSteady()).toEqual(before);
     // In one tenure: it was never lost and taken again.
     const last = fleet.polls.findLast(({ target }) => target === slow);

@@ -17,6 +17,8 @@ import { Member } from './member.ts';
 /** Timings of every fleet under test, unless it says otherwise. */
 export const TTL_MS = 3_000;
 export const EVERY_MS = 200;
+/** A poll takes a good part of the interval: what is handed over too early would soon be seen. */
+const LATENCY_MS = 60;
 /** Longest time without a poll where nothing happens: the interval, its jitter, a move, and a busy machine. */
 export const CALM_MS = 1_200;
 /** After a crash: the TTL and at most 1 s (SC-002); the last poll before it may have ended an interval earlier. */
@@ -88,7 +90,7 @@ export class TestFleet implements AsyncDisposable {
   }
 
   static async on(kind: StoreKind, options: FleetOptions = {}): Promise<TestFleet> {
-    const server = await TargetServer.start();
+    const server = await TargetServer.start({ latencyMs: LATENCY_MS });
     if (kind === 'redis') {
       const redis = await startRedis({ appendonly: true, ...options.redis });
       return new TestFleet({ server, url: redis.url, redis }, options);
