@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { hostMs } from '../support/host-clock.ts';
-import { firstPolls } from '../support/poll-record.ts';
+import { byTarget } from '../support/poll-record.ts';
 import { until } from '../support/until.ts';
 import { CALM_MS, CRASH_MS, type TestFleet } from './support/fleet.ts';
 import { STORES, useFleet } from './support/story.ts';
@@ -13,11 +13,21 @@ leaveNothingBehind();
 const EVERY_MS = 500;
 const GAP_MS = CALM_MS + EVERY_MS;
 
-/** How long it took until each was polled, at worst. */
-async function untilFirstPolls(fleet: TestFleet, ids: readonly string[], fromMs: number) {
-  await fleet.untilPolled(ids);
-  const first = firstPolls(fleet.polls, { fromMs });
-  return Math.max(...ids.map((id) => (first.get(id)?.startMs ?? Infinity) - fromMs));
+/** Waits until all have been polled; says how long each took from the moment it was asked for, the shortest first. */
+async function waitsOf(fleet: TestFleet, asked: ReadonlyMap<string, number>): Promise<number[]> {
+  await fleet.untilPolled([...asked.keys()]);
+  const known = byTarget(fleet.polls);
+  const waits = [...asked].map(([id, askedMs]) => {
+    const first = known.get(id)?.find(({ startMs }) => startMs >= askedMs);
+    return (first?.startMs ?? Infinity) - askedMs;
+  });
+  return waits.sort((a, b) => a - b);
+}
+
+/** In well under a second; those at the end of a line on a busy machine may take longer. */
+function expectSoon(waits: readonly number[]): void {
+  expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(500);
+  expect(waits.at(-1)).toBeLessThan(2_000);
 }
 
 /** Waits until nobody owns any of them, and sees that nobody polls them from then on. */
@@ -45,13 +55,13 @@ describe.each(STORES)('two hundred targets on %s', (kind) => {
     await fleet.start(3);
     await fleet.untilSteady();
     fleet.phase('fifty more', GAP_MS);
-    const fromMs = hostMs();
+    const askedMs = hostMs();
     await fleet.add(later);
-    expect(await untilFirstPolls(fleet, later, fromMs)).toBeLessThan(1_000 + EVERY_MS);
+    expectSoon(await waitsOf(fleet, new Map(later.map((id) => [id, askedMs]))));
     await fleet.untilSteady();
   });
 
-  it('P-02 are paused while one joins: their leases are released, and the rest is shared', async () => {
+  it('P-02 are paused while one joins: their leases are released, and the rest is shared; resumed, they are polled at once', async () => {
     const fleet = use();
     const { sessions } = await fleet.operator();
     const paused = first.slice(0, 40);
@@ -61,10 +71,13 @@ describe.each(STORES)('two hundred targets on %s', (kind) => {
     await untilLeftAlone(fleet, paused);
     await joining;
     await fleet.untilSteady();
-    const fromMs = hostMs();
-    for (const id of paused) await sessions.resume(id);
+    const asked = new Map<string, number>();
+    for (const id of paused) {
+      asked.set(id, hostMs());
+      await sessions.resume(id);
+    }
     fleet.want(paused);
-    expect(await untilFirstPolls(fleet, paused, fromMs)).toBeLessThan(1_000 + EVERY_MS);
+    expectSoon(await waitsOf(fleet, asked));
     await fleet.untilSteady();
   });
 
@@ -86,7 +99,7 @@ describe.each(STORES)('two hundred targets on %s', (kind) => {
 describe('sessions that another program writes', () => {
   const use = useFleet('redis', { poller: { discovery: 500 } });
   const ids = uuids(4);
-  /** Found by looking every 500 ms, and then polled. */
+  /** Found at the next heartbeat, which is a third of the TTL away, and then polled. */
   const FOUND_MS = 2_500;
 
   const write = (id: string, value: unknown) =>
@@ -99,10 +112,11 @@ describe('sessions that another program writes', () => {
   it('FR-011 are found, as are their changes', async () => {
     const fleet = use();
     await fleet.start(2);
-    const fromMs = hostMs();
+    const askedMs = hostMs();
     for (const id of ids) await write(id, { url: fleet.server.urlOf(id), isPaused: false });
     fleet.want(ids);
-    expect(await untilFirstPolls(fleet, ids, fromMs)).toBeLessThan(FOUND_MS);
+    const waits = await waitsOf(fleet, new Map(ids.map((id) => [id, askedMs])));
+    expect(Math.max(...waits)).toBeLessThan(FOUND_MS);
     await fleet.untilSteady();
     const [paused = '', removed = ''] = ids;
     fleet.phase('calm', CALM_MS);

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 import { CALM_MS, CRASH_MS, type TestFleet, TTL_MS } from './support/fleet.ts';
 import type { Member } from './support/member.ts';
 import { useFleet } from './support/story.ts';
-import { deviceIds, uuids } from './support/target-ids.ts';
+import { deviceIds } from './support/target-ids.ts';
 
 leaveNothingBehind();
 
@@ -100,27 +100,6 @@ describe('a fleet whose Redis is', () => {
     await fleet.untilSteady();
     fleet.phase('calm again', CALM_MS);
     await fleet.untilSteady();
-  });
-});
-
-describe('a fleet whose Redis is not there yet', () => {
-  const use = useFleet('redis');
-  const ids = uuids(6);
-
-  it('P-05 E1 keeps trying, and starts polling when it comes', async () => {
-    const fleet = use();
-    await fleet.add(ids);
-    await fleet.redis.kill();
-    const starting = fleet.start(2);
-    starting.catch(() => {});
-    // Long enough for more than a first try.
-    await untilPast(hostMs() + 4_000);
-    expect(fleet.polls).toEqual([]);
-    await fleet.redis.restart();
-    const upMs = hostMs();
-    await starting;
-    await fleet.untilSteady();
-    expect(worstWaitMs(fleet, ids, upMs)).toBeLessThan(RETURN_MS);
   });
 });
 
