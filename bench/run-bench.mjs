@@ -3,7 +3,7 @@ import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { asJson, asText, summary, unmeasured } from './report.mjs';
 
-/** A run that is not done by then hangs. */
+/** A run that is not done by then hangs, unless its bench says that it takes longer. */
 const DEADLINE_MS = 300_000;
 const CLEAR_LINE = '\r\x1b[K';
 
@@ -11,14 +11,15 @@ const CLEAR_LINE = '\r\x1b[K';
  * `about` says what is measured; `measures` are `{ name, run(bench) → rows }`; `full` and `quick` say how much; `start(plan,
  * progress)` gives `{ bench, facts, reset(), stop() }`: what measures work with, what it runs on, and how to be rid of it.
  */
-export async function runBench({ file, about, measures, full, quick, start }) {
+export async function runBench({ deadlineMs = DEADLINE_MS, ...parts }) {
+  const { file, about, measures, full, quick, start } = parts;
   const help = helpText({ file, about, measures });
   const flags = readFlags(help);
   if (flags.help) return console.log(help);
   const wanted = flags.only.toLowerCase();
   const chosen = measures.filter(({ name }) => name.toLowerCase().includes(wanted));
   if (chosen.length === 0) refuse(`no measure has '${flags.only}' in its name`, help);
-  endInTime();
+  endInTime(deadlineMs);
   const { rows, ...circumstances } = await measure(chosen, () =>
     start(flags.quick ? quick : full, progress),
   );
@@ -59,16 +60,16 @@ function refuse(message, help) {
 }
 
 /** However it ends, 'exit' is emitted, and takes what was started along. */
-function endInTime() {
+function endInTime(deadlineMs) {
   const signals = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
   for (const [signal, code] of Object.entries(signals)) {
     process.once(signal, () => process.exit(code));
   }
   const giveUp = () => {
-    console.error(`not done after ${DEADLINE_MS / 1_000} s: given up`);
+    console.error(`not done after ${deadlineMs / 1_000} s: given up`);
     process.exit(1);
   };
-  setTimeout(giveUp, DEADLINE_MS).unref();
+  setTimeout(giveUp, deadlineMs).unref();
 }
 
 async function measure(chosen, start) {
