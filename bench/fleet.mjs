@@ -1,0 +1,58 @@
+// How well does a fleet share its targets out, and what does it cost? `--help` has the rest.
+import { FleetBench } from './fleet-bench.mjs';
+import { fleetCrash } from './measures/fleet-crash.mjs';
+import { fleetLarge } from './measures/fleet-large.mjs';
+import { fleetJoin, fleetStop } from './measures/fleet-moves.mjs';
+import { fleetPlan } from './measures/fleet-plan.mjs';
+import { fleetSessions } from './measures/fleet-sessions.mjs';
+import { fleetResults, fleetSteady } from './measures/fleet-steady.mjs';
+import { startRedis } from './redis.mjs';
+import { runBench } from './run-bench.mjs';
+
+const full = {
+  planRounds: 15,
+  moveRounds: 7,
+  kills: 6,
+  /** The default: renewed every 10 s. */
+  ttlMs: 30_000,
+  intervals: 3,
+  resultsMs: 10_000,
+  largeMs: 300_000,
+  changes: 100,
+};
+const quick = {
+  planRounds: 5,
+  moveRounds: 2,
+  kills: 2,
+  ttlMs: 4_500,
+  intervals: 3,
+  resultsMs: 3_000,
+  largeMs: 20_000,
+  changes: 15,
+};
+
+await runBench({
+  file: 'fleet.mjs',
+  about: `Measures the plan next to the seeds' formula and a consistent ring of 100 points, and a fleet of real processes on
+Redis servers and files of its own: what a stop, a join and a crash cost each target, what steady state asks of Redis,
+and what one instance with 50,000 targets takes. redis-server has to be on the PATH. Takes under twelve minutes, five of
+them for the last; quick about one and a half. Build first, or use npm run bench:fleet.`,
+  measures: [
+    fleetPlan,
+    fleetStop,
+    fleetJoin,
+    fleetCrash,
+    fleetSteady,
+    fleetResults,
+    fleetSessions,
+    fleetLarge,
+  ],
+  ...{ full, quick, deadlineMs: 900_000 },
+  start: async (plan, progress) => {
+    const { version, stop } = await startRedis();
+    await stop();
+    const bench = new FleetBench({ plan, progress });
+    const reset = () => bench.reset();
+    return { bench, facts: `Redis ${version}`, reset, stop: reset };
+  },
+});
