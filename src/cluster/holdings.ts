@@ -209,7 +209,8 @@ export class Holdings {
     if (entry.lease !== lease) return;
     entry.lease = null;
     entry.state = 'watched';
-    this.#parts.onFreed();
+    // What was handed over is in good hands: there is nothing to look at.
+    if (entry.owner === null) this.#parts.onFreed();
   }
 
   #track(lease: Lease, ending: Promise<void>): Promise<void> {

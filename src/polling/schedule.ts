@@ -72,12 +72,50 @@ class Duty {
   }
 }
 
-/** One poll that is under way. */
-interface Run {
+/** One poll that is under way, as its handler sees it. */
+class Run implements PollContext {
   readonly startMs: number;
-  readonly stop: AbortController;
-  readonly settled: Promise<void>;
-  isStuck: boolean;
+  readonly #lease: Lease;
+  /** Made on first use: many handlers never ask for the signal, and there are many polls. */
+  #controller: AbortController | null = null;
+  #stopped: { readonly reason: unknown } | null = null;
+  isStuck = false;
+  /** Resolves when it has stopped. */
+  settled: Promise<void> = Promise.resolve();
+
+  constructor(lease: Lease, startMs: number) {
+    this.#lease = lease;
+    this.startMs = startMs;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#stopped !== null) this.#controller.abort(this.#stopped.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get fence(): number {
+    return this.#lease.fence;
+  }
+
+  // Not methods: handlers take them out of the context.
+  readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
+  readonly assertHeld = (): void => this.#lease.assertHeld();
+
+  /** Why it was told to stop; undefined while it may go on. */
+  get stopReason(): unknown {
+    return this.#stopped?.reason;
+  }
+
+  /** Tells it to stop. False if it has been told before. */
+  stop(reason: unknown): boolean {
+    if (this.#stopped !== null) return false;
+    this.#stopped = { reason };
+    this.#controller?.abort(reason);
+    return true;
+  }
 }
 
 export class Schedule implements Duties {
@@ -115,13 +153,14 @@ export class Schedule implements Duties {
       this.#duties.delete(id);
       return null;
     }
-    if (isLost) run.stop.abort(duty.lease.signal.reason);
+    if (isLost) this.#stop(duty, run, duty.lease.signal.reason);
     return run.settled;
   }
 
   /** Tells every poll under way to stop. */
   stopAll(reason: Error): void {
-    for (const { run } of this.#duties.values()) run?.stop.abort(reason);
+    for (const duty of this.#duties.values())
+      if (duty.run !== null) this.#stop(duty, duty.run, reason);
   }
 
   #onDue(): void {
@@ -156,55 +195,45 @@ export class Schedule implements Duties {
 
   #begin(duty: Duty, target: Target): void {
     const { clock, timeoutMs } = this.#parts;
-    const startMs = clock.monotonicMs();
-    const stop = new AbortController();
+    const run = new Run(duty.lease, clock.monotonicMs());
+    duty.run = run;
     this.#inFlight++;
-    const polling = this.#poll(duty, target, stop.signal, startMs);
     const timer = clock.after(timeoutMs, () =>
-      stop.abort(new PollTimeoutError(duty.id, timeoutMs)),
+      this.#stop(duty, run, new PollTimeoutError(duty.id, timeoutMs)),
     );
-    const settled = polling.then(() => {
+    run.settled = this.#poll(duty, target, run).then(() => {
       timer.cancel();
       this.#settle(duty, run);
     });
-    const run: Run = { startMs, stop, settled, isStuck: false };
-    duty.run = run;
-    stop.signal.addEventListener('abort', () => this.#watchStop(duty, run), { once: true });
   }
 
   /** Never rejects. */
-  async #poll(duty: Duty, target: Target, signal: AbortSignal, startMs: number): Promise<void> {
+  async #poll(duty: Duty, target: Target, run: Run): Promise<void> {
     const { clock, events, poll, onOutcome } = this.#parts;
-    const { id, lease } = duty;
-    const { fence } = lease;
-    const context: PollContext = {
-      signal,
-      fence,
-      isHeld: () => !signal.aborted && lease.isHeld(),
-      assertHeld: () => lease.assertHeld(),
-    };
-    const facts = () => ({ target: id, fence, tookMs: clock.monotonicMs() - startMs });
+    const { startMs, fence } = run;
+    const facts = () => ({ target: duty.id, fence, tookMs: clock.monotonicMs() - startMs });
     try {
-      const value = await poll(target, context);
+      const value = await poll(target, run);
       onOutcome({ ...facts(), ok: true, value });
       if (events.hasListener('poll.done')) events.emit('poll.done', facts());
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       events.emit('poll.failed', { ...facts(), why });
       // What a lost lease has stopped says nothing about its target.
-      if (!duty.isOver || signal.reason instanceof PollTimeoutError)
+      if (!duty.isOver || run.stopReason instanceof PollTimeoutError)
         onOutcome({ ...facts(), ok: false, error: why });
     }
   }
 
-  #watchStop(duty: Duty, run: Run): void {
+  #stop(duty: Duty, run: Run, reason: unknown): void {
+    if (!run.stop(reason)) return;
     const { clock, events } = this.#parts;
     const timer = clock.after(STUCK_AFTER_MS, () => {
       run.isStuck = true;
       // Its place is free for another: one target that hangs must not keep the rest waiting.
       this.#inFlight--;
       const runsForMs = clock.monotonicMs() - run.startMs;
-      events.emit('poll.stuck', { target: duty.id, fence: duty.lease.fence, runsForMs });
+      events.emit('poll.stuck', { target: duty.id, fence: run.fence, runsForMs });
       this.#pump();
     });
     void run.settled.then(() => timer.cancel());

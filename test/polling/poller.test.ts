@@ -174,15 +174,33 @@ describe('polling', () => {
     await clockWorld.clock.advance(500);
     const [context] = seen;
     expect(context?.fence).toBeGreaterThan(0);
-    expect(context?.isHeld()).toBe(true);
-    expect(() => context?.assertHeld()).not.toThrow();
-    expect(context?.signal.aborted).toBe(false);
+    const { isHeld, assertHeld, signal } = context as PollContext;
+    expect(isHeld()).toBe(true);
+    expect(() => assertHeld()).not.toThrow();
+    expect(signal.aborted).toBe(false);
     const [record] = await clockWorld.store.records.get('result', ['one'], { timeoutMs: 1_000 });
     expect(record).toMatchObject({
       kind: 'found',
       fence: context?.fence,
       value: { ok: true, by: a.id, value: { fine: true } },
     });
+  });
+
+  it('FR-012 a handler that asks for its signal too late finds it fired', async () => {
+    const world = fleetWorld();
+    let context: PollContext | undefined;
+    const a = await world.start({
+      ...{ targets: [{ id: 'one' }], timeout: '1s' },
+      poll: async (_, given) => {
+        context ??= given;
+        await world.clock.sleep(5_000);
+      },
+    });
+    await world.clock.advance(1_500);
+    expect(context?.signal.aborted).toBe(true);
+    expect(context?.signal.reason).toMatchObject({ code: 'POLL_TIMEOUT', target: 'one' });
+    expect(context?.isHeld()).toBe(false);
+    expect(a.owned()).toEqual(['one']);
   });
 
   it('FR-012 a zombie’s late result is refused by the store', async () => {
