@@ -1,7 +1,7 @@
 // Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them.
 // Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -17,6 +17,8 @@ try {
   const startedAt = new Date();
   if (compile()) {
     copyLua();
+    // npx links to it once, and does not look at it again after the next build.
+    chmodSync(join(staging, 'cli/bin.js'), 0o755);
     rmSync(dist, { recursive: true, force: true });
     renameSync(staging, dist);
     // scripts/start.mjs compares this with src: what changes while the build runs counts as newer.

@@ -7,7 +7,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
 
-if (builtAtMs() < changedAtMs()) await import('./build.mjs');
+if (builtAtMs() < changedAtMs()) {
+  console.log('Building first, which takes a moment …');
+  await import('./build.mjs');
+}
 if (process.exitCode) process.exit();
 
 // In this process rather than a child: Ctrl-C, the exit code and the terminal are the example's own.
