@@ -161,7 +161,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     [['up', '--store', 'memory:'], 78, /excludes nobody/],
     [['up', '--config', 'no-such-file.mjs'], 78, /can not be loaded/],
     [['sessions', 'add'], 64, /say what to poll/],
-    [['sessions', 'add', 'ftp://x/'], 64, /URL is "ftp:\/\/x\/": only http and https/],
+    [['sessions', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],
     [['sessions', 'add', 'x'], 64, /URL is "x": it is no URL/],
     [['sessions', 'add', '--id', 'a b', 'http://x/'], 64, /--id is "a b": an id is/],
     [['sessions', 'add', '--id', 'a', 'http://x/', 'http://y/'], 64, /--id names one/],
@@ -184,6 +184,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     expect(`${args}: ${result.code}`).toBe(`${args}: ${code}`);
     expect(stderr).toMatch(message);
     expect(stderr).toMatch(/^holdfast: [ -~…]*\n$/);
+    expect(stderr).not.toContain('canary');
     expect(stdout).toBe('');
   }
   const files: [string, RegExp][] = [

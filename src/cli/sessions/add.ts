@@ -4,6 +4,7 @@ import { ConfigError, SessionExistsError } from '../../base/errors.ts';
 import { Flaw, readSession } from '../../session/session.ts';
 import type { AddResult, NewSession } from '../../session/session-store.ts';
 import { urlProblem } from '../../session/session-url.ts';
+import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
@@ -58,7 +59,8 @@ function named(urls: readonly string[], { id, every, paused }: AddFlags): NewSes
   return urls.map((url) => {
     const session = { url, ...(id !== undefined && { id }), ...(every !== undefined && { every }) };
     const flaw = flawOf(session);
-    if (flaw?.field === 'url') throw new ConfigError({ field: 'URL', value: url, rule: flaw.rule });
+    if (flaw?.field === 'url')
+      throw new ConfigError({ field: 'URL', value: withoutCredentials(url), rule: flaw.rule });
     if (flaw !== null)
       throw new ConfigError({
         field: `--${flaw.field}`,
