@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
-import { firstPolls } from '../support/poll-record.ts';
+import { hostMs } from '../support/host-clock.ts';
+import { firstPolls, moves } from '../support/poll-record.ts';
 import { CALM_MS, CRASH_MS, TTL_MS } from './support/fleet.ts';
 import { STORES, useFleet } from './support/story.ts';
 import { deviceIds, prefixedIds, uuids } from './support/target-ids.ts';
@@ -56,6 +57,22 @@ describe.each(STORES)('five instances on %s', (kind) => {
     // Renewed every third of the TTL, so none had less than half of it left.
     expect(Math.min(...waits)).toBeGreaterThan(TTL_MS / 2);
     expect(Math.max(...waits)).toBeLessThan(TTL_MS + 1_000);
+  });
+
+  it('SC-006 P-03 are restarted one after the other: nothing is missed, and each target moves a few times at most', async () => {
+    const fleet = use();
+    await fleet.untilSteady();
+    fleet.phase('a rolling restart', CALM_MS);
+    const fromMs = hostMs();
+    for (const member of [...fleet.members]) {
+      await fleet.start(1);
+      await fleet.stop(member);
+    }
+    await fleet.untilSteady();
+    // For each that leaves and each that comes, its share; a little more where one leaves before all is even again.
+    const most = 2 * ids.length + 2 * 5;
+    const since = fleet.polls.filter(({ startMs }) => startMs >= fromMs);
+    expect(moves(since)).toBeLessThanOrEqual(most);
   });
 });
 

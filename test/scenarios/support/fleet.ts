@@ -7,7 +7,7 @@ import { FaultProxy } from '../../../src/testing/fault-proxy.ts';
 import { type Child, spawnChild } from '../../support/child.ts';
 import { faultsOf, type Phase } from '../../support/chronicle.ts';
 import { hostMs } from '../../support/host-clock.ts';
-import { imbalance, type Poll, type Standstill } from '../../support/poll-record.ts';
+import { imbalance, moves, type Poll, type Standstill } from '../../support/poll-record.ts';
 import { atExit } from '../../support/process.ts';
 import { type RedisOptions, type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { TargetServer } from '../../support/target-server.ts';
@@ -259,6 +259,17 @@ export class TestFleet implements AsyncDisposable {
     };
     const what = `${this.targets.length} targets to stay where they are`;
     return until(steady, { what, deadlineMs: SETTLE_DEADLINE_MS });
+  }
+
+  /** Waits until nothing has moved for five polls of each target, whoever owns it. */
+  async untilStill(): Promise<void> {
+    const isStill = async () => {
+      const fromMs = hostMs();
+      await this.untilPolled(this.targets, 5);
+      return moves(this.polls.filter(({ startMs }) => startMs >= fromMs)) === 0;
+    };
+    const what = `${this.targets.length} targets to stay where they are`;
+    await until(isStill, { what, deadlineMs: SETTLE_DEADLINE_MS });
   }
 
   /** What the record must show of any run, however it went. */
