@@ -176,10 +176,14 @@ export class Coordination {
     const self = presence.member;
     const take: TargetEntry[] = [];
     const wanted: TargetEntry[] = [];
-    if (self.isDraining) return { take, wanted };
+    if (presence.leaveByMs !== null) return { take, wanted };
     for (const entry of this.#entries.values()) {
       if (entry.state !== 'watched' || !targets.has(entry.id)) continue;
-      if (entry.planned === self.id && this.#canBeAsked(entry.owner, self.id)) wanted.push(entry);
+      // Whoever has handed it to us has let go of it, so that it is ours to hand on.
+      if (self.isDraining) {
+        if (entry.owner === self.id) take.push(entry);
+      } else if (entry.planned === self.id && this.#canBeAsked(entry.owner, self.id))
+        wanted.push(entry);
       else if (this.#mayTake(entry, self, nowMs)) take.push(entry);
     }
     return { take, wanted };

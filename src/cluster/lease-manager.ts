@@ -262,7 +262,8 @@ export class LeaseManager {
   #onOffer(id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined || !this.#parts.targets.has(id)) this.#pokeTargets();
-    else if (!this.#presence.isDraining) this.#holdings.claim(entry);
+    // Also while draining: who offers it has let go of it, and from here it can be handed on.
+    else if (this.#presence.leaveByMs === null) this.#holdings.claim(entry);
   }
 
   async #stop(withinMs: number): Promise<void> {

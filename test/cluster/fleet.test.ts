@@ -594,6 +594,25 @@ describe('draining', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
+  it('P-06 what is on its way to an instance when all are told to drain arrives, and is kept', async () => {
+    const world = fleetWorld();
+    const a = await world.start();
+    const ids = await world.add(4);
+    a.pollMs = 800;
+    await world.clock.advance(1_000);
+    expect(a.owned()).toEqual(ids);
+    const b = await world.start();
+    // It has asked; what it asked for is being polled, and is handed over after that.
+    await world.clock.advance(150);
+    expect([b.count('fleet.asked'), b.owned().length]).toEqual([1, 0]);
+    for (const { id } of [a, b]) await a.holdfast.fleet.drain(id);
+    await world.clock.advance(1_000);
+    expect(b.owned()).toHaveLength(2);
+    await world.clock.advance(10_000);
+    expect([...a.owned(), ...b.owned()].sort()).toEqual(ids);
+    expect(world.overlaps()).toEqual([]);
+  });
+
   it('P-06 if all are draining, holders keep what they have until they stop', async () => {
     const world = fleetWorld();
     const all = await three(world, 9);
