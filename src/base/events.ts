@@ -50,6 +50,8 @@ export interface Events {
   /** The fleet can not be seen or told of: what is owned is kept while it can be, and the rest is tried again. */
   'fleet.stalled': { error: unknown };
   'fleet.resumed': { afterMs: number };
+  /** What other programs put into the store is not found for now. */
+  'discovery.failed': { error: unknown };
   'session.added': { session: string };
   'session.changed': { session: string };
   'session.paused': { session: string };

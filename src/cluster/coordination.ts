@@ -5,7 +5,6 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
-import { jittered, type Random } from '../base/random.ts';
 import type { Timings } from '../lease/timings.ts';
 import type { FleetMember } from './attributes.ts';
 import type { Holdings } from './holdings.ts';
@@ -41,7 +40,6 @@ export interface TargetSource {
 
 export interface CoordinationParts {
   readonly clock: Clock;
-  readonly random: Random;
   readonly events: Emitter;
   readonly targets: TargetSource;
   readonly timings: Timings;
@@ -50,8 +48,6 @@ export interface CoordinationParts {
   readonly survey: Survey;
   readonly holdings: Holdings;
   readonly moves: Moves;
-  /** How often to look for members and targets of other programs; Infinity for never. */
-  readonly discoverEveryMs: number;
 }
 
 export class Coordination {
@@ -59,13 +55,11 @@ export class Coordination {
   readonly #entries: Map<string, TargetEntry>;
   #plan: Plan = plan([], []);
   #members: readonly FleetMember[] = [];
-  #discoverAtMs: number;
   #listedVersion = -1;
 
   constructor(parts: CoordinationParts, entries: Map<string, TargetEntry>) {
     this.#parts = parts;
     this.#entries = entries;
-    this.#discoverAtMs = Number.isFinite(parts.discoverEveryMs) ? 0 : Number.POSITIVE_INFINITY;
   }
 
   /** What this instance may own, by the last plan; nothing is given away before there was one. */
@@ -105,12 +99,9 @@ export class Coordination {
     const { clock, targets, roster, timings } = this.#parts;
     const nowMs = clock.monotonicMs();
     const isMembersDue = need.members || roster.earliestExpiryMs <= nowMs;
-    const isDiscovering = isMembersDue && this.#discoverAtMs <= nowMs;
-    if (isDiscovering) await this.#discover(nowMs);
-    const call = { timeoutMs: timings.operationTimeoutMs, thorough: isDiscovering };
     const [areMembersNew] = await Promise.all([
-      isMembersDue && roster.refresh(call),
-      (need.targets || isDiscovering) && targets.refresh(),
+      isMembersDue && roster.refresh(timings.operationTimeoutMs),
+      need.targets && targets.refresh(),
       isMembersDue && this.#beat(),
     ]);
     if (targets.version !== this.#listedVersion) this.#listTargets();
@@ -124,12 +115,6 @@ export class Coordination {
     if (!isOrderNew) return;
     await beat();
     presence.announce();
-  }
-
-  async #discover(nowMs: number): Promise<void> {
-    const { discoverEveryMs, random, targets } = this.#parts;
-    await targets.discover();
-    this.#discoverAtMs = nowMs + jittered(discoverEveryMs, random);
   }
 
   #listTargets(): void {

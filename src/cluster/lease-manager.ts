@@ -19,6 +19,7 @@ import type { Leases } from '../lease/leases.ts';
 import type { TimingOptions, Timings } from '../lease/timings.ts';
 import type { Store } from '../store/store.ts';
 import { Coordination, type TargetSource } from './coordination.ts';
+import { Discovery } from './discovery.ts';
 import { type Explanation, explain, loadsOf } from './explain.ts';
 import { hashTarget } from './hash.ts';
 import { type Duties, Holdings } from './holdings.ts';
@@ -72,6 +73,7 @@ export class LeaseManager {
   readonly #moves: Moves;
   readonly #coordination: Coordination;
   readonly #rounds: Rounds;
+  readonly #discovery: Discovery;
   readonly #unsubscribes: (() => void)[] = [];
   readonly #over = new AbortController();
   #state: ManagerState = 'new';
@@ -111,6 +113,8 @@ export class LeaseManager {
     );
     const round = this.#coordination.round.bind(this.#coordination);
     this.#rounds = new Rounds({ ...parts, everyMs: renewEveryMs, round });
+    const onFound = () => this.#rounds.poke({ ...NOTHING, members: true, targets: true });
+    this.#discovery = new Discovery({ ...parts, onFound });
   }
 
   get instanceId(): string {
@@ -219,6 +223,7 @@ export class LeaseManager {
   async #start(): Promise<void> {
     this.#state = 'running';
     void this.#listen();
+    void this.#discovery.run(this.#over.signal);
     await this.#rounds.start();
   }
 

@@ -46,9 +46,9 @@ export class Roster {
   }
 
   /** Asks the store who lives; says whether that changes what anybody should own. */
-  async refresh(call: { timeoutMs: number; thorough: boolean }): Promise<boolean> {
+  async refresh(timeoutMs: number): Promise<boolean> {
     const { store, clock, self } = this.#parts;
-    const live = await store.members.list(call);
+    const live = await store.members.list({ timeoutMs });
     const nowMs = clock.monotonicMs();
     const seen = live
       .map((member) => fleetMember(member, nowMs))

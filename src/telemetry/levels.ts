@@ -33,6 +33,7 @@ export const LEVELS: Readonly<Record<EventName, LogLevel>> = {
   'fleet.asked': 'debug',
   'fleet.stalled': 'error',
   'fleet.resumed': 'info',
+  'discovery.failed': 'warn',
   'session.added': 'info',
   'session.changed': 'info',
   'session.paused': 'info',

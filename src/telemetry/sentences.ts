@@ -50,6 +50,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
   'fleet.stalled': (facts) => `can not see the fleet, and tries again: ${text(facts.error)}`,
   'fleet.resumed': (facts) => `sees the fleet again after ${span(facts.afterMs)}`,
+  'discovery.failed': (facts) =>
+    `could not look for what other programs wrote, and tries again later: ${text(facts.error)}`,
   'session.added': (facts) => `added ${text(facts.session)}`,
   'session.changed': (facts) => `changed ${text(facts.session)}`,
   'session.paused': (facts) => `paused ${text(facts.session)}`,
