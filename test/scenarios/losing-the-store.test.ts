@@ -17,6 +17,8 @@ const VALID_MS = TTL_MS - TTL_MS / 20;
 const DOUBT_MS = TTL_MS / 3 + TTL_MS / 6 + 300;
 /** How soon after its return the store is found and the targets are polled: reconnecting waits a second at most. */
 const RETURN_MS = 4_000;
+/** As long as a stop may take where there is somebody to hand over to. */
+const STOP_MS = 10_000;
 
 /** Who began a poll in that time. */
 function pollersIn(fleet: TestFleet, fromMs: number, toMs = Infinity): Set<string> {
@@ -84,13 +86,18 @@ describe('a fleet whose Redis is', () => {
     await fleet.untilSteady();
   });
 
-  it('E1 SC-005 FR-016 down for 20 s: nobody polls past its lease, and all goes on by itself when it is back', async () => {
+  it('E1 SC-005 FR-016 down for 20 s: nobody polls past its lease, one that is told to stop ends, and all goes on by itself when it is back', async () => {
     const fleet = use();
     const downForMs = 20_000;
     const downMs = hostMs();
     fleet.phase('Redis is down', downForMs + RETURN_MS);
     await fleet.redis.kill();
     const killedMs = hostMs();
+    // With nobody to hand over to, and nobody to tell, one that is told to stop ends all the same.
+    await untilPast(killedMs + 2 * TTL_MS);
+    const [leaving] = fleet.members;
+    const toldMs = leaving && (await fleet.stop(leaving));
+    expect(hostMs() - (toldMs ?? 0)).toBeLessThan(STOP_MS);
     await untilPast(downMs + downForMs);
     expect(pollersIn(fleet, killedMs + DOUBT_MS)).toEqual(new Set());
     await fleet.redis.restart();

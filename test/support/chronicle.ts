@@ -36,12 +36,13 @@ export interface Chronicle {
 interface Finding {
   readonly target: string;
   readonly atMs: number;
+  readonly toMs: number;
   readonly what: string;
 }
 
 /** More would not make a failure clearer. */
 const MAX_SHOWN = 5;
-const TIMELINE_BEFORE_MS = 6_000;
+const TIMELINE_BEFORE_MS = 1_000;
 const TIMELINE_AFTER_MS = 1_000;
 
 /** What is wrong with a whole run, in words, with what happened around the first finding; '' if nothing is. */
@@ -64,6 +65,7 @@ function overlapFindings(polls: readonly Poll[]): Finding[] {
   return overlaps(polls).map(({ target, first, second, forMs }) => ({
     target,
     atMs: second.startMs,
+    toMs: second.startMs + Math.min(forMs, TIMELINE_AFTER_MS),
     what:
       `'${target}' polled by ${second.instance} (fence ${second.fence}) while ${first.instance} ` +
       `(fence ${first.fence}) still did, for ${Math.round(forMs)} ms`,
@@ -74,6 +76,7 @@ function fenceFindings(polls: readonly Poll[]): Finding[] {
   return fenceRegressions(polls).map(({ target, seen, poll }) => ({
     target,
     atMs: poll.arrivedMs,
+    toMs: poll.arrivedMs,
     what: `'${target}' polled by ${poll.instance} with fence ${poll.fence} after ${seen}`,
   }));
 }
@@ -92,6 +95,7 @@ function gapFindings({ polls, phases, wanted, endMs }: Chronicle): Finding[] {
       return found.map(({ target, fromMs: atMs, lastedMs }) => ({
         target,
         atMs,
+        toMs: atMs + lastedMs,
         what: `'${target}' not polled for ${Math.round(lastedMs)} ms (${name}: at most ${gapMs} ms)`,
       }));
     });
@@ -99,9 +103,10 @@ function gapFindings({ polls, phases, wanted, endMs }: Chronicle): Finding[] {
 }
 
 /** Polls, and what the processes told of the target or of themselves, in order. */
-function timeline(chronicle: Chronicle, { target, atMs }: Finding, startMs: number): string[] {
-  const fromMs = atMs - TIMELINE_BEFORE_MS;
-  const toMs = atMs + TIMELINE_AFTER_MS;
+function timeline(chronicle: Chronicle, finding: Finding, startMs: number): string[] {
+  const { target } = finding;
+  const fromMs = finding.atMs - TIMELINE_BEFORE_MS;
+  const toMs = finding.toMs + TIMELINE_AFTER_MS;
   const isNear = (moment: number) => moment >= fromMs && moment <= toMs;
   const polls = chronicle.polls
     .filter((poll) => poll.target === target && isNear(poll.startMs))
