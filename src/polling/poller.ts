@@ -2,7 +2,7 @@
  * Polls targets that a fleet of instances shares, each polled by one. What a poller adds to `LeaseManager`, which sees to
  * who owns what, is the work itself.
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, timeLeft } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ClosedError, ConfigError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
@@ -75,6 +75,10 @@ const DEFAULT_DISCOVERY = '30s';
 const DEFAULT_STOP_WITHIN_MS = 10_000;
 /** The share of that time after which polls are told to stop; the rest is for stopping and handing over. */
 const PATIENT_SHARE = 0.7;
+
+/** How long the last results have to be written: what is left of the time to stop, within limits. */
+const RESULTS_LEAST_MS = 500;
+const RESULTS_MOST_MS = 2_000;
 
 export class Poller implements AsyncDisposable {
   /** Who owns what, and why. */
@@ -163,9 +167,10 @@ export class Poller implements AsyncDisposable {
     const patience = clock.after(withinMs * PATIENT_SHARE, () =>
       this.#schedule.stopAll(new ClosedError('poll')),
     );
+    const leftMs = timeLeft(clock, withinMs);
     await this.manager.stop(withinMs);
     patience.cancel();
-    await this.#results?.close();
+    await this.#results?.close(Math.min(Math.max(leftMs(), RESULTS_LEAST_MS), RESULTS_MOST_MS));
     this.#http.close();
     this.#targets.close();
     this.#unlisten();

@@ -125,6 +125,23 @@ describe('polling', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('E1 a store that can not be told of anything does not keep an instance from stopping in time', async () => {
+    const world = fleetWorld();
+    await world.add(3);
+    const a = await world.start();
+    await world.clock.advance(1_000);
+    a.faults.hang = true;
+    await world.clock.advance(100);
+    const startMs = world.clock.monotonicMs();
+    let endMs = Number.POSITIVE_INFINITY;
+    void a.poller.stop({ within: '1s' }).then(() => {
+      endMs = world.clock.monotonicMs();
+    });
+    await world.clock.advance(10_000);
+    // Beyond its time, one attempt to write the last results and one to say that it leaves.
+    expect(endMs - startMs).toBeLessThanOrEqual(2_500);
+  });
+
   it('E2 never runs more polls at once than it may, and lets every target have its turn', async () => {
     const world = fleetWorld();
     await world.add(50);
