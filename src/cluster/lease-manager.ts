@@ -33,6 +33,8 @@ import type { TargetEntry } from './target-entry.ts';
 
 /** An ask that came to nothing is repeated with the next regular round, which comes a little early. */
 const PATIENCE_SHARE = 0.8;
+/** After hints may have been missed, instances look again within this time. */
+const GAP_SPREAD_MS = 500;
 /** A stopping instance gives the others this long to ask for what has settled; then it lets it go for anyone. */
 const ASK_WAIT_MS = 500;
 /** How often a stopping instance looks whether that time is over. */
@@ -231,15 +233,17 @@ export class LeaseManager {
   async #listen(): Promise<void> {
     const { store, leases, clock, instanceId, targets } = this.#parts;
     const poke = () => this.#rounds.poke(EVERYTHING);
+    // A store that comes back tells all instances at once; they need not all ask it at once.
+    const onGap = () => this.#rounds.poke(EVERYTHING, GAP_SPREAD_MS);
     const onFleet = (id: string) => id !== instanceId && poke();
     const onAsk = (message: string) => this.#onAsk(message);
     const { signals } = store;
     const subscriptions = [
-      () => signals.subscribe(FLEET_TOPIC, { onMessage: onFleet, onGap: poke }),
-      () => signals.subscribe(askTopic(instanceId), { onMessage: onAsk, onGap: poke }),
+      () => signals.subscribe(FLEET_TOPIC, { onMessage: onFleet, onGap }),
+      () => signals.subscribe(askTopic(instanceId), { onMessage: onAsk, onGap }),
       () => targets.listen(() => this.#pokeTargets()),
     ];
-    const offers = { onOffer: (id: string) => this.#onOffer(id), onGap: poke };
+    const offers = { onOffer: (id: string) => this.#onOffer(id), onGap };
     while (this.#state === 'running') {
       try {
         for (const subscribe of subscriptions.slice(this.#unsubscribes.length))

@@ -54,15 +54,17 @@ export class Rounds {
     await this.#running;
   }
 
-  /** Something may be different: look, soon. */
-  poke(need: Need): void {
+  /** Something may be different: look, soon; where all instances hear of it at once, at a moment of one's own within `spreadMs`. */
+  poke(need: Need, spreadMs = 0): void {
+    const { clock, random } = this.#parts;
     this.#need = {
       members: this.#need.members || need.members,
       targets: this.#need.targets || need.targets,
       owners: this.#need.owners || need.owners,
     };
     this.#isPoked = true;
-    if (this.#running === null) this.#wakeAt(this.#notBeforeMs);
+    const atMs = clock.monotonicMs() + random.next() * spreadMs;
+    if (this.#running === null) this.#wakeAt(Math.max(atMs, this.#notBeforeMs));
   }
 
   /** No more rounds; resolves when the one under way is over. */
