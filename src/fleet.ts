@@ -16,6 +16,8 @@ import type { SessionStore } from './session/session-store.ts';
 import type { Store } from './store/store.ts';
 
 const CALL = { timeoutMs: 5_000 };
+/** A walk over a large keyspace takes its time. */
+const WALK = { timeoutMs: 30_000 };
 /** Results asked for in one request. */
 const RESULTS_CHUNK = 1_000;
 
@@ -51,13 +53,14 @@ export class Fleet {
     this.#parts = parts;
   }
 
-  /** Who takes part. Thorough: also finds instances of other makes, which walks the keyspace. */
-  async view({ thorough = true }: { thorough?: boolean } = {}): Promise<FleetView> {
+  /** Who takes part, and who owns what. */
+  async view(): Promise<FleetView> {
     const { store, clock, sessions } = this.#parts;
-    const [live, { sessions: all }] = await Promise.all([
-      store.members.list({ ...CALL, thorough }),
-      sessions.list({ thorough }),
-    ]);
+    let live = await store.members.list(CALL);
+    // Instances look for what other programs wrote from time to time. Where none runs, nobody has.
+    const thorough = live.every(({ attributes }) => attributes === null);
+    if (thorough) live = await store.members.list({ ...WALK, thorough });
+    const { sessions: all } = await sessions.list({ thorough });
     const nowMs = clock.monotonicMs();
     const members = live.map((member) => fleetMember(member, nowMs)).sort(byId);
     const entries = all

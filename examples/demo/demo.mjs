@@ -68,7 +68,7 @@ async function stop() {
   screen.tell(`${name} hands over ${count} stations …`);
   await poller.stop({ within: '2s' });
   await election.stop({ within: '1s' });
-  const { members } = await holdfast.fleet.view({ thorough: false });
+  const { members } = await holdfast.fleet.view();
   if (members.length === 0) await removeStations(holdfast);
   await screen.stop();
   const others = members.map(shortName).join(', ');
@@ -82,7 +82,7 @@ async function stop() {
 /** The first name that no living instance has. */
 async function freeName() {
   const look = await open(store, options);
-  const { members } = await look.fleet.view({ thorough: false });
+  const { members } = await look.fleet.view();
   await look.close();
   const taken = new Set(members.map(shortName));
   return NAMES.find((each) => !taken.has(each)) ?? `no-${process.pid}`;

@@ -42,7 +42,7 @@ export class Screen {
   async #draw() {
     while (!this.#over.signal.aborted) {
       // While the store does not answer, the last picture stays.
-      const view = await this.#holdfast.fleet.view({ thorough: false }).catch(() => null);
+      const view = await this.#holdfast.fleet.view().catch(() => null);
       this.#tellMoves();
       if (view !== null && !this.#over.signal.aborted) this.#show(view);
       await this.#sleep(EVERY_MS);

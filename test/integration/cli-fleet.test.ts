@@ -30,7 +30,7 @@ const SLOW = { timeout: 90_000 };
 /** Waits until the store shows how many targets each instance owns, the fewest first. */
 function split(holdfast: Holdfast, ...owned: number[]) {
   const look = async () => {
-    const { members } = await holdfast.fleet.view({ thorough: false });
+    const { members } = await holdfast.fleet.view();
     const found = members.map((member) => member.owned).sort((a, b) => a - b);
     return String(found) === String(owned);
   };

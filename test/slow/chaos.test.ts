@@ -78,7 +78,7 @@ function watchExplanations(fleet: TestFleet) {
   let looks = 0;
   const look = async () => {
     const { fleet: control } = await fleet.operator();
-    const { targets } = await control.view({ thorough: false });
+    const { targets } = await control.view();
     const atMs = hostMs();
     looks += 1;
     for (const { target, owner, text } of targets) {

@@ -55,7 +55,7 @@ async function follow(
   const status = isatty(1) && !output.json ? new StatusLine() : null;
   let hasSaidLonely = false;
   for (;;) {
-    const view = await holdfast.fleet.view({ thorough: false });
+    const view = await holdfast.fleet.view();
     const left = view.members.find((member) => member.id === id)?.owned ?? 0;
     const tookMs = systemClock.monotonicMs() - startMs;
     if (left === 0) {

@@ -46,10 +46,9 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
 }
 
 async function rowsOf(holdfast: Holdfast, prefix: string): Promise<Row[]> {
-  const [{ sessions, unreadable }, view] = await Promise.all([
-    holdfast.sessions.list({ thorough: true }),
-    holdfast.fleet.view({ thorough: false }),
-  ]);
+  // In this order: the view looks for what other programs wrote, if nobody else does.
+  const view = await holdfast.fleet.view();
+  const { sessions, unreadable } = await holdfast.sessions.list();
   const shown = sessions.filter(({ id }) => id.startsWith(prefix));
   const results = await holdfast.fleet.results(shown.map(({ id }) => id));
   const owners = new Map(view.targets.map(({ target, owner }) => [target, owner]));
@@ -78,7 +77,7 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
     if (session === null) throw new SessionNotFoundError(id);
     const [results, view] = await Promise.all([
       holdfast.fleet.results([id]),
-      holdfast.fleet.view({ thorough: false }),
+      holdfast.fleet.view(),
     ]);
     return { session, result: results.get(id) ?? null, view };
   });

@@ -34,7 +34,7 @@ interface Seen {
 async function look(holdfast: Holdfast): Promise<Seen> {
   const [{ store }, { targets, members }] = await Promise.all([
     holdfast.examine(),
-    holdfast.fleet.view({ thorough: false }),
+    holdfast.fleet.view(),
   ]);
   return { store, targets: targets.length, members: members.length };
 }
