@@ -32,6 +32,8 @@ export interface MemberView {
   readonly owned: number;
   readonly quota: number;
   readonly expiresInMs: number;
+  /** Of Holdfast; null where it does not say. */
+  readonly version: string | null;
 }
 
 export interface FleetView {
@@ -140,11 +142,12 @@ function describe(
   const loads = loadsOf(entries);
   const targets = entries.map((entry) => explain(entry, { members, quotas, loads, nowMs }));
   return {
-    members: members.map(({ id, weight, isDraining, isForeign, expiresAtMs }, m) => ({
+    members: members.map(({ id, weight, isDraining, isForeign, version, expiresAtMs }, m) => ({
       ...{ id, name: nameOf(id), weight, isDraining, isForeign },
       owned: loads.get(id) ?? 0,
       quota: quotas[m] ?? 0,
       expiresInMs: expiresAtMs - nowMs,
+      version,
     })),
     targets,
   };

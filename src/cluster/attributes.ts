@@ -8,6 +8,8 @@ export interface Attributes {
   readonly draining: boolean;
   /** How many targets it owns. */
   readonly owned: number;
+  /** Of Holdfast: during an upgrade a fleet has instances of more than one. */
+  readonly version: string;
   /** Per owner the targets this instance would like to have of it: repeated here for those who missed the signal. */
   readonly asks: Readonly<Record<string, readonly string[]>>;
 }
@@ -15,6 +17,8 @@ export interface Attributes {
 /** A member as this instance sees it. */
 export interface FleetMember extends PlanMember {
   readonly owned: number;
+  /** Null where it does not say. */
+  readonly version: string | null;
   readonly asks: Attributes['asks'];
   /** When its heartbeat runs out, on this instance's monotonic clock. */
   readonly expiresAtMs: number;
@@ -28,13 +32,14 @@ export function fleetMember(
   { id, attributes, expiresInMs }: LiveMember,
   nowMs: number,
 ): FleetMember {
-  const { weight, draining, owned, asks } = attributes ?? {};
+  const { weight, draining, owned, version, asks } = attributes ?? {};
   return {
     ...hashMember(id),
     isForeign: attributes === null,
     weight: isWeight(weight) ? weight : LEAST_WEIGHT,
     isDraining: draining === true,
     owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
+    version: typeof version === 'string' ? version : null,
     asks: readAsks(asks),
     expiresAtMs: nowMs + expiresInMs,
   };

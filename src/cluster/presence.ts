@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
+import { packageVersion } from '../base/version.ts';
 import type { Store } from '../store/store.ts';
 import type { Attributes, FleetMember } from './attributes.ts';
 import { type Hashed, hashMember } from './hash.ts';
@@ -8,6 +9,8 @@ import { type Hashed, hashMember } from './hash.ts';
 export const DRAIN_COLLECTION = 'drain';
 /** Where it is said that members came, left or changed. */
 export const FLEET_TOPIC = 'fleet';
+
+const VERSION = packageVersion();
 
 export interface PresenceParts {
   readonly store: Store;
@@ -53,6 +56,7 @@ export class Presence {
       isDraining,
       isForeign: false,
       owned: 0,
+      version: VERSION,
       asks: {},
       expiresAtMs,
     };
@@ -60,7 +64,8 @@ export class Presence {
 
   async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {
     const { store, events, instanceId, weight, ttlMs, timeoutMs } = this.#parts;
-    const attributes: Attributes = { weight, draining: this.isDraining, owned, asks };
+    const { isDraining: draining } = this;
+    const attributes: Attributes = { weight, draining, owned, version: VERSION, asks };
     await store.members.beat(
       { id: instanceId, attributes: { ...attributes } },
       { ttlMs, timeoutMs },

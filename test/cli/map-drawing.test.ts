@@ -9,7 +9,7 @@ const idOf = (name: string) => `${name}-1794735731650762000-0000000a`;
 function member(name: string, facts: Partial<MemberView> = {}): MemberView {
   return {
     ...{ id: idOf(name), name, weight: 1, isDraining: false, isForeign: false },
-    ...{ owned: 0, quota: 0, expiresInMs: 30_000, ...facts },
+    ...{ owned: 0, quota: 0, expiresInMs: 30_000, version: null, ...facts },
   };
 }
 

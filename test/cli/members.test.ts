@@ -4,7 +4,7 @@ import type { MemberView } from '../../src/fleet.ts';
 
 const member = (name: string, hex: string): MemberView => ({
   ...{ id: `${name}-1794735731650762000-${hex}`, name, weight: 1, isDraining: false },
-  ...{ isForeign: false, owned: 0, quota: 0, expiresInMs: 1 },
+  ...{ isForeign: false, owned: 0, quota: 0, expiresInMs: 1, version: null },
 });
 
 const api = member('api', '0000000a');

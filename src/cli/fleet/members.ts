@@ -19,10 +19,11 @@ export async function members({ flags, output }: Context): Promise<Exit> {
         member.isForeign ? '-' : String(member.quota),
         member.isForeign ? '-' : String(member.weight),
         spanOf(member.expiresInMs),
+        printable(member.version ?? '-'),
         printable(member.id),
       ]);
       const [head = '', ...lines] = table([
-        ['NAME', 'STATE', 'OWNS', 'SHARE', 'WEIGHT', 'HEARTBEAT ENDS IN', 'ID'],
+        ['NAME', 'STATE', 'OWNS', 'SHARE', 'WEIGHT', 'HEARTBEAT ENDS IN', 'VERSION', 'ID'],
         ...rows,
       ]).split('\n');
       return [output.style('bold', head), ...lines].join('\n');
