@@ -103,6 +103,9 @@ describe.concurrent('a fleet', () => {
     await using watched = await startSentinels();
     await story(watched.url(), async () => {
       const old = await watched.primary();
+      const [replica] = await watched.replicas();
+      const isThere = async () => (await replica?.cli('ZCARD', 'index:session')) === IDS.length;
+      await until(isThere, { what: 'the replica to be in step', deadlineMs: 15_000 });
       await old.kill();
       const isOver = async () => (await watched.primary()).port !== old.port;
       await until(isOver, { what: 'another primary', deadlineMs: 30_000 });
