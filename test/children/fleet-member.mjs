@@ -25,20 +25,12 @@ const tell = (name) => (facts) => {
   say({ event: name, atMs: hostMs(), ...facts, ...error });
 };
 const told = Object.fromEntries((options.tell ?? []).map((name) => [name, tell(name)]));
-const holdfast = await openPatiently();
+const holdfast = await open(url, {
+  quarantine: 'off',
+  on: { ...quiet, ...told },
+  ...options.open,
+});
 const instance = holdfast.instanceId;
-/** A store that is not there yet will be: a member waits for it as it waits for one that went away. */
-async function openPatiently() {
-  for (;;) {
-    try {
-      return await open(url, { quarantine: 'off', on: { ...quiet, ...told }, ...options.open });
-    } catch (error) {
-      if (error.code !== 'STORE_UNREACHABLE') throw error;
-      await new Promise((resolve) => setTimeout(resolve, 250));
-    }
-  }
-}
-
 const hung = new Set(options.hung);
 const poller = holdfast.poller({
   poll: (target, { signal, fence }) =>

@@ -12,8 +12,8 @@ leaveNothingBehind();
 
 const IDS = deviceIds(30);
 
-/** Those of the members that is easiest to miss: it has as many targets as anybody. */
-function anyOf(fleet: TestFleet): Member {
+/** The one that has taken part for longest. */
+function oldestOf(fleet: TestFleet): Member {
   const [member] = fleet.members;
   if (member === undefined) throw new Error('nobody is left');
   return member;
@@ -83,7 +83,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
   it('US1.3 SC-006 one is stopped: it hands over, and the others poll within a second', async () => {
     const fleet = use();
     const owners = await fleet.untilBalanced();
-    const leaving = anyOf(fleet);
+    const leaving = oldestOf(fleet);
     fleet.phase('one is stopped', CALM_MS);
     const fromMs = await fleet.stop(leaving);
     const after = await fleet.untilSteady();
@@ -106,7 +106,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
   it('US2.1 SC-002 FR-008 FR-017 FR-018 one is killed: the others poll its targets within the TTL and a second', async () => {
     const fleet = use();
     const owners = await fleet.untilBalanced();
-    const victim = anyOf(fleet);
+    const victim = oldestOf(fleet);
     fleet.phase('one is killed', CRASH_MS);
     const fromMs = await fleet.kill(victim);
     const targets = ownedBy(owners, victim);
@@ -115,7 +115,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
     const worstMs = worstTakeoverMs(fleet.polls, { targets, fromMs, from: victim });
     expect(worstMs).toBeLessThan(TTL_MS + 1_000);
     const isForgotten = async () => {
-      const { live } = await anyOf(fleet).tell('live');
+      const { live } = await oldestOf(fleet).tell('live');
       return !(live as string[]).includes(victim.id);
     };
     await until(isForgotten, { what: 'its heartbeat to be gone' });
@@ -124,7 +124,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
   it('FR-012 one is frozen for longer than its TTL: the others take over, and on waking it polls nothing that it has lost', async () => {
     const fleet = use();
     const owners = await fleet.untilBalanced();
-    const sleeper = anyOf(fleet);
+    const sleeper = oldestOf(fleet);
     const targets = ownedBy(owners, sleeper);
     fleet.phase('one is frozen', CRASH_MS);
     const fromMs = hostMs();
@@ -140,7 +140,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
   it('FR-010 FR-012 the event loop of one is blocked for longer than its TTL: its very next poll is of something it owns', async () => {
     const fleet = use();
     const owners = await fleet.untilBalanced();
-    const blocked = anyOf(fleet);
+    const blocked = oldestOf(fleet);
     const targets = ownedBy(owners, blocked);
     fleet.phase('one is blocked', CRASH_MS);
     const fromMs = hostMs();
@@ -153,7 +153,7 @@ describe.each(STORES)('a fleet on %s', (kind) => {
   it('one is frozen for less than its deadline: it keeps everything', async () => {
     const fleet = use();
     const owners = await fleet.untilSteady();
-    const napper = anyOf(fleet);
+    const napper = oldestOf(fleet);
     fleet.phase('one is frozen for a moment', CALM_MS + 1_000);
     const thaw = await fleet.freeze(napper);
     const wakeMs = hostMs() + 1_000;

@@ -20,9 +20,9 @@ const RETURN_MS = 4_000;
 /** As long as a stop may take where there is somebody to hand over to. */
 const STOP_MS = 10_000;
 
-/** Who began a poll in that time. */
-function pollersIn(fleet: TestFleet, fromMs: number, toMs = Infinity): Set<string> {
-  const polls = fleet.polls.filter(({ startMs }) => startMs >= fromMs && startMs < toMs);
+/** Who has begun a poll since then. */
+function pollersSince(fleet: TestFleet, fromMs: number): Set<string> {
+  const polls = fleet.polls.filter(({ startMs }) => startMs >= fromMs);
   return new Set(polls.map(({ instance }) => instance));
 }
 
@@ -71,7 +71,7 @@ describe('a fleet whose Redis is', () => {
       return lost.every((id) => first.has(id));
     };
     await until(isTaken, { what: 'the others to take over', deadlineMs: TTL_MS + 2_000 });
-    expect(pollersIn(fleet, cutMs + DOUBT_MS)).not.toContain(cut?.id);
+    expect(pollersSince(fleet, cutMs + DOUBT_MS)).not.toContain(cut?.id);
     // In doubt, what is under way may go on; once lost, it may not.
     expect(hung.endMs - cutMs).toBeGreaterThan(TTL_MS / 2);
     expect(hung.endMs - cutMs).toBeLessThan(VALID_MS + 100);
@@ -99,7 +99,7 @@ describe('a fleet whose Redis is', () => {
     const toldMs = leaving && (await fleet.stop(leaving));
     expect(hostMs() - (toldMs ?? 0)).toBeLessThan(STOP_MS);
     await untilPast(downMs + downForMs);
-    expect(pollersIn(fleet, killedMs + DOUBT_MS)).toEqual(new Set());
+    expect(pollersSince(fleet, killedMs + DOUBT_MS)).toEqual(new Set());
     await fleet.redis.restart();
     const backMs = hostMs();
     await fleet.untilPolled();
@@ -157,7 +157,7 @@ describe('a fleet whose file', () => {
     const lockedMs = hostMs();
     await locker.freeze();
     await untilPast(lockedMs + 2 * TTL_MS);
-    expect(pollersIn(fleet, lockedMs + DOUBT_MS)).toEqual(new Set());
+    expect(pollersSince(fleet, lockedMs + DOUBT_MS)).toEqual(new Set());
     // The lock ends with its process.
     await locker.kill();
     const freeMs = hostMs();

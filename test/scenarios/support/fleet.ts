@@ -150,16 +150,9 @@ export class TestFleet implements AsyncDisposable {
 
   /** Starts as many members at once, and waits until each takes part. */
   async start(count: number, options: MemberOptions = {}): Promise<Member[]> {
-    const members = await this.launch(count, options);
-    await Promise.all(members.map(({ child }) => child.next('started', START_DEADLINE_MS)));
-    return members;
-  }
-
-  /** The same, but waits only until each has opened its store. */
-  async launch(count: number, options: MemberOptions = {}): Promise<Member[]> {
-    const launched = Array.from({ length: count }, () => this.#launch(options));
-    const members = await Promise.all(launched);
+    const members = await Promise.all(Array.from({ length: count }, () => this.#launch(options)));
     for (const member of members) this.members.add(member);
+    await Promise.all(members.map(({ child }) => child.next('started', START_DEADLINE_MS)));
     return members;
   }
 
