@@ -1,7 +1,7 @@
 import type { Duration } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
 import { checkKnown } from './lease/options.ts';
-import type { HttpPollOptions } from './polling/http-poll.ts';
+import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
 import type { SessionIds } from './session/session.ts';
 

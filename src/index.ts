@@ -36,7 +36,8 @@ export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './
 export type { AcquireOptions } from './lease/options.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
-export type { HttpPollOptions, HttpResult } from './polling/http-poll.ts';
+export type { HttpPollOptions } from './polling/http-options.ts';
+export type { HttpResult } from './polling/http-poll.ts';
 export type { Poller, PollerOptions } from './polling/poller.ts';
 export type { StoredResult } from './polling/results.ts';
 export type { Poll, PollContext } from './polling/schedule.ts';

@@ -3,22 +3,14 @@
  * any status is a result; only the lack of one is an error.
  */
 import type { Clock } from '../base/clock.ts';
-import { ConfigError, HoldfastError, PollFailedError } from '../base/errors.ts';
+import { HoldfastError, PollFailedError } from '../base/errors.ts';
 import { packageVersion } from '../base/version.ts';
 import { fenceHeaders } from '../lease/fence.ts';
-import { checkKnown } from '../lease/options.ts';
 import { shownUrl, urlProblem } from '../session/session-url.ts';
-import { ZONES, type Zone } from './addresses.ts';
 import { Dialer, type Resolve } from './dialer.ts';
 import { type Answer, exchange } from './http-exchange.ts';
 import { HttpMemory, type Seen } from './http-memory.ts';
-
-export interface HttpPollOptions {
-  /** Which addresses may be polled beyond public ones; default none. */
-  allow?: readonly Zone[];
-  /** How much of a body is read; default 1 MiB. */
-  maxBytes?: number;
-}
+import { checkHttpPollOptions, DEFAULT_MAX_BYTES, type HttpPollOptions } from './http-options.ts';
 
 export interface HttpResult {
   readonly status: number;
@@ -56,8 +48,6 @@ export interface HttpPollParts {
   readonly resolve?: Resolve;
 }
 
-const KNOWN = new Set(['allow', 'maxBytes']);
-const DEFAULT_MAX_BYTES = 1_048_576;
 const MOST_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
@@ -68,19 +58,6 @@ export function httpPoll(options: HttpPollOptions, parts: HttpPollParts): HttpPo
     (target: HttpTarget, held: { signal: AbortSignal; fence: number }) => poller.poll(target, held),
     { forget: (id: string) => poller.forget(id), close: () => poller.close() },
   );
-}
-
-function checkHttpPollOptions(options: HttpPollOptions): void {
-  checkKnown(options, KNOWN);
-  const { allow = [], maxBytes = DEFAULT_MAX_BYTES } = options;
-  if (!Array.isArray(allow) || !allow.every((zone) => ZONES.some((known) => known === zone))) {
-    const rule = `it is a list of ${ZONES.join(', ')}`;
-    throw new ConfigError({ field: 'allow', value: allow, rule });
-  }
-  if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-    const rule = 'it is a whole number of bytes';
-    throw new ConfigError({ field: 'maxBytes', value: maxBytes, rule });
-  }
 }
 
 /** Where a redirect leads; throws where it is not followed. */

@@ -16,9 +16,10 @@ import type { TimingOptions } from '../lease/timings.ts';
 import { LONGEST_EVERY_MS, type SessionIds, SHORTEST_EVERY_MS } from '../session/session.ts';
 import { SessionWatch } from '../session/session-watch.ts';
 import type { Store } from '../store/store.ts';
-import { type HttpPoll, type HttpPollOptions, httpPoll } from './http-poll.ts';
+import { checkHttpPollOptions, type HttpPollOptions } from './http-options.ts';
+import type { HttpPoll } from './http-poll.ts';
 import { Results } from './results.ts';
-import { type Poll, Schedule } from './schedule.ts';
+import { type Poll, type PollContext, Schedule } from './schedule.ts';
 import { ListedTargets, SessionTargets, type Target, type Targets } from './targets.ts';
 
 export interface PollerOptions extends TimingOptions {
@@ -87,22 +88,24 @@ export class Poller implements AsyncDisposable {
   readonly #targets: Targets;
   readonly #schedule: Schedule;
   readonly #results: Results | null;
-  readonly #http: HttpPoll;
+  readonly #options: PollerOptions;
+  /** The built-in poll, from its first use on. */
+  #http: Promise<HttpPoll> | null = null;
   readonly #unlisten: () => void;
   #stopping: Promise<void> | null = null;
 
   constructor(parts: PollerParts, options: PollerOptions) {
     checkPollerOptions(options);
-    const { clock, random, events, instanceId } = parts;
+    const { clock, random, events } = parts;
     const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = LEAST_WEIGHT } = options;
     const { concurrency = DEFAULT_CONCURRENCY, discovery = DEFAULT_DISCOVERY } = options;
     this.#parts = parts;
     this.#targets = targetsFor(parts, options);
     this.#results = options.results === 'off' ? null : new Results(parts);
-    this.#http = httpPoll(options.http ?? {}, { clock, instanceId });
+    this.#options = options;
     this.#schedule = new Schedule({
       ...{ clock, random, events, concurrency },
-      poll: options.poll ?? this.#http,
+      poll: options.poll ?? ((target, context) => this.#pollByHttp(target, context)),
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
       target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
@@ -110,7 +113,7 @@ export class Poller implements AsyncDisposable {
         // What was removed meanwhile leaves nothing behind.
         if (this.#targets.has(target)) this.#results?.record(target, fence, outcome);
       },
-      onEnd: (id) => this.#http.forget(id),
+      onEnd: (id) => void this.#http?.then((http) => http.forget(id)),
     });
     this.#unlisten = events.on('result.refused', ({ target, fence, seen }) =>
       this.manager.outrank(target, fence, seen),
@@ -162,6 +165,14 @@ export class Poller implements AsyncDisposable {
     await this.stop();
   }
 
+  async #pollByHttp(target: Target, context: PollContext): Promise<unknown> {
+    this.#http ??= import('./http-poll.ts').then(({ httpPoll }) =>
+      httpPoll(this.#options.http ?? {}, this.#parts),
+    );
+    const poll = await this.#http;
+    return poll(target, context);
+  }
+
   async #stop(withinMs: number): Promise<void> {
     const { clock } = this.#parts;
     const patience = clock.after(withinMs * PATIENT_SHARE, () =>
@@ -171,7 +182,7 @@ export class Poller implements AsyncDisposable {
     await this.manager.stop(withinMs);
     patience.cancel();
     await this.#results?.close(Math.min(Math.max(leftMs(), RESULTS_LEAST_MS), RESULTS_MOST_MS));
-    this.#http.close();
+    (await this.#http)?.close();
     this.#targets.close();
     this.#unlisten();
   }
@@ -191,6 +202,7 @@ function timingsOf(options: PollerOptions): TimingOptions {
 
 function checkPollerOptions(options: PollerOptions): void {
   checkKnown(options, KNOWN);
+  checkHttpPollOptions(options.http ?? {});
   const { targets, every, poll, timeout, concurrency, results, weight, discovery } = options;
   const check = (field: string, value: unknown, isRight: boolean, rule: string) => {
     if (value !== undefined && !isRight) throw new ConfigError({ field, value, rule });

@@ -4,12 +4,8 @@ import { createServer as createTcpServer, type Server as TcpServer } from 'node:
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { Dialer, type Resolve } from '../../src/polling/dialer.ts';
-import {
-  type HttpPoll,
-  type HttpPollOptions,
-  httpPoll,
-  redirectedTo,
-} from '../../src/polling/http-poll.ts';
+import type { HttpPollOptions } from '../../src/polling/http-options.ts';
+import { type HttpPoll, httpPoll, redirectedTo } from '../../src/polling/http-poll.ts';
 import { until } from '../support/until.ts';
 
 const closing: (() => Promise<void> | void)[] = [];
