@@ -39,8 +39,9 @@ export class Rounds {
   #timer: Timer | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #running: Promise<void> | null = null;
-  /** No round before this. */
-  #notBeforeMs = Number.NEGATIVE_INFINITY;
+  /** When the last round ended, and how long it took. */
+  #lastEndMs = Number.NEGATIVE_INFINITY;
+  #lastTookMs = 0;
   #stalledSinceMs: number | null = null;
   #retryMs = RETRY_FIRST_MS;
 
@@ -64,7 +65,7 @@ export class Rounds {
     };
     this.#isPoked = true;
     const atMs = clock.monotonicMs() + random.next() * spreadMs;
-    if (this.#running === null) this.#wakeAt(Math.max(atMs, this.#notBeforeMs));
+    if (this.#running === null) this.#wakeAt(Math.max(atMs, this.#soonestMs()));
   }
 
   /** No more rounds; resolves when the one under way is over. */
@@ -81,11 +82,20 @@ export class Rounds {
     const startMs = clock.monotonicMs();
     this.#running = this.#round().then((nextMs) => {
       this.#running = null;
-      const nowMs = clock.monotonicMs();
-      // As long as the round has taken: with many targets, constant change must not take all of the instance's time.
-      this.#notBeforeMs = nowMs + Math.max(LEAST_PAUSE_MS, nowMs - startMs);
-      this.#wakeAt(this.#isPoked ? this.#notBeforeMs : Math.max(nextMs, this.#notBeforeMs));
+      this.#lastEndMs = clock.monotonicMs();
+      this.#lastTookMs = this.#lastEndMs - startMs;
+      const soonestMs = this.#soonestMs();
+      this.#wakeAt(this.#isPoked ? soonestMs : Math.max(nextMs, soonestMs));
     });
+  }
+
+  /**
+   * Members come and go rarely, and others wait for what follows from it. Apart from that a pause is as long as the round
+   * before it: with many targets, constant change must not take all of the instance's time.
+   */
+  #soonestMs(): number {
+    const pauseMs = this.#need.members ? 0 : this.#lastTookMs;
+    return this.#lastEndMs + Math.max(LEAST_PAUSE_MS, pauseMs);
   }
 
   /** Never rejects. */
