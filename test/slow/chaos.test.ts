@@ -98,7 +98,7 @@ function watchExplanations(fleet: TestFleet) {
   };
 }
 
-/** The explanations name one who was dead, or nobody, and the target was polled in time after the last of them died. */
+/** Who owned it, by the record or by what was explained meanwhile, died; and it was polled in time after the last of them had. */
 function isExplained(
   gap: Gap,
   parts: {
