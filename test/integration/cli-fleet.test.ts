@@ -76,7 +76,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
       json('sessions', 'get', 'device-0'),
     ]);
     expect(map).toMatch(/^5 targets on 2 instances\n\nana-[0-9a-f]{8} +█+ +\d of \d\n/);
-    expect(members).toMatch(/^ben-[0-9a-f]{8} +up +\d +\d +1 +\d+ m?s +ben-\d+-/m);
+    expect(members).toMatch(/^ben-[0-9a-f]{8} +up +\d +\d +1 +\d+ m?s +\d+\.\d+\.\d+ +ben-\d+-/m);
     expect(ls).toMatch(
       /^device-0 +polled +(ana|ben)-\S+ +200 in \d+ ms, \d+ m?s ago +http:\/\/x\/$/m,
     );
