@@ -115,9 +115,6 @@ export class Poller implements AsyncDisposable {
       },
       onEnd: (id) => void this.#http?.then((http) => http.forget(id)),
     });
-    this.#unlisten = events.on('result.refused', ({ target, fence, seen }) =>
-      this.manager.outrank(target, fence, seen),
-    );
     this.manager = new LeaseManager({
       ...parts,
       targets: this.#targets,
@@ -127,6 +124,9 @@ export class Poller implements AsyncDisposable {
       discoverEveryMs:
         discovery === 'off' ? Number.POSITIVE_INFINITY : durationMs(discovery, 'discovery'),
     });
+    this.#unlisten = events.on('result.refused', ({ target, fence, seen }) =>
+      this.manager.outrank(target, fence, seen),
+    );
   }
 
   get state(): ManagerState {
