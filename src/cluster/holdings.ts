@@ -46,6 +46,7 @@ export class Holdings {
   /** What is being let go of, or has been lost while work on it goes on. */
   readonly #ending = new Map<Promise<void>, Lease>();
   #taking = 0;
+  #isClosing = false;
   readonly #unlisten: () => void;
 
   constructor(parts: HoldingsParts) {
@@ -67,8 +68,14 @@ export class Holdings {
     return this.#ours.size + this.#taking;
   }
 
+  /** From now on nothing is taken; what the store is being asked for and grants is given back, and no work begins. */
+  takeNoMore(): void {
+    this.#isClosing = true;
+  }
+
   /** Tries to take all of them. Throws if the store could not be asked. */
   async take(entries: readonly TargetEntry[]): Promise<void> {
+    if (this.#isClosing) return;
     for (let at = 0; at < entries.length; at += CHUNK) {
       const chunk = entries.slice(at, at + CHUNK).filter(({ state }) => state === 'watched');
       const errors = await Promise.all(chunk.map((entry) => this.#take(entry)));
@@ -126,8 +133,9 @@ export class Holdings {
         ...(entry.fenceFloor > 0 && { fenceFloor: entry.fenceFloor }),
       });
       entry.state = 'watched';
-      if (result.ok) this.#own(entry, result.lease);
-      else this.#note(entry, result);
+      if (!result.ok) this.#note(entry, result);
+      else if (this.#isClosing) void this.#track(result.lease, giveBack(result.lease));
+      else this.#own(entry, result.lease);
       return null;
     } catch (error) {
       entry.state = 'watched';
@@ -217,4 +225,8 @@ export class Holdings {
     this.#ending.set(ending, lease);
     return ending.finally(() => this.#ending.delete(ending));
   }
+}
+
+async function giveBack(lease: Lease): Promise<void> {
+  await lease.release();
 }

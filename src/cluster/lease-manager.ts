@@ -283,11 +283,13 @@ export class LeaseManager {
     this.#state = 'stopping';
     const untilMs = this.#parts.clock.monotonicMs() + withinMs;
     this.#presence.prepareToLeave(untilMs);
+    this.#holdings.takeNoMore();
     // The first to hear of it are those who take over.
     await this.#sayLeaving();
     await this.#handOver(untilMs);
-    await this.#holdings.settled(Math.max(0, untilMs - this.#parts.clock.monotonicMs()));
+    // A round that is under way may yet be granted something, and give it back.
     await this.#rounds.stop();
+    await this.#holdings.settled(Math.max(0, untilMs - this.#parts.clock.monotonicMs()));
     this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#holdings.close();

@@ -82,6 +82,27 @@ describe('the nine methods, and leaseInfo', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('FR-003 what is granted while it stops is given back, and never polled', async () => {
+    const world = fleetWorld();
+    const ids = await world.add(3);
+    const { acquire } = world.store.leases;
+    world.store.leases.acquire = async (requests, call) => {
+      await world.clock.sleep(300);
+      return acquire.call(world.store.leases, requests, call);
+    };
+    const a = await world.instance();
+    void a.poller.start();
+    await world.clock.advance(100);
+    const stopped = a.poller.stop();
+    await world.clock.advance(1_000);
+    await stopped;
+    expect(a.count('lease.acquired')).toBe(3);
+    expect(world.polls).toEqual([]);
+    const keys = ids.map((id) => `poll:lease:${id}`);
+    const leases = await world.store.leases.read(keys, CALL);
+    expect(leases.map(({ kind }) => kind)).toEqual(['free', 'free', 'free']);
+  });
+
   it('FR-013 preferredOwner is who the plan names, the same in every instance', async () => {
     const world = fleetWorld();
     const ids = await world.add(9);
