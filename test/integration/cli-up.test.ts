@@ -91,7 +91,8 @@ describe.concurrent('holdfast up', () => {
     await holdfast.sessions.addAll([{ id: 'a' }, { id: 'b' }]);
     const config = join(privateFolder(), 'holdfast.config.mjs');
     writeFileSync(config, `export default { poll: () => 1 };`);
-    const line = `"${process.execPath}" "${BIN}" up --config "${config}"`;
+    // Without exec some shells stay, hear Ctrl-C too, and end with its number.
+    const line = `exec "${process.execPath}" "${BIN}" up --config "${config}"`;
     const options = { at, env: { TERM: 'xterm' } };
     await using up = startProgram('script', ['-qec', line, '/dev/null'], options);
     const isGreeted = () => /Ctrl-C hands everything over/.test(up.stdout);
