@@ -42,9 +42,24 @@ export async function openRedisStore(
   from: string | AdoptableClient,
   options: RedisStoreOptions = {},
 ): Promise<Store> {
+  return openOn(options, (context) => fleetFor(from, options.tls, context));
+}
+
+/** As above, over links that somebody else makes. For the simulator, which has a network of its own. */
+export async function openRedisStoreOn(
+  dialer: Dialer,
+  options: Omit<RedisStoreOptions, 'tls'> = {},
+): Promise<Store> {
+  return openOn(options, (context) => single(dialer, context));
+}
+
+async function openOn(
+  options: RedisStoreOptions,
+  fleetIn: (context: Context) => Fleet,
+): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
   const keys = new Keys(options.prefix ?? '');
-  const fleet = fleetFor(from, options.tls, {
+  const fleet = fleetIn({
     marker: keys.marker,
     mode: checkMode(options.quarantine ?? 'on'),
     memory: new Memory(),
