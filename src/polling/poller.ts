@@ -181,6 +181,7 @@ export class Poller implements AsyncDisposable {
     const leftMs = timeLeft(clock, withinMs);
     await this.manager.stop(withinMs);
     patience.cancel();
+    this.#schedule.close();
     await this.#results?.close(Math.min(Math.max(leftMs(), RESULTS_LEAST_MS), RESULTS_MOST_MS));
     (await this.#http)?.close();
     this.#targets.close();

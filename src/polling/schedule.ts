@@ -157,6 +157,11 @@ export class Schedule implements Duties {
     return run.settled;
   }
 
+  /** No target is left, and none will come: nothing may keep the process alive any more. */
+  close(): void {
+    this.#agenda.clear();
+  }
+
   /** Tells every poll under way to stop. */
   stopAll(reason: Error): void {
     for (const duty of this.#duties.values())

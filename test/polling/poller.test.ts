@@ -125,6 +125,17 @@ describe('polling', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('a poller that has stopped leaves no timer behind to keep its process alive', async () => {
+    const world = fleetWorld();
+    await world.add(3);
+    const { poller, holdfast } = await world.start({ every: '1h' });
+    await world.clock.advance(1_000);
+    const stopping = poller.stop().then(() => holdfast.close());
+    await world.clock.advance(1_000);
+    await stopping;
+    expect(world.clock.pendingTimers).toBe(0);
+  });
+
   it('E1 a store that can not be told of anything does not keep an instance from stopping in time', async () => {
     const world = fleetWorld();
     await world.add(3);
