@@ -93,7 +93,7 @@ export async function open(
     ...(quarantine && { quarantine }),
     ...(tls && { tls }),
   });
-  const id = instanceId(random, options.name);
+  const id = instanceId(random, clock.startedAtMs, options.name);
   const leases = new Leases({
     store: opened.store,
     clock,

@@ -4,6 +4,8 @@
  * set it. Nothing outside `base/` reads a clock or starts a timer by itself, so that a test can own all of time.
  */
 export interface Clock {
+  /** When this process started, in milliseconds since 1970. */
+  readonly startedAtMs: number;
   /** Milliseconds since some fixed moment, the same for every process of a host; never goes back; decides expiry. */
   monotonicMs(): number;
   /** Milliseconds since 1970 as the host believes; for records, and as the second opinion on elapsed time. */
@@ -26,6 +28,8 @@ export interface Timer {
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 class SystemClock implements Clock {
+  readonly startedAtMs = performance.timeOrigin;
+
   /** Not `performance.now`, which counts from the start of each thread: all processes of a host share this one. */
   monotonicMs(): number {
     return Number(process.hrtime.bigint()) / 1e6;

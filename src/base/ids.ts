@@ -74,8 +74,8 @@ export function shortName(id: string): string {
  * `{name}-{boot ns}-{8 hex}`: a name people recognise, the moment this process started, and chance. A restarted process
  * has a new id, so it can never renew what its predecessor held. Parse it from the right: the name may contain dashes.
  */
-export function instanceId(random: Random, name: string = hostname()): string {
+export function instanceId(random: Random, startedAtMs: number, name = hostname()): string {
   const safeName = name.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || 'node';
-  const bootMicros = BigInt(Math.round(performance.timeOrigin * 1_000));
+  const bootMicros = BigInt(Math.round(startedAtMs * 1_000));
   return `${safeName}-${bootMicros * 1_000n}-${random.hex(8)}`;
 }

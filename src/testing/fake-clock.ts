@@ -11,6 +11,7 @@ interface Pending {
  * promises lead to in between; so a test steps through time and never waits.
  */
 export class FakeClock implements Clock {
+  readonly startedAtMs: number;
   #monotonicMs = 1_000;
   #wallMs: number;
   #order = 0;
@@ -18,6 +19,7 @@ export class FakeClock implements Clock {
 
   constructor({ wallMs = Date.UTC(2026, 0, 1) }: { wallMs?: number } = {}) {
     this.#wallMs = wallMs;
+    this.startedAtMs = wallMs;
   }
 
   monotonicMs(): number {

@@ -141,10 +141,10 @@ describe('events', () => {
 
 describe('ids and chance', () => {
   it('an instance id has a name, the boot time in nanoseconds and chance, and is read from the right', () => {
-    const id = instanceId(systemRandom, 'api-7fd8c9');
+    const id = instanceId(systemRandom, systemClock.startedAtMs, 'api-7fd8c9');
     expect(id).toMatch(/^api-7fd8c9-\d{19}-[0-9a-f]{8}$/);
-    expect(instanceId(systemRandom, 'api-7fd8c9')).not.toBe(id);
-    expect(instanceId(systemRandom, 'ü {x}')).toMatch(/^---x--\d{19}-/);
+    expect(instanceId(systemRandom, systemClock.startedAtMs, 'api-7fd8c9')).not.toBe(id);
+    expect(instanceId(systemRandom, systemClock.startedAtMs, 'ü {x}')).toMatch(/^---x--\d{19}-/);
   });
 
   it('a seed repeats its sequence', () => {
