@@ -1,0 +1,161 @@
+// Runs simulated worlds, one seed after another, until so many hours have passed in them. What broke a promise before is
+// run first. A world that breaks one is narrowed down, drawn, and kept in sim/regressions.json.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { INTERESTING_STATES } from '../dist/testing/sim/counters.js';
+import { readFlags } from './flags.mjs';
+import { runWorlds } from './pool.mjs';
+
+const REGRESSIONS = new URL('regressions.json', import.meta.url);
+const HOUR_MS = 3_600_000;
+const PROGRESS_EVERY_MS = 1_000;
+const CLEAR_LINE = '\r\x1b[K';
+const MOST_SEED = 2 ** 31;
+
+const HELP = `Usage: npm run sim -- [--hours <n>] [--seed <n>] [--jobs <n>]
+
+Runs the production classes in simulated worlds where things go wrong, and checks what Holdfast promises.
+
+  --hours <n>      simulated hours in all; default 100
+  --world <n>      simulated hours in each world; default 1
+  --seed <n>       the seed of the first world; the others count up from it; default: by chance
+  --jobs <n>       worlds at once; default: one for each core
+  --instances <n>, --targets <n>, --ttl <ms>
+                   the same in every world; default: as its seed says
+  --no-save        do not keep what broke a promise in sim/regressions.json
+  --json           nothing but the result on stdout, as JSON
+  --help           this
+
+Exit code: 0 if every promise was kept; 1 if one was broken; 2 for wrong arguments.`;
+
+const flags = readFlags(HELP, {
+  numbers: ['hours', 'world', 'seed', 'jobs', 'instances', 'targets', 'ttl'],
+  booleans: ['no-save'],
+});
+const { hours = 100, world = 1, jobs = availableParallelism(), instances, targets, ttl } = flags;
+const firstSeed = flags.seed ?? Math.floor(Math.random() * MOST_SEED);
+const shape = {
+  ...(instances && { instances }),
+  ...(targets && { targets }),
+  ...(ttl && { ttlMs: ttl }),
+};
+
+const known = JSON.parse(readFileSync(REGRESSIONS, 'utf8'));
+const counts = new Map();
+const failures = [];
+let worlds = 0;
+let simulatedMs = 0;
+const startMs = performance.now();
+const secondsSince = () => (performance.now() - startMs) / 1_000;
+
+/** First what broke a promise before, then new worlds for as many hours as are wanted. */
+function* plan() {
+  for (const { options } of known) yield options;
+  for (let n = 0; n * world < hours; n++) {
+    const left = hours - n * world;
+    yield { seed: firstSeed + n, hours: Math.min(world, left), ...shape };
+  }
+}
+
+function onReport(report) {
+  if (report.crash !== undefined) throw new Error(report.crash);
+  worlds++;
+  simulatedMs += report.simulatedMs;
+  for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count);
+  if (report.violation === null) return;
+  failures.push(report);
+  if (!flags.json) console.log(`${CLEAR_LINE}${told(report)}\n`);
+}
+
+function told({ options, violation, shrunk, drawing }) {
+  const least = shrunk ?? { drawing };
+  const faults = (shrunk?.episodes ?? []).flatMap((episode) => episode.faults);
+  return [
+    `✗ seed ${options.seed}: ${violation.invariant}: ${violation.text}`,
+    `  commit ${commit()}; again: npm run sim -- --seed ${options.seed} --hours ${options.hours}${shapeFlags(options)}`,
+    `  ${faults.length} faults are enough (${shrunk?.tries} worlds tried): ${faults.map(({ kind, point }) => (kind.endsWith(' at') ? `${kind} ${point}` : kind)).join(', ')}`,
+    '',
+    least.drawing,
+  ].join('\n');
+}
+
+function shapeFlags({ instances, targets, ttlMs }) {
+  const given = { instances, targets, ttl: ttlMs };
+  const flags = Object.entries(given).filter(([, value]) => value !== undefined);
+  return flags.map(([name, value]) => ` --${name} ${value}`).join('');
+}
+
+function commit() {
+  try {
+    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+/** The narrowed down world, to be run first from now on. */
+function save() {
+  const found = failures.map(({ options, violation, shrunk }) => ({
+    commit: commit(),
+    broke: `${violation.invariant}: ${violation.text}`,
+    options: { ...options, episodes: shrunk.episodes },
+  }));
+  const isNew = ({ options: { episodes: _, ...other } }) =>
+    !known.some(({ options: { episodes: __, ...one } }) => same(one, other));
+  const added = found.filter(isNew);
+  if (added.length === 0) return;
+  writeFileSync(REGRESSIONS, `${JSON.stringify([...known, ...added], null, 2)}\n`);
+}
+
+function same(a, b) {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+const worldsToCome = plan();
+const isTerminal = process.stderr.isTTY;
+const progress = setInterval(() => {
+  if (!isTerminal || flags.json) return;
+  const done = simulatedMs / HOUR_MS;
+  const rate = (done / secondsSince()).toFixed(1);
+  const line = `${done.toFixed(0)} of ${hours} h simulated, ${rate} h/s, ${failures.length} broken`;
+  process.stderr.write(`${CLEAR_LINE}${line}`);
+}, PROGRESS_EVERY_MS);
+await runWorlds({
+  ...{ jobs, shrinks: true, onReport },
+  next: () => worldsToCome.next().value ?? null,
+});
+clearInterval(progress);
+if (isTerminal) process.stderr.write(CLEAR_LINE);
+if (!flags['no-save']) save();
+report();
+process.exitCode = failures.length > 0 ? 1 : 0;
+
+function report() {
+  const simulatedHours = simulatedMs / HOUR_MS;
+  const seconds = secondsSince();
+  const missed = INTERESTING_STATES.filter((name) => !counts.get(name));
+  const facts = {
+    seed: firstSeed,
+    worlds,
+    hours: simulatedHours,
+    seconds,
+    violations: failures.length,
+  };
+  if (flags.json) {
+    const broken = failures.map(({ options, violation }) => ({ options, violation }));
+    console.log(JSON.stringify({ ...facts, broken, counts: Object.fromEntries(counts), missed }));
+    return;
+  }
+  const names = [...counts.keys()].sort();
+  const width = Math.max(...names.map(({ length }) => length));
+  for (const name of names)
+    console.log(`  ${name.padEnd(width)}  ${counts.get(name).toLocaleString('en').padStart(12)}`);
+  console.log(
+    `\n${worlds} worlds from seed ${firstSeed}, ${simulatedHours.toFixed(1)} simulated hours in ${seconds.toFixed(1)} s ` +
+      `(${(simulatedHours / seconds).toFixed(1)} h/s on ${jobs} ${jobs === 1 ? 'thread' : 'threads'}): ` +
+      `${failures.length === 0 ? 'every promise was kept' : `${failures.length} broke a promise`}.`,
+  );
+  if (missed.length > 0)
+    console.log(`Never reached, so nothing is proven about: ${missed.join(', ')}.`);
+}

@@ -1,0 +1,38 @@
+/** Runs worlds on several threads, each as it comes. */
+import { Worker } from 'node:worker_threads';
+
+const ROOT = new URL('..', import.meta.url);
+
+/**
+ * `next()` gives the options of the next world, or null when there are no more; `onReport` hears of each that is over, and
+ * says with `false` that the rest need not be run.
+ */
+export async function runWorlds({ jobs, dist = new URL('dist/', ROOT), shrinks, next, onReport }) {
+  let isOver = false;
+  const thread = async () => {
+    const options = { workerData: { dist: dist.href, shrinks } };
+    const worker = new Worker(new URL('worker.mjs', import.meta.url), options);
+    try {
+      for (let world = next(); world !== null && !isOver; world = next()) {
+        worker.postMessage(world);
+        const report = await answerOf(worker);
+        if (onReport(report) === false) isOver = true;
+      }
+    } finally {
+      await worker.terminate();
+    }
+  };
+  await Promise.all(Array.from({ length: jobs }, thread));
+}
+
+function answerOf(worker) {
+  return new Promise((resolve, reject) => {
+    const settle = (settled) => (value) => {
+      worker.removeAllListeners();
+      settled(value);
+    };
+    worker.once('message', settle(resolve));
+    worker.once('error', settle(reject));
+    worker.once('exit', (code) => settle(reject)(new Error(`the thread ended with ${code}`)));
+  });
+}

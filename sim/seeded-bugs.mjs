@@ -1,0 +1,247 @@
+/**
+ * Bugs that lease libraries have had, put back into a copy of Holdfast one at a time: a simulator that does not find them
+ * proves nothing. Each is a change of the built code, so that the code itself has no switch for any of them. A text that is not
+ * found exactly once stops the gate: then the code has changed, and the bug has to be put in anew.
+ */
+export const SEEDED_BUGS = [
+  {
+    name: 'deadline from the reply',
+    about: 'the TTL counts from when the answer came, not from when the request was sent',
+    patches: [
+      {
+        file: 'lease/dispatch.js',
+        find: '(reply) => ({ reply, sent })',
+        replace: '(reply) => ({ reply, sent: confirmationNow(this.#clock) })',
+      },
+      {
+        file: 'lease/keeper.js',
+        find: '        tenure.confirm(sent);',
+        replace: '        tenure.confirm(confirmationNow(this.#clock));',
+      },
+    ],
+  },
+  {
+    name: 'no local deadline',
+    about: 'a holder believes that it holds until the store says otherwise',
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'if (nowMs < this.deadlineMs)\n            return true;',
+        replace: 'if (nowMs < Infinity)\n            return true;',
+      },
+      {
+        file: 'lease/keeper.js',
+        find: 'if (tenure.deadlineMs <= nowMs)',
+        replace: 'if (tenure.deadlineMs === nowMs + 1e9)',
+      },
+    ],
+  },
+  {
+    name: 'expiry by a timer',
+    about: 'the end of a lease is what a timer says; a check does not read the clock',
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'if (nowMs < this.deadlineMs)\n            return true;',
+        replace: 'if (nowMs < Infinity)\n            return true;',
+      },
+    ],
+  },
+  {
+    name: 'delete all at start',
+    about: 'an instance that starts frees every lease, taking them for leftovers of its last life',
+    patches: [
+      {
+        file: 'cluster/lease-manager.js',
+        find: '        void this.#listen();\n',
+        replace:
+          "        void this.#listen();\n        for (const id of this.#parts.targets.ids())\n            await this.#parts.store.leases.revoke('poll:lease:' + id, { force: true, timeoutMs: 5_000 }).catch(() => { });\n",
+      },
+    ],
+  },
+  {
+    name: 'deadline by the wall clock',
+    about: 'whoever sets the clock back makes leases last longer',
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'if (nowMs < this.deadlineMs)\n            return true;',
+        replace: 'if (this.#remainingByWallMs() > 0)\n            return true;',
+      },
+      {
+        file: 'lease/tenure.js',
+        find: 'return Math.abs(wallElapsedMs - (nowMs - this.#confirmed.sentAtMs));',
+        replace: 'return wallElapsedMs === nowMs ? 1 : 0;',
+      },
+      {
+        file: 'lease/keeper.js',
+        find: 'if (tenure.deadlineMs <= nowMs)',
+        replace: 'if (tenure.deadlineMs === nowMs + 1e9)',
+      },
+    ],
+  },
+  {
+    name: 'monotonic clock only',
+    about: 'a machine that slept does not know that its leases have run out',
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'return Math.abs(wallElapsedMs - (nowMs - this.#confirmed.sentAtMs));',
+        replace: 'return wallElapsedMs === nowMs ? 1 : 0;',
+      },
+    ],
+  },
+  {
+    name: 'no margin',
+    about: 'a lease is used up to its last moment, although clocks do not run alike',
+    patches: [
+      {
+        file: 'lease/timings.js',
+        find: 'validMs: ttlMs - guardMs',
+        replace: 'validMs: ttlMs',
+      },
+    ],
+  },
+  {
+    name: 'no fencing at the sink',
+    about: 'what is written to takes whatever comes',
+    patches: [
+      {
+        file: 'testing/sim/device.js',
+        find: 'const isAccepted = write.fence >=',
+        replace: 'const isAccepted = true || write.fence >=',
+      },
+    ],
+  },
+  {
+    name: 'no fencing of records',
+    about: 'results are written whatever fence comes with them',
+    patches: [
+      {
+        file: 'store/redis/lua/document.lua',
+        find: "if fence ~= '' and tonumber(fence) < tonumber(seen)",
+        replace: "if fence == 'never' and tonumber(fence) < tonumber(seen)",
+      },
+    ],
+  },
+  {
+    name: 'fences from a counter',
+    about: 'a store that lost its data counts from the beginning again',
+    patches: [
+      {
+        file: 'store/redis/lua/mint.lua',
+        find: 'local fence = math.max(previous + 1, now, floor)',
+        replace: 'now = 0; local fence = math.max(previous + 1, floor)',
+      },
+    ],
+  },
+  {
+    name: 'no quarantine',
+    about: 'a store that may have forgotten grants at once',
+    patches: [
+      {
+        file: 'store/redis/quarantine.js',
+        find: "if (this.#options.mode === 'off')\n            return 0;",
+        replace: 'return 0;',
+      },
+    ],
+  },
+  {
+    name: 'release without a check',
+    about: 'who lets go deletes the key, whoever holds it by now',
+    patches: [
+      {
+        file: 'store/redis/lua/release.lua',
+        find: 'if current ~= holder or (recorded and recorded ~= fence and not waited) then',
+        replace: 'if not current then',
+      },
+    ],
+  },
+  {
+    name: 'renewal without a check',
+    about: 'who renews lengthens the lease, whoever holds it by now, and believes it to be its own',
+    patches: [
+      {
+        file: 'store/redis/lua/renew.lua',
+        find: 'if current == ARGV[i + 1] then',
+        replace: "if current and type(current) ~= 'table' then",
+      },
+    ],
+  },
+  {
+    name: 'release by name alone',
+    about: 'a late release ends a newer tenure of the same holder',
+    patches: [
+      {
+        file: 'store/redis/lua/release.lua',
+        find: 'if current ~= holder or (recorded and recorded ~= fence and not waited) then',
+        replace: 'if current ~= holder then',
+      },
+    ],
+  },
+  {
+    name: 'put back with an old fence',
+    about: 'what vanished is put back although somebody else was granted it since, or may be now',
+    patches: [
+      {
+        file: 'store/redis/lua/reassert.lua',
+        find: "if record == fence or record == fence .. '+' or (not record and ARGV[1] ~= '') then",
+        replace: 'if true then',
+      },
+      {
+        file: 'lease/keeper.js',
+        find: '(reply.fence === tenure.fence || reply.fence === 0)',
+        replace: 'reply.fence >= 0',
+      },
+    ],
+  },
+  {
+    name: 'a late answer resurrects',
+    about: 'a renewal that is confirmed after the deadline counts',
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'confirm(confirmed) {\n        // An answer that comes after the deadline never resurrects: somebody may have seen the tenure as lost already.\n        if (this.isOver || !this.#insideDeadline())\n            return;',
+        replace:
+          'confirm(confirmed) {\n        if (this.#state === "lost") this.#state = "uncertain";',
+      },
+      {
+        file: 'lease/keeper.js',
+        find: 'if (tenure.slot < 0) {',
+        replace: 'if (tenure.slot < 0 && reply?.kind !== "renewed") {',
+      },
+    ],
+  },
+  {
+    name: 'works on while it hands over',
+    about: 'the store is told that a lease is let go before the work under it has stopped',
+    patches: [
+      {
+        file: 'lease/letting-go.js',
+        find: 'if (settled === undefined)\n            return this.#handIn(tenure);',
+        replace: 'if (settled !== null)\n            return this.#handIn(tenure);',
+      },
+      {
+        file: 'lease/tenure.js',
+        find: 'handIn() {\n        this.#handedIn = true;\n        this.#controller?.abort(this.lostError());',
+        replace: 'handIn() {',
+      },
+    ],
+  },
+  {
+    name: 'put back while others are granted',
+    about: 'a lease that the store has forgotten is put back before it has stopped granting',
+    patches: [
+      {
+        file: 'store/redis/leases.js',
+        find: 'if (call.forgotten && primary.quarantine.leftMs(call.leaseClass) === 0)',
+        replace: 'if (call.forgotten === "never")',
+      },
+      {
+        file: 'store/redis/lua/reassert.lua',
+        find: "if ARGV[1] ~= '' and ARGV[1] ~= '*' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end",
+        replace: '',
+      },
+    ],
+  },
+];

@@ -1,0 +1,249 @@
+/**
+ * Watches a world from outside, with true time, and holds it to what Holdfast promises:
+ *
+ * - **exclusion**: at no moment may two processes begin, or go on with, work on one target;
+ * - **fencing**: what is written to never takes a lower fence after a higher one;
+ * - **tenures**: one fence belongs to one holder;
+ * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
+ * - **healing**: once nothing is wrong any more, every target has an owner within the stated time, and is worked on;
+ * - **calm**: the shares are even then, and nothing moves;
+ * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody.
+ *
+ * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
+ */
+import type { Reply } from '../../store/redis/wire.ts';
+import type { Counters } from './counters.ts';
+import type { Write } from './device.ts';
+import type { SimProcess } from './host.ts';
+import { verbOf } from './network.ts';
+
+export type Invariant =
+  | 'exclusion'
+  | 'fencing'
+  | 'tenures'
+  | 'grants'
+  | 'healing'
+  | 'calm'
+  | 'tidiness';
+
+export interface Violation {
+  readonly invariant: Invariant;
+  readonly atMs: number;
+  readonly target: string;
+  readonly text: string;
+}
+
+/** One process that believes a target, or a piece of work on it, to be its own. */
+export interface Claim {
+  readonly process: SimProcess;
+  readonly target: string;
+  /** What its own code says when it is asked now. */
+  isValid(): boolean;
+}
+
+/** For a while, this may be broken, and it is nobody's fault. */
+export interface Excuse {
+  readonly invariants: readonly Invariant[];
+  readonly untilMs: number;
+  /** Only if one of the processes concerned is of this kind; all of them by default. */
+  concerns?(process: SimProcess): boolean;
+}
+
+/** What is known of one key's fences. */
+interface Fences {
+  highest: number;
+  readonly holders: Map<number, string>;
+  /** Handed over, and not claimed yet. */
+  offered: { successor: string; fence: number } | null;
+}
+
+/** So many fences of a key are remembered with their holders. */
+const FENCES_KEPT = 64;
+
+export class Audit {
+  readonly #counters: Counters;
+  readonly #nowMs: () => number;
+  readonly #claims = new Map<string, Set<Claim>>();
+  /** Targets that more than one process believes to be its own. */
+  readonly #contested = new Set<string>();
+  readonly #fences = new Map<string, Fences>();
+  /** The highest fence that each target's device has taken, and each record in the store. */
+  readonly #accepted = new Map<string, number>();
+  readonly #recorded = new Map<string, number>();
+  readonly #writers = new Map<string, string>();
+  readonly #excuses: Excuse[] = [];
+  #violation: Violation | null = null;
+
+  constructor(nowMs: () => number, counters: Counters) {
+    this.#nowMs = nowMs;
+    this.#counters = counters;
+  }
+
+  get violation(): Violation | null {
+    return this.#violation;
+  }
+
+  claim(claim: Claim): () => void {
+    const { target } = claim;
+    const claims = this.#claims.get(target) ?? new Set();
+    this.#claims.set(target, claims);
+    claims.add(claim);
+    if (claims.size > 1) this.#contest(target, claims);
+    return () => {
+      claims.delete(claim);
+      this.#contest(target, claims);
+    };
+  }
+
+  /** A process is gone: it claims nothing any more. */
+  forget(process: SimProcess): void {
+    for (const [target, claims] of this.#claims) {
+      for (const claim of claims) if (claim.process === process) claims.delete(claim);
+      this.#contest(target, claims);
+    }
+  }
+
+  excuse(excuse: Excuse): void {
+    this.#excuses.push(excuse);
+  }
+
+  /** After everything that happens: nothing else can make a second process valid. */
+  settled(): void {
+    if (this.#contested.size === 0) return;
+    for (const target of this.#contested) {
+      const valid: SimProcess[] = [];
+      for (const { process, isValid } of this.#claims.get(target) ?? []) {
+        if (valid.includes(process) || process.isFrozen || process.isDead) continue;
+        if (isValid()) valid.push(process);
+      }
+      if (valid.length < 2) continue;
+      this.#counters.add('two owners');
+      const names = valid.map(({ name }) => name).join(' and ');
+      this.report('exclusion', target, `${names} both may work on ${target}`, valid);
+    }
+  }
+
+  /** A command was carried out. */
+  served(args: readonly string[], reply: Reply): void {
+    const verb = verbOf(args);
+    if (verb === 'acquire') this.#acquired(args, reply);
+    else if (verb === 'transfer') this.#transferred(args, reply);
+    else if (verb === 'put') this.#put(args, reply);
+  }
+
+  written({ target, fence, by }: Write, isAccepted: boolean): void {
+    this.#counters.add(isAccepted ? 'write accepted' : 'write fenced off');
+    const writer = this.#writers.get(`${target} ${fence}`);
+    if (writer !== undefined && writer !== by)
+      this.report('tenures', target, `${writer} and ${by} both wrote with fence ${fence}`);
+    if (writer === undefined) this.#remember(`${target} ${fence}`, by);
+    if (isAccepted) this.#accept(this.#accepted, target, fence, by);
+  }
+
+  /** The store has lost data: what its records have seen of fences may be gone. The devices have lost nothing. */
+  storeForgot(): void {
+    this.#recorded.clear();
+  }
+
+  report(
+    invariant: Invariant,
+    target: string,
+    text: string,
+    concerned: readonly SimProcess[] = [],
+  ): void {
+    const atMs = this.#nowMs();
+    const isExcused = this.#excuses.some(
+      ({ invariants, untilMs, concerns }) =>
+        atMs <= untilMs &&
+        invariants.includes(invariant) &&
+        (concerns === undefined || concerned.some(concerns)),
+    );
+    if (isExcused) this.#counters.add(`excused: ${invariant}`);
+    else this.#violation ??= { invariant, atMs, target, text };
+  }
+
+  #contest(target: string, claims: ReadonlySet<Claim>): void {
+    const [first, ...others] = claims;
+    if (others.some(({ process }) => process !== first?.process)) this.#contested.add(target);
+    else this.#contested.delete(target);
+  }
+
+  #accept(accepted: Map<string, number>, target: string, fence: number, by: string): void {
+    const highest = accepted.get(target) ?? 0;
+    if (fence < highest)
+      this.report('fencing', target, `${by} wrote with ${fence} after ${highest}`);
+    else accepted.set(target, fence);
+  }
+
+  #remember(name: string, by: string): void {
+    this.#writers.set(name, by);
+    if (this.#writers.size <= FENCES_KEPT * 16) return;
+    const [oldest] = this.#writers.keys();
+    if (oldest !== undefined) this.#writers.delete(oldest);
+  }
+
+  #fencesOf(key: string): Fences {
+    const known = this.#fences.get(key) ?? { highest: 0, holders: new Map(), offered: null };
+    this.#fences.set(key, known);
+    return known;
+  }
+
+  /** `EVALSHA sha n marker lease… era ttl inbox (holder options)…` */
+  #acquired(args: readonly string[], reply: Reply): void {
+    if (!Array.isArray(reply)) return;
+    const keys = Number(args[2]);
+    for (const [i, granted] of reply.entries()) {
+      if (typeof granted !== 'number') continue;
+      const key = args[4 + i] ?? '';
+      const holder = args[3 + keys + 3 + 2 * i] ?? '';
+      const { offered } = this.#fencesOf(key);
+      if (offered !== null)
+        this.#counters.add(
+          offered.successor === holder ? 'transfer claimed' : 'transfer never claimed',
+        );
+      this.#fencesOf(key).offered = null;
+      this.#grant(key, holder, granted);
+    }
+  }
+
+  /** `EVALSHA sha n lease… window (holder fence successor inbox)…` */
+  #transferred(args: readonly string[], reply: Reply): void {
+    if (!Array.isArray(reply)) return;
+    const keys = Number(args[2]);
+    for (const [i, fence] of reply.entries()) {
+      if (typeof fence !== 'number') continue;
+      const key = args[3 + i] ?? '';
+      const successor = args[3 + keys + 1 + 4 * i + 2] ?? '';
+      this.#grant(key, successor, fence);
+      this.#fencesOf(key).offered = { successor, fence };
+    }
+  }
+
+  #grant(key: string, holder: string, fence: number): void {
+    const fences = this.#fencesOf(key);
+    const before = fences.holders.get(fence);
+    if (before !== undefined) {
+      if (before !== holder)
+        this.report('tenures', key, `fence ${fence} was granted to ${before} and to ${holder}`);
+      return;
+    }
+    if (fence <= fences.highest)
+      this.report('grants', key, `fence ${fence} was granted after ${fences.highest}`);
+    fences.highest = Math.max(fences.highest, fence);
+    fences.holders.set(fence, holder);
+    const [oldest] = fences.holders.keys();
+    if (fences.holders.size > FENCES_KEPT && oldest !== undefined) fences.holders.delete(oldest);
+  }
+
+  /** `EVALSHA sha n index record… kept (id json fence revision)…` */
+  #put(args: readonly string[], reply: Reply): void {
+    if (!Array.isArray(reply)) return;
+    const keys = Number(args[2]);
+    for (const [i, written] of reply.entries()) {
+      const isWritten = Array.isArray(written) && written[0] === 1;
+      const fence = args[3 + keys + 1 + 4 * i + 2] ?? '';
+      if (isWritten && fence !== '')
+        this.#accept(this.#recorded, args[4 + i] ?? '', Number(fence), 'a result');
+    }
+  }
+}

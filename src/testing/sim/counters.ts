@@ -1,0 +1,44 @@
+import { FAULT_KINDS, POINTS } from './faults.ts';
+
+/** What a long run has to have come to, each at least once. */
+export const INTERESTING_STATES: readonly string[] = [
+  ...FAULT_KINDS.map((kind) => `fault: ${kind}`),
+  ...POINTS.map((point) => `caught at: ${point}`),
+  // What became of leases.
+  ...['lease.lost: expired', 'lease.lost: taken_over', 'lease.lost: revoked'],
+  ...['lease.uncertain: renewal_failed', 'lease.uncertain: clock_jump', 'lease.confirmed'],
+  ...['lease.reasserted', 'lease.returned', 'lease.abandoned', 'lease.transferred'],
+  ...[
+    'transfer claimed',
+    'transfer never claimed',
+    'lease.refused: held',
+    'lease.refused: revoked',
+  ],
+  ...['lease.refused: quarantine', 'store.quarantined', 'store.forgot'],
+  // What became of commands and writes.
+  ...['carried out late', 'answer lost', 'answered: NOSCRIPT', 'answered: OOM'],
+  ...['write accepted', 'write fenced off', 'result.refused'],
+  // What became of processes.
+  ...['stopped gracefully', 'stopped late', 'loop.delayed', 'poll.stuck', 'healed'],
+];
+
+/** How often what was reached: a run that never got into an interesting state has proven nothing about it. */
+export class Counters {
+  readonly #counts = new Map<string, number>();
+
+  add(name: string, count = 1): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
+  }
+
+  get(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  addAll(counts: Iterable<readonly [string, number]>): void {
+    for (const [name, count] of counts) this.add(name, count);
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, number]> {
+    return this.#counts.entries();
+  }
+}

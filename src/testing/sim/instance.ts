@@ -1,0 +1,271 @@
+/**
+ * One instance as its user would run it: the production `open`, on the production Redis store, with a poller and some
+ * leases of its own; only clock, chance and network are simulated. What it does to a target it does as the documentation
+ * says: it asks before each act, and sends its fence along.
+ */
+import { Emitter, type EventName } from '../../base/events.ts';
+import { type Holdfast, open } from '../../holdfast.ts';
+import type { Poller } from '../../polling/poller.ts';
+import type { PollContext } from '../../polling/schedule.ts';
+import { openRedisStoreOn } from '../../store/redis/redis-store.ts';
+import type { Store } from '../../store/store.ts';
+import type { Audit } from './audit.ts';
+import type { Counters } from './counters.ts';
+import type { Device } from './device.ts';
+import type { SimProcess } from './host.ts';
+import { type NetworkParts, simDialer } from './network.ts';
+import type { Trace } from './trace.ts';
+
+/** What all instances of a world have in common. */
+export interface Setting {
+  readonly targets: readonly string[];
+  readonly ttlMs: number;
+  readonly everyMs: number;
+  readonly pollMs: { readonly usual: number; readonly longest: number };
+  /** Keys that instances compete for beside their targets. */
+  readonly contended: readonly string[];
+  readonly hasHistory: boolean;
+}
+
+export interface InstanceParts {
+  readonly setting: Setting;
+  readonly network: NetworkParts;
+  readonly audit: Audit;
+  readonly counters: Counters;
+  readonly device: Device;
+  readonly trace: Trace;
+}
+
+/** A store that is not there when an instance starts is tried again after this. */
+const OPEN_AGAIN_MS = 1_000;
+/** One poll in so many takes as long as polls may take; one in so many does not stop when it is told to. */
+const LONG_ONE_IN = 20;
+const DEAF_ONE_IN = 60;
+/** An act is made of steps, and each is asked for: this many at most. */
+const MOST_ACTS = 3;
+/** How long an instance waits for a key that others compete for, and how long it keeps it. */
+const WAIT_MS = 60_000;
+const KEEP_MOST_MS = 40_000;
+const PAUSE_MOST_MS = 60_000;
+const STOP_WITHIN_MS = 10_000;
+
+const WATCHED: readonly EventName[] = [
+  ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
+  ...(['lease.abandoned', 'lease.uncertain', 'lease.confirmed', 'lease.reasserted'] as const),
+  ...([
+    'lease.returned',
+    'lease.refused',
+    'lease.revoked',
+    'member.joined',
+    'member.left',
+  ] as const),
+  ...(['fleet.asked', 'fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
+  ...(['poll.failed', 'result.refused', 'result.failed', 'loop.delayed'] as const),
+  ...(['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'] as const),
+  ...(['listener.failed'] as const),
+];
+
+export class SimInstance {
+  readonly process: SimProcess;
+  readonly #parts: InstanceParts;
+  readonly #events = new Emitter();
+  /** What ends each claim on a target's lease. */
+  readonly #claims = new Map<string, () => void>();
+  #store: Store | null = null;
+  #holdfast: Holdfast | null = null;
+  #poller: Poller | null = null;
+  /** Polls under way that do not stop when they are told to. */
+  #deaf = 0;
+  #isStopping = false;
+  readonly #over = new AbortController();
+
+  constructor(parts: InstanceParts) {
+    this.#parts = parts;
+    this.process = parts.network.process;
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  owned(): string[] {
+    return this.#poller?.manager.ownedSessions() ?? [];
+  }
+
+  async start(): Promise<void> {
+    const { process } = this;
+    const { setting } = this.#parts;
+    const store = await this.#openStore();
+    if (store === null) return;
+    const events = Object.fromEntries(WATCHED.map((name) => [name, this.#listener(name)]));
+    const holdfast = await open(store, {
+      ...{ clock: process, random: process.random, name: process.name, on: events },
+      history: setting.hasHistory ? 'on' : 'off',
+    });
+    this.#holdfast = holdfast;
+    this.#poller = holdfast.poller({
+      targets: setting.targets.map((id) => ({ id })),
+      ...{ ttl: setting.ttlMs, every: setting.everyMs, discovery: 'off' },
+      timeout: setting.pollMs.longest,
+      poll: (target, context) => this.#poll(target.id, context),
+    });
+    void this.#poller.start();
+    for (const key of setting.contended) void this.#compete(holdfast, key);
+  }
+
+  /** As SIGTERM would: hands over, closes, ends. */
+  async stop(): Promise<void> {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    this.#over.abort();
+    const { audit, counters } = this.#parts;
+    const { process } = this;
+    // It is still waiting for its store, and has nothing to hand over.
+    if (this.#poller === null) return this.end();
+    await this.#poller?.stop({ within: STOP_WITHIN_MS });
+    await this.#holdfast?.close({ within: STOP_WITHIN_MS });
+    await this.#store?.close();
+    counters.add('stopped gracefully');
+    // Those that were told to stop and have not are their user's; nothing of ours may be left.
+    const left = process.pendingTimers - this.#deaf;
+    if (left > 0) audit.report('tidiness', '', `${process.name} has left ${left} timers`);
+    this.end();
+  }
+
+  /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
+  revoke(choice: number, force: boolean): void {
+    const { targets, contended } = this.#parts.setting;
+    const keys = [...targets, ...contended];
+    const key = keys[Math.floor(choice * keys.length)] ?? '';
+    const isTarget = targets.includes(key);
+    const options = { reason: 'simulated', force, class: isTarget ? 'poll' : 'lease' } as const;
+    // The store may be away: then nothing is revoked.
+    void this.#holdfast?.revoke(key, options).catch(() => {});
+  }
+
+  /** The process is gone, however that came. */
+  end(): void {
+    const { audit, network } = this.#parts;
+    this.process.kill();
+    network.path.abandon(this.process);
+    audit.forget(this.process);
+  }
+
+  /** Goes on until there is a store, or this process has ended: then nothing comes back any more. */
+  async #openStore(): Promise<Store | null> {
+    const { process } = this;
+    const dialer = simDialer(this.#parts.network);
+    for (const name of WATCHED) this.#events.on(name, this.#listener(name));
+    while (!this.#isStopping) {
+      try {
+        const { random } = process;
+        this.#store = await openRedisStoreOn(dialer, {
+          clock: process,
+          random,
+          events: this.#events,
+        });
+        return this.#store;
+      } catch {
+        await process.sleep(OPEN_AGAIN_MS, this.#over.signal).catch(() => {});
+      }
+    }
+    return null;
+  }
+
+  #listener(name: EventName): (facts: object) => void {
+    const { counters, trace } = this.#parts;
+    return (facts: { leaseClass?: string; key?: string; reason?: string }) => {
+      if (this.process.isDead) return;
+      const { leaseClass, key = '', reason } = facts;
+      counters.add(reason === undefined ? name : `${name}: ${reason}`);
+      trace.note(this.process.name, name, facts);
+      if (leaseClass !== 'poll') return;
+      if (name === 'lease.acquired') counters.add('granted: poll');
+      this.#follow(name, key);
+    };
+  }
+
+  /** What it believes to own, it claims. */
+  #follow(name: EventName, key: string): void {
+    const { audit } = this.#parts;
+    const { process } = this;
+    const isOver =
+      name === 'lease.lost' ||
+      name === 'lease.released' ||
+      name === 'lease.transferred' ||
+      name === 'lease.abandoned';
+    if (isOver || name === 'lease.acquired') {
+      this.#claims.get(key)?.();
+      this.#claims.delete(key);
+    }
+    if (name !== 'lease.acquired') return;
+    const isValid = () => this.#poller?.manager.isOwned(key) === true;
+    this.#claims.set(key, audit.claim({ process, target: `poll:${key}`, isValid }));
+  }
+
+  async #poll(target: string, context: PollContext): Promise<string> {
+    const { audit, counters, setting } = this.#parts;
+    const { process } = this;
+    const isValid = () => isAllowed(context);
+    const done = audit.claim({ process, target: `poll:${target}`, isValid });
+    const isDeaf = this.#oneIn(DEAF_ONE_IN);
+    const mostMs = this.#oneIn(LONG_ONE_IN) ? setting.pollMs.longest * 1.2 : setting.pollMs.usual;
+    const acts = 1 + Math.floor(process.random.next() * MOST_ACTS);
+    if (isDeaf) this.#deaf++;
+    try {
+      for (let act = 0; act < acts; act++) {
+        const ms = (process.random.next() * mostMs) / acts;
+        if (isDeaf) await process.sleep(ms);
+        else await process.sleep(ms, context.signal);
+        context.assertHeld();
+        this.#parts.device.write(process, `poll:${target}`, context.fence);
+      }
+      counters.add('polled');
+      return 'ok';
+    } finally {
+      if (isDeaf) this.#deaf--;
+      done();
+    }
+  }
+
+  /** Takes a key, works under it, lets it go, and again. */
+  async #compete(holdfast: Holdfast, key: string): Promise<void> {
+    const { audit, device } = this.#parts;
+    const { process } = this;
+    const target = `lease:${key}`;
+    while (!this.#isStopping) {
+      try {
+        await process.sleep(process.random.next() * PAUSE_MOST_MS, this.#over.signal);
+        const work = async (held: PollContext) => {
+          const done = audit.claim({ process, target, isValid: () => isAllowed(held) });
+          try {
+            for (let act = 0; act < MOST_ACTS; act++) {
+              await process.sleep((process.random.next() * KEEP_MOST_MS) / MOST_ACTS, held.signal);
+              held.assertHeld();
+              device.write(process, target, held.fence);
+            }
+          } finally {
+            done();
+          }
+        };
+        await holdfast.withLease(key, work, { wait: WAIT_MS, ttl: this.#parts.setting.ttlMs });
+      } catch {
+        // Held by others, lost, the store is away, or we stop: all of it is told by events.
+      }
+    }
+  }
+
+  #oneIn(count: number): boolean {
+    return this.process.random.next() * count < 1;
+  }
+}
+
+/** Whether work in flight may go on. */
+function isAllowed({ assertHeld }: Pick<PollContext, 'assertHeld'>): boolean {
+  try {
+    assertHeld();
+    return true;
+  } catch {
+    return false;
+  }
+}

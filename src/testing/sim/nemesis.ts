@@ -1,0 +1,210 @@
+/** Makes things go wrong as planned, and right again. */
+import type { Random } from '../../base/random.ts';
+import type { Audit } from './audit.ts';
+import type { Counters } from './counters.ts';
+import type { Fault, FaultKind } from './faults.ts';
+import type { SimProcess } from './host.ts';
+import type { SimInstance } from './instance.ts';
+import type { Machine } from './machine.ts';
+import type { Seat } from './seat.ts';
+import { PHASE, type Timeline } from './timeline.ts';
+import type { Trace } from './trace.ts';
+
+export interface NemesisParts {
+  readonly timeline: Timeline;
+  readonly random: Random;
+  readonly seats: readonly Seat[];
+  readonly machine: Machine;
+  readonly audit: Audit;
+  readonly counters: Counters;
+  readonly trace: Trace;
+  readonly ttlMs: number;
+}
+
+/** A slow network takes up to this much longer. */
+const SLOW_MOST_MS = 700;
+/** A server does not stay away, frozen or full for longer than this. */
+const STORE_MOST_MS = 60_000;
+/** What a restart or a failover may lose: the last moments. */
+const LOSS_MOST_MS = 2_000;
+/** How far clocks are set. */
+const STEP_CLIENT_MS = 3_600_000;
+const STEP_STORE_MS = 40_000;
+/** Beyond the TTL: what the quarantine adds. */
+const MARGIN_MS = 1_000;
+
+/** The share of revocations that do not wait for the holder. */
+const FORCED_SHARE = 0.3;
+
+type Strike = (fault: Fault, seat: Seat) => void;
+
+export class Nemesis {
+  readonly #parts: NemesisParts;
+  /** What puts right again what is wrong now. */
+  readonly #cures = new Set<() => void>();
+  /** By how much the store's clock was set back since all was well: so much longer may a dead owner's lease last. */
+  #setBackMs = 0;
+
+  constructor(parts: NemesisParts) {
+    this.#parts = parts;
+  }
+
+  strike(fault: Fault): void {
+    const { seats, counters, trace } = this.#parts;
+    const seat = seats[fault.seat];
+    if (seat === undefined) return;
+    counters.add(`fault: ${fault.kind}`);
+    const { forMs, point, seat: number } = fault;
+    trace.note('nemesis', fault.kind, { seat: number, forMs: Math.round(forMs), point });
+    this.#strikes[fault.kind](fault, seat);
+  }
+
+  /** Everything is put right. Gives by how much longer than usual it may take until all is well. */
+  heal(): number {
+    for (const cure of [...this.#cures]) cure();
+    for (const { process } of this.#parts.seats) if (process !== null) process.trap = null;
+    for (const seat of this.#parts.seats) seat.start();
+    this.#parts.trace.note('nemesis', 'rests');
+    const longerMs = this.#setBackMs;
+    this.#setBackMs = 0;
+    return longerMs;
+  }
+
+  readonly #strikes: Record<FaultKind, Strike> = {
+    crash: ({ forMs }, seat) => {
+      seat.kill();
+      this.#later(forMs, () => seat.start());
+    },
+    'crash at': ({ forMs, point, size }, seat) =>
+      this.#trap(seat, point, size, () => {
+        seat.kill();
+        this.#later(forMs, () => seat.start());
+      }),
+    stop: ({ forMs }, seat) => void seat.stop().then(() => this.#later(forMs, () => seat.start())),
+    'late stop': ({ size }, seat) => {
+      const ms = this.#parts.ttlMs * (0.9 + size);
+      seat.process?.freeze(ms);
+      this.#later(ms, () => {
+        this.#parts.counters.add('stopped late');
+        void seat.stop().then(() => this.#later(1_000, () => seat.start()));
+      });
+    },
+    freeze: ({ forMs }, seat) => seat.process?.freeze(forMs),
+    'freeze at': ({ forMs, point, size }, seat) =>
+      this.#trap(seat, point, size, (process) => process.freeze(forMs)),
+    sleep: ({ forMs }, seat) => seat.host.sleep(forMs),
+    'set clock': ({ size }, seat) => seat.host.stepWall((size - 0.5) * 2 * STEP_CLIENT_MS),
+    cut: ({ forMs }, seat) => this.#cut(seat, { out: true, back: true }, forMs),
+    'cut out': ({ forMs }, seat) => this.#cut(seat, { out: true, back: false }, forMs),
+    'cut back': ({ forMs }, seat) => this.#cut(seat, { out: false, back: true }, forMs),
+    slow: ({ forMs, size }, { path }) => {
+      path.slowMs = size * SLOW_MOST_MS;
+      this.#later(forMs, () => {
+        path.slowMs = 0;
+      });
+    },
+    reset: (_, { path }) => path.breakOff(),
+    'store freezes': ({ forMs }) => this.#parts.machine.freeze(Math.min(forMs, STORE_MOST_MS)),
+    'store restarts empty': (fault) => this.#restart(fault, ({ redis }) => redis.restart('empty')),
+    'store restarts': (fault) => this.#restart(fault, ({ redis }) => redis.restart({ lostMs: 0 })),
+    'store restarts with a loss': (fault) =>
+      this.#restart(fault, ({ redis }) => redis.restart({ lostMs: fault.size * LOSS_MOST_MS })),
+    failover: (fault) =>
+      this.#restart(fault, ({ redis }) => redis.failover(fault.size * LOSS_MOST_MS)),
+    flush: () => this.#flush(),
+    'scripts are forgotten': () => this.#parts.machine.redis.flushScripts(),
+    'out of memory': ({ forMs }) => {
+      const { redis } = this.#parts.machine;
+      redis.isOutOfMemory = true;
+      this.#later(Math.min(forMs, STORE_MOST_MS), () => {
+        redis.isOutOfMemory = false;
+      });
+    },
+    'keys are deleted': ({ size }) => this.#delete(size),
+    'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
+    revoke: ({ size }, { instance }) => this.#revoke(instance, size),
+  };
+
+  /** By force, the next may be granted what the revoked holder still works on: it was warned. */
+  #revoke(instance: SimInstance | null, size: number): void {
+    const { audit, timeline, ttlMs } = this.#parts;
+    const isForced = size < FORCED_SHARE;
+    if (isForced) audit.excuse({ invariants: ['exclusion'], untilMs: timeline.nowMs + 2 * ttlMs });
+    instance?.revoke(size, isForced);
+  }
+
+  #restart({ forMs }: Fault, come: (machine: Machine) => void): void {
+    const { machine, audit } = this.#parts;
+    if (machine.isDown) return;
+    machine.goDown();
+    this.#later(Math.min(forMs, STORE_MOST_MS), () => {
+      come(machine);
+      audit.storeForgot();
+      machine.isDown = false;
+    });
+  }
+
+  /**
+   * No process that remembers the store is asked before one that does not: a newcomer takes it for a new one. That can
+   * not be noticed in time.
+   */
+  #flush(): void {
+    const { machine, audit, timeline, ttlMs, seats } = this.#parts;
+    const flushedMs = timeline.nowMs;
+    machine.redis.flush();
+    audit.storeForgot();
+    const isNew = (process: SimProcess) =>
+      seats.some((seat) => seat.process === process && seat.startedMs >= flushedMs);
+    const untilMs = flushedMs + 2 * (ttlMs + MARGIN_MS);
+    audit.excuse({ invariants: ['exclusion'], untilMs, concerns: isNew });
+  }
+
+  /** Who deletes a lease frees it under its holder, who finds out with its next renewal. */
+  #delete(share: number): void {
+    const { machine, audit, timeline, random, ttlMs } = this.#parts;
+    machine.redis.lose(() => random.next() < share);
+    audit.storeForgot();
+    audit.excuse({ invariants: ['exclusion'], untilMs: timeline.nowMs + ttlMs + MARGIN_MS });
+  }
+
+  /** Forward, leases expire early. Backward, they last longer; and with a loss of data, fences may come again. */
+  #setStoreClock(ms: number): void {
+    const { machine, audit, timeline, ttlMs } = this.#parts;
+    machine.host.stepWall(ms);
+    const { nowMs } = timeline;
+    if (ms > 0) audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + ttlMs + MARGIN_MS });
+    else {
+      this.#setBackMs -= ms;
+      audit.excuse({ invariants: ['grants'], untilMs: nowMs - ms });
+    }
+  }
+
+  #cut({ path }: Seat, how: { out: boolean; back: boolean }, forMs: number): void {
+    path.cut(how);
+    this.#later(forMs, () => path.cut({ out: false, back: false }));
+  }
+
+  #trap(seat: Seat, point: string, size: number, spring: (process: SimProcess) => void): void {
+    const { process } = seat;
+    if (process === null) return;
+    const { counters, trace } = this.#parts;
+    const caught = () => {
+      counters.add(`caught at: ${point}`);
+      trace.note(process.name, 'caught', { point });
+      spring(process);
+    };
+    process.trap = { point, passes: Math.floor(size * 4), spring: caught };
+  }
+
+  /** After a while, or when everything is put right. */
+  #later(ms: number, run: () => void): void {
+    const { timeline } = this.#parts;
+    const cure = () => {
+      if (!this.#cures.delete(cure)) return;
+      timeline.takeBack(planned);
+      run();
+    };
+    const planned = timeline.at(timeline.nowMs + ms, cure, PHASE.observer);
+    this.#cures.add(cure);
+  }
+}

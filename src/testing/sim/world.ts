@@ -1,0 +1,220 @@
+/**
+ * A small world in which Holdfast lives: some instances, a Redis, things that go wrong. All of it follows from the seed.
+ * In turns, things go wrong for a while and are then let heal; in between it is checked that they do.
+ */
+import { type Random, seededRandom } from '../../base/random.ts';
+import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
+import { Audit, type Violation } from './audit.ts';
+import { Counters } from './counters.ts';
+import { Device } from './device.ts';
+import { type Episode, plan, shortestEpisodeMs } from './faults.ts';
+import type { Setting } from './instance.ts';
+import { Machine } from './machine.ts';
+import { Nemesis } from './nemesis.ts';
+import { verbOf } from './network.ts';
+import { mixed, Seat } from './seat.ts';
+import { PHASE, Timeline } from './timeline.ts';
+import { type Note, Trace } from './trace.ts';
+
+export interface WorldOptions {
+  readonly seed: number;
+  /** Of simulated time; default 1. */
+  readonly hours?: number;
+  readonly instances?: number;
+  readonly targets?: number;
+  readonly ttlMs?: number;
+  /** What goes wrong; default: as the seed says. */
+  readonly episodes?: readonly Episode[];
+}
+
+export interface WorldReport {
+  readonly seed: number;
+  readonly simulatedMs: number;
+  readonly violation: Violation | null;
+  readonly counters: Counters;
+  /** The same for the same seed. */
+  readonly digest: string;
+  readonly notes: readonly Note[];
+  readonly episodes: readonly Episode[];
+  /** The one in which it ended. */
+  readonly episode: number;
+  readonly steps: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** Clocks run this much faster or slower at most: ten times worse than quartz, and far within what the guard covers. */
+const DRIFT = 0.001;
+/** How long everything stays as it is, once it has healed. */
+const CALM_MS = 60_000;
+/** What the quarantine adds to a TTL. */
+const MARGIN_MS = 1_000;
+const LONGEST_POLL_MS = 20_000;
+
+export async function simulate(options: WorldOptions): Promise<WorldReport> {
+  return new World(options).run();
+}
+
+class World {
+  readonly #options: Omit<Required<WorldOptions>, 'episodes'>;
+  readonly #timeline = new Timeline();
+  readonly #counters = new Counters();
+  readonly #trace: Trace;
+  readonly #audit: Audit;
+  readonly #seats: Seat[];
+  readonly #nemesis: Nemesis;
+  readonly #episodes: readonly Episode[];
+  readonly #setting: Setting;
+  #episode = 0;
+
+  constructor(options: WorldOptions) {
+    const { seed, episodes } = options;
+    this.#options = { ...shapeOf(seed), hours: 1, ...options };
+    const { hours, instances, ttlMs } = this.#options;
+    const timeline = this.#timeline;
+    const nowMs = () => timeline.nowMs;
+    const counters = this.#counters;
+    const trace = new Trace(nowMs);
+    const audit = new Audit(nowMs, counters);
+    this.#trace = trace;
+    this.#audit = audit;
+    const random = seededRandom(mixed(seed, 1));
+    const setting = settingOf(this.#options, random.next() < 0.1);
+    this.#setting = setting;
+    const witness = (args: readonly string[], reply: Reply) => {
+      trace.mix(verbOf(args));
+      if (reply instanceof ErrorReply) counters.add(`answered: ${reply.message.split(' ', 1)}`);
+      audit.served(args, reply);
+    };
+    const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
+    const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
+    const device = new Device({
+      timeline,
+      random: seededRandom(mixed(seed, 3)),
+      onWrite: (write, isAccepted) => audit.written(write, isAccepted),
+    });
+    const common = { setting, timeline, machine, audit, counters, device, trace, seed };
+    this.#seats = Array.from(
+      { length: instances },
+      (_, number) => new Seat({ ...common, number, rate: drift() }),
+    );
+    const forNemesis = { timeline, machine, audit, counters, trace, ttlMs };
+    this.#nemesis = new Nemesis({
+      ...forNemesis,
+      random: seededRandom(mixed(seed, 4)),
+      seats: this.#seats,
+    });
+    const planned = { random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs };
+    const most = Math.ceil((hours * HOUR_MS) / shortestEpisodeMs(ttlMs));
+    this.#episodes = episodes ?? plan({ ...planned, episodes: most });
+  }
+
+  /** How long after the last fault everything is owned again: a quarantine, and then what a dead owner leaves behind. */
+  get #healMs(): number {
+    const { ttlMs } = this.#options;
+    return 2 * ttlMs + MARGIN_MS + ttlMs / 3 + LONGEST_POLL_MS;
+  }
+
+  async run(): Promise<WorldReport> {
+    const rejections: unknown[] = [];
+    const onRejection = (reason: unknown) => rejections.push(reason);
+    process.on('unhandledRejection', onRejection);
+    this.#timeline.onSettled = () => {
+      this.#audit.settled();
+      const { violation } = this.#audit;
+      if (violation !== null) throw new Stop();
+    };
+    try {
+      await this.#live();
+    } catch (error) {
+      if (!(error instanceof Stop)) throw error;
+    } finally {
+      process.off('unhandledRejection', onRejection);
+    }
+    const [reason] = rejections;
+    if (reason !== undefined) this.#audit.report('tidiness', '', `nobody handles: ${reason}`);
+    return {
+      seed: this.#options.seed,
+      simulatedMs: this.#timeline.nowMs,
+      violation: this.#audit.violation,
+      counters: this.#counters,
+      digest: this.#trace.digest,
+      notes: this.#trace.notes,
+      episodes: this.#episodes,
+      episode: this.#episode,
+      steps: this.#timeline.steps,
+    };
+  }
+
+  async #live(): Promise<void> {
+    const timeline = this.#timeline;
+    for (const seat of this.#seats) seat.start();
+    // Nothing goes wrong while they start.
+    await timeline.run(this.#options.ttlMs);
+    for (const [number, { faults, lastsMs }] of this.#episodes.entries()) {
+      this.#episode = number;
+      const fromMs = timeline.nowMs;
+      if (fromMs >= this.#options.hours * HOUR_MS) return;
+      for (const fault of faults)
+        timeline.at(fromMs + fault.atMs, () => this.#nemesis.strike(fault), PHASE.observer);
+      await timeline.run(fromMs + lastsMs);
+      const longerMs = this.#nemesis.heal();
+      await timeline.run(timeline.nowMs + this.#healMs + longerMs);
+      this.#checkHealed();
+      await this.#checkCalm();
+    }
+  }
+
+  /** Every target has one owner, and none is left out. */
+  #checkHealed(): void {
+    const owned = this.#seats.flatMap(({ instance }) => instance?.owned() ?? []);
+    for (const target of this.#setting.targets) {
+      const owners = owned.filter((id) => id === target).length;
+      if (owners !== 1) this.#audit.report('healing', target, `${target} has ${owners} owners`);
+    }
+    this.#counters.add('healed');
+    if (this.#audit.violation !== null) throw new Stop();
+  }
+
+  async #checkCalm(): Promise<void> {
+    const moves = () => this.#counters.get('granted: poll');
+    const polled = () => this.#counters.get('polled');
+    const [movesBefore, polledBefore] = [moves(), polled()];
+    await this.#timeline.run(this.#timeline.nowMs + CALM_MS);
+    const loads = this.#seats.map(({ instance }) => instance?.owned().length ?? 0);
+    const isEven = Math.max(...loads) - Math.min(...loads) <= 1;
+    if (!isEven) this.#audit.report('calm', '', `the shares are ${loads.join(', ')}`);
+    const moved = moves() - movesBefore;
+    if (moved > 0) this.#audit.report('calm', '', `${moved} targets moved although nothing did`);
+    if (polled() === polledBefore) this.#audit.report('healing', '', 'nobody polls');
+    if (this.#audit.violation !== null) throw new Stop();
+  }
+}
+
+/** Something has been found: the rest of this world does not matter. */
+class Stop extends Error {}
+
+/** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
+function shapeOf(seed: number): { instances: number; targets: number; ttlMs: number } {
+  const random = seededRandom(mixed(seed, 6));
+  const instances = pick(random, [2, 3, 3, 3, 4, 5]);
+  const targets = pick(random, [1, 3, 5, 5, 5, 8, 12]);
+  return { instances, targets, ttlMs: pick(random, [30_000, 30_000, 30_000, 12_000, 5_000]) };
+}
+
+function pick(random: Random, from: readonly number[]): number {
+  return from[Math.floor(random.next() * from.length)] ?? 1;
+}
+
+function settingOf(
+  { targets, ttlMs }: { targets: number; ttlMs: number },
+  hasHistory: boolean,
+): Setting {
+  return {
+    targets: Array.from({ length: targets }, (_, i) => `t${i}`),
+    ttlMs,
+    everyMs: ttlMs,
+    pollMs: { usual: 500, longest: LONGEST_POLL_MS },
+    contended: ['door', 'mast'],
+    hasHistory,
+  };
+}
