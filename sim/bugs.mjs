@@ -69,21 +69,25 @@ async function seek(bug) {
   return { bug, found, simulatedMs, seconds: (performance.now() - startMs) / 1_000 };
 }
 
+/** A whole package, so that it finds its own description; what it imports is found further up. */
 function copyWith({ name, patches }) {
   const copy = new URL(`${name.replaceAll(' ', '-')}/`, COPIES);
+  const dist = new URL('dist/', copy);
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy, { recursive: true });
-  cpSync(fileURLToPath(new URL('dist/', ROOT)), fileURLToPath(copy), { recursive: true });
-  // As in the project: the files are modules.
-  writeFileSync(new URL('package.json', copy), '{ "type": "module" }');
+  cpSync(fileURLToPath(new URL('dist/', ROOT)), fileURLToPath(dist), { recursive: true });
+  cpSync(
+    fileURLToPath(new URL('package.json', ROOT)),
+    fileURLToPath(new URL('package.json', copy)),
+  );
   for (const { file, find, replace } of patches) {
-    const at = new URL(file, copy);
+    const at = new URL(file, dist);
     const parts = readFileSync(at, 'utf8').split(find);
     if (parts.length !== 2)
       throw new Error(`'${name}': ${file} has its text ${parts.length - 1} times, not once`);
     writeFileSync(at, parts.join(replace));
   }
-  return copy;
+  return dist;
 }
 
 function told({ bug, found, simulatedMs, seconds }) {
