@@ -15,6 +15,11 @@ export const EVERYTHING: Need = { members: true, targets: true, owners: true };
 
 /** Between two rounds: a hundred signals that come at once are one reason to look, not a hundred. */
 const LEAST_PAUSE_MS = 20;
+/**
+ * The share of the interval that a pause may take. A round that took longer than that was frozen in the middle, and the others
+ * must not miss this instance's heartbeat for as long again.
+ */
+const LONGEST_PAUSE_SHARE = 1 / 4;
 /** After a round that failed: pauses double from the first to the second. */
 const RETRY_FIRST_MS = 100;
 const RETRY_MOST_MS = 5_000;
@@ -94,7 +99,8 @@ export class Rounds {
    * before it: with many targets, constant change must not take all of the instance's time.
    */
   #soonestMs(): number {
-    const pauseMs = this.#need.members ? 0 : this.#lastTookMs;
+    const longestMs = this.#parts.everyMs * LONGEST_PAUSE_SHARE;
+    const pauseMs = this.#need.members ? 0 : Math.min(this.#lastTookMs, longestMs);
     return this.#lastEndMs + Math.max(LEAST_PAUSE_MS, pauseMs);
   }
 
