@@ -30,6 +30,8 @@ const KINDS = {
   'cut out': 2,
   /** Everything gets there, and nothing back. */
   'cut back': 4,
+  /** Answers come late, and then nothing more: what counts from an answer counts too long. */
+  'late answers': 3,
   slow: 2,
   reset: 2,
   /** The store does nothing for a while, and then all that has arrived meanwhile. */

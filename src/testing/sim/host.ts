@@ -108,6 +108,11 @@ export class SimProcess implements Clock {
     return this.#timeline.nowMs < this.#thawMs;
   }
 
+  /** For how long yet. */
+  get frozenForMs(): number {
+    return Math.max(0, this.#thawMs - this.#timeline.nowMs);
+  }
+
   /** Timers that have not run and were not cancelled. */
   get pendingTimers(): number {
     return this.#timers.length;

@@ -55,6 +55,10 @@ export class Machine {
     return this.#timeline.nowMs < this.#thawMs;
   }
 
+  get frozenForMs(): number {
+    return Math.max(0, this.#thawMs - this.#timeline.nowMs);
+  }
+
   accept(served: Served): void {
     this.#clients.set(
       served,

@@ -23,6 +23,10 @@ export interface NemesisParts {
 
 /** A slow network takes up to this much longer. */
 const SLOW_MOST_MS = 700;
+/** Late answers come before their caller has given up on them, but later than the guard of a lease allows for. */
+const LATE_LEAST_MS = 1_000;
+const LATE_SPREAD_MS = 3_900;
+const LATE_READ_MS = 100;
 /** A server does not stay away, frozen or full for longer than this. */
 const STORE_MOST_MS = 60_000;
 /** What a restart or a failover may lose: the last moments. */
@@ -44,6 +48,8 @@ export class Nemesis {
   readonly #cures = new Set<() => void>();
   /** By how much the store's clock was set back since all was well: so much longer may a dead owner's lease last. */
   #setBackMs = 0;
+  /** The latest time that the store's clock has shown. */
+  #latestWallMs = 0;
 
   constructor(parts: NemesisParts) {
     this.#parts = parts;
@@ -67,7 +73,9 @@ export class Nemesis {
     this.#parts.trace.note('nemesis', 'rests');
     const longerMs = this.#setBackMs;
     this.#setBackMs = 0;
-    return longerMs;
+    // Who is frozen can not be thawed: that is waited for.
+    const frozen = this.#parts.seats.map(({ process }) => process?.frozenForMs ?? 0);
+    return longerMs + Math.max(...frozen, this.#parts.machine.frozenForMs);
   }
 
   readonly #strikes: Record<FaultKind, Strike> = {
@@ -97,6 +105,13 @@ export class Nemesis {
     cut: ({ forMs }, seat) => this.#cut(seat, { out: true, back: true }, forMs),
     'cut out': ({ forMs }, seat) => this.#cut(seat, { out: true, back: false }, forMs),
     'cut back': ({ forMs }, seat) => this.#cut(seat, { out: false, back: true }, forMs),
+    'late answers': ({ size }, seat) => {
+      const lateMs = LATE_LEAST_MS + size * LATE_SPREAD_MS;
+      this.#cut(seat, { out: false, back: true }, lateMs);
+      // What has come back late has just been read when the way is cut for longer than a lease lasts.
+      const cutMs = lateMs + LATE_READ_MS;
+      this.#later(cutMs, () => this.#cut(seat, { out: true, back: true }, this.#parts.ttlMs * 1.5));
+    },
     slow: ({ forMs, size }, { path }) => {
       path.slowMs = size * SLOW_MOST_MS;
       this.#later(forMs, () => {
@@ -169,14 +184,16 @@ export class Nemesis {
 
   /** Forward, leases expire early. Backward, they last longer; and with a loss of data, fences may come again. */
   #setStoreClock(ms: number): void {
-    const { machine, audit, timeline, ttlMs } = this.#parts;
-    machine.host.stepWall(ms);
+    const { audit, timeline, ttlMs } = this.#parts;
+    const { host } = this.#parts.machine;
     const { nowMs } = timeline;
+    this.#latestWallMs = Math.max(this.#latestWallMs, host.wallMs(nowMs));
+    host.stepWall(ms);
+    const behindMs = this.#latestWallMs - host.wallMs(nowMs);
+    this.#setBackMs += Math.max(0, -ms);
     if (ms > 0) audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + ttlMs + MARGIN_MS });
-    else {
-      this.#setBackMs -= ms;
-      audit.excuse({ invariants: ['grants'], untilMs: nowMs - ms });
-    }
+    if (behindMs > 0)
+      audit.excuse({ invariants: ['grants'], untilMs: nowMs + behindMs + MARGIN_MS });
   }
 
   #cut({ path }: Seat, how: { out: boolean; back: boolean }, forMs: number): void {
