@@ -66,12 +66,13 @@ export const SEEDED_BUGS = [
       {
         file: 'lease/tenure.js',
         find: 'if (nowMs < this.deadlineMs)\n            return true;',
-        replace: 'if (this.#remainingByWallMs() > 0)\n            return true;',
+        replace:
+          'if (this.terms.clock.wallMs() < this.#confirmed.sentAtWallMs + this.terms.timings.validMs)\n            return true;',
       },
       {
         file: 'lease/tenure.js',
-        find: 'return Math.abs(wallElapsedMs - (nowMs - this.#confirmed.sentAtMs));',
-        replace: 'return wallElapsedMs === nowMs ? 1 : 0;',
+        find: 'return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);',
+        replace: 'return wallElapsedMs * 0;',
       },
       {
         file: 'lease/keeper.js',
@@ -86,8 +87,8 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'return Math.abs(wallElapsedMs - (nowMs - this.#confirmed.sentAtMs));',
-        replace: 'return wallElapsedMs === nowMs ? 1 : 0;',
+        find: 'return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);',
+        replace: 'return wallElapsedMs * 0;',
       },
     ],
   },

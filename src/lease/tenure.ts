@@ -130,7 +130,7 @@ export class Tenure {
     if (this.#state !== 'held') return false;
     const nowMs = this.terms.clock.monotonicMs();
     if (!this.#insideDeadline(nowMs)) return false;
-    if (this.#jumpMs(nowMs) <= this.terms.timings.jumpMs) return true;
+    if (Math.abs(this.#jumpMs(nowMs)) <= this.terms.timings.jumpMs) return true;
     this.doubt('clock_jump');
     this.terms.renewNow(this);
     return false;
@@ -142,21 +142,18 @@ export class Tenure {
     if (this.isHeld()) return;
     const nowMs = this.terms.clock.monotonicMs();
     if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) throw this.lostError();
-    const jumpMs = this.#jumpMs(nowMs);
-    if (jumpMs > this.terms.timings.jumpMs && this.#remainingByWallMs() <= 0) {
-      // The host may have slept past the deadline while the monotonic clock stood still. Fail closed; the renewal that
-      // was sent says in a moment whether the key is still ours.
-      throw new LeaseUncertainError({ key: this.key, fence: this.fence, jumpMs });
-    }
+    if (this.#remainingInDoubtMs(nowMs) > 0) return;
+    // The host may have slept past the deadline while the monotonic clock stood still. Fail closed; the renewal that was
+    // sent says in a moment whether the key is still ours.
+    const jumpMs = Math.abs(this.#jumpMs(nowMs));
+    throw new LeaseUncertainError({ key: this.key, fence: this.fence, jumpMs });
   }
 
   /** Until the deadline, by the less hopeful of the two clocks where they disagree; 0 when it is over. */
   remainingMs(): number {
     const nowMs = this.terms.clock.monotonicMs();
     if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) return 0;
-    const remainingMs = this.deadlineMs - nowMs;
-    if (this.#jumpMs(nowMs) <= this.terms.timings.jumpMs) return remainingMs;
-    return Math.max(0, Math.min(remainingMs, this.#remainingByWallMs()));
+    return this.#remainingInDoubtMs(nowMs);
   }
 
   /** Fires when the tenure is over, or its work is asked to stop. Made on first use: most tenures never need one. */
@@ -266,14 +263,22 @@ export class Tenure {
     return false;
   }
 
-  /** How far the wall clock has moved against the monotonic one since the last confirmation, either way. */
+  /** How far the wall clock has moved ahead of the monotonic one since the last confirmation; negative: behind it. */
   #jumpMs(nowMs: number): number {
     const wallElapsedMs = this.terms.clock.wallMs() - this.#confirmed.sentAtWallMs;
-    return Math.abs(wallElapsedMs - (nowMs - this.#confirmed.sentAtMs));
+    return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);
   }
 
-  #remainingByWallMs(): number {
-    return this.#confirmed.sentAtWallMs + this.terms.timings.validMs - this.terms.clock.wallMs();
+  /**
+   * Until the deadline, as far as the clocks agree. A wall clock that is ahead may show a sleep, and counts. One that was set
+   * back shows nothing: whatever the host has slept is hidden in it, and nothing is left until a renewal says otherwise.
+   */
+  #remainingInDoubtMs(nowMs: number): number {
+    const jumpMs = this.#jumpMs(nowMs);
+    const { jumpMs: toleratedMs } = this.terms.timings;
+    if (jumpMs < -toleratedMs) return 0;
+    const remainingMs = this.deadlineMs - nowMs;
+    return jumpMs > toleratedMs ? Math.max(0, remainingMs - jumpMs) : remainingMs;
   }
 
   #end(state: 'lost' | 'released'): void {

@@ -199,6 +199,16 @@ describe('K-04 validity', () => {
     expect(() => tenure.assertHeld()).not.toThrow();
   });
 
+  it('K-04 after a jump back even work in flight has to wait for the renewal: it may hide any sleep', () => {
+    const { clock, tenure } = makeTenure();
+    clock.jumpWall(-3_600_000);
+    expect(() => tenure.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_UNCERTAIN' }));
+    expect(tenure.remainingMs()).toBe(0);
+    tenure.confirm(confirmationNow(clock));
+    expect(() => tenure.assertHeld()).not.toThrow();
+    expect(tenure.remainingMs()).toBe(VALID_MS);
+  });
+
   it('K-04 after a shorter jump work in flight may go on until the wall clock, too, says stop', () => {
     const { clock, tenure } = makeTenure();
     clock.jumpWall(1_000);

@@ -23,6 +23,9 @@ export class SimHost {
   readonly processes = new Set<SimProcess>();
   #wallOffsetMs: number;
   #sleptMs = 0;
+  /** By how much its wall clock has moved against the monotonic one, and when. */
+  readonly #shifts: { readonly atMs: number; readonly ms: number; readonly isSleep: boolean }[] =
+    [];
 
   constructor(timeline: Timeline, { rate = 1, wallOffsetMs = 0 } = {}) {
     this.timeline = timeline;
@@ -46,11 +49,20 @@ export class SimHost {
   /** Somebody sets its wall clock. */
   stepWall(ms: number): void {
     this.#wallOffsetMs += ms;
+    this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: false });
+  }
+
+  /** Whether it slept lately, and its wall clock was set back by as much: then neither clock shows it. */
+  hidesSleep(sinceMs: number, toleranceMs: number): boolean {
+    const lately = this.#shifts.filter(({ atMs }) => atMs >= sinceMs);
+    const netMs = lately.reduce((sum, { ms }) => sum + ms, 0);
+    return lately.some(({ isSleep }) => isSleep) && Math.abs(netMs) < toleranceMs;
   }
 
   /** The whole machine sleeps: its monotonic clock stands still. */
   sleep(ms: number): void {
     this.#sleptMs += ms;
+    this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: true });
     for (const process of this.processes) process.freeze(ms);
   }
 }

@@ -20,6 +20,7 @@ import type { Trace } from './trace.ts';
 export interface Setting {
   readonly targets: readonly string[];
   readonly ttlMs: number;
+  readonly quarantine: 'on' | 'off';
   readonly everyMs: number;
   readonly pollMs: { readonly usual: number; readonly longest: number };
   /** Keys that instances compete for beside their targets. */
@@ -160,11 +161,9 @@ export class SimInstance {
     while (!this.#isStopping) {
       try {
         const { random } = process;
-        this.#store = await openRedisStoreOn(dialer, {
-          clock: process,
-          random,
-          events: this.#events,
-        });
+        const { quarantine } = this.#parts.setting;
+        const options = { clock: process, random, quarantine, events: this.#events };
+        this.#store = await openRedisStoreOn(dialer, options);
         return this.#store;
       } catch {
         await process.sleep(OPEN_AGAIN_MS, this.#over.signal).catch(() => {});

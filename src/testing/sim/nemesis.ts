@@ -34,6 +34,8 @@ const LOSS_MOST_MS = 2_000;
 /** How far clocks are set. */
 const STEP_CLIENT_MS = 3_600_000;
 const STEP_STORE_MS = 40_000;
+/** Clocks that disagree by less than this may be taken for such that agree. */
+const HIDDEN_MS = 2_000;
 /** Beyond the TTL: what the quarantine adds. */
 const MARGIN_MS = 1_000;
 
@@ -100,8 +102,14 @@ export class Nemesis {
     freeze: ({ forMs }, seat) => seat.process?.freeze(forMs),
     'freeze at': ({ forMs, point, size }, seat) =>
       this.#trap(seat, point, size, (process) => process.freeze(forMs)),
-    sleep: ({ forMs }, seat) => seat.host.sleep(forMs),
-    'set clock': ({ size }, seat) => seat.host.stepWall((size - 0.5) * 2 * STEP_CLIENT_MS),
+    sleep: ({ forMs }, seat) => {
+      seat.host.sleep(forMs);
+      this.#lookForHiddenSleep(seat);
+    },
+    'set clock': ({ size }, seat) => {
+      seat.host.stepWall((size - 0.5) * 2 * STEP_CLIENT_MS);
+      this.#lookForHiddenSleep(seat);
+    },
     cut: ({ forMs }, seat) => this.#cut(seat, { out: true, back: true }, forMs),
     'cut out': ({ forMs }, seat) => this.#cut(seat, { out: true, back: false }, forMs),
     'cut back': ({ forMs }, seat) => this.#cut(seat, { out: false, back: true }, forMs),
@@ -139,6 +147,15 @@ export class Nemesis {
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
     revoke: ({ size }, { instance }) => this.#revoke(instance, size),
   };
+
+  /** A clock that was set back by just as much as its host slept shows nothing: nobody can notice that. */
+  #lookForHiddenSleep({ host, process }: Seat): void {
+    const { audit, timeline, ttlMs } = this.#parts;
+    const { nowMs } = timeline;
+    if (!host.hidesSleep(nowMs - 2 * ttlMs, HIDDEN_MS)) return;
+    const concerns = (one: SimProcess) => one === process;
+    audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + 4 * ttlMs, concerns });
+  }
 
   /** By force, the next may be granted what the revoked holder still works on: it was warned. */
   #revoke(instance: SimInstance | null, size: number): void {

@@ -23,6 +23,8 @@ export interface WorldOptions {
   readonly instances?: number;
   readonly targets?: number;
   readonly ttlMs?: number;
+  /** `off`: as in development; then a store that has forgotten lets two work at once. */
+  readonly quarantine?: 'on' | 'off';
   /** What goes wrong; default: as the seed says. */
   readonly episodes?: readonly Episode[];
 }
@@ -68,7 +70,7 @@ class World {
 
   constructor(options: WorldOptions) {
     const { seed, episodes } = options;
-    this.#options = { ...shapeOf(seed), hours: 1, ...options };
+    this.#options = { ...shapeOf(seed), hours: 1, quarantine: 'on', ...options };
     const { hours, instances, ttlMs } = this.#options;
     const timeline = this.#timeline;
     const nowMs = () => timeline.nowMs;
@@ -206,12 +208,12 @@ function pick(random: Random, from: readonly number[]): number {
 }
 
 function settingOf(
-  { targets, ttlMs }: { targets: number; ttlMs: number },
+  { targets, ttlMs, quarantine }: Pick<Required<WorldOptions>, 'targets' | 'ttlMs' | 'quarantine'>,
   hasHistory: boolean,
 ): Setting {
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
-    ttlMs,
+    ...{ ttlMs, quarantine },
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
     contended: ['door', 'mast'],

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import regressions from '../../../sim/regressions.json' with { type: 'json' };
+import { draw } from '../../../src/testing/sim/drawing.ts';
+import { FAULT_KINDS } from '../../../src/testing/sim/faults.ts';
+import { shrink } from '../../../src/testing/sim/shrink.ts';
+import { simulate, type WorldOptions } from '../../../src/testing/sim/world.ts';
+
+/** So many hours are simulated here; `npm run sim` has more. */
+const WORLDS = 24;
+const LONG = { timeout: 300_000 };
+
+describe('a simulated world', () => {
+  it.each(regressions as { broke: string; options: WorldOptions }[])(
+    'K-01 keeps the promise that it once broke: $broke',
+    LONG,
+    async (found) => {
+      const { violation } = await simulate(found.options);
+      expect(violation).toBeNull();
+    },
+  );
+
+  it(
+    'K-01 K-02 K-04 K-07 K-10 K-15 SC-001 keeps every promise, whatever goes wrong in it',
+    LONG,
+    async () => {
+      const kinds = new Set<string>();
+      for (let seed = 1; seed <= WORLDS; seed++) {
+        const report = await simulate({ seed, hours: 1 });
+        expect(report.violation, `seed ${seed}\n${draw(report)}`).toBeNull();
+        expect(report.simulatedMs).toBeGreaterThan(3_600_000);
+        for (const [name] of report.counters) kinds.add(name);
+      }
+      // Few worlds do not meet everything, but what they meet is not all the same.
+      const met = FAULT_KINDS.filter((kind) => kinds.has(`fault: ${kind}`));
+      expect(met.length).toBeGreaterThan(FAULT_KINDS.length / 2);
+      for (const state of [
+        'store.quarantined',
+        'lease.reasserted',
+        'write fenced off',
+        'lease.returned',
+      ])
+        expect(kinds).toContain(state);
+    },
+  );
+
+  it(
+    'is the same for the same seed, to the last command, and another for another',
+    LONG,
+    async () => {
+      const first = await simulate({ seed: 7, hours: 0.3 });
+      const other = await simulate({ seed: 8, hours: 0.3 });
+      const again = await simulate({ seed: 7, hours: 0.3 });
+      expect([again.digest, again.steps]).toEqual([first.digest, first.steps]);
+      expect([...again.counters]).toEqual([...first.counters]);
+      expect(other.digest).not.toBe(first.digest);
+    },
+  );
+
+  it(
+    'K-15 lets two work at once where quarantine is off: found, narrowed down to what it needs, and drawn',
+    LONG,
+    async () => {
+      const forget = (atMs: number) => fault('store restarts empty', { atMs, forMs: 200 });
+      const silence = (atMs: number, seat: number) => fault('cut', { atMs, seat, forMs: 25_000 });
+      const irrelevant = [fault('set clock', { atMs: 1_000 }), fault('slow', { atMs: 2_000 })];
+      const faults = [...irrelevant, silence(40_000, 0), silence(40_000, 1), forget(41_000)];
+      const options: WorldOptions = {
+        ...{ seed: 3, hours: 0.2, instances: 3, targets: 5, ttlMs: 30_000, quarantine: 'off' },
+        episodes: [{ lastsMs: 100_000, faults }],
+      };
+      const report = await simulate(options);
+      expect(report.violation).toMatchObject({ invariant: 'exclusion' });
+      const { report: least, tries } = await shrink(options, report);
+      const kinds = least.episodes.flatMap((episode) => episode.faults.map(({ kind }) => kind));
+      expect(kinds).toEqual(['store restarts empty']);
+      expect(tries).toBeLessThan(40);
+      const drawing = draw(least);
+      expect(drawing).toMatch(/^nemesis +!/m);
+      expect(drawing).toMatch(/^i\d\.1 +=+/m);
+      expect(drawing).toMatch(/exclusion: .* both may work on poll:t\d$/m);
+      expect((await simulate({ ...options, quarantine: 'on' })).violation).toBeNull();
+    },
+  );
+});
+
+function fault(
+  kind: (typeof FAULT_KINDS)[number],
+  given: { atMs: number; seat?: number; forMs?: number },
+) {
+  return { kind, seat: 0, forMs: 5_000, size: 0.5, point: 'clock', ...given };
+}
