@@ -16,11 +16,11 @@ interface LeaseFacts {
  * `docs/events.md` has a line per name.
  */
 export interface Events {
-  'lease.acquired': LeaseFacts & { ttlMs: number; waitedMs: number };
+  'lease.acquired': LeaseFacts & { ttlMs: number; remainingMs: number; waitedMs: number };
   'lease.refused': LeaseFacts & { by: string; reason: BusyReason; expiresInMs: number };
   'lease.renewed': { leaseClass: string; count: number; tookMs: number };
   /** One of a batch; told only where somebody listens. */
-  'lease.extended': LeaseFacts;
+  'lease.extended': LeaseFacts & { remainingMs: number };
   'lease.uncertain': LeaseFacts & { reason: DoubtReason; remainingMs: number };
   'lease.confirmed': LeaseFacts;
   'lease.reasserted': LeaseFacts;

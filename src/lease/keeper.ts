@@ -173,7 +173,7 @@ export class Keeper {
     tenure.renewing = false;
     tenure.confirm(sent);
     if (this.#events.hasListener('lease.extended'))
-      this.#events.emit('lease.extended', tenure.facts);
+      this.#events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
     if (tenure.isOver) this.drop(tenure);
     else if (tenure.slot >= 0) this.#agenda.schedule(tenure, againAtMs);
   }

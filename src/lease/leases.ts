@@ -184,7 +184,8 @@ export class Leases {
     const { tenure } = outcome;
     if (events.hasListener('lease.acquired')) {
       const { ttlMs } = tenure.terms.timings;
-      events.emit('lease.acquired', { ...tenure.facts, ttlMs, waitedMs });
+      const remainingMs = tenure.remainingMs();
+      events.emit('lease.acquired', { ...tenure.facts, ttlMs, remainingMs, waitedMs });
     }
     return { ok: true, lease: new Lease(tenure, this.#desk) };
   }

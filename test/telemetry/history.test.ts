@@ -46,7 +46,12 @@ function setUp() {
 describe('the history of an instance', () => {
   it('has transitions with their time, instance and facts, fences as text, and no secrets', async () => {
     const { clock, events, written } = setUp();
-    events.emit('lease.acquired', { ...LEASE, ttlMs: 30_000, waitedMs: 0.4 });
+    events.emit('lease.acquired', {
+      ...LEASE,
+      ttlMs: 30_000,
+      remainingMs: 28_499.6,
+      waitedMs: 0.4,
+    });
     events.emit('result.refused', { target: 'device-1', fence: 1, seen: 1794735731926002 });
     const error = new Error('redis://user:canary@host:6379 is unreachable');
     events.emit('fleet.stalled', { error });
@@ -56,7 +61,7 @@ describe('the history of an instance', () => {
       {
         ...{ position: expect.any(String), at, instance: 'api-1', event: 'lease.acquired' },
         ...{ leaseClass: 'poll', key: 'device-1', holder: 'api-1', fence: '1794735731926001' },
-        ...{ ttlMs: 30_000, waitedMs: 0 },
+        ...{ ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0 },
       },
       {
         ...{ position: expect.any(String), at, instance: 'api-1', event: 'result.refused' },
@@ -98,7 +103,7 @@ describe('the history of an instance', () => {
     const { clock, events, appended } = setUp();
     const take = (count: number) => {
       for (let i = 0; i < count; i++)
-        events.emit('lease.acquired', { ...LEASE, ttlMs: 1, waitedMs: 0 });
+        events.emit('lease.acquired', { ...LEASE, ttlMs: 1, remainingMs: 1, waitedMs: 0 });
     };
     take(20);
     await clock.advance(249);

@@ -33,13 +33,13 @@ function setUp(level: LogLevel = 'info') {
 describe('the log of an instance', () => {
   it('FR-019 FR-022 has an entry for a lease that was had, and one for a lease that was not', () => {
     const { events, entries } = setUp();
-    events.emit('lease.acquired', { ...LEASE, ttlMs: 30_000, waitedMs: 0 });
+    events.emit('lease.acquired', { ...LEASE, ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0 });
     events.emit('lease.refused', { ...LEASE, by: OTHER, reason: 'held', expiresInMs: 900 });
     expect(entries()).toEqual([
       {
         ...ABOUT,
         ...{ level: 'info', event: 'lease.acquired', holder: INSTANCE, fence: '1794735731926001' },
-        ...{ ttlMs: 30_000, waitedMs: 0, msg: 'took device-7' },
+        ...{ ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0, msg: 'took device-7' },
       },
       {
         ...ABOUT,
@@ -52,7 +52,7 @@ describe('the log of an instance', () => {
 
   it('FR-020 FR-022 has one entry for a batch of renewals, one per target for who looks closely, and one for each failure', () => {
     const { events, entries } = setUp();
-    events.emit('lease.extended', LEASE);
+    events.emit('lease.extended', { ...LEASE, remainingMs: 28_500 });
     events.emit('lease.renewed', { leaseClass: 'poll', count: 1_200, tookMs: 3.2 });
     events.emit('lease.uncertain', { ...LEASE, reason: 'renewal_failed', remainingMs: 9_000 });
     expect(entries()).toMatchObject([
@@ -60,7 +60,7 @@ describe('the log of an instance', () => {
       { ...ABOUT, level: 'warn', event: 'lease.uncertain', reason: 'renewal_failed' },
     ]);
     const close = setUp('debug');
-    close.events.emit('lease.extended', LEASE);
+    close.events.emit('lease.extended', { ...LEASE, remainingMs: 28_500 });
     expect(close.entries()).toMatchObject([{ ...ABOUT, level: 'debug', event: 'lease.extended' }]);
   });
 
@@ -108,7 +108,13 @@ describe('the log of an instance', () => {
 
   it('says of leases that are no targets which class they are of', () => {
     const { events, entries } = setUp();
-    events.emit('lease.acquired', { ...LEASE, leaseClass: 'lease', ttlMs: 1, waitedMs: 0 });
+    events.emit('lease.acquired', {
+      ...LEASE,
+      leaseClass: 'lease',
+      ttlMs: 1,
+      remainingMs: 1,
+      waitedMs: 0,
+    });
     expect(entries()).toMatchObject([
       { leaseClass: 'lease', key: 'device-7', msg: "took lease 'device-7'" },
     ]);
@@ -182,7 +188,7 @@ describe('the log on a terminal', () => {
     for (const [name, listener] of Object.entries(printed.listeners()))
       events.on(name as EventName, listener as Listener<EventName>);
     const take = (key: string) =>
-      events.emit('lease.acquired', { ...LEASE, key, ttlMs: 1, waitedMs: 0 });
+      events.emit('lease.acquired', { ...LEASE, key, ttlMs: 1, remainingMs: 1, waitedMs: 0 });
     return { clock, events, log, printed, shown, take };
   }
 
