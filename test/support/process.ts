@@ -53,7 +53,8 @@ export async function thawProcess(pid: number): Promise<void> {
   await until(() => !isStopped(pid), { what: `process ${pid} to go on`, every: 1 });
 }
 
-function isStopped(pid: number): boolean {
+/** Whether it stands still now. */
+export function isStopped(pid: number): boolean {
   return stateOf(pid).startsWith('T');
 }
 

@@ -1,0 +1,60 @@
+// One instance of a fleet: the production poller, and a record of what it was granted, until when, and what it did.
+import { open, systemClock } from 'holdfast';
+import { detour } from './detour.mjs';
+import { identify, obey, record, say, settings, work } from './work.mjs';
+
+const TOLD = [
+  ...['lease.lost', 'lease.uncertain', 'lease.confirmed', 'lease.reasserted', 'lease.releasing'],
+  ...['lease.released', 'lease.abandoned', 'lease.transferred', 'lease.returned', 'loop.delayed'],
+  ...['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'],
+  ...['fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled', 'result.refused'],
+];
+
+detour(settings.ports);
+
+// The reading from which an event's `remainingMs` counts: with a reading of our own, a process stopped in between would
+// believe itself valid for longer than it was.
+let readMs = 0;
+const clock = Object.assign(Object.create(systemClock), {
+  monotonicMs() {
+    readMs = systemClock.monotonicMs();
+    return readMs;
+  },
+});
+
+const about = ({ key, target = key, leaseClass: _, holder: __, error, ...facts }) => ({
+  ...(target !== undefined && { target }),
+  ...facts,
+  ...(error !== undefined && { error: String(error) }),
+});
+const granted = (what) => (facts) => {
+  if (facts.leaseClass !== 'poll') return;
+  const deadlineMs = readMs + facts.remainingMs;
+  record(what, { ...about(facts), deadlineMs });
+};
+const told = Object.fromEntries(TOLD.map((what) => [what, (facts) => record(what, about(facts))]));
+
+const holdfast = await open(settings.url, {
+  name: settings.name,
+  clock,
+  on: {
+    'store.warned': () => {},
+    'lease.acquired': granted('lease.acquired'),
+    'lease.extended': granted('lease.extended'),
+    ...told,
+  },
+});
+identify(holdfast.instanceId);
+const poller = holdfast.poller({
+  targets: settings.targets.map((id) => ({ id })),
+  every: settings.everyMs,
+  ttl: settings.ttlMs,
+  poll: (target, { signal, fence, assertHeld }) =>
+    work(target.id, { signal, fence, mayAct: assertHeld }),
+});
+obey(async () => {
+  await poller.stop();
+  await holdfast.close();
+});
+say({ event: 'ready', id: holdfast.instanceId });
+await poller.start();

@@ -1,0 +1,92 @@
+// What every instance under test does, whoever told it that it may: it reads for a while, asks once more, and writes to
+// the sink. Everything is written down before it goes on: a process may be killed at any moment.
+import { openSync, writeSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const TICK_MS = 25;
+
+export const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
+export const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
+
+export const settings = JSON.parse(process.argv[2]);
+
+const descriptor = openSync(settings.history, 'a');
+let who = settings.name;
+
+/** From now on lines carry this name. */
+export function identify(id) {
+  who = id;
+}
+
+export function record(what, facts, atMs = hostMs()) {
+  writeSync(descriptor, `${JSON.stringify({ atMs, who, what, ...facts })}\n`);
+}
+
+process.on('unhandledRejection', (error) => {
+  record('unhandled', { error: String(error?.stack ?? error) });
+});
+
+// Stood still: frozen, blocked, or not given a processor. Whatever the reason, nothing was done in that time.
+let tickedMs = hostMs();
+setInterval(() => {
+  const nowMs = hostMs();
+  if (nowMs - tickedMs > settings.standstillMs) record('stood.still', { fromMs: tickedMs });
+  tickedMs = nowMs;
+}, TICK_MS).unref();
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+let polls = 0;
+let freezesAtWrite = false;
+
+/** One poll; `mayAct` throws where it may not go on. */
+export async function work(target, { signal, fence, mayAct }) {
+  const about = { target, fence, poll: ++polls };
+  record('poll.began', about);
+  try {
+    const [leastMs, mostMs] = settings.readMs;
+    await sleep(leastMs + Math.random() * (mostMs - leastMs), undefined, { signal });
+    // Read before asking: a process that is stopped after this has asked later than it says, and never earlier.
+    const atMs = hostMs();
+    mayAct();
+    record('poll.acted', about, atMs);
+    if (freezesAtWrite) {
+      freezesAtWrite = false;
+      // Between the check and the write: what no lease can help, and the sink's fence must.
+      process.kill(process.pid, 'SIGSTOP');
+    }
+    await write({ ...about, by: who });
+  } finally {
+    record('poll.ended', about);
+  }
+}
+
+// Not given the signal: what has been sent will arrive, and the sink says what becomes of it.
+function write(body) {
+  return new Promise((resolve, reject) => {
+    const sent = request(settings.sink, { agent, method: 'POST' }, (response) => {
+      response.once('error', reject);
+      response.resume().once('end', resolve);
+    });
+    sent.once('error', reject);
+    sent.end(JSON.stringify(body));
+  });
+}
+
+/** Does what it is told over stdin, one JSON line per command, and ends with the harness. */
+export function obey(stop) {
+  const lines = createInterface({ input: process.stdin });
+  lines.on('line', (line) => {
+    const { do: what, ms, isOn } = JSON.parse(line);
+    if (what === 'freeze at write') freezesAtWrite = isOn;
+    if (what !== 'block') return;
+    const untilMs = hostMs() + ms;
+    while (hostMs() < untilMs);
+  });
+  lines.once('close', () => process.exit());
+  process.once('SIGTERM', async () => {
+    await stop();
+    process.exit();
+  });
+}

@@ -1,0 +1,117 @@
+/** The instances under test: real processes, each behind a proxy of its own for every server there is. */
+import { join } from 'node:path';
+import { FaultProxy } from '../src/testing/fault-proxy.ts';
+import { type Child, spawnChild } from '../test/support/child.ts';
+import type { HistoryFile } from './history.ts';
+import { EVERY_MS, READ_MS, STANDSTILL_MS, TTL_MS } from './timings.ts';
+
+const READY_DEADLINE_MS = 30_000;
+/** A stop lets polls finish, hands over, and writes the last results: 10 s and 2 s at most by default. */
+const STOP_DEADLINE_MS = 20_000;
+/** The longest a timer can wait: longer than any run. */
+const NEVER_MS = 2 ** 31 - 1;
+
+export type Variant = 'holdfast' | 'naive';
+
+const SCRIPTS: Readonly<Record<Variant, URL>> = {
+  holdfast: new URL('./children/instance.mjs', import.meta.url),
+  naive: new URL('./children/naive.mjs', import.meta.url),
+};
+
+export interface Instance {
+  readonly name: string;
+  readonly id: string;
+  readonly child: Child;
+  /** Between it and each server. */
+  readonly links: readonly FaultProxy[];
+  /** What the nemesis is doing to it, so that it does not do two things of a kind at once. */
+  readonly afflictions: Set<'process' | 'link'>;
+}
+
+export interface CrewParts {
+  readonly variant: Variant;
+  readonly url: string;
+  readonly ports: readonly number[];
+  readonly targets: readonly string[];
+  readonly sink: string;
+  readonly folder: string;
+  readonly history: HistoryFile;
+}
+
+export class Crew {
+  /** Those that run. */
+  readonly instances = new Set<Instance>();
+  readonly #parts: CrewParts;
+  #started = 0;
+  #isOver = false;
+
+  constructor(parts: CrewParts) {
+    this.#parts = parts;
+  }
+
+  /** Starts one, and waits until it has opened its store. */
+  async start(): Promise<void> {
+    const { variant, url, ports, targets, sink, folder, history } = this.#parts;
+    this.#started += 1;
+    const name = `i${this.#started}`;
+    const links = await Promise.all(
+      ports.map((port) => FaultProxy.start({ target: { host: '127.0.0.1', port } })),
+    );
+    const settings = {
+      ...{ name, url, targets, sink, history: join(folder, `${name}.jsonl`) },
+      ports: Object.fromEntries(ports.map((port, i) => [port, links[i]?.port])),
+      ...{ ttlMs: TTL_MS, everyMs: EVERY_MS, readMs: READ_MS, standstillMs: STANDSTILL_MS },
+    };
+    const child = spawnChild(SCRIPTS[variant].href, { args: [JSON.stringify(settings)] });
+    const closeLinks = () => Promise.all(links.map((link) => link.close()));
+    try {
+      const { id } = await child.next('ready', READY_DEADLINE_MS);
+      const instance = { name, id: String(id), child, links, afflictions: new Set<never>() };
+      if (this.#isOver) throw new Error('the run is over');
+      this.instances.add(instance);
+      history.write('harness', 'instance.started', { instance: instance.id });
+      void this.#watch(instance).then(closeLinks);
+    } catch (error) {
+      await child.kill();
+      await closeLinks();
+      throw error;
+    }
+  }
+
+  /** `kill -9`. */
+  async kill(instance: Instance): Promise<void> {
+    this.#dismiss(instance);
+    await instance.child.kill();
+  }
+
+  /** SIGTERM: it hands everything over, and ends with 0. One that does not is a crash. */
+  async stop(instance: Instance): Promise<void> {
+    this.#dismiss(instance);
+    instance.child.signal('SIGTERM');
+    const { id: who, child } = instance;
+    const { code, signal } = await child.exit(STOP_DEADLINE_MS).catch(() => child.kill());
+    if (code !== 0) this.#complain(who, `told to stop, it ended with ${signal ?? code}`);
+  }
+
+  /** Ends them all, and starts no more. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all([...this.instances].map((instance) => this.kill(instance)));
+  }
+
+  /** From here on, its end is no surprise. */
+  #dismiss(instance: Instance): void {
+    this.instances.delete(instance);
+  }
+
+  async #watch(instance: Instance): Promise<void> {
+    const { code, signal } = await instance.child.exit(NEVER_MS);
+    const isSurprise = this.instances.delete(instance);
+    this.#parts.history.write('harness', 'instance.gone', { instance: instance.id });
+    if (isSurprise) this.#complain(instance.id, `${signal ?? code}: ${instance.child.stderr}`);
+  }
+
+  #complain(instance: string, error: string): void {
+    this.#parts.history.write('harness', 'instance.crashed', { instance, error });
+  }
+}

@@ -1,0 +1,116 @@
+/** Whether targets were polled as soon as the faults of a run let them be. */
+import type { Invariant, Violation } from './checker.ts';
+import type { Entry } from './history.ts';
+import type { Poll } from './tenures.ts';
+import { CALM_MS, RECOVERY_MS } from './timings.ts';
+
+/** One that was injected, as the history tells of it. */
+export interface InjectedFault {
+  readonly number: number;
+  readonly kind: string;
+  readonly victim: string;
+  readonly beganMs: number;
+  /** Infinity while it lasts. */
+  readonly endedMs: number;
+  /** How long after its end a target may go without a poll because of it. */
+  readonly recoveryMs: number;
+  readonly mayBreak: readonly Invariant[];
+}
+
+export function faultsOf(history: readonly Entry[]): InjectedFault[] {
+  const endedMs = new Map<unknown, number>();
+  for (const { what, fault, atMs } of history) if (what === 'fault.ended') endedMs.set(fault, atMs);
+  return history
+    .filter(({ what }) => what === 'fault.began')
+    .map(({ fault, kind, victim, atMs, recoveryMs, mayBreak }) => ({
+      ...{ number: Number(fault), kind: String(kind), victim: String(victim), beganMs: atMs },
+      endedMs: endedMs.get(fault) ?? Number.POSITIVE_INFINITY,
+      recoveryMs: Number(recoveryMs),
+      mayBreak: (mayBreak ?? []) as Invariant[],
+    }));
+}
+
+export interface Gap {
+  readonly target: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Where a target had no poll for longer than in calm, from when all were polled first to the end of the run. */
+export function gapsOf(history: readonly Entry[], polls: readonly Poll[]): Gap[] {
+  const fromMs = timeOf(history, 'run.began');
+  const toMs = timeOf(history, 'run.ended') ?? history.at(-1)?.atMs;
+  if (fromMs === undefined || toMs === undefined) return [];
+  return targetsOf(history).flatMap((target) => {
+    const found: Gap[] = [];
+    let polledMs = fromMs;
+    const close = (atMs: number) => {
+      if (atMs - polledMs > CALM_MS) found.push({ target, fromMs: polledMs, toMs: atMs });
+    };
+    for (const poll of polls) {
+      if (poll.target !== target || poll.beganMs > toMs) continue;
+      close(poll.beganMs);
+      polledMs = Math.max(polledMs, poll.endedMs);
+    }
+    close(toMs);
+    return found;
+  });
+}
+
+export function livenessViolations(
+  history: readonly Entry[],
+  polls: readonly Poll[],
+  faults: readonly InjectedFault[],
+): Violation[] {
+  const explanations = [...faults, ...hostStalls(history)];
+  const gaps = gapsOf(history, polls)
+    .filter((gap) => !explanations.some((fault) => explains(fault, gap)))
+    .map(({ target, fromMs, toMs }): Violation => {
+      const text = `not polled for ${Math.round(toMs - fromMs)} ms, and no fault explains it`;
+      return { invariant: 'gap', target, atMs: fromMs, untilMs: toMs, text };
+    });
+  return [...gaps, ...recoveryViolations(history, polls)];
+}
+
+/** It had begun, and its aftermath was not over, when the gap ended. */
+function explains({ beganMs, endedMs, recoveryMs }: InjectedFault, { toMs }: Gap): boolean {
+  return beganMs <= toMs && toMs <= endedMs + recoveryMs;
+}
+
+/** The harness itself was not given a processor: whoever else was late is not to blame. */
+function hostStalls(history: readonly Entry[]): InjectedFault[] {
+  return history
+    .filter(({ who, what }) => who === 'harness' && what === 'stood.still')
+    .map(({ atMs, fromMs }) => ({
+      ...{ number: 0, kind: 'busy machine', victim: 'everybody', mayBreak: [] },
+      ...{ beganMs: Number(fromMs), endedMs: atMs, recoveryMs: RECOVERY_MS.plain },
+    }));
+}
+
+function recoveryViolations(history: readonly Entry[], polls: readonly Poll[]): Violation[] {
+  const rest = history.find(({ what }) => what === 'nemesis.rested');
+  const endMs = timeOf(history, 'run.ended');
+  if (rest === undefined || endMs === undefined) return [];
+  const { atMs } = rest;
+  const untilMs = atMs + RECOVERY_MS.forgotten;
+  // A run that ended before the bound was interrupted, or has seen them all.
+  if (endMs < untilMs) return [];
+  return targetsOf(history)
+    .filter((target) => {
+      const isPolled = ({ target: other, beganMs }: Poll) =>
+        other === target && beganMs > atMs && beganMs <= untilMs;
+      return !polls.some(isPolled);
+    })
+    .map((target) => {
+      const text = `not polled within ${RECOVERY_MS.forgotten} ms of the last fault's end`;
+      return { invariant: 'no recovery', target, atMs, untilMs, text };
+    });
+}
+
+function targetsOf(history: readonly Entry[]): string[] {
+  return (history.find(({ what }) => what === 'run.began')?.targets ?? []) as string[];
+}
+
+function timeOf(history: readonly Entry[], what: string): number | undefined {
+  return history.find((entry) => entry.what === what)?.atMs;
+}

@@ -1,0 +1,247 @@
+/** The stores a run can be on, and what the nemesis can do to each. */
+import { readdirSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { spawnChild } from '../test/support/child.ts';
+import { startCluster } from '../test/support/redis-cluster.ts';
+import { startSentinels } from '../test/support/redis-sentinel.ts';
+import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
+import { type Scene, type StoreFault, storeFault } from './faults.ts';
+import { RECOVERY_MS } from './timings.ts';
+
+export const TOPOLOGIES = ['single', 'sentinel', 'cluster', 'sqlite'] as const;
+export type TopologyName = (typeof TOPOLOGIES)[number];
+
+export interface Topology {
+  readonly url: string;
+  /** Of all servers that instances talk to. */
+  readonly ports: readonly number[];
+  readonly faults: readonly StoreFault[];
+  stop(): Promise<void>;
+}
+
+/** Longer than it takes the others to take a silent server for down, which is a second. */
+const OUTAGE_MS = [1_500, 6_000] as const;
+/** What a crash of the host might cost the append-only file, of writes that were confirmed. */
+const MOST_LOST_BYTES = 8_192;
+
+export function startTopology(
+  name: TopologyName,
+  { seed, folder }: { seed: number; folder: string },
+): Promise<Topology> {
+  if (name === 'single') return single(seed);
+  if (name === 'sentinel') return sentinel();
+  return name === 'cluster' ? cluster() : sqlite(folder);
+}
+
+async function single(seed: number): Promise<Topology> {
+  const fsync = seed % 2 === 0 ? 'always' : 'everysec';
+  const redis = await startRedis({ appendonly: true, args: ['--appendfsync', fsync] });
+  const restart = async ({ lastsMs, pause }: Scene, prepare: () => void = () => {}) => {
+    await redis.kill();
+    try {
+      await pause(lastsMs);
+    } finally {
+      prepare();
+      await redis.restart();
+    }
+  };
+  return {
+    url: redis.url,
+    ports: [redis.port],
+    faults: [
+      storeFault('Redis killed', { lastsMs: [500, 6_000], inflict: (scene) => restart(scene) }),
+      storeFault('Redis restarted, AOF', {
+        lastsMs: [0, 100],
+        inflict: (scene) => restart(scene),
+      }),
+      storeFault('Redis restarted, AOF torn', {
+        lastsMs: [0, 1_000],
+        inflict: (scene) => restart(scene, () => tear(redis, scene.pick)),
+      }),
+      storeFault('Redis restarted empty', {
+        lastsMs: [0, 0],
+        inflict: () => redis.restart({ empty: true }),
+      }),
+      storeFault('Redis flushed', {
+        lastsMs: [0, 0],
+        inflict: async () => void (await redis.cli('FLUSHALL')),
+      }),
+      freezeOf('Redis frozen', async () => redis, RECOVERY_MS.plain),
+    ],
+    stop: () => redis.stop(),
+  };
+}
+
+/** Cuts off the end of the append-only file: the last writes never happened. */
+function tear({ dir }: RedisServer, pick: number): void {
+  const folder = join(dir, 'appendonlydir');
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const { size } = statSync(path);
+    if (name.endsWith('.incr.aof'))
+      truncateSync(path, Math.max(0, size - Math.floor(pick * MOST_LOST_BYTES)));
+  }
+}
+
+// Two replicas: after the loss of a server the new primary still has one, which it needs to take writes.
+async function sentinel(): Promise<Topology> {
+  const args = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '1'];
+  const sentinels = await startSentinels({ replicas: 2, args });
+  const all = [...sentinels.servers, ...sentinels.sentinels];
+  return {
+    url: sentinels.url(),
+    ports: all.map(({ port }) => port),
+    faults: [
+      storeFault('primary killed', {
+        lastsMs: [0, 2_000],
+        inflict: async ({ lastsMs, pause }) => {
+          const primary = await sentinels.primary();
+          await primary.kill();
+          try {
+            await sentinels.untilFailedOver(primary);
+            await pause(lastsMs);
+          } finally {
+            await primary.restart();
+          }
+          await sentinels.untilHealthy();
+        },
+      }),
+      storeFault('primary frozen', {
+        lastsMs: OUTAGE_MS,
+        inflict: async ({ lastsMs, pause }) => {
+          const primary = await sentinels.primary();
+          await primary.freeze();
+          try {
+            await pause(lastsMs);
+          } finally {
+            await primary.thaw();
+          }
+          await sentinels.untilHealthy();
+        },
+      }),
+      storeFault('failover by hand', {
+        lastsMs: [0, 0],
+        inflict: async () => {
+          await sentinels.failover();
+          await sentinels.untilHealthy();
+        },
+      }),
+      storeFault('replica killed', {
+        inflict: async ({ lastsMs, pick, pause }) => {
+          const replica = oneOf(await sentinels.replicas(), pick);
+          await replica.kill();
+          try {
+            await pause(lastsMs);
+          } finally {
+            await replica.restart();
+          }
+          await sentinels.untilHealthy();
+        },
+      }),
+      freezeOf('sentinel frozen', async (pick) => oneOf(sentinels.sentinels, pick)),
+    ],
+    stop: () => sentinels.stop(),
+  };
+}
+
+async function cluster(): Promise<Topology> {
+  const redis = await startCluster({ replicas: 3 });
+  const nodesAs = async (role: 'primary' | 'replica') => {
+    const map = await redis.untilAgreed();
+    const ports = map.flatMap(({ primary, replicas }) => (role === 'primary' ? primary : replicas));
+    return redis.nodes.filter(({ port }) => ports.includes(port));
+  };
+  const primaryAt = async (pick: number) => oneOf(await nodesAs('primary'), pick);
+  return {
+    url: redis.url,
+    ports: redis.nodes.map(({ port }) => port),
+    faults: [
+      storeFault('primary killed', {
+        lastsMs: [0, 2_000],
+        inflict: async ({ lastsMs, pick, pause }) => {
+          const primary = await primaryAt(pick);
+          await primary.kill();
+          try {
+            await redis.untilFailedOver(primary);
+            await pause(lastsMs);
+          } finally {
+            await primary.restart();
+          }
+          await redis.untilAgreed();
+        },
+      }),
+      // Quicker than the others notice: it stays a primary, and has forgotten everything but its place.
+      storeFault('primary restarted empty', {
+        lastsMs: [0, 0],
+        inflict: async ({ pick }) => {
+          await (await primaryAt(pick)).restart();
+          await redis.untilAgreed();
+        },
+      }),
+      storeFault('primary frozen', {
+        lastsMs: [300, 6_000],
+        inflict: async ({ lastsMs, pick, pause }) => {
+          const primary = await primaryAt(pick);
+          await primary.freeze();
+          try {
+            await pause(lastsMs);
+          } finally {
+            await primary.thaw();
+          }
+          await redis.untilAgreed();
+        },
+      }),
+      storeFault('failover by hand', {
+        lastsMs: [0, 0],
+        inflict: async ({ pick }) => redis.failover(oneOf(await nodesAs('replica'), pick)),
+      }),
+    ],
+    stop: () => redis.stop(),
+  };
+}
+
+async function sqlite(folder: string): Promise<Topology> {
+  const path = join(folder, 'holdfast.db');
+  return {
+    url: `sqlite:${path}`,
+    ports: [],
+    faults: [
+      storeFault('file locked', {
+        recoveryMs: RECOVERY_MS.plain,
+        inflict: async ({ lastsMs, pause }) => {
+          await using locker = spawnChild('file-locker.mjs', { args: [path] });
+          await locker.next('ready');
+          locker.send({ do: 'lock' });
+          await locker.next('lock');
+          await pause(lastsMs);
+        },
+      }),
+    ],
+    stop: async () => {},
+  };
+}
+
+function freezeOf(
+  name: string,
+  find: (pick: number) => Promise<RedisServer>,
+  recoveryMs: number = RECOVERY_MS.forgotten,
+): StoreFault {
+  return storeFault(name, {
+    recoveryMs,
+    inflict: async ({ lastsMs, pick, pause }) => {
+      const server = await find(pick);
+      await server.freeze();
+      try {
+        await pause(lastsMs);
+      } finally {
+        await server.thaw();
+      }
+    },
+  });
+}
+
+function oneOf<T>(all: readonly T[], pick: number): T {
+  const one = all[Math.floor(pick * all.length)];
+  if (one === undefined) throw new Error('there is none to choose from');
+  return one;
+}
