@@ -63,7 +63,8 @@ async function tick() {
     const fence = mine.get(target);
     const isPreferred = preferred(target, members) === id;
     if (fence === undefined && isPreferred) await acquire(target);
-    else if (fence !== undefined && isPreferred) await renew(target, fence);
+    else if (fence !== undefined && (isPreferred || polling.has(target)))
+      await renew(target, fence);
     else if (fence !== undefined) await release(target, fence);
   }
 }
