@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Longer than anybody waits: how long a run takes is said when it is started. */
 const DAY_MS = 24 * 3_600_000;
 
-// What takes too long for every change: `npm run test:slow` and `npm run test:chaos`.
+// What takes too long for every change: `npm run test:slow`.
 export default defineConfig({
   test: {
     include: ['test/slow/**/*.test.ts'],

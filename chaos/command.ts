@@ -15,7 +15,9 @@ Real processes share targets on a real store while faults are inflicted on all o
 wrote down is then checked: never two that could act on one target at once, fences that only grow,
 a sink that never goes back, and every target polled again in time.
 
-  --topology NAME   ${TOPOLOGIES.join(', ')} (default single)
+  --topology NAME   ${TOPOLOGIES.join(', ')} (default single);
+                    sentinel-loose goes without min-replicas-to-write: there two may hold a lease
+                    while a primary is isolated, which is counted, and fences have to stay right
   --seconds N       how long to inflict faults (default 60)
   --seed N          chooses faults, their order, times and victims (default by chance); the pace of
                     processes and networks is not part of it, so a seed repeats faults, not runs

@@ -17,6 +17,8 @@ export interface Scene {
   readonly pick: number;
   /** Waits; rejects when the run is cut short. */
   pause(ms: number): Promise<void>;
+  /** Starts a new instance that much later, when the fault itself is over. */
+  replaceAfter(ms: number): void;
 }
 
 interface FaultFacts {
@@ -49,16 +51,20 @@ const MOST_DELAY_MS = 700;
 const RESETS = 4;
 
 export const PROCESS_FAULTS: readonly InstanceFault[] = [
-  ofProcess('kill', [0, 2_000], async (instance, { crew, lastsMs, pause }) => {
-    await crew.kill(instance);
-    await pause(lastsMs);
-    await crew.start();
-  }),
-  ofProcess('stop', [0, 1_000], async (instance, { crew, lastsMs, pause }) => {
-    await crew.stop(instance);
-    await pause(lastsMs);
-    await crew.start();
-  }),
+  {
+    ...ofProcess('kill', [0, 2_000], async (instance, { crew, lastsMs, replaceAfter }) => {
+      await crew.kill(instance);
+      replaceAfter(lastsMs);
+    }),
+    recoveryMs: RECOVERY_MS.kill,
+  },
+  {
+    ...ofProcess('stop', [0, 1_000], async (instance, { crew, lastsMs, replaceAfter }) => {
+      await crew.stop(instance);
+      replaceAfter(lastsMs);
+    }),
+    recoveryMs: RECOVERY_MS.stop,
+  },
   ofProcess('short freeze', SHORT_MS, freeze),
   ofProcess('freeze', LONG_MS, freeze),
   ofProcess('freeze at write', LONG_MS, async ({ child }, { lastsMs, pause }) => {
@@ -83,7 +89,7 @@ export const PROCESS_FAULTS: readonly InstanceFault[] = [
       instance.child.signal('SIGCONT');
       await stopping;
     }
-    await crew.start();
+    scene.replaceAfter(0);
   }),
   ofProcess('blocked loop', ANY_MS, async ({ child }, { lastsMs, pause }) => {
     child.send({ do: 'block', ms: lastsMs });

@@ -12,6 +12,9 @@ import type { HistoryFile } from './history.ts';
 /** Between the beginnings of two faults. Many last longer, and so they overlap. */
 const BETWEEN_MS = [200, 2_800] as const;
 
+/** Between two attempts to start an instance. */
+const RETRY_MS = 500;
+
 export interface PlannedFault {
   readonly kind: FaultKind;
   /** From the beginning of the run. */
@@ -51,6 +54,7 @@ export class Nemesis {
   readonly #parts: NemesisParts;
   /** One fault of the store at a time: the next waits until it is whole again. */
   #store: Promise<void> = Promise.resolve();
+  readonly #replacements: Promise<void>[] = [];
   #begun = 0;
 
   constructor(parts: NemesisParts) {
@@ -75,6 +79,7 @@ export class Nemesis {
     }
     await sleep(leftMs(forMs), undefined, { signal }).catch(() => {});
     await Promise.all(running);
+    await Promise.all(this.#replacements);
     history.write('nemesis', 'nemesis.rested');
   }
 
@@ -116,8 +121,9 @@ export class Nemesis {
     });
     this.underWay.add(label);
     const pause = (ms: number) => sleep(ms, undefined, { signal });
+    const replaceAfter = (ms: number) => void this.#replacements.push(this.#replace(ms));
     try {
-      await inflict({ crew, lastsMs, pick, pause });
+      await inflict({ crew, lastsMs, pick, pause, replaceAfter });
     } catch (error) {
       // Not the run's failure: what a fault that went wrong leaves behind, the checker sees.
       if (!signal.aborted)
@@ -125,5 +131,18 @@ export class Nemesis {
     }
     this.underWay.delete(label);
     history.write('nemesis', 'fault.ended', { fault, kind: name });
+  }
+
+  /** Tries until it succeeds: it can not while the store is down. */
+  async #replace(afterMs: number): Promise<void> {
+    const { crew, signal } = this.#parts;
+    for (let waitMs = afterMs; !signal.aborted; waitMs = RETRY_MS) {
+      await sleep(waitMs, undefined, { signal }).catch(() => {});
+      const isStarted = await crew.start().then(
+        () => true,
+        () => false,
+      );
+      if (isStarted) return;
+    }
   }
 }

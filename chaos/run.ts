@@ -84,7 +84,7 @@ export async function runChaos(options: RunOptions): Promise<RunReport> {
 }
 
 /** The kinds of faults that a topology knows. */
-export function faultKinds({ ports, faults }: Pick<Topology, 'ports' | 'faults'>): FaultKind[] {
+function faultKinds({ ports, faults }: Pick<Topology, 'ports' | 'faults'>): FaultKind[] {
   return [...PROCESS_FAULTS, ...(ports.length > 0 ? LINK_FAULTS : []), ...faults];
 }
 

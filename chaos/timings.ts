@@ -16,6 +16,10 @@ const MARGIN_MS = 3_000;
 
 /** How long after a fault a target may yet go without a poll. */
 export const RECOVERY_MS = {
+  /** Exactly what is promised, from the death to the next poll. */
+  kill: TAKEOVER_MS + EVERY_MS,
+  /** It has handed over what it had before it ended. */
+  stop: 1_000 + EVERY_MS,
   /** The store has forgotten nothing: a lease runs out, and somebody takes it. */
   plain: TAKEOVER_MS + MARGIN_MS,
   /** It may have: quarantine comes first. */

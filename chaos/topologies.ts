@@ -5,10 +5,11 @@ import { spawnChild } from '../test/support/child.ts';
 import { startCluster } from '../test/support/redis-cluster.ts';
 import { startSentinels } from '../test/support/redis-sentinel.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
+import { call } from '../test/support/resp.ts';
 import { type Scene, type StoreFault, storeFault } from './faults.ts';
 import { RECOVERY_MS } from './timings.ts';
 
-export const TOPOLOGIES = ['single', 'sentinel', 'cluster', 'sqlite'] as const;
+export const TOPOLOGIES = ['single', 'sentinel', 'sentinel-loose', 'cluster', 'sqlite'] as const;
 export type TopologyName = (typeof TOPOLOGIES)[number];
 
 export interface Topology {
@@ -29,8 +30,8 @@ export function startTopology(
   { seed, folder }: { seed: number; folder: string },
 ): Promise<Topology> {
   if (name === 'single') return single(seed);
-  if (name === 'sentinel') return sentinel();
-  return name === 'cluster' ? cluster() : sqlite(folder);
+  if (name === 'cluster') return cluster();
+  return name === 'sqlite' ? sqlite(folder) : sentinel({ isLoose: name === 'sentinel-loose' });
 }
 
 async function single(seed: number): Promise<Topology> {
@@ -83,15 +84,31 @@ function tear({ dir }: RedisServer, pick: number): void {
   }
 }
 
+/** With it, a primary that lost its replicas takes no writes. */
+const STRICT = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '1'];
+/** What instances log in as. Replicas and sentinels are the default user, which a primary can be made to turn away. */
+const LOGIN = { username: 'instance', password: 'chaos' };
+const CALL_DEADLINE_MS = 5_000;
+
 // Two replicas: after the loss of a server the new primary still has one, which it needs to take writes.
-async function sentinel(): Promise<Topology> {
-  const args = ['--min-replicas-to-write', '1', '--min-replicas-max-lag', '1'];
+async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
+  const user = ['--user', LOGIN.username, 'on', `>${LOGIN.password}`, '~*', '&*', '+@all'];
+  const args = [...user, ...(isLoose ? [] : STRICT)];
   const sentinels = await startSentinels({ replicas: 2, args });
-  const all = [...sentinels.servers, ...sentinels.sentinels];
+  const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
   return {
-    url: sentinels.url(),
-    ports: all.map(({ port }) => port),
+    url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`),
+    ports,
     faults: [
+      storeFault('primary isolated', {
+        lastsMs: [4_000, 9_000],
+        // Who is cut off together with a primary that takes writes does not learn of the new one.
+        mayBreak: isLoose ? ['exclusion', 'two polls'] : [],
+        inflict: async (scene) => {
+          await isolate(await sentinels.primary(), ports, scene);
+          await sentinels.untilHealthy();
+        },
+      }),
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
         inflict: async ({ lastsMs, pause }) => {
@@ -142,6 +159,30 @@ async function sentinel(): Promise<Topology> {
     ],
     stop: () => sentinels.stop(),
   };
+}
+
+/** Cuts a primary off from replicas and sentinels, together with one instance, which sees nobody else. */
+async function isolate(
+  primary: RedisServer,
+  ports: readonly number[],
+  scene: Scene,
+): Promise<void> {
+  const { crew, lastsMs, pick, pause } = scene;
+  const tell = (...command: string[]) => call(primary.port, command, CALL_DEADLINE_MS, LOGIN);
+  const well = [...crew.instances].filter(({ afflictions }) => !afflictions.has('link'));
+  const companion = well[Math.floor(pick * well.length)];
+  const others = companion?.links.filter((_, i) => ports[i] !== primary.port) ?? [];
+  companion?.afflictions.add('link');
+  try {
+    await Promise.all(others.map((link) => link.halfOpen()));
+    await tell('ACL', 'SETUSER', 'default', 'off');
+    await tell('CLIENT', 'KILL', 'USER', 'default');
+    await pause(lastsMs);
+  } finally {
+    await tell('ACL', 'SETUSER', 'default', 'on');
+    await Promise.all(others.map((link) => link.pass()));
+    companion?.afflictions.delete('link');
+  }
 }
 
 async function cluster(): Promise<Topology> {

@@ -30,7 +30,7 @@ const SIZE_EXCEPTIONS: readonly SizeException[] = [];
 const source = readTree(['src'], ['.ts']);
 const lua = readTree(['src'], ['.lua']);
 const tests = readTree(['test'], ['.ts', '.mjs']);
-const folders = ['src', 'test', 'scripts', 'bench', 'examples'];
+const folders = ['src', 'test', 'scripts', 'bench', 'chaos', 'examples'];
 const everything = readTree(folders, ['.ts', '.mjs', '.lua']);
 
 function sample(path: string, text: string): SourceText {

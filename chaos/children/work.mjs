@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const TICK_MS = 25;
 
-export const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
+const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
 export const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
 export const settings = JSON.parse(process.argv[2]);

@@ -1,0 +1,38 @@
+import { tmpdir } from 'node:os';
+import { expect, it } from 'vitest';
+import { summary } from '../../chaos/report.ts';
+import { keepHistory, runChaos } from '../../chaos/run.ts';
+
+// A slice of `npm run chaos`, which has more seeds, more stores and more time.
+const SEED = 7;
+const SECONDS = 45;
+/** Starting, quarantine and recovery come on top of the faults. */
+const TIMEOUT_MS = 150_000;
+
+it(
+  'SC-001 E1 E4 US2.2 four instances on a Redis, all of them frozen, killed, cut off and restarted for 45 s, are never valid for one target at once, and are all polling again in time',
+  async () => {
+    const report = await runChaos({ topology: 'single', seconds: SECONDS, seed: SEED });
+    const { violations } = report.verdict;
+    // Not by `expect`, which would show neither the faults nor what happened around them.
+    if (violations.length > 0)
+      throw new Error(`${summary(report)}\nthe history: ${keepHistory(report, tmpdir())}`);
+    const { faults, states, failedFaults } = report.counts;
+    expect(failedFaults).toBe(0);
+    const reached = ['lease uncertain', 'lost: expired', 'quarantined', 'handed over'];
+    for (const state of reached) expect(states[state], state).toBeGreaterThan(0);
+    expect(Object.values(faults).filter((count) => count === 0)).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'a lock as people first write it is found out by the same run within 60 s: the harness is not blind',
+  async () => {
+    const report = await runChaos({
+      ...{ topology: 'single', seconds: 60, seed: SEED, variant: 'naive', stopsAtViolation: true },
+    });
+    expect(report.verdict.violations.length, summary(report)).toBeGreaterThan(0);
+  },
+  TIMEOUT_MS,
+);
