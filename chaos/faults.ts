@@ -45,7 +45,7 @@ const SHORT_MS = [300, 2_000] as const;
 const LONG_MS = [TTL_MS + 300, 2 * TTL_MS + 500] as const;
 const ANY_MS = [300, 2 * TTL_MS] as const;
 
-/** How long to wait for an instance to come to a write: several polls, unless it owns nothing. */
+/** How long to wait for an instance to come to a write: several polls. One that owns nothing is let be. */
 const WRITE_DEADLINE_MS = 2_000;
 const MOST_DELAY_MS = 700;
 const RESETS = 4;
@@ -70,9 +70,7 @@ export const PROCESS_FAULTS: readonly InstanceFault[] = [
   ofProcess('freeze at write', LONG_MS, async ({ child }, { lastsMs, pause }) => {
     child.send({ do: 'freeze at write', isOn: true });
     try {
-      const what = 'it to stop at a write';
-      await until(() => isStopped(child.pid), { what, deadlineMs: WRITE_DEADLINE_MS });
-      await pause(lastsMs);
+      if (await standsStillWithin(child.pid, WRITE_DEADLINE_MS)) await pause(lastsMs);
     } finally {
       child.send({ do: 'freeze at write', isOn: false });
       child.signal('SIGCONT');
@@ -167,6 +165,13 @@ function ofLink(
     }
   };
   return { on: 'link', name, lastsMs, recoveryMs: RECOVERY_MS.plain, mayBreak: [], inflict };
+}
+
+function standsStillWithin(pid: number, deadlineMs: number): Promise<boolean> {
+  return until(() => isStopped(pid), { what: 'it to stop at a write', deadlineMs }).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function freeze({ child }: Instance, { lastsMs, pause }: Scene): Promise<void> {

@@ -51,11 +51,11 @@ async function single(seed: number): Promise<Topology> {
     ports: [redis.port],
     faults: [
       storeFault('Redis killed', { lastsMs: [500, 6_000], inflict: (scene) => restart(scene) }),
-      storeFault('Redis restarted, AOF', {
+      storeFault('Redis restarted with AOF', {
         lastsMs: [0, 100],
         inflict: (scene) => restart(scene),
       }),
-      storeFault('Redis restarted, AOF torn', {
+      storeFault('Redis restarted with torn AOF', {
         lastsMs: [0, 1_000],
         inflict: (scene) => restart(scene, () => tear(redis, scene.pick)),
       }),
