@@ -28,8 +28,11 @@ a sink that never goes back, and every target polled again in time.
   --json            the summary as one line of JSON on stdout
   --help
 
-Ends with 0 if all is as it should be, 1 on a violation (--naive: if there was none), 64 on wrong use.`;
+Ends with 0 if all is as it should be, 1 on a violation (--naive: if there was none), 64 on wrong use,
+130 if it was interrupted before anything was found.`;
 
+/** As shells have it for Ctrl-C. */
+const INTERRUPTED = 130;
 /** Without a terminal, a line this often. */
 const LINE_EVERY_MS = 5_000;
 
@@ -123,7 +126,7 @@ async function run(wanted: Wanted): Promise<number> {
 
 function exitOf({ variant, verdict, isInterrupted }: RunReport): number {
   const isFound = verdict.violations.length > 0;
-  if (isInterrupted && !isFound) return EXIT.ok;
+  if (isInterrupted && !isFound) return INTERRUPTED;
   return isFound === (variant === 'naive') ? EXIT.ok : EXIT.no;
 }
 

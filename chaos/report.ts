@@ -64,7 +64,9 @@ function remarks({ counts, seconds, isInterrupted, verdict }: RunReport): string
   const { length: permitted } = verdict.permitted;
   return [
     ...(isInterrupted ? ['Interrupted: what had happened by then was looked at.'] : []),
-    ...(never.length > 0 && seconds >= WHOLE_DECK_S ? [`Never came: ${never.join(', ')}.`] : []),
+    ...(never.length > 0 && seconds >= WHOLE_DECK_S && !isInterrupted
+      ? [`Never came: ${never.join(', ')}.`]
+      : []),
     ...(counts.failedFaults > 0 ? [`${counts.failedFaults} faults did not go as planned.`] : []),
     ...(permitted > 0 ? [`${permitted} violations are permitted by the faults around them.`] : []),
   ];
