@@ -9,6 +9,7 @@
  * A process can be stopped between its check and its act, and no lease helps against that. So a poll in which its process
  * stood still may overlap another: what it writes then is late, and the sink's matter. Nothing else is excused.
  */
+import type { Standstill } from '../test/support/poll-record.ts';
 import type { Entry } from './history.ts';
 import { faultsOf, type InjectedFault, livenessViolations } from './liveness.ts';
 import {
@@ -16,7 +17,6 @@ import {
   actorsOf,
   admitsUntilMs,
   type Poll,
-  type Standstill,
   type Tenure,
   validUntilMs,
 } from './tenures.ts';

@@ -67,6 +67,6 @@ export function countsOf(history: readonly Entry[], kinds: readonly string[]): C
     polls: polls.length,
     writes: count(is('sink.accepted')),
     gaps: gaps.length,
-    longestGapMs: Math.max(0, ...gaps.map(({ fromMs, toMs }) => toMs - fromMs)),
+    longestGapMs: Math.max(0, ...gaps.map(({ lastedMs }) => lastedMs)),
   };
 }

@@ -1,4 +1,5 @@
 /** Whether targets were polled as soon as the faults of a run let them be. */
+import { type Gap, gaps } from '../test/support/poll-record.ts';
 import type { Invariant, Violation } from './checker.ts';
 import type { Entry } from './history.ts';
 import type { Poll } from './tenures.ts';
@@ -30,31 +31,15 @@ export function faultsOf(history: readonly Entry[]): InjectedFault[] {
     }));
 }
 
-export interface Gap {
-  readonly target: string;
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 /** Where a target had no poll for longer than in calm, from when all were polled first to the end of the run. */
 export function gapsOf(history: readonly Entry[], polls: readonly Poll[]): Gap[] {
   const fromMs = timeOf(history, 'run.began');
   const toMs = timeOf(history, 'run.ended') ?? history.at(-1)?.atMs;
   if (fromMs === undefined || toMs === undefined) return [];
-  return targetsOf(history).flatMap((target) => {
-    const found: Gap[] = [];
-    let polledMs = fromMs;
-    const close = (atMs: number) => {
-      if (atMs - polledMs > CALM_MS) found.push({ target, fromMs: polledMs, toMs: atMs });
-    };
-    for (const poll of polls) {
-      if (poll.target !== target || poll.beganMs > toMs) continue;
-      close(poll.beganMs);
-      polledMs = Math.max(polledMs, poll.endedMs);
-    }
-    close(toMs);
-    return found;
+  const recorded = polls.map(({ beganMs, endedMs, ...poll }) => {
+    return { ...poll, startMs: beganMs, arrivedMs: beganMs, endMs: endedMs };
   });
+  return gaps(recorded, { fromMs, toMs, targets: targetsOf(history), boundMs: CALM_MS });
 }
 
 export function livenessViolations(
@@ -63,17 +48,19 @@ export function livenessViolations(
   faults: readonly InjectedFault[],
 ): Violation[] {
   const explanations = [...faults, ...hostStalls(history)];
-  const gaps = gapsOf(history, polls)
+  const unexplained = gapsOf(history, polls)
     .filter((gap) => !explanations.some((fault) => explains(fault, gap)))
-    .map(({ target, fromMs, toMs }): Violation => {
-      const text = `not polled for ${Math.round(toMs - fromMs)} ms, and no fault explains it`;
-      return { invariant: 'gap', target, atMs: fromMs, untilMs: toMs, text };
+    .map(({ target, fromMs, lastedMs }): Violation => {
+      const text = `not polled for ${Math.round(lastedMs)} ms, and no fault explains it`;
+      return { invariant: 'gap', target, atMs: fromMs, untilMs: fromMs + lastedMs, text };
     });
-  return [...gaps, ...recoveryViolations(history, polls)];
+  return [...unexplained, ...recoveryViolations(history, polls)];
 }
 
 /** It had begun, and its aftermath was not over, when the gap ended. */
-function explains({ beganMs, endedMs, recoveryMs }: InjectedFault, { toMs }: Gap): boolean {
+function explains(fault: InjectedFault, { fromMs, lastedMs }: Gap): boolean {
+  const { beganMs, endedMs, recoveryMs } = fault;
+  const toMs = fromMs + lastedMs;
   return beganMs <= toMs && toMs <= endedMs + recoveryMs;
 }
 

@@ -8,6 +8,7 @@
  * An algorithm without deadlines believes until it is told otherwise. It is judged by what it did: its tenure lasts to the
  * end of its last poll.
  */
+import type { Standstill } from '../test/support/poll-record.ts';
 import type { Entry } from './history.ts';
 
 export interface Poll {
@@ -35,18 +36,12 @@ export interface Tenure {
   releasingMs: number;
 }
 
-/** From when to when a process did nothing, for whatever reason. */
-export interface Standstill {
-  readonly instance: string;
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 export interface Actors {
   readonly tenures: readonly Tenure[];
   readonly polls: readonly Poll[];
   /** Polls of those who had no tenure to poll under. */
   readonly strays: readonly Poll[];
+  /** Whatever kept their processes from doing anything. */
   readonly standstills: readonly Standstill[];
 }
 
