@@ -29,7 +29,7 @@ a sink that never goes back, and every target polled again in time.
   --help
 
 Ends with 0 if all is as it should be, 1 on a violation (--naive: if there was none), 64 on wrong use,
-130 if it was interrupted before anything was found.`;
+70 if it could not be run, 130 if it was interrupted before anything was found.`;
 
 /** As shells have it for Ctrl-C. */
 const INTERRUPTED = 130;
@@ -61,9 +61,12 @@ async function main(args: readonly string[]): Promise<number> {
     }
     return await run(wanted);
   } catch (error) {
-    if (!(error instanceof UsageError || error instanceof UnknownFaultError)) throw error;
-    process.stderr.write(`chaos: ${error.message}\nSee npm run chaos -- --help\n`);
-    return EXIT.usage;
+    if (error instanceof UsageError || error instanceof UnknownFaultError) {
+      process.stderr.write(`chaos: ${error.message}\nSee npm run chaos -- --help\n`);
+      return EXIT.usage;
+    }
+    process.stderr.write(`chaos: ${error instanceof Error ? error.stack : error}\n`);
+    return EXIT.internal;
   }
 }
 
