@@ -14,6 +14,8 @@ const BETWEEN_MS = [200, 2_800] as const;
 
 /** Between two attempts to start an instance. */
 const RETRY_MS = 500;
+/** After the last fault, instances are replaced for this long yet: a store that is not back by then never will be. */
+const REPLACE_MS = 30_000;
 
 export interface PlannedFault {
   readonly kind: FaultKind;
@@ -55,6 +57,7 @@ export class Nemesis {
   /** One fault of the store at a time: the next waits until it is whole again. */
   #store: Promise<void> = Promise.resolve();
   readonly #replacements: Promise<void>[] = [];
+  #replaceUntilMs = Number.POSITIVE_INFINITY;
   #begun = 0;
 
   constructor(parts: NemesisParts) {
@@ -79,6 +82,7 @@ export class Nemesis {
     }
     await sleep(leftMs(forMs), undefined, { signal }).catch(() => {});
     await Promise.all(running);
+    this.#replaceUntilMs = performance.now() + REPLACE_MS;
     await Promise.all(this.#replacements);
     history.write('nemesis', 'nemesis.rested');
   }
@@ -133,10 +137,11 @@ export class Nemesis {
     history.write('nemesis', 'fault.ended', { fault, kind: name });
   }
 
-  /** Tries until it succeeds: it can not while the store is down. */
+  /** Tries again where it fails: it can not succeed while the store is down. */
   async #replace(afterMs: number): Promise<void> {
     const { crew, signal } = this.#parts;
-    for (let waitMs = afterMs; !signal.aborted; waitMs = RETRY_MS) {
+    const isOver = () => signal.aborted || performance.now() > this.#replaceUntilMs;
+    for (let waitMs = afterMs; !isOver(); waitMs = RETRY_MS) {
       await sleep(waitMs, undefined, { signal }).catch(() => {});
       const isStarted = await crew.start().then(
         () => true,

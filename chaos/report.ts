@@ -57,17 +57,20 @@ function section(title: string, facts: readonly (readonly [string, number])[]): 
   ];
 }
 
-function remarks({ counts, seconds, isInterrupted, verdict }: RunReport): string[] {
+function remarks({ counts, seconds, isInterrupted, verdict, history }: RunReport): string[] {
   const never = Object.entries(counts.faults)
     .filter(([, count]) => count === 0)
     .map(([name]) => name);
   const { length: permitted } = verdict.permitted;
+  const failed = history.find(({ what }) => what === 'fault.failed');
   return [
     ...(isInterrupted ? ['Interrupted: what had happened by then was looked at.'] : []),
     ...(never.length > 0 && seconds >= WHOLE_DECK_S && !isInterrupted
       ? [`Never came: ${never.join(', ')}.`]
       : []),
-    ...(counts.failedFaults > 0 ? [`${counts.failedFaults} faults did not go as planned.`] : []),
+    ...(failed === undefined
+      ? []
+      : [`${counts.failedFaults} faults did not go as planned; ${failed.kind}: ${failed.error}`]),
     ...(permitted > 0 ? [`${permitted} violations are permitted by the faults around them.`] : []),
   ];
 }

@@ -2,6 +2,7 @@
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawnChild } from '../test/support/child.ts';
+import { lastingPort } from '../test/support/lasting-port.ts';
 import { startCluster } from '../test/support/redis-cluster.ts';
 import { startSentinels } from '../test/support/redis-sentinel.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
@@ -36,7 +37,8 @@ export function startTopology(
 
 async function single(seed: number): Promise<Topology> {
   const fsync = seed % 2 === 0 ? 'always' : 'everysec';
-  const redis = await startRedis({ appendonly: true, args: ['--appendfsync', fsync] });
+  const args = ['--appendfsync', fsync];
+  const redis = await startRedis({ appendonly: true, args, pickPort: lastingPort });
   const restart = async ({ lastsMs, pause }: Scene, prepare: () => void = () => {}) => {
     await redis.kill();
     try {
@@ -92,9 +94,9 @@ const CALL_DEADLINE_MS = 5_000;
 
 // Two replicas: after the loss of a server the new primary still has one, which it needs to take writes.
 async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
-  const user = ['--user', LOGIN.username, 'on', `>${LOGIN.password}`, '~*', '&*', '+@all'];
-  const args = [...user, ...(isLoose ? [] : STRICT)];
-  const sentinels = await startSentinels({ replicas: 2, args });
+  const args = isLoose ? [] : STRICT;
+  const sentinels = await startSentinels({ replicas: 2, args, pickPort: lastingPort });
+  await Promise.all(sentinels.servers.map(admit));
   const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
   return {
     url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`),
@@ -159,6 +161,13 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
     ],
     stop: () => sentinels.stop(),
   };
+}
+
+/** Lets instances in, also after a restart. */
+async function admit(server: RedisServer): Promise<void> {
+  const rights = ['on', `>${LOGIN.password}`, '~*', '&*', '+@all'];
+  await server.cli('ACL', 'SETUSER', LOGIN.username, ...rights);
+  await server.cli('CONFIG', 'REWRITE');
 }
 
 /** Cuts a primary off from replicas and sentinels, together with one instance, which sees nobody else. */

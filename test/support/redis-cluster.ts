@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { lastingPort } from './lasting-port.ts';
 import { type RedisServer, startAllRedis, stopAllRedis } from './redis-server.ts';
 import { type SlotMap, sameMap, slotMap } from './slot-map.ts';
 import { until } from './until.ts';
@@ -15,10 +14,6 @@ const MIGRATE_DEADLINE_MS = 5_000;
 
 /** The nodes talk to each other at this distance from their port. From Redis 7.0 it could be chosen. */
 const BUS_OFFSET = 10_000;
-// Below the ports that kernels give to passing connections, which could take the one of a killed node.
-const LOWEST_PORT = 10_000;
-const HIGHEST_PORT = 22_000;
-const MAX_PORT_ATTEMPTS = 100;
 /** Keys tried until one lies on a certain node; of three nodes, each third does. */
 const MAX_KEY_ATTEMPTS = 1_000;
 
@@ -46,7 +41,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
       ...['--repl-ping-replica-period', '1'],
       ...args,
     ],
-    pickPort: freeClusterPort,
+    pickPort: () => lastingPort([BUS_OFFSET]),
   };
   const nodes = await startAllRedis(Array.from({ length: primaries + replicas }, () => node));
   const cluster = new RedisCluster(nodes.slice(0, primaries), nodes.slice(primaries));
@@ -57,26 +52,6 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
     await cluster.stop();
     throw error;
   }
-}
-
-async function freeClusterPort(): Promise<number> {
-  for (let attempt = 1; attempt <= MAX_PORT_ATTEMPTS; attempt += 1) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * (HIGHEST_PORT - LOWEST_PORT));
-    if ((await isFree(port)) && (await isFree(port + BUS_OFFSET))) return port;
-  }
-  throw new Error(`no two free ports ${BUS_OFFSET} apart in ${MAX_PORT_ATTEMPTS} attempts`);
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, '127.0.0.1');
-  try {
-    await once(server, 'listening');
-  } catch {
-    return false;
-  }
-  server.close();
-  await once(server, 'close');
-  return true;
 }
 
 export class RedisCluster {

@@ -38,6 +38,8 @@ export interface SentinelsOptions {
   credentials?: Credentials;
   /** What the sentinels ask for. */
   sentinelCredentials?: Credentials;
+  /** Picks the ports of the primary and the replicas. By default the kernel does. */
+  pickPort?: () => Promise<number>;
   /** How long a server is silent before a sentinel takes it for down. */
   downAfterMs?: number;
   /** Leaves the sentinels' periods as in production: old primaries then take writes for 10 s and longer. */
@@ -62,8 +64,12 @@ export async function startSentinels(options: SentinelsOptions = {}): Promise<Re
 }
 
 async function startServers(options: SentinelsOptions): Promise<RedisServer[]> {
-  const { replicas = 1, args = [], credentials } = options;
-  const shared = { args, keepsConfig: true, ...(credentials ? { credentials } : {}) };
+  const { replicas = 1, args = [], credentials, pickPort } = options;
+  const shared = {
+    ...{ args, keepsConfig: true },
+    ...(credentials ? { credentials } : {}),
+    ...(pickPort ? { pickPort } : {}),
+  };
   const primary = await startRedis(shared);
   try {
     const following = Array.from({ length: replicas }, () => ({ ...shared, replicaOf: primary }));
