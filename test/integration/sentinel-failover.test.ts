@@ -1,7 +1,11 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { type Holdfast, open } from '../../src/index.ts';
+import { encodeCommand, ReplyReader } from '../../src/store/redis/wire.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { codeOf, leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
 import { expectRising, hostMs, LeaseWatch, SHORT, validMs } from './support/lease-watch.ts';
@@ -13,6 +17,21 @@ leaveNothingBehind();
 const LASTING = { ttl: 9_000, renewEvery: 500, operationTimeout: 1_000 } as const;
 const QUIET = { 'store.warned': () => {} };
 const ON = { quarantine: 'on' } as const;
+
+/** A sentinel that answers what it is told to, and nothing else. */
+async function startPuppet(answers: Readonly<Record<string, string[]>>) {
+  const server = createServer((socket) => {
+    const reader = new ReplyReader((command) => {
+      const [, verb = ''] = command as string[];
+      socket.write(encodeCommand(answers[verb] ?? []));
+    });
+    socket.on('data', (chunk: Buffer) => reader.feed(chunk));
+    socket.on('error', () => {});
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { port, [Symbol.dispose]: () => void server.close() };
+}
 
 /** A store on which nothing is in quarantine: it was used a TTL ago, or is old. */
 async function ready(holdfast: Holdfast, options: { ttl: number }): Promise<void> {
@@ -136,6 +155,21 @@ describe.concurrent('a primary behind sentinels', () => {
     } finally {
       await Promise.all(cut.map((server) => server?.thaw()));
     }
+  });
+
+  it('K-15 is being replaced by a sentinel that still has its address and the new number: we go where clients are sent', async () => {
+    await using old = await startRedis();
+    await using promoted = await startRedis();
+    // What the one that leads a failover says while it tells the replicas to follow.
+    using leader = await startPuppet({
+      MASTER: ['ip', '127.0.0.1', 'port', String(old.port), 'config-epoch', '7'],
+      'GET-MASTER-ADDR-BY-NAME': ['127.0.0.1', String(promoted.port)],
+    });
+    const url = `redis+sentinel://127.0.0.1:${leader.port}/mymaster`;
+    await using holdfast = await openAt({ url });
+    await take(holdfast, 'k', SHORT);
+    expect(await promoted.cli('EXISTS', 'lease:k')).toBe(1);
+    expect(await old.cli('DBSIZE')).toBe(0);
   });
 
   it('K-15 a sentinel that slept through the failover does not lead us back', async () => {

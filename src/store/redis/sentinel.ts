@@ -177,7 +177,12 @@ class Sentinels {
     try {
       const attempt = { timeoutMs, signal: either, onEnd: () => {} };
       const link = await dialBriefly(sentinel, sentinelCredentials, attempt);
-      return this.#believe(sentinel, await link.send(['SENTINEL', 'MASTER', primaryName]));
+      // In this order, in one write: an address may be newer than its number, and must not be older.
+      const [facts, address] = await Promise.all([
+        link.send(['SENTINEL', 'MASTER', primaryName]),
+        link.send(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', primaryName]),
+      ]);
+      return this.#believe(sentinel, facts, address);
     } catch (error) {
       const says = `sentinel ${at(sentinel)}`;
       if (isErrorReply(error)) throw new Refusal(`${says}: ${error.message}`);
@@ -189,15 +194,16 @@ class Sentinels {
     }
   }
 
-  #believe(sentinel: Endpoint, reply: unknown): Opinion {
-    const fields = new Map<string, string>();
-    const flat = reply as string[];
-    for (let i = 0; i + 1 < flat.length; i += 2) fields.set(flat[i] ?? '', flat[i + 1] ?? '');
-    const epoch = Number(fields.get('config-epoch'));
+  #believe(sentinel: Endpoint, facts: unknown, address: unknown): Opinion {
+    const flat = facts as string[];
+    const epoch = Number(flat[flat.indexOf('config-epoch') + 1]);
+    // Not the address among the facts: the sentinel that leads a failover has the new number there, and yet the old
+    // primary, until the replicas follow the new one.
+    const [host = '', port] = address as string[];
     if (epoch < this.#newestEpoch)
       throw new Behind(`sentinel ${at(sentinel)} is behind the others`);
     this.#newestEpoch = epoch;
-    return { host: fields.get('ip') ?? '', port: Number(fields.get('port')), epoch };
+    return { host, port: Number(port), epoch };
   }
 }
 
