@@ -7,6 +7,7 @@ import { startCluster } from '../test/support/redis-cluster.ts';
 import { startSentinels } from '../test/support/redis-sentinel.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
 import { call } from '../test/support/resp.ts';
+import type { Invariant } from './checker.ts';
 import { type Scene, type StoreFault, storeFault } from './faults.ts';
 import { RECOVERY_MS } from './timings.ts';
 
@@ -98,14 +99,15 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
   const sentinels = await startSentinels({ replicas: 2, args, pickPort: lastingPort });
   await Promise.all(sentinels.servers.map(admit));
   const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
+  // An old primary that takes writes grants to whoever does not know better; nothing can notice, but fences.
+  const mayBreak: readonly Invariant[] = isLoose ? ['exclusion', 'two polls'] : [];
   return {
     url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`),
     ports,
     faults: [
       storeFault('primary isolated', {
         lastsMs: [4_000, 9_000],
-        // Who is cut off together with a primary that takes writes does not learn of the new one.
-        mayBreak: isLoose ? ['exclusion', 'two polls'] : [],
+        mayBreak,
         inflict: async (scene) => {
           await isolate(await sentinels.primary(), ports, scene);
           await sentinels.untilHealthy();
@@ -113,6 +115,7 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
       }),
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
+        mayBreak,
         inflict: async ({ lastsMs, pause }) => {
           const primary = await sentinels.primary();
           await primary.kill();
@@ -127,6 +130,7 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
       }),
       storeFault('primary frozen', {
         lastsMs: OUTAGE_MS,
+        mayBreak,
         inflict: async ({ lastsMs, pause }) => {
           const primary = await sentinels.primary();
           await primary.freeze();
@@ -140,6 +144,7 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
       }),
       storeFault('failover by hand', {
         lastsMs: [0, 0],
+        mayBreak,
         inflict: async () => {
           await sentinels.failover();
           await sentinels.untilHealthy();
