@@ -40,27 +40,21 @@ async function single(seed: number): Promise<Topology> {
   const fsync = seed % 2 === 0 ? 'always' : 'everysec';
   const args = ['--appendfsync', fsync];
   const redis = await startRedis({ appendonly: true, args, pickPort: lastingPort });
-  const restart = async ({ lastsMs, pause }: Scene, prepare: () => void = () => {}) => {
-    await redis.kill();
-    try {
-      await pause(lastsMs);
-    } finally {
-      prepare();
-      await redis.restart();
-    }
-  };
   return {
     url: redis.url,
     ports: [redis.port],
     faults: [
-      storeFault('Redis killed', { lastsMs: [500, 6_000], inflict: (scene) => restart(scene) }),
+      storeFault('Redis killed', {
+        lastsMs: [500, 6_000],
+        inflict: (scene) => whileDead(redis, scene),
+      }),
       storeFault('Redis restarted with AOF', {
         lastsMs: [0, 100],
-        inflict: (scene) => restart(scene),
+        inflict: (scene) => whileDead(redis, scene),
       }),
       storeFault('Redis restarted with torn AOF', {
         lastsMs: [0, 1_000],
-        inflict: (scene) => restart(scene, () => tear(redis, scene.pick)),
+        inflict: (scene) => whileDead(redis, scene, async () => tear(redis, scene.pick)),
       }),
       storeFault('Redis restarted empty', {
         lastsMs: [0, 0],
@@ -70,7 +64,10 @@ async function single(seed: number): Promise<Topology> {
         lastsMs: [0, 0],
         inflict: async () => void (await redis.cli('FLUSHALL')),
       }),
-      freezeOf('Redis frozen', async () => redis, RECOVERY_MS.plain),
+      storeFault('Redis frozen', {
+        recoveryMs: RECOVERY_MS.plain,
+        inflict: (scene) => whileFrozen(redis, scene),
+      }),
     ],
     stop: () => redis.stop(),
   };
@@ -116,29 +113,17 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
         mayBreak,
-        inflict: async ({ lastsMs, pause }) => {
+        inflict: async (scene) => {
           const primary = await sentinels.primary();
-          await primary.kill();
-          try {
-            await sentinels.untilFailedOver(primary);
-            await pause(lastsMs);
-          } finally {
-            await primary.restart();
-          }
+          await whileDead(primary, scene, () => sentinels.untilFailedOver(primary));
           await sentinels.untilHealthy();
         },
       }),
       storeFault('primary frozen', {
         lastsMs: OUTAGE_MS,
         mayBreak,
-        inflict: async ({ lastsMs, pause }) => {
-          const primary = await sentinels.primary();
-          await primary.freeze();
-          try {
-            await pause(lastsMs);
-          } finally {
-            await primary.thaw();
-          }
+        inflict: async (scene) => {
+          await whileFrozen(await sentinels.primary(), scene);
           await sentinels.untilHealthy();
         },
       }),
@@ -151,18 +136,14 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
         },
       }),
       storeFault('replica killed', {
-        inflict: async ({ lastsMs, pick, pause }) => {
-          const replica = oneOf(await sentinels.replicas(), pick);
-          await replica.kill();
-          try {
-            await pause(lastsMs);
-          } finally {
-            await replica.restart();
-          }
+        inflict: async (scene) => {
+          await whileDead(oneOf(await sentinels.replicas(), scene.pick), scene);
           await sentinels.untilHealthy();
         },
       }),
-      freezeOf('sentinel frozen', async (pick) => oneOf(sentinels.sentinels, pick)),
+      storeFault('sentinel frozen', {
+        inflict: (scene) => whileFrozen(oneOf(sentinels.sentinels, scene.pick), scene),
+      }),
     ],
     stop: () => sentinels.stop(),
   };
@@ -213,15 +194,9 @@ async function cluster(): Promise<Topology> {
     faults: [
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
-        inflict: async ({ lastsMs, pick, pause }) => {
-          const primary = await primaryAt(pick);
-          await primary.kill();
-          try {
-            await redis.untilFailedOver(primary);
-            await pause(lastsMs);
-          } finally {
-            await primary.restart();
-          }
+        inflict: async (scene) => {
+          const primary = await primaryAt(scene.pick);
+          await whileDead(primary, scene, () => redis.untilFailedOver(primary));
           await redis.untilAgreed();
         },
       }),
@@ -235,14 +210,8 @@ async function cluster(): Promise<Topology> {
       }),
       storeFault('primary frozen', {
         lastsMs: [300, 6_000],
-        inflict: async ({ lastsMs, pick, pause }) => {
-          const primary = await primaryAt(pick);
-          await primary.freeze();
-          try {
-            await pause(lastsMs);
-          } finally {
-            await primary.thaw();
-          }
+        inflict: async (scene) => {
+          await whileFrozen(await primaryAt(scene.pick), scene);
           await redis.untilAgreed();
         },
       }),
@@ -276,23 +245,28 @@ async function sqlite(folder: string): Promise<Topology> {
   };
 }
 
-function freezeOf(
-  name: string,
-  find: (pick: number) => Promise<RedisServer>,
-  recoveryMs: number = RECOVERY_MS.forgotten,
-): StoreFault {
-  return storeFault(name, {
-    recoveryMs,
-    inflict: async ({ lastsMs, pick, pause }) => {
-      const server = await find(pick);
-      await server.freeze();
-      try {
-        await pause(lastsMs);
-      } finally {
-        await server.thaw();
-      }
-    },
-  });
+/** Kills it, and starts it again later; in between comes what is given. */
+async function whileDead(
+  server: RedisServer,
+  { lastsMs, pause }: Scene,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<void> {
+  await server.kill();
+  try {
+    await meanwhile();
+    await pause(lastsMs);
+  } finally {
+    await server.restart();
+  }
+}
+
+async function whileFrozen(server: RedisServer, { lastsMs, pause }: Scene): Promise<void> {
+  await server.freeze();
+  try {
+    await pause(lastsMs);
+  } finally {
+    await server.thaw();
+  }
 }
 
 function oneOf<T>(all: readonly T[], pick: number): T {
