@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../src/base/random.ts';
-import type { Crew, Instance } from './crew.ts';
+import type { Crew } from './crew.ts';
 import type { FaultKind, Scene } from './faults.ts';
 import type { HistoryFile } from './history.ts';
 
@@ -106,7 +106,7 @@ export class Nemesis {
     // All are in that kind of trouble already.
     if (victim === undefined) return;
     victim.afflictions.add(kind.on);
-    await this.#inflict(fault, victim.id, (scene) => kind.inflict(victim as Instance, scene));
+    await this.#inflict(fault, victim.id, (scene) => kind.inflict(victim, scene));
     victim.afflictions.delete(kind.on);
   }
 
