@@ -12,7 +12,7 @@ a sink that never goes back, and every target polled again in time.
                     sentinel-loose goes without min-replicas-to-write: there two may hold a lease
                     while a primary is isolated, which is counted, and fences have to stay right
   --seconds N       how long to inflict faults (default 60)
-  --seed N          chooses faults, their order, times and victims (default by chance); the pace of
+  --seed N          chooses faults, their order, times and lengths (default by chance); the pace of
                     processes and networks is not part of it, so a seed repeats faults, not runs
   --faults A,B      only these kinds, by the names of the summary, such as 'kill'
   --naive           a lock as people first write it, on a single Redis: it has to be found out, and
