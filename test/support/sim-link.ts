@@ -3,8 +3,8 @@ import { ErrorReply, type Reply } from '../../src/store/redis/wire.ts';
 import type { SimRedis } from '../../src/testing/sim-redis/server.ts';
 
 /** Leads to a simulated server over a network without faults or delay. */
-export function simDialer(server: SimRedis): Dialer {
-  return { name: 'redis://simulated', dial: async () => simLink(server) };
+export function simDialer(server: SimRedis, name = 'redis://simulated'): Dialer {
+  return { name, dial: async () => simLink(server) };
 }
 
 function simLink(server: SimRedis): Link {

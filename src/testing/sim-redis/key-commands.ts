@@ -26,12 +26,12 @@ function readSetOptions(args: readonly string[]): SetOptions {
   const options: SetOptions = { condition: '', isGet: false, keepsTtl: false };
   for (let i = 3; i < args.length; i++) {
     const word = (args[i] ?? '').toUpperCase();
-    const mayExpire = options.ttlMs === undefined && !options.keepsTtl;
+    const isLast = i === args.length - 1;
     if ((word === 'NX' || word === 'XX') && (options.condition || word) === word)
       options.condition = word;
     else if (word === 'GET') options.isGet = true;
     else if (word === 'KEEPTTL' && options.ttlMs === undefined) options.keepsTtl = true;
-    else if (word === 'PX' && mayExpire && i + 1 < args.length) options.ttlMs = readTtl(args, ++i);
+    else if (word === 'PX' && !options.keepsTtl && !isLast) options.ttlMs = readTtl(args, ++i);
     else if (/^(EX|EXAT|PXAT)$/.test(word)) throw new NotSimulatedError(`SET … ${word}`);
     else throw syntaxError();
   }

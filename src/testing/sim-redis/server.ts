@@ -311,7 +311,8 @@ function onlyChannel(args: readonly string[]): string {
   return channel;
 }
 
-function ping(client: SimClient, [, text]: readonly string[]): Value {
+function ping(client: SimClient, [, text, ...more]: readonly string[]): Value {
+  if (more.length > 0) throw new ErrorReply("ERR wrong number of arguments for 'ping' command");
   if (client.channels.size > 0) return ['pong', text ?? ''];
   return text ?? new Status('PONG');
 }

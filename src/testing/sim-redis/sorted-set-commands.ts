@@ -115,8 +115,6 @@ function readBound(text: string): [score: number, isIncluded: boolean] {
 }
 
 function zrangebyscore({ database }: CommandContext, args: readonly string[]): Value {
-  const [low, hasLow] = readBound(args[2] ?? '');
-  const [high, hasHigh] = readBound(args[3] ?? '');
   let [hasScores, offset, most] = [false, 0, -1];
   for (let i = 4; i < args.length; i++) {
     const word = args[i]?.toUpperCase();
@@ -126,6 +124,8 @@ function zrangebyscore({ database }: CommandContext, args: readonly string[]): V
       i += 2;
     } else throw syntaxError();
   }
+  const [low, hasLow] = readBound(args[2] ?? '');
+  const [high, hasHigh] = readBound(args[3] ?? '');
   const set = database.read('zset', args[1] ?? '');
   if (set === undefined || offset < 0) return [];
   const from = set.rankOf(low, !hasLow) + offset;

@@ -7,7 +7,7 @@ import { readInteger, syntaxError, type Value } from './value.ts';
 
 const INVALID_ID = 'ERR Invalid stream ID specified as stream command argument';
 /** Ids are 64 bits in Redis; ours are far below 2⁵³, and so is what this simulation is exact for. */
-const ID = /^(\d{1,20})(?:-(\d{1,20}))?$/;
+const ID = /^[ \t-\r]*\+?(\d{1,19})(?:-[ \t-\r]*\+?(\d{1,19}))?$/;
 
 /** `missing` is what stands for a second part that is left out. */
 function readId(text: string, missing: number): StreamId {

@@ -1,0 +1,264 @@
+/** What may be asked of a Redis, as commands and as calls of the scripts: sensible, odd and wrong. */
+import fc from 'fast-check';
+import { scripts } from '../../../src/store/redis/scripts.ts';
+
+const KEYS = [
+  ...['lease:a', 'lease:b', '{t}c', 'fence:{lease:a}', 'line:{lease:a}', '{t}c:fence', '{t}c:line'],
+  ...['index:c', 'removed:{index:c}', 'meta:{index:c}', 'c:r1', 'c:r2', 'meta:{c:r1}'],
+  ...['poll:nodes', 'poll:node:h1', 'poll:node:h2', 'holdfast:log', 'holdfast:marker'],
+];
+const MEMBERS = ['h1', 'h2', 'r1', 'r2', 'signal:h1', 'signal:h3', 'era', 'digest', 'revision'];
+const TEXTS = [
+  ...['', 'h1', 'h2', '0', '1', '7', '-3', '1.5', 'abc', ' 12 ', '0x10', '1e3', '5!+', '6!', '7+'],
+  ...['{F0}', '{F1}', '{F2}', '{F3}', '{F1}+', '{F2}!', '{F0}!+', '{F4+1000000000000}', '{F0+1}'],
+  ...['ünï{cödé', '{"a":1}', '{"a":"😀"}', '!revoked', '+', '!', '-', '{F0} 0 -1', '{F1} {F2} 20'],
+  ...['0 0 500', '0 0 -1', '{F1} {F0+1000000000000} -1', 'x y z', '1 2', 'era', 'signal:h1'],
+];
+const INTEGERS = ['0', '1', '2', '3', '-1', '-2', '-5', '5', '100', 'abc', '1.5', '', '01', '+1'];
+/** Far enough from each other for a moment not to matter. */
+const TTLS = ['20000', '60000', '3600000'];
+const ODD_TTLS = [...TTLS, ...TTLS, '0', '-5', 'abc', '1.5', '', '99999999999999999999'];
+const SCORES = ['1', '2', '2.5', '-1', '1e3', 'inf', '-inf', 'abc', '', '{F0}', '{F1}', '{F2+9}'];
+const BOUNDS = ['-inf', '+inf', '(1', '2', '(', '(abc', '(2.5', '{F0}', '({F1}', '({F2+9}', '(0'];
+const STREAM_IDS = ['0-0', '1-1', '5', '5-9', '{P0}', '{P1}', '{P2}', 'abc', '-1', '1-', '1-x'];
+const STREAM_BOUNDS = [...STREAM_IDS, '-', '+', '({P0}', '({P1}', '(5-9', '(0-0', '(', '(-'];
+
+/** How one may write the same word. */
+const word = (text: string) => fc.constantFrom(text, text, text, text.toLowerCase());
+const key = fc.constantFrom(...KEYS);
+const member = fc.constantFrom(...MEMBERS);
+const text = fc.constantFrom(...TEXTS);
+const integer = fc.constantFrom(...INTEGERS);
+const ttl = fc.constantFrom(...ODD_TTLS);
+const score = fc.constantFrom(...SCORES);
+const bound = fc.constantFrom(...BOUNDS);
+const streamBound = fc.constantFrom(...STREAM_BOUNDS);
+
+type Words = fc.Arbitrary<string[]>;
+
+function some(words: fc.Arbitrary<string>, most: number): Words {
+  return fc.array(words, { minLength: 1, maxLength: most });
+}
+
+function pairs(one: fc.Arbitrary<string>, other: fc.Arbitrary<string>, most = 3): Words {
+  return fc.array(fc.tuple(one, other), { minLength: 1, maxLength: most }).map((all) => all.flat());
+}
+
+function line(...parts: (string | fc.Arbitrary<string> | Words)[]): Words {
+  const each = parts.map((part) => (typeof part === 'string' ? word(part) : part));
+  return fc.tuple(...(each as fc.Arbitrary<string | string[]>[])).map((words) => words.flat());
+}
+
+const maybe = (...words: Words[]): Words =>
+  fc.oneof(fc.constant<string[]>([]), fc.constant<string[]>([]), ...words);
+
+const setOptions = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(['NX'], ['XX'], ['GET'], ['KEEPTTL'], ['nx'], ['FOO'], ['PX']),
+      ttl.map((ms) => ['PX', ms]),
+    ),
+    { maxLength: 3 },
+  )
+  .map((options) => options.flat());
+
+const commands: Words[] = [
+  line('SET', key, text, setOptions),
+  line('SET', key, text, setOptions),
+  line('GET', key),
+  line('MGET', some(key, 3)),
+  line('DEL', some(key, 2)),
+  line('EXISTS', some(key, 3)),
+  line('TYPE', key),
+  line('PTTL', key),
+  line('PEXPIRE', key, ttl),
+  line('PEXPIREAT', key, fc.constantFrom('0', '1', '1700000000000', 'abc', '-1', '4100000000000')),
+  line('PERSIST', key),
+  line('HSET', key, pairs(member, text)),
+  line('HGET', key, member),
+  line('HMGET', key, some(member, 3)),
+  line('HDEL', key, some(member, 2)),
+  line('HGETALL', key),
+  line('SADD', key, some(member, 3)),
+  line('SREM', key, some(member, 3)),
+  line('SMEMBERS', key),
+  line('ZADD', key, maybe(fc.constant(['NX'])), pairs(score, member)),
+  line('ZREM', key, some(member, 3)),
+  line('ZPOPMIN', key),
+  line('ZRANGE', key, integer, integer, maybe(line('WITHSCORES'))),
+  line('ZREVRANGE', key, integer, integer, maybe(line('WITHSCORES'))),
+  line(
+    ...['ZRANGEBYSCORE', key, bound, bound, maybe(line('WITHSCORES'))],
+    maybe(line('LIMIT', integer, integer), line('LIMIT', integer), line('FOO')),
+  ),
+  line('ZREMRANGEBYRANK', key, integer, integer),
+  line('ZSCORE', key, member),
+  line('ZCARD', key),
+  line('XADD', key, fc.constantFrom(...STREAM_IDS), pairs(member, text, 2)),
+  line('XTRIM', key, fc.constantFrom('MAXLEN', 'minid', 'FOO'), fc.constant('~'), integer),
+  line('XRANGE', key, streamBound, streamBound, maybe(line('COUNT', integer))),
+  line('XREVRANGE', key, streamBound, streamBound, maybe(line('COUNT', integer))),
+  line('PUBLISH', fc.constantFrom('signal:h1', 'signal:h3'), text),
+  line('PING', maybe(some(text, 2))),
+  line('SCAN', fc.constantFrom('abc', '0'), fc.constantFrom('COUNT', 'FOO'), integer),
+];
+
+/** One command, now and then without its last word. */
+export const command: Words = fc
+  .tuple(fc.oneof(...commands), fc.nat({ max: 19 }))
+  .map(([words, luck]) => {
+    // One that would trim exactly is not simulated.
+    const mayLack = luck === 0 && words.length > 1 && words[0]?.toUpperCase() !== 'XTRIM';
+    return mayLack ? words.slice(0, -1) : words;
+  });
+
+/** A key of a kind, most often; and any. */
+const oneOf = (...names: string[]) =>
+  fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, key);
+const lease = oneOf('lease:a', 'lease:b', '{t}c');
+const holder = fc.constantFrom('h1', 'h1', 'h2', 'h3', '!revoked', '');
+const fence = fc.constantFrom('{F0}', '{F1}', '{F2}', '{F3}', '{F4}', '{F5}', '7', 'abc', '');
+const waiting = fc.constantFrom(
+  ...['', '', '{F0} 0 -1', '{F1} {F2} 20', '0 0 500', '{F3} {F0+1000000000000} -1', '{F2} 0 0.5'],
+);
+const inbox = fc.constantFrom('signal:h1', 'signal:h2', 'signal:h3');
+const sensibleTtl = fc.constantFrom(...TTLS);
+const record = oneOf('c:r1', 'c:r2');
+const id = fc.constantFrom('r1', 'r2', 'r3');
+const json = fc.constantFrom('{"a":1}', '{"a":"😀"}', '1', '"x"', '');
+const kept = fc.constantFrom('1000', '1', '2', '0', '');
+const revision = fc.constantFrom('', '', '0', '1', '2', '-1');
+const position = fc.constantFrom('', '{P0}', '{P1}', '{P2}', '{P9}', '1700000000000-5', '1-1');
+
+/** The keys of a script and what is said of each, in two lists of the same length. */
+function per(keys: fc.Arbitrary<string>, ...args: fc.Arbitrary<string>[]) {
+  return fc
+    .array(fc.tuple(keys, fc.tuple(...args)), { minLength: 1, maxLength: 4 })
+    .map((all) => ({ keys: all.map(([name]) => name), args: all.flatMap(([, words]) => words) }));
+}
+
+interface Call {
+  readonly keys: string[];
+  readonly args: string[];
+}
+
+function behind(keys: Words, args: Words, rest: fc.Arbitrary<Call>): fc.Arbitrary<Call> {
+  return fc
+    .tuple(keys, args, rest)
+    .map(([k, a, more]) => ({ keys: [...k, ...more.keys], args: [...a, ...more.args] }));
+}
+
+function words(...each: (string | fc.Arbitrary<string>)[]): Words {
+  return fc.tuple(...each.map((one) => (typeof one === 'string' ? fc.constant(one) : one)));
+}
+
+function given(keys: Words, args: Words): fc.Arbitrary<Call> {
+  return fc.tuple(keys, args).map(([k, a]) => ({ keys: k, args: a }));
+}
+
+const marker = words(oneOf('holdfast:marker'));
+const index = words(oneOf('index:c'));
+const log = words(oneOf('holdfast:log'));
+/** The last of these keep nothing, and have no beginning: what is kept for a moment would be a race with the clock. */
+const keptMs = fc.constantFrom('86400000', '86400000', '-60000', '99999999999999');
+const server = words(
+  fc.constantFrom('', 'x:'),
+  fc.constantFrom('run1', 'run2'),
+  fc.constantFrom('rep1', 'rep2'),
+  fc.constantFrom('60000', '0', 'abc'),
+);
+
+/** Calls as the store makes them, by the name of the script. */
+const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
+  acquire: behind(
+    marker,
+    words(fc.constantFrom('', '', '', 'e1', 'e2'), sensibleTtl, inbox),
+    per(lease, holder, waiting),
+  ),
+  renew: behind(fc.constant([]), words(sensibleTtl), per(lease, holder)),
+  reassert: behind(
+    marker,
+    words(fc.constantFrom('', '*', 'e1'), sensibleTtl),
+    per(lease, holder, fence),
+  ),
+  release: per(lease, holder, fence),
+  transfer: behind(fc.constant([]), words(sensibleTtl), per(lease, holder, fence, holder, inbox)),
+  revoke: given(words(lease), words('!revoked', fc.constantFrom('0', '1'), '60000')),
+  read: per(lease),
+  forgo: given(words(lease), words(inbox)),
+  beat: given(
+    words(oneOf('poll:node:h1', 'poll:node:h2'), oneOf('poll:nodes')),
+    words(json, ttl, id),
+  ),
+  muster: given(words(oneOf('poll:nodes')), words('poll:node:')),
+  look: per(oneOf('poll:node:h1', 'poll:node:h2')),
+  get: per(record),
+  put: behind(index, words(kept), per(record, id, json, fence, revision)),
+  remove: behind(index, words(kept), per(record, id, fence, revision)),
+  announce: behind(
+    index,
+    words(kept),
+    per(fc.constant(''), fc.constantFrom('+', '-'), id).map(({ args }) => ({ keys: [], args })),
+  ),
+  retire: behind(
+    index,
+    words(kept, fence, fc.constantFrom('0', '60000')),
+    some(id, 3).map((args) => ({ keys: [], args })),
+  ),
+  discover: behind(index, words(kept), per(record, id, fc.constantFrom('', '-', 'abc'))),
+  changes: given(
+    index,
+    words(fc.oneof(fence, fc.constant('0')), fc.constantFrom('1', '2', '500'), kept),
+  ),
+  append: behind(
+    log,
+    words(fc.constantFrom('100000', '0', '3', '150'), keptMs),
+    fc
+      .oneof(some(json, 3), fc.constant(new Array<string>(70).fill('1')))
+      .map((args) => ({ keys: [], args })),
+  ),
+  follow: given(log, words(position, fc.constantFrom('1', '2', '500', '0'), keptMs)),
+  recall: given(log, words(position, fc.constantFrom('1', '2', '500', '0'), keptMs)),
+  examine: behind(
+    marker,
+    words(fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fence, fc.constantFrom('0', '1')),
+    fc
+      .tuple(fc.array(server, { maxLength: 2 }), fc.array(words(id, ttl), { maxLength: 2 }))
+      .map(([servers, classes]) => ({
+        keys: [],
+        args: [String(servers.length), ...servers.flat(), ...classes.flat()],
+      })),
+  ),
+  format: given(marker, words(fc.constantFrom('1', '2'))),
+};
+
+export interface ScriptCall extends Call {
+  readonly verb: keyof typeof scripts;
+}
+
+const verb = fc.constantFrom(...(Object.keys(scripts) as (keyof typeof scripts)[]));
+
+/** One call of a script: as it should be, mostly; else with too little, too much or anything. */
+export const scriptCall: fc.Arbitrary<ScriptCall> = verb.chain((name) =>
+  fc.oneof(
+    { weight: 12, arbitrary: calls[name].map((call) => ({ verb: name, ...call })) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(calls[name], fc.nat({ max: 3 }), fc.nat({ max: 3 }))
+        .map(([{ keys, args }, fewerKeys, fewerArgs]) => ({
+          verb: name,
+          keys: keys.slice(fewerKeys),
+          args: args.slice(0, Math.max(0, args.length - fewerArgs)),
+        })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        verb: fc.constant(name),
+        keys: fc.array(key, { maxLength: 3 }),
+        args: fc.array(fc.oneof(text, integer, sensibleTtl), { maxLength: 8 }),
+      }),
+    },
+  ),
+);
