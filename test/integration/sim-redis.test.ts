@@ -81,20 +81,30 @@ function fields(list: readonly unknown[]): Record<string, unknown> {
 
 async function compare(what: unknown, question: (twin: Twin) => Promise<unknown>): Promise<void> {
   const [real, simulated] = await twins.ask(question);
-  expect(alike(simulated, real), JSON.stringify({ what, real, simulated }, null, 1)).toBe(true);
+  const found = difference(real, simulated);
+  expect(found, JSON.stringify({ what, real, simulated })).toBeUndefined();
 }
 
-function alike(a: unknown, b: unknown): boolean {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
-    return Object.is(a, b);
-  if ('leftMs' in a && 'leftMs' in b)
-    return Math.abs(Number(a.leftMs) - Number(b.leftMs)) <= TOLERANCE_MS;
-  const [names, others] = [Object.keys(a), Object.keys(b)];
-  return (
-    Array.isArray(a) === Array.isArray(b) &&
-    names.length === others.length &&
-    names.every((name) => alike(Reflect.get(a, name), Reflect.get(b, name)))
-  );
+/** Where two answers differ first, and in what. */
+function difference(real: unknown, simulated: unknown, where = ''): string | undefined {
+  if (!isObject(real) || !isObject(simulated))
+    return Object.is(real, simulated)
+      ? undefined
+      : `${where}: really ${JSON.stringify(real)}, simulated ${JSON.stringify(simulated)}`;
+  if ('leftMs' in real && 'leftMs' in simulated) {
+    const apartMs = Math.abs(Number(real.leftMs) - Number(simulated.leftMs));
+    return apartMs <= TOLERANCE_MS ? undefined : `${where}: ${apartMs} ms apart`;
+  }
+  const names = new Set([...Object.keys(real), ...Object.keys(simulated)]);
+  for (const name of names) {
+    const found = difference(real[name], simulated[name], `${where}/${name}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 async function take(each: Step): Promise<void> {
@@ -174,13 +184,16 @@ async function contents(twin: Twin): Promise<unknown> {
 it(
   'K-01 K-02 K-03 K-10 the simulated Redis gives the same answers as a real one, whatever is asked',
   async () => {
-    const property = fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
-      await twins.begin();
-      for (const each of steps) await take(each);
-      await compare('contents', contents);
-      await twins.settle();
-      await compare('messages', async ({ messages }) => [...messages].sort());
-    });
+    const property = fc.asyncProperty(
+      fc.array(step, { maxLength: 80, size: 'max' }),
+      async (steps) => {
+        await twins.begin();
+        for (const each of steps) await take(each);
+        await compare('contents', contents);
+        await twins.settle();
+        await compare('messages', async ({ messages }) => [...messages].sort());
+      },
+    );
     await fc.assert(property, { numRuns: RUNS });
   },
   LIMIT_MS,

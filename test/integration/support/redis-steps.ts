@@ -11,8 +11,18 @@ const MEMBERS = ['h1', 'h2', 'r1', 'r2', 'signal:h1', 'signal:h3', 'era', 'diges
 const TEXTS = [
   ...['', 'h1', 'h2', '0', '1', '7', '-3', '1.5', 'abc', ' 12 ', '0x10', '1e3', '5!+', '6!', '7+'],
   ...['{F0}', '{F1}', '{F2}', '{F3}', '{F1}+', '{F2}!', '{F0}!+', '{F4+1000000000000}', '{F0+1}'],
-  ...['ünï{cödé', '{"a":1}', '{"a":"😀"}', '!revoked', '+', '!', '-', '{F0} 0 -1', '{F1} {F2} 20'],
-  ...['0 0 500', '0 0 -1', '{F1} {F0+1000000000000} -1', 'x y z', '1 2', 'era', 'signal:h1'],
+  ...[
+    'ünï{cödé',
+    '{"a":1}',
+    '{"a":"😀"}',
+    '!revoked',
+    '+',
+    '!',
+    '-',
+    '{F0} 0 -1',
+    '{F1} {F2} 20000',
+  ],
+  ...['0 0 5000', '0 0 -1', '{F1} {F0+1000000000000} -1', 'x y z', '1 2', 'era', 'signal:h1'],
 ];
 const INTEGERS = ['0', '1', '2', '3', '-1', '-2', '-5', '5', '100', 'abc', '1.5', '', '01', '+1'];
 /** Far enough from each other for a moment not to matter. */
@@ -119,7 +129,15 @@ const lease = oneOf('lease:a', 'lease:b', '{t}c');
 const holder = fc.constantFrom('h1', 'h1', 'h2', 'h3', '!revoked', '');
 const fence = fc.constantFrom('{F0}', '{F1}', '{F2}', '{F3}', '{F4}', '{F5}', '7', 'abc', '');
 const waiting = fc.constantFrom(
-  ...['', '', '{F0} 0 -1', '{F1} {F2} 20', '0 0 500', '{F3} {F0+1000000000000} -1', '{F2} 0 0.5'],
+  ...[
+    '',
+    '',
+    '{F0} 0 -1',
+    '{F1} {F2} 20000',
+    '0 0 5000',
+    '{F3} {F0+1000000000000} -1',
+    '{F2} 0 7200000.0005',
+  ],
 );
 const inbox = fc.constantFrom('signal:h1', 'signal:h2', 'signal:h3');
 const sensibleTtl = fc.constantFrom(...TTLS);

@@ -104,7 +104,27 @@ export class RedisTwins {
   }
 }
 
-async function openTwin(dialer: Dialer): Promise<Twin> {
+/** The same, but what a walk finds is in one order: a server may give it in any, and what follows would depend on it. */
+function inOneOrder(dialer: Dialer): Dialer {
+  const dial: Dialer['dial'] = async (attempt) => {
+    const link = await dialer.dial(attempt);
+    const send: Link['send'] = async (args) => {
+      const reply = await link.send(args);
+      if (args[0] === 'SCAN') (reply as [string, string[]])[1].sort();
+      return reply;
+    };
+    return {
+      send,
+      subscribe: (channel, listener) => link.subscribe(channel, listener),
+      unsubscribe: (channel) => link.unsubscribe(channel),
+      destroy: () => link.destroy(),
+    };
+  };
+  return { name: dialer.name, dial };
+}
+
+async function openTwin(anyOrder: Dialer): Promise<Twin> {
+  const dialer = inOneOrder(anyOrder);
   const attempt = { timeoutMs: 5_000, signal: new AbortController().signal, onEnd: () => {} };
   const messages: string[] = [];
   const ear = await dialer.dial(attempt);

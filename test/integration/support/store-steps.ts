@@ -52,7 +52,7 @@ async function aboutLeases(
     case 'raise':
       return leases.acquire(asked({ fenceFloor: fence + 10 ** 12 }), acquire);
     case 'wait':
-      return leases.acquire(asked({ waitedMs: pick / 4 }), acquire);
+      return leases.acquire(asked({ waitedMs: 60_000.5 * (pick + 1) }), acquire);
     case 'renew':
       return leases.renew(holdings, { ...CALL, ttlMs: TTL_MS });
     case 'reassert':

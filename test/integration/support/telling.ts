@@ -1,5 +1,6 @@
 /** Numbers from here on are times in µs: fences, versions. */
 const LEAST_MICROS = 1e15;
+const LATEST_MICROS = 5e15;
 /** From here on, times in ms. */
 const LEAST_MS = 1e12;
 /** From here on, times left, which the two servers see a moment apart; all counts are below. */
@@ -19,7 +20,8 @@ export interface Left {
 export class Telling {
   readonly #micros: number[] = [];
   readonly #digests: string[] = [];
-  /** Ids of the log. */
+  /** Numbers of entries of logs, which run ahead of the time; and the whole ids. */
+  readonly #numbers: number[] = [];
   readonly #positions: string[] = [];
 
   /** A time that was told: the same one on both servers. */
@@ -59,8 +61,9 @@ export class Telling {
 
   #text(text: string): string {
     if (/^\d{13}-\d{16}$/.test(text)) this.#positions.push(text);
-    return text.replace(/\b[\da-f]{40}\b|\d{16,}|\d{13}/g, (found) => {
+    return text.replace(/\b[\da-f]{40}\b|\b\d{13}-\d{16}\b|\d{16,}|\d{13}/g, (found) => {
       if (found.length === 40) return this.#digest(found);
+      if (found.includes('-')) return `${named(this.#numbers, Number(found.slice(14)))} of the log`;
       return found.length < 16 ? 'a time in ms' : this.#name(Number(found));
     });
   }
@@ -72,11 +75,17 @@ export class Telling {
   }
 
   #name(micros: number): string {
-    const near = this.#micros.findIndex((known) => Math.abs(micros - known) <= NEAR);
-    if (near >= 0) return `#${near}+${micros - (this.#micros[near] ?? 0)}`;
-    this.#micros.push(micros);
-    return `#${this.#micros.length - 1}`;
+    // What no server can have made from the time; with it, replies could be made that are no numbers any more.
+    if (micros > LATEST_MICROS) return String(micros);
+    return named(this.#micros, micros);
   }
+}
+
+function named(known: number[], number: number): string {
+  const near = known.findIndex((each) => Math.abs(number - each) <= NEAR);
+  if (near >= 0) return `#${near}+${number - (known[near] ?? 0)}`;
+  known.push(number);
+  return `#${known.length - 1}`;
 }
 
 /** An error of a script without the names of the variables that it is about. */
