@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Link } from '../../src/store/redis/link.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
+import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { command, type ScriptCall, scriptCall } from './support/redis-steps.ts';
@@ -198,3 +199,36 @@ it(
   },
   LIMIT_MS,
 );
+
+it('Lua by example is what a real Redis makes of it', async () => {
+  const { link } = twins.real;
+  await link.send(['FLUSHALL']);
+  const given: unknown[] = [];
+  for (const [source] of LUA_EXAMPLES) {
+    const reply = await link.send(['EVAL', source, '0']).catch((error: Error) => error);
+    given.push([source, answerOf(reply)]);
+  }
+  expect(given).toEqual(LUA_EXAMPLES);
+});
+
+it('a key lives through the whole millisecond in which it ends, in a real Redis too', async () => {
+  const { link } = twins.real;
+  const lastWords = await until(
+    async () => {
+      await link.send(['SET', 'brief', 'v', 'PX', '3']);
+      let left = 3;
+      const seen = new Set<number>();
+      while (left !== -2) {
+        // Many at once: a millisecond is over soon.
+        const asked = Array.from({ length: 50 }, () => link.send(['PTTL', 'brief']));
+        for (const reply of await Promise.all(asked)) {
+          left = Number(reply);
+          seen.add(left);
+        }
+      }
+      return seen.has(0) && [...seen];
+    },
+    { what: 'somebody to look in the last millisecond', every: 0 },
+  );
+  expect(lastWords.slice(-2)).toEqual([0, -2]);
+});

@@ -50,12 +50,14 @@ export function refuse(node: Node, what: string = node.type): never {
 }
 
 export class Expressions {
+  readonly #source: string;
   readonly #scope: Scope;
   readonly #functionCode: (node: FunctionDeclaration) => string;
   /** Locals of JavaScript that the function being translated needs for values on their way. */
   temporaries: string[] = [];
 
-  constructor(scope: Scope, functionCode: (node: FunctionDeclaration) => string) {
+  constructor(source: string, scope: Scope, functionCode: (node: FunctionDeclaration) => string) {
+    this.#source = source;
     this.#scope = scope;
     this.#functionCode = functionCode;
   }
@@ -65,8 +67,13 @@ export class Expressions {
     return onlyFirst(this.any(node));
   }
 
-  /** For as many values as it has. */
-  any(node: Expression): Code {
+  /** For as many values as it has: one, where it stands in parentheses, of which the parser tells nothing. */
+  any(node: Expression, opened = 0): Code {
+    const made = this.#any(node);
+    return made.isSeveral && openedBefore(this.#source, node) > opened ? onlyFirst(made) : made;
+  }
+
+  #any(node: Expression): Code {
     switch (node.type) {
       case 'Identifier':
         return this.#name(node);
@@ -116,12 +123,12 @@ export class Expressions {
     return type === 'unknown' ? `isTrue(${code})` : `(${code}, true)`;
   }
 
-  /** What a list of expressions gives: each one value, but the last all it has. */
-  list(nodes: readonly Expression[]): string {
+  /** What a list of expressions gives: each one value, but the last all it has. `opened` where it is in parentheses itself. */
+  list(nodes: readonly Expression[], opened = 0): string {
     return nodes
       .map((node, i) => {
         if (i < nodes.length - 1) return this.one(node).code;
-        const { code, isSeveral } = this.any(node);
+        const { code, isSeveral } = this.any(node, i === 0 ? opened : 0);
         return isSeveral ? `...all(${code})` : code;
       })
       .join(', ');
@@ -225,7 +232,7 @@ export class Expressions {
   #call(node: CallExpression): Code {
     const name = this.#libraryName(node.base);
     const line = lineOf(node.base);
-    const args = this.list(node.arguments);
+    const args = this.list(node.arguments, 1);
     const more = args === '' ? '' : `, ${args}`;
     const asked = REDIS.get(name);
     if (asked !== undefined) return { code: `redis.${asked}(${line}${more})`, type: 'unknown' };
@@ -252,6 +259,12 @@ export class Expressions {
     if (library.type !== 'Identifier' || this.#scope.find(library.name)) return '';
     return GIVEN.has(library.name) ? '' : `${library.name}.${identifier.name}`;
   }
+}
+
+/** How many parentheses are opened just before an expression. */
+function openedBefore(source: string, node: Node): number {
+  const [begin = 0] = 'range' in node ? (node.range as number[]) : [];
+  return /[\s(]*$/.exec(source.slice(0, begin))?.[0].replace(/\s/g, '').length ?? 0;
 }
 
 /** Evaluates in the order in which they stand, whichever way they are compared. */

@@ -96,7 +96,7 @@ function match(line: number, ...args: LuaValue[]): LuaValue | Several {
   return new Several(found.slice(1).map(asText));
 }
 
-const DIRECTIVE = /%(?:%|s|d|\.0f|.?.?)/g;
+const DIRECTIVE = /%(?:%|[^A-Za-z]*[A-Za-z]?)/g;
 
 function format(line: number, ...args: LuaValue[]): string {
   const form = textAt(args, 0, 'format', line);

@@ -18,6 +18,8 @@ export function readNumber(text: string): number | undefined {
 const LUA_DIGITS = 14;
 /** What numbers Redis turns into text with: enough for none to change. */
 const REDIS_DIGITS = 17;
+/** As many digits as JavaScript can give: enough to tell what is half way. */
+const MOST_EXACT = 100;
 const MOST_LUA = 10 ** LUA_DIGITS;
 
 export function luaText(number: number): string {
@@ -35,18 +37,33 @@ export function redisText(number: number): string {
 function general(number: number, digits: number): string {
   if (Number.isNaN(number)) return 'nan';
   if (!Number.isFinite(number)) return number < 0 ? '-inf' : 'inf';
-  if (number === 0) return Object.is(number, -0) ? '-0' : '0';
-  const [mantissa = '', power = '0'] = number.toExponential(digits - 1).split('e');
-  const exponent = Number(power);
+  const sign = number < 0 || Object.is(number, -0) ? '-' : '';
+  if (number === 0) return `${sign}0`;
+  const [figures, exponent] = rounded(Math.abs(number), digits);
   if (exponent < -4 || exponent >= digits) {
     const size = String(Math.abs(exponent)).padStart(2, '0');
-    return `${withoutZeros(mantissa)}e${exponent < 0 ? '-' : '+'}${size}`;
+    const mantissa = withoutZeros(`${figures[0]}.${figures.slice(1)}`);
+    return `${sign}${mantissa}e${exponent < 0 ? '-' : '+'}${size}`;
   }
-  return withoutZeros(number.toFixed(Math.max(0, digits - 1 - exponent)));
+  if (exponent < 0) return `${sign}${withoutZeros(`0.${'0'.repeat(-exponent - 1)}${figures}`)}`;
+  const whole = figures.slice(0, exponent + 1);
+  return `${sign}${withoutZeros(`${whole}.${figures.slice(exponent + 1)}`)}`;
+}
+
+/** So many figures of a number, and the power of ten of the first. What is half way goes to the even one. */
+function rounded(number: number, digits: number): [figures: string, exponent: number] {
+  const [mantissa = '', power] = number.toExponential(digits - 1).split('e');
+  const [exact = '', exactPower] = number.toExponential(MOST_EXACT).split('e');
+  const all = exact.replace('.', '');
+  const isHalf = /^50*$/.test(all.slice(digits));
+  // JavaScript has gone up.
+  if (isHalf && Number(all[digits - 1]) % 2 === 0)
+    return [all.slice(0, digits), Number(exactPower)];
+  return [mantissa.replace('.', ''), Number(power)];
 }
 
 function withoutZeros(text: string): string {
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+  return text.replace(/\.?0*$/, '');
 }
 
 /** C's `%.0f`: half goes to the even neighbour. */

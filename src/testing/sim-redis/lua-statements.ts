@@ -14,8 +14,8 @@ import { type Code, Expressions, lineOf, onlyFirst, refuse } from './lua-express
 import { type Local, Scope } from './lua-scope.ts';
 
 /** Translates a script, statement by statement, into the body of a JavaScript function. */
-export function translate(chunk: Chunk): string {
-  return new Statements(assignedNames(chunk.body)).body(chunk.body);
+export function translate(source: string, chunk: Chunk): string {
+  return new Statements(source, assignedNames(chunk.body)).body(chunk.body);
 }
 
 class Statements {
@@ -24,9 +24,9 @@ class Statements {
   /** Whether the function being translated has given anything but one value so far. */
   #isSingle = true;
 
-  constructor(assigned: ReadonlySet<string>) {
+  constructor(source: string, assigned: ReadonlySet<string>) {
     this.#scope = new Scope(assigned);
-    this.#expressions = new Expressions(this.#scope, (node) => this.#function(node).code);
+    this.#expressions = new Expressions(source, this.#scope, (node) => this.#function(node).code);
   }
 
   /** A function's statements, with the locals they need and a return at their end. */

@@ -47,11 +47,12 @@ export function compileLua(source: string): CompiledScript {
 }
 
 function compile(source: string): CompiledScript {
-  const chunk = parse(asBytes(source), {
+  const bytes = asBytes(source);
+  const chunk = parse(bytes, {
     ...{ luaVersion: '5.1', encodingMode: 'pseudo-latin1' },
-    ...{ locations: true, comments: false },
+    ...{ locations: true, ranges: true, comments: false },
   });
   const names = Object.keys(NAMES).join(', ');
-  const code = `'use strict';\nconst { ${names} } = lua;\nreturn function (redis, KEYS, ARGV) {\n${translate(chunk)}};`;
+  const code = `'use strict';\nconst { ${names} } = lua;\nreturn function (redis, KEYS, ARGV) {\n${translate(bytes, chunk)}};`;
   return new Function('lua', code)(NAMES) as CompiledScript;
 }
