@@ -3,11 +3,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../src/base/random.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
 import { ErrorReply, type Reply } from '../../src/store/redis/wire.ts';
+import { LOSS_MS } from '../../src/testing/sim-redis/journal.ts';
 import { type SimClient, SimRedis } from '../../src/testing/sim-redis/server.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
-/** How long it is remembered how things were. */
-const LOSS_MS = 10_000;
 
 let nowMs: number;
 /** How far the server's clock is off. */
@@ -88,6 +87,16 @@ describe('time', () => {
     expect(send('GET', 'k')).toBe('v');
     nowMs += 0.001;
     expect([send('PTTL', 'k'), send('GET', 'k'), send('EXISTS', 'k')]).toEqual([-2, null, 0]);
+  });
+
+  it('ends at once what is to end now, or has', () => {
+    for (const word of ['0', '-5']) {
+      send('SET', 'k', 'v');
+      expect([send('PEXPIRE', 'k', word), send('GET', 'k')]).toEqual([1, null]);
+    }
+    send('SET', 'k', 'v');
+    expect([send('PEXPIREAT', 'k', String(nowMs)), send('GET', 'k')]).toEqual([1, null]);
+    expect(send('PEXPIRE', 'k', '5')).toBe(0);
   });
 
   it('ends keys early or late when somebody sets the clock', () => {

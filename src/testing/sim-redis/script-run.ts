@@ -42,17 +42,17 @@ export class ScriptRun implements ScriptHost {
     return sha1(typeof text === 'number' ? redisText(text) : typeof text === 'string' ? text : '');
   }
 
-  #run(args: readonly LuaValue[]): Value {
+  /** Makes texts of what it is given, in place: this is on the way of every command. */
+  #run(args: LuaValue[]): Value {
     if (args.length === 0)
       return new ErrorReply('ERR Please specify at least one argument for this redis lib call');
-    const words: string[] = [];
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];
-      if (typeof arg === 'string') words.push(arg);
-      else if (typeof arg === 'number') words.push(redisText(arg));
-      else return new ErrorReply('ERR Lua redis lib command arguments must be strings or integers');
+      if (typeof arg === 'number') args[i] = redisText(arg);
+      else if (typeof arg !== 'string')
+        return new ErrorReply('ERR Lua redis lib command arguments must be strings or integers');
     }
-    return this.#execute(words);
+    return this.#execute(args as string[]);
   }
 }
 

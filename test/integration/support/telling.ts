@@ -3,15 +3,10 @@ const LEAST_MICROS = 1e15;
 const LATEST_MICROS = 5e15;
 /** From here on, times in ms. */
 const LEAST_MS = 1e12;
-/** From here on, times left, which the two servers see a moment apart; all counts are below. */
+/** From here on, times left (`leftMs`), which the two servers see a moment apart; all counts are below. */
 const LEAST_LEFT = 1_000;
 /** Fences that are this close to each other were minted from each other, not from the time. */
 const NEAR = 8;
-
-/** A time left. Equal to another that is about the same. */
-export interface Left {
-  readonly leftMs: number;
-}
 
 /**
  * Tells what one server has answered so that it can be compared with another one's: each time in µs is called by its
