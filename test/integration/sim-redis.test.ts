@@ -183,7 +183,7 @@ async function contents(twin: Twin): Promise<unknown> {
 }
 
 it(
-  'K-01 K-02 K-03 K-10 the simulated Redis gives the same answers as a real one, whatever is asked',
+  'the simulated Redis gives the same answers as a real one, whatever is asked',
   async () => {
     const property = fc.asyncProperty(
       fc.array(step, { maxLength: 80, size: 'max' }),

@@ -50,6 +50,16 @@ describe('Lua, translated', () => {
     expect(() => run(source)).toThrow(`not simulated: ${what}`);
   });
 
+  it('says in which script that is', () => {
+    const before = '-- before: something that others need\n';
+    expect(() => run(`${before}-- shout: says it aloud\nreturn string.upper('x')`)).toThrow(
+      'not simulated: string.upper, line 3, in the script shout',
+    );
+    expect(() => run(`${before}-- crack: makes a hole\nlocal t = {}\nt[2] = 1`)).toThrow(
+      'not simulated: a key 2 in a table, line 4, in the script crack',
+    );
+  });
+
   it('refuses what is no Lua', () => {
     expect(() => run('return return')).toThrow();
   });

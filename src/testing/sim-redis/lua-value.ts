@@ -19,8 +19,11 @@ export class LuaError extends Error {
 
 /** Something of Lua or Redis that the simulation does not have: refused, so that it is never silently wrong. */
 export class NotSimulatedError extends Error {
+  readonly what: string;
+
   constructor(what: string) {
     super(`not simulated: ${what}`);
+    this.what = what;
   }
 }
 

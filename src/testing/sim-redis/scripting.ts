@@ -5,9 +5,12 @@ import { LuaError, LuaTable, NotSimulatedError } from './lua-value.ts';
 import { fromLua, ScriptRun, sha1 } from './script-run.ts';
 import { OK, readInteger, type Value } from './value.ts';
 
+/** What a script of ours begins with, behind whatever stands before it: its name. */
+const HEADER = /^-- (\w+): /gm;
+
 /** The scripts a server has been shown, by their digest. */
 export class Scripting {
-  readonly #known = new Map<string, CompiledScript>();
+  readonly #known = new Map<string, { readonly run: CompiledScript; readonly name: string }>();
 
   forget(): void {
     this.#known.clear();
@@ -26,9 +29,9 @@ export class Scripting {
     const keys = new LuaTable(args.slice(3, 3 + count));
     const rest = new LuaTable(args.slice(3 + count));
     try {
-      return fromLua(first(script(new ScriptRun(execute), keys, rest)));
+      return fromLua(first(script.run(new ScriptRun(execute), keys, rest)));
     } catch (error) {
-      if (!(error instanceof LuaError)) throw error;
+      if (!(error instanceof LuaError)) throw inScript(error, script.name);
       return new ErrorReply(`${error.message} script: ${sha}, on @user_script:${error.line}.`);
     }
   }
@@ -50,7 +53,18 @@ export class Scripting {
 
   #learn(source: string): string {
     const sha = sha1(source);
-    if (!this.#known.has(sha)) this.#known.set(sha, compileLua(source));
+    if (this.#known.has(sha)) return sha;
+    const name = [...source.matchAll(HEADER)].at(-1)?.[1] ?? sha;
+    try {
+      this.#known.set(sha, { run: compileLua(source), name });
+    } catch (error) {
+      throw inScript(error, name);
+    }
     return sha;
   }
+}
+
+function inScript(error: unknown, name: string): unknown {
+  if (!(error instanceof NotSimulatedError)) return error;
+  return new NotSimulatedError(`${error.what}, in the script ${name}`);
 }
