@@ -72,6 +72,14 @@ const setOptions = fc
   )
   .map((options) => options.flat());
 
+/** A key of a kind, most often; and any. */
+const oneOf = (...names: string[]) =>
+  fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, key);
+const hash = oneOf('meta:{c:r1}', 'holdfast:marker', 'meta:{index:c}');
+const set = oneOf('poll:nodes');
+const sortedSet = oneOf('index:c', 'removed:{index:c}', 'line:{lease:a}');
+const stream = oneOf('holdfast:log');
+
 const commands: Words[] = [
   line('SET', key, text, setOptions),
   line('SET', key, text, setOptions),
@@ -84,30 +92,30 @@ const commands: Words[] = [
   line('PEXPIRE', key, ttl),
   line('PEXPIREAT', key, fc.constantFrom('0', '1', '1700000000000', 'abc', '-1', '4100000000000')),
   line('PERSIST', key),
-  line('HSET', key, pairs(member, text)),
-  line('HGET', key, member),
-  line('HMGET', key, some(member, 3)),
-  line('HDEL', key, some(member, 2)),
-  line('HGETALL', key),
-  line('SADD', key, some(member, 3)),
-  line('SREM', key, some(member, 3)),
-  line('SMEMBERS', key),
-  line('ZADD', key, maybe(fc.constant(['NX'])), pairs(score, member)),
-  line('ZREM', key, some(member, 3)),
-  line('ZPOPMIN', key),
-  line('ZRANGE', key, integer, integer, maybe(line('WITHSCORES'))),
-  line('ZREVRANGE', key, integer, integer, maybe(line('WITHSCORES'))),
+  line('HSET', hash, pairs(member, text)),
+  line('HGET', hash, member),
+  line('HMGET', hash, some(member, 3)),
+  line('HDEL', hash, some(member, 2)),
+  line('HGETALL', hash),
+  line('SADD', set, some(member, 3)),
+  line('SREM', set, some(member, 3)),
+  line('SMEMBERS', set),
+  line('ZADD', sortedSet, maybe(fc.constant(['NX'])), pairs(score, member)),
+  line('ZREM', sortedSet, some(member, 3)),
+  line('ZPOPMIN', sortedSet),
+  line('ZRANGE', sortedSet, integer, integer, maybe(line('WITHSCORES'))),
+  line('ZREVRANGE', sortedSet, integer, integer, maybe(line('WITHSCORES'))),
   line(
-    ...['ZRANGEBYSCORE', key, bound, bound, maybe(line('WITHSCORES'))],
+    ...['ZRANGEBYSCORE', sortedSet, bound, bound, maybe(line('WITHSCORES'))],
     maybe(line('LIMIT', integer, integer), line('LIMIT', integer), line('FOO')),
   ),
-  line('ZREMRANGEBYRANK', key, integer, integer),
-  line('ZSCORE', key, member),
-  line('ZCARD', key),
-  line('XADD', key, fc.constantFrom(...STREAM_IDS), pairs(member, text, 2)),
-  line('XTRIM', key, fc.constantFrom('MAXLEN', 'minid', 'FOO'), fc.constant('~'), integer),
-  line('XRANGE', key, streamBound, streamBound, maybe(line('COUNT', integer))),
-  line('XREVRANGE', key, streamBound, streamBound, maybe(line('COUNT', integer))),
+  line('ZREMRANGEBYRANK', sortedSet, integer, integer),
+  line('ZSCORE', sortedSet, member),
+  line('ZCARD', sortedSet),
+  line('XADD', stream, fc.constantFrom(...STREAM_IDS), pairs(member, text, 2)),
+  line('XTRIM', stream, fc.constantFrom('MAXLEN', 'minid', 'FOO'), fc.constant('~'), integer),
+  line('XRANGE', stream, streamBound, streamBound, maybe(line('COUNT', integer))),
+  line('XREVRANGE', stream, streamBound, streamBound, maybe(line('COUNT', integer))),
   line('PUBLISH', fc.constantFrom('signal:h1', 'signal:h3'), text),
   line('PING', maybe(some(text, 2))),
   line('SCAN', fc.constantFrom('abc', '0'), fc.constantFrom('COUNT', 'FOO'), integer),
@@ -122,9 +130,6 @@ export const command: Words = fc
     return mayLack ? words.slice(0, -1) : words;
   });
 
-/** A key of a kind, most often; and any. */
-const oneOf = (...names: string[]) =>
-  fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, key);
 const lease = oneOf('lease:a', 'lease:b', '{t}c');
 const holder = fc.constantFrom('h1', 'h1', 'h2', 'h3', '!revoked', '');
 const fence = fc.constantFrom('{F0}', '{F1}', '{F2}', '{F3}', '{F4}', '{F5}', '7', 'abc', '');
