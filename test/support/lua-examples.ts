@@ -241,6 +241,18 @@ export const LUA_EXAMPLES: readonly (readonly [source: string, answer: Answer])[
     "local t = {{2, 'b'}, {1, 'a'}} table.sort(t, function(a, b) return a[1] < b[1] end) return {t[1][2], t[2][2]}",
     ['a', 'b'],
   ],
+  [
+    "local t = {} for i = 1, 60 do t[i] = {i * 7 % 5, i} end table.sort(t, function(a, b) return a[1] < b[1] end) local s = '' for _, e in ipairs(t) do s = s .. e[2] .. ' ' end return s",
+    '60 35 25 20 15 40 50 45 55 10 30 5 43 23 8 33 28 38 3 48 18 53 58 13 11 6 56 51 41 46 1 36 31 16 26 21 44 24 4 54 59 19 34 14 9 49 39 29 2 57 52 22 47 27 37 17 7 32 42 12 ',
+  ],
+  [
+    'local t = {} for i = 1, 30 do t[i] = i % 3 end table.sort(t, function(a, b) return a <= b end) return t',
+    { error: 'ERR user_script:1: attempt to compare number with nil on line 1' },
+  ],
+  [
+    'table.sort(nil)',
+    { error: "ERR user_script:1: bad argument #1 to 'sort' (table expected, got nil) on line 1" },
+  ],
   ["return {select(2, 'a', 'b', 'c')}", ['b', 'c']],
   ["return select('#', 1, nil, 3)", 3],
   ['return {unpack({1, 2, 3})}', [1, 2, 3]],

@@ -1,12 +1,14 @@
 /** The functions of Lua that scripts call. Each is told the line of the call, for errors. */
 import { luaText, readNumber, wholeText } from './lua-number.ts';
-import { isLess } from './lua-operators.ts';
+import { first, isLess, isTrue } from './lua-operators.ts';
 import { regExpOf } from './lua-pattern.ts';
+import { luaSort } from './lua-sort.ts';
 import {
   asBytes,
   asText,
   LuaTable,
   type LuaValue,
+  NOTHING,
   NotSimulatedError,
   raise,
   Several,
@@ -134,16 +136,13 @@ function floor(line: number, ...args: LuaValue[]): number {
   return Math.floor(numberAt(args, 0, 'floor', line));
 }
 
-/** Of equals, Lua promises no order; here they keep theirs. */
 function sort(line: number, ...args: LuaValue[]): Several {
   const [table, isBefore] = args;
   if (!(table instanceof LuaTable)) return bad(args, 0, 'sort', 'table', line);
-  const less = (a: LuaValue, b: LuaValue) => {
-    const answer = typeof isBefore === 'function' ? isBefore(a, b) : isLess(a, b, line);
-    return answer !== undefined && answer !== false;
-  };
-  table.items.sort((a, b) => (less(a, b) ? -1 : less(b, a) ? 1 : 0));
-  return new Several([]);
+  const isOrdered = (a: LuaValue, b: LuaValue) =>
+    typeof isBefore === 'function' ? isTrue(first(isBefore(a, b))) : isLess(a, b, line);
+  luaSort(table.items, isOrdered, () => raise('invalid order function for sorting', line));
+  return NOTHING;
 }
 
 /** By the name a script calls it by; `isSeveral` where it may give another number of values than one. */
