@@ -114,6 +114,10 @@ describe('time', () => {
     expect(send('INFO')).toContain('uptime_in_seconds:61\r\n');
     offsetMs = 3_600_000;
     expect(send('INFO')).toContain('uptime_in_seconds:3661\r\n');
+    server.failover(0);
+    expect(send('INFO')).toContain('uptime_in_seconds:3661\r\n');
+    server.restart({ lostMs: 0 });
+    expect(send('INFO')).toContain('uptime_in_seconds:0\r\n');
   });
 });
 

@@ -90,7 +90,7 @@ export class SimRedis {
   readonly #outerCommands: ReadonlyMap<string, OuterCommand>;
   #runId = '';
   #replicationId = '';
-  #startedAtMs = 0;
+  #startedAtMs: number;
 
   constructor(parts: SimRedisParts) {
     this.#parts = parts;
@@ -100,7 +100,8 @@ export class SimRedis {
       publish: (channel, message) => this.#publish(channel, message),
     };
     this.#outerCommands = this.#ownCommands();
-    this.#begin();
+    this.#startedAtMs = parts.wallMs();
+    this.#replace();
   }
 
   get runId(): string {
@@ -153,12 +154,14 @@ export class SimRedis {
     } else {
       this.#database.journal.undoLast(kind.lostMs);
     }
-    this.#begin();
+    this.#startedAtMs = this.#parts.wallMs();
+    this.#replace();
   }
 
-  /** A replica that lagged takes over, with the data it had: to clients the same as a restart that lost some. */
+  /** A replica that lagged takes over, with the data it had. It has been up for as long, but is another process. */
   failover(lagMs: number): void {
-    this.restart({ lostMs: lagMs });
+    this.#database.journal.undoLast(lagMs);
+    this.#replace();
   }
 
   /** Some keys are gone. */
@@ -175,10 +178,10 @@ export class SimRedis {
     for (const [key] of this.#database.walk()) yield key;
   }
 
-  #begin(): void {
+  /** Another process, which nobody is connected to and which knows no scripts. */
+  #replace(): void {
     this.#runId = this.#parts.random.hex(ID_DIGITS);
     this.#replicationId = this.#parts.random.hex(ID_DIGITS);
-    this.#startedAtMs = this.#parts.wallMs();
     this.flushScripts();
     for (const client of this.#clients) this.disconnect(client);
   }
@@ -191,15 +194,15 @@ export class SimRedis {
   #answer(client: SimClient, args: readonly string[]): Value {
     const name = (args[0] ?? '').toUpperCase();
     const outer = this.#outerCommands.get(name);
-    const inner = outer === undefined ? COMMANDS.get(name) : undefined;
+    const inner = COMMANDS.get(name);
     const command = outer ?? inner;
     if (command === undefined) throw new NotSimulatedError(args.join(' ').slice(0, 100));
     if (!hasArity(command.arity, args))
       return new ErrorReply(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
-    if (client.channels.size > 0 && !outer?.isForListeners) return deafTo(name);
-    if (this.isLoading && !command.isForLoading) return new ErrorReply(LOADING);
     if (this.isOutOfMemory && command.writes === 'grow') return new ErrorReply(OUT_OF_MEMORY);
     if (this.isReadOnly && command.writes !== undefined) return new ErrorReply(READ_ONLY);
+    if (client.channels.size > 0 && !outer?.isForListeners) return deafTo(name);
+    if (this.isLoading && !command.isForLoading) return new ErrorReply(LOADING);
     if (inner !== undefined) return this.#run(inner, args);
     try {
       return outer?.run(client, args) ?? null;
