@@ -43,9 +43,8 @@ export class Telling {
     if (answer instanceof Error) return { error: this.#text(plain(answer.message)) };
     if (Array.isArray(answer)) return answer.map((each) => this.tell(each));
     if (typeof answer !== 'object' || answer === null) return answer;
-    return Object.fromEntries(
-      Object.entries(answer).map(([name, each]) => [name, this.tell(each)]),
-    );
+    const told = Object.entries(answer).map(([name, each]) => [this.#text(name), this.tell(each)]);
+    return Object.fromEntries(told);
   }
 
   #number(number: number): unknown {
