@@ -1,17 +1,27 @@
 /** Numbers and their texts, as C has them. */
 
+const [ZERO, NINE] = [48, 57];
 const DECIMAL = /^[ \t-\r]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t-\r]*$/;
 const HEXADECIMAL = /^[ \t-\r]*([+-]?)(0[xX][\da-fA-F]+)[ \t-\r]*$/;
 const SPECIAL = /^[ \t-\r]*([+-]?)(inf(?:inity)?|nan)[ \t-\r]*$/i;
 
 /** The number a text is, or nil. */
 export function readNumber(text: string): number | undefined {
-  if (DECIMAL.test(text)) return Number(text);
+  // Nearly always it is just digits; the rest of the rules would cost as much as a command.
+  if (isDigits(text) || DECIMAL.test(text)) return Number(text);
   const [, sign, digits] = HEXADECIMAL.exec(text) ?? SPECIAL.exec(text) ?? [];
   if (digits === undefined) return undefined;
   const isHexadecimal = digits.startsWith('0');
   const size = isHexadecimal ? Number(digits) : digits.startsWith('n') ? Number.NaN : Infinity;
   return sign === '-' ? -size : size;
+}
+
+function isDigits(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < ZERO || code > NINE) return false;
+  }
+  return text !== '';
 }
 
 /** What numbers Lua itself turns into text with. */
