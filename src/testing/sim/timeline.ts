@@ -20,6 +20,9 @@ export interface Happening {
 /** So many happenings in a row before the real event loop gets a turn: then rejections nobody handles come to light. */
 const STEPS_PER_TURN = 2_000;
 
+/** `queueMicrotask` would do the same, and make an `AsyncResource` each time. */
+const SETTLED = Promise.resolve();
+
 export class Timeline {
   #nowMs = 0;
   #order = 0;
@@ -75,8 +78,9 @@ export class Timeline {
         }
         // Ticks run when no promise is left that could settle, but only those that were asked for by a promise.
         if (this.#steps % STEPS_PER_TURN === 0) setImmediate(step);
-        else queueMicrotask(() => process.nextTick(step));
+        else void SETTLED.then(tick);
       };
+      const tick = () => process.nextTick(step);
       setImmediate(step);
     });
   }
