@@ -288,6 +288,7 @@ export class SimLink implements Link, Served {
   #ended(why: string): void {
     if (this.#end !== null) return;
     this.#fail(new Error(why));
+    if (!this.#isServed) this.#parts.path.links.delete(this);
     this.#onEnd(why);
   }
 
