@@ -6,6 +6,7 @@ import type { Clock } from './base/clock.ts';
 import { MemberNotFoundError } from './base/errors.ts';
 import { type FleetMember, fleetMember } from './cluster/attributes.ts';
 import { type Explanation, explain, loadsOf } from './cluster/explain.ts';
+import { hashMember } from './cluster/hash.ts';
 import { plan } from './cluster/plan.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC } from './cluster/presence.ts';
 import { Survey } from './cluster/survey.ts';
@@ -64,7 +65,9 @@ export class Fleet {
     if (thorough) live = await store.members.list({ ...WALK, thorough });
     const { sessions: all } = await sessions.list({ thorough });
     const nowMs = clock.monotonicMs();
-    const members = live.map((member) => fleetMember(member, nowMs)).sort(byId);
+    const members = live
+      .map((member) => fleetMember(member, hashMember(member.id), nowMs))
+      .sort(byId);
     const entries = all
       .filter(({ kind, isPaused }) => kind === 'poll' && !isPaused)
       .map(({ id }) => new TargetEntry(id));

@@ -1,5 +1,5 @@
 import type { LiveMember } from '../store/store.ts';
-import { hashMember } from './hash.ts';
+import type { Hashed } from './hash.ts';
 import type { PlanMember } from './plan.ts';
 
 /** What an instance says of itself with every heartbeat. */
@@ -29,12 +29,13 @@ export const MOST_WEIGHT = 1_000;
 
 /** A heartbeat that is no object of ours is a foreign member; what an object of ours lacks counts as nothing. */
 export function fleetMember(
-  { id, attributes, expiresInMs }: LiveMember,
+  { attributes, expiresInMs }: LiveMember,
+  { id, hi, lo }: Hashed,
   nowMs: number,
 ): FleetMember {
   const { weight, draining, owned, version, asks } = attributes ?? {};
   return {
-    ...hashMember(id),
+    ...{ id, hi, lo },
     isForeign: attributes === null,
     weight: isWeight(weight) ? weight : LEAST_WEIGHT,
     isDraining: draining === true,

@@ -9,7 +9,8 @@ import type { Timings } from '../lease/timings.ts';
 import type { FleetMember } from './attributes.ts';
 import type { Holdings } from './holdings.ts';
 import type { Moves, Share } from './moves.ts';
-import { type Plan, plan, rankOf } from './plan.ts';
+import { type Plan, rankOf } from './plan.ts';
+import { Planner } from './planner.ts';
 import type { Presence } from './presence.ts';
 import type { Roster } from './roster.ts';
 import type { Need } from './rounds.ts';
@@ -53,7 +54,7 @@ export interface CoordinationParts {
 export class Coordination {
   readonly #parts: CoordinationParts;
   readonly #entries: Map<string, TargetEntry>;
-  #plan: Plan = plan([], []);
+  readonly #planner = new Planner();
   #members: readonly FleetMember[] = [];
   #listedVersion = -1;
 
@@ -67,14 +68,14 @@ export class Coordination {
     const { clock, presence } = this.#parts;
     const { isDraining, leaveByMs } = presence;
     return {
-      quota: this.#plan.quotas[0] ?? Number.POSITIVE_INFINITY,
+      quota: this.plan.quotas[0] ?? Number.POSITIVE_INFINITY,
       isDraining,
       ...(leaveByMs !== null && { withinMs: Math.max(0, leaveByMs - clock.monotonicMs()) }),
     };
   }
 
   get plan(): Plan {
-    return this.#plan;
+    return this.#planner.last;
   }
 
   get members(): readonly FleetMember[] {
@@ -139,9 +140,9 @@ export class Coordination {
     const startMs = clock.monotonicMs();
     this.#members = roster.members();
     const entries = [...this.#entries.values()].filter(({ id }) => targets.has(id));
-    this.#plan = plan(this.#members, entries);
+    const { planned: owners } = this.#planner.plan(this.#members, entries);
     for (let t = 0; t < entries.length; t++) {
-      const planned = this.#members[this.#plan.planned[t] as number];
+      const planned = this.#members[owners[t] as number];
       (entries[t] as TargetEntry).planned = planned?.id ?? null;
     }
     if (!events.hasListener('fleet.planned')) return;

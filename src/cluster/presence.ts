@@ -3,7 +3,7 @@ import type { Emitter } from '../base/events.ts';
 import { packageVersion } from '../base/version.ts';
 import type { Store } from '../store/store.ts';
 import type { Attributes, FleetMember } from './attributes.ts';
-import { type Hashed, hashMember } from './hash.ts';
+import { hashMember } from './hash.ts';
 
 /** Where operators say who is to hand everything over: one record per member, by its id. */
 export const DRAIN_COLLECTION = 'drain';
@@ -25,14 +25,23 @@ export interface PresenceParts {
 /** This instance as the others see it: it beats, does as operators ordered, and says when it leaves. */
 export class Presence {
   readonly #parts: PresenceParts;
-  readonly #hashed: Hashed;
+  #member: FleetMember;
   #isOrdered = false;
   #leaveByMs: number | null = null;
   #isKnown = false;
 
   constructor(parts: PresenceParts) {
     this.#parts = parts;
-    this.#hashed = hashMember(parts.instanceId);
+    this.#member = {
+      ...hashMember(parts.instanceId),
+      weight: parts.weight,
+      isDraining: false,
+      isForeign: false,
+      owned: 0,
+      version: VERSION,
+      asks: {},
+      expiresAtMs: Number.POSITIVE_INFINITY,
+    };
   }
 
   /** It hands everything over, and takes nothing. */
@@ -47,19 +56,9 @@ export class Presence {
 
   /** As a member among the others. */
   get member(): FleetMember {
-    const { weight } = this.#parts;
-    const expiresAtMs = Number.POSITIVE_INFINITY;
     const { isDraining } = this;
-    return {
-      ...this.#hashed,
-      weight,
-      isDraining,
-      isForeign: false,
-      owned: 0,
-      version: VERSION,
-      asks: {},
-      expiresAtMs,
-    };
+    if (this.#member.isDraining !== isDraining) this.#member = { ...this.#member, isDraining };
+    return this.#member;
   }
 
   async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {

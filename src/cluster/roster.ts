@@ -2,6 +2,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Store } from '../store/store.ts';
 import { type FleetMember, fleetMember } from './attributes.ts';
+import { hashMember } from './hash.ts';
+import { isDifferent } from './planner.ts';
 
 /** A heartbeat seen again is taken for a new one only if it runs out later than before by more than clocks are read apart. */
 const SAME_BEAT_MS = 50;
@@ -50,11 +52,13 @@ export class Roster {
     const { store, clock, self } = this.#parts;
     const live = await store.members.list({ timeoutMs });
     const nowMs = clock.monotonicMs();
-    const seen = live
-      .map((member) => fleetMember(member, nowMs))
-      .filter(({ id }) => id !== self().id);
     const before = this.#others;
-    this.#others = new Map(seen.map((member) => [member.id, member]));
+    this.#others = new Map();
+    for (const member of live) {
+      const { id } = member;
+      if (id === self().id) continue;
+      this.#others.set(id, fleetMember(member, before.get(id) ?? hashMember(id), nowMs));
+    }
     return this.#compare(before, nowMs);
   }
 
@@ -98,8 +102,4 @@ export class Roster {
     }
     return isChanged;
   }
-}
-
-function isDifferent(a: FleetMember, b: FleetMember): boolean {
-  return a.weight !== b.weight || a.isDraining !== b.isDraining || a.isForeign !== b.isForeign;
 }
