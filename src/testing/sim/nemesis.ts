@@ -210,7 +210,7 @@ export class Nemesis {
     this.#setBackMs += Math.max(0, -ms);
     if (ms > 0) audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + ttlMs + MARGIN_MS });
     if (behindMs > 0)
-      audit.excuse({ invariants: ['grants'], untilMs: nowMs + behindMs + MARGIN_MS });
+      audit.excuse({ invariants: ['grants', 'tenures'], untilMs: nowMs + behindMs + MARGIN_MS });
   }
 
   #cut({ path }: Seat, how: { out: boolean; back: boolean }, forMs: number): void {
