@@ -195,12 +195,15 @@ class World {
 /** Something has been found: the rest of this world does not matter. */
 class Stop extends Error {}
 
+/** Mostly the default. Short ones cost more: everything happens as often, in less time. */
+const TTLS_MS = [...new Array<number>(14).fill(30_000), 60_000, 60_000, 12_000, 12_000, 5_000];
+
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
 function shapeOf(seed: number): { instances: number; targets: number; ttlMs: number } {
   const random = seededRandom(mixed(seed, 6));
   const instances = pick(random, [2, 3, 3, 3, 4, 5]);
   const targets = pick(random, [1, 3, 5, 5, 5, 8, 12]);
-  return { instances, targets, ttlMs: pick(random, [30_000, 30_000, 30_000, 12_000, 5_000]) };
+  return { instances, targets, ttlMs: pick(random, TTLS_MS) };
 }
 
 function pick(random: Random, from: readonly number[]): number {
