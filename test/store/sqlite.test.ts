@@ -196,6 +196,18 @@ describe('where the file is', () => {
   });
 });
 
+it('K-02 a host whose clock is set keeps its leases for their time, and fences go on growing', async () => {
+  const { clock, kit } = await openAt(newFile());
+  const fence = await kit.granted('lease:k', 'a', { ttlMs: 5_000 });
+  clock.jumpWall(3_600_000);
+  expect(await kit.acquire('lease:k', 'b')).toMatchObject({ kind: 'busy', expiresInMs: 5_000 });
+  clock.jumpWall(-7_200_000);
+  await clock.advance(4_990);
+  expect(await kit.acquire('lease:k', 'b')).toMatchObject({ kind: 'busy' });
+  await clock.advance(20);
+  expect(await kit.granted('lease:k', 'b')).toBeGreaterThan(fence);
+});
+
 describe('another start of the host', () => {
   it('K-02 voids leases and members, and leaves fences and records', async () => {
     const path = newFile();
