@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest';
+import {
+  linkFindings,
+  mentionFindings,
+  promiseFindings,
+  storeFindings,
+} from './support/guarantee-rules.ts';
+import {
+  type Finding,
+  readSource,
+  readTree,
+  report,
+  type SourceText,
+} from './support/source-tree.ts';
+
+// As in tidy.test.ts: every rule is first shown to find what it is for, and then asked about the page.
+
+const PATH = 'docs/guarantees.md';
+const everything = new Map(
+  readTree(['docs', 'src', 'test', 'sim', 'chaos'], ['.md', '.ts', '.mjs']).map((source) => [
+    source.path,
+    source,
+  ]),
+);
+/** Whole folders may be linked, too. */
+const folders = new Set(
+  [...everything.keys()].flatMap((path) =>
+    [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index)),
+  ),
+);
+const root = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'].map(readSource);
+
+function lookup(path: string): SourceText | undefined {
+  const folder = folders.has(path) ? { path, text: '' } : undefined;
+  return everything.get(path) ?? root.find((source) => source.path === path) ?? folder;
+}
+
+function page(...lines: string[]): SourceText {
+  return { path: PATH, text: lines.join('\n') };
+}
+
+function expectTrue(findings: readonly Finding[]): void {
+  expect(report(findings)).toBe('');
+}
+
+describe('links', () => {
+  const tree: Record<string, string> = {
+    'test/lease/tenure.test.ts': `it('K-05 ends are final', () => {}); // K-04 is only mentioned`,
+    'src/testing/conformance.ts': `check('frees a key', async () => {});`,
+    'src/testing/sim/audit.ts': `type Invariant = 'exclusion' | 'calm'; const other = 'peace';`,
+    'src/testing/sim/faults.ts': `const KINDS = { crash: 4, 'late stop': 2 }; const MORE = { war: 1 };`,
+    'docs/cli.md': '',
+    [PATH]: '',
+  };
+  const inTree = (path: string) => {
+    const text = tree[path];
+    return text === undefined ? undefined : { path, text };
+  };
+
+  it.each([
+    '[K-05 ends are final](../test/lease/tenure.test.ts)',
+    '[shown](../test/lease/tenure.test.ts "K-05 ends are final") and [frees a key](../src/testing/conformance.ts)',
+    '[exclusion](../src/testing/sim/audit.ts), [`calm`](../src/testing/sim/audit.ts)',
+    '[crash](../src/testing/sim/faults.ts), [too late](../src/testing/sim/faults.ts "late stop")',
+    '[the command](cli.md#exit-codes), [above](#the-model), [elsewhere](https://example.com/x.test.ts)',
+  ])('that lead somewhere are fine: %s', (text) => {
+    expectTrue(linkFindings(page('', text), inTree));
+  });
+
+  it.each([
+    '[K-05 ends are final](../test/lease/tenures.test.ts)',
+    '[K-05 ends are](../test/lease/tenure.test.ts)',
+    '[K-04 is only mentioned](../test/lease/tenure.test.ts)',
+    '[K-05 ends are final](../test/lease/tenure.test.ts "K-05 ends are finite")',
+    '[these tests](../test/lease/tenure.test.ts)',
+    '[frees no key](../src/testing/conformance.ts)',
+    '[peace](../src/testing/sim/audit.ts)',
+    '[war](../src/testing/sim/faults.ts)',
+    '[the command](../cli.md)',
+    '[K-05 [all] ends are final](../test/lease/tenure.test.ts)',
+  ])('that lead nowhere are found: %s', (text) => {
+    expect(linkFindings(page('', text), inTree)).toMatchObject([{ path: PATH, line: 2 }]);
+  });
+});
+
+describe('promises', () => {
+  const table = (...rows: string[]) =>
+    page(
+      '## What is promised',
+      'Text.',
+      '',
+      '| | promise | assumes | shown by |',
+      '|---|---|---|---|',
+    ).text.concat('\n', rows.join('\n'));
+  const shown = '[a title](../test/a.test.ts)';
+
+  it('in order, each shown by something, are fine', () => {
+    const text = table(
+      `| G1 | one | none | ${shown} |`,
+      '| G2 | two | A1 | [calm](../src/testing/sim/audit.ts) |',
+      '',
+      '| another | table |',
+    );
+    expectTrue(promiseFindings({ path: PATH, text }));
+  });
+
+  it.each([
+    ['out of order', [`| G2 | two | | ${shown} |`]],
+    ['twice', [`| G1 | one | | ${shown} |`, `| G1 | two | | ${shown} |`]],
+    ['shown by nothing', ['| G1 | one | | of course |']],
+    ['shown by another page', ['| G1 | one | | [cli](cli.md) |']],
+    ['with what shows it in the wrong place', [`| G1 | one, ${shown} | | |`]],
+    [
+      'with a fault, and nothing that would fail',
+      ['| G1 | one | | [crash](../src/testing/sim/faults.ts) |'],
+    ],
+  ])('%s are found', (_, rows) => {
+    expect(promiseFindings({ path: PATH, text: table(...rows) })).toHaveLength(1);
+  });
+
+  it('that are not there at all are found', () => {
+    expect(promiseFindings(page('## What is promised', '## Per store', '| G1 |'))).toHaveLength(1);
+  });
+});
+
+describe('claims about a store', () => {
+  const table = (cells: string) =>
+    page(
+      '## Per store',
+      '',
+      '| store | exclusion | failover |',
+      '|---|---|---|',
+      `| memory | ${cells} |`,
+    );
+
+  it.each([
+    'in one process: [shown](../test/a.test.ts "a title") | —',
+    '[exclusion](../src/testing/sim/audit.ts) | not promised: nobody takes over',
+    '[exclusion](../src/testing/sim/audit.ts) | not promised for a second: nobody takes over',
+  ])('that are shown, or say why they are none, are fine: %s', (cells) => {
+    expectTrue(storeFindings(table(cells)));
+  });
+
+  it.each([
+    'always | —',
+    '— | not promised',
+    '— | not promised:',
+    '— | ',
+    '[the page](sqlite.md) | —',
+  ])('that are shown by nothing are found: %s', (cells) => {
+    expect(storeFindings(table(cells))).toMatchObject([{ path: PATH, line: 5 }]);
+  });
+
+  it('that are not there at all are found', () => {
+    expect(storeFindings(page('# Guarantees'))).toHaveLength(1);
+  });
+});
+
+describe('numbers', () => {
+  const promises = page('| A1 | rates |', '| G1 | one | A1 |', '| N1 | not one, but G1 |');
+
+  it('of what there is are fine, and elsewhere only promises are numbers', () => {
+    const readme = { path: 'README.md', text: 'As G1 says, not A4; a BG7, 12G8' };
+    expectTrue(mentionFindings([promises, readme], promises));
+  });
+
+  it('of what there is not are found', () => {
+    const readme = { path: 'README.md', text: 'First.\nAs G2 says.' };
+    expect(mentionFindings([readme], promises)).toMatchObject([{ path: 'README.md', line: 2 }]);
+    const more = page(promises.text, 'see N2, under A2 and A1');
+    expect(mentionFindings([more], more)).toHaveLength(2);
+  });
+});
+
+describe('the page of guarantees', () => {
+  const guarantees = readSource(PATH);
+
+  it('names tests, invariants and faults that exist', () => {
+    expectTrue(linkFindings(guarantees, lookup));
+  });
+
+  it('has a number for each promise, and what shows it', () => {
+    expectTrue(promiseFindings(guarantees));
+  });
+
+  it('claims nothing about a store that nothing shows', () => {
+    expectTrue(storeFindings(guarantees));
+  });
+
+  it('is rightly referred to, by itself and others', () => {
+    const pages = [...everything.values()].filter(({ path }) => path.endsWith('.md'));
+    expectTrue(mentionFindings([...pages, ...root], guarantees));
+  });
+});
