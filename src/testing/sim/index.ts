@@ -1,5 +1,5 @@
 export type { Invariant, Violation } from './audit.ts';
-export { Counters, INTERESTING_STATES } from './counters.ts';
+export { INTERESTING_STATES } from './counters.ts';
 export { draw } from './drawing.ts';
 export type { Episode, Fault, FaultKind } from './faults.ts';
 export { type Shrunk, shrink } from './shrink.ts';

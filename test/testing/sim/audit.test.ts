@@ -69,7 +69,7 @@ describe('the auditor finds', () => {
     expect(audit.violation).toBeNull();
   });
 
-  it('K-10 fencing: a write that was taken with a lower fence after a higher one', () => {
+  it('K-11 fencing: a write that was taken with a lower fence after a higher one', () => {
     const { audit } = scene();
     audit.written({ target: 't', fence: 2, by: 'b' }, true);
     audit.written({ target: 't', fence: 1, by: 'a' }, false);
@@ -78,7 +78,7 @@ describe('the auditor finds', () => {
     expect(audit.violation).toMatchObject({ invariant: 'fencing' });
   });
 
-  it('K-10 fencing: the same of a record in the store, unless the store has lost what it knew', () => {
+  it('K-11 fencing: the same of a record in the store, unless the store has lost what it knew', () => {
     const { audit, put } = scene();
     put('2', [1, 1]);
     put('1', [2, 2]);
