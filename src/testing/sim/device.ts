@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../base/random.ts';
 import type { SimProcess } from './host.ts';
-import type { Timeline } from './timeline.ts';
+import { PHASE, type Timeline } from './timeline.ts';
 
 /** How long a write is under way. */
 const DELAY_LEAST_MS = 0.2;
@@ -36,7 +36,8 @@ export class Device {
     process.reach('act');
     if (process.isDead) return;
     const delayMs = DELAY_LEAST_MS + random.next() * DELAY_SPREAD_MS;
-    timeline.at(process.trueMs + delayMs, () => this.#arrive({ target, fence, by }));
+    const arrive = () => this.#arrive({ target, fence, by });
+    timeline.at(process.trueMs + delayMs, arrive, PHASE.outside);
   }
 
   #arrive(write: Write): void {

@@ -13,7 +13,7 @@ import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
 import type { Machine, Served } from './machine.ts';
-import type { Timeline } from './timeline.ts';
+import { PHASE, type Phase, type Timeline } from './timeline.ts';
 
 /** A message takes this long at least, and mostly not much longer. */
 const DELAY_LEAST_MS = 0.15;
@@ -103,43 +103,42 @@ function dial(parts: NetworkParts, attempt: Attempt): Promise<Link> {
   return new Promise((resolve, reject) => {
     if (parts.process.isDead) return;
     const link = new SimLink(parts, (why) => attempt.onEnd(why));
-    const abort = () => {
-      link.destroy();
-      reject(new Error('the attempt was given up'));
-    };
-    attempt.signal.addEventListener('abort', abort, { once: true });
-    link.open().then(
-      () => {
-        attempt.signal.removeEventListener('abort', abort);
+    attempt.signal.addEventListener('abort', link.destroy);
+    link.open({
+      resolve: () => {
+        attempt.signal.removeEventListener('abort', link.destroy);
         resolve(link);
       },
-      (error: unknown) => {
-        attempt.signal.removeEventListener('abort', abort);
-        reject(error);
-      },
-    );
+      reject,
+    });
   });
 }
 
 /** One direction of a connection: in order, each with its delay, held up while it is cut. */
 class Wire {
   readonly #parts: NetworkParts;
+  readonly #phase: Phase;
   readonly #isCut: () => boolean;
   readonly #heldUp: (() => void)[] = [];
   #lastMs = 0;
 
-  constructor(parts: NetworkParts, isCut: () => boolean) {
+  constructor(parts: NetworkParts, phase: Phase, isCut: () => boolean) {
     this.#parts = parts;
+    this.#phase = phase;
     this.#isCut = isCut;
   }
 
   carry(fromMs: number, arrive: () => void): void {
     const { timeline, path } = this.#parts;
     this.#lastMs = Math.max(this.#lastMs, fromMs + path.delayMs());
-    timeline.at(this.#lastMs, () => {
-      if (this.#isCut() || this.#heldUp.length > 0) this.#heldUp.push(arrive);
-      else arrive();
-    });
+    timeline.at(
+      this.#lastMs,
+      () => {
+        if (this.#isCut() || this.#heldUp.length > 0) this.#heldUp.push(arrive);
+        else arrive();
+      },
+      this.#phase,
+    );
   }
 
   /** The cut is over: what was held up arrives. */
@@ -167,33 +166,31 @@ export class SimLink implements Link, Served {
     this.#machine = machine;
     this.#onEnd = onEnd;
     path.links.add(this);
-    this.#there = new Wire(parts, () => path.isCutOut || machine.isCutOff);
-    this.#back = new Wire(parts, () => path.isCutBack || machine.isCutOff);
+    this.#there = new Wire(parts, PHASE.outside, () => path.isCutOut || machine.isCutOff);
+    this.#back = new Wire(parts, PHASE.input, () => path.isCutBack || machine.isCutOff);
   }
 
   get process(): SimProcess {
     return this.#parts.process;
   }
 
-  /** Resolves when the server has taken the connection. */
-  open(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve: () => resolve(), reject });
-      this.#carry(() => {
-        if (this.#machine.isDown) {
-          this.#reset('connection refused');
-          return;
-        }
-        this.#isServed = true;
-        this.#machine.accept(this);
-        this.#answer(null);
-      });
+  /** Tells when the server has taken the connection. */
+  open(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    this.#carry(() => {
+      if (this.#machine.isDown) {
+        this.#reset('connection refused');
+        return;
+      }
+      this.#isServed = true;
+      this.#machine.accept(this);
+      this.#answer(null);
     });
   }
 
   send(args: readonly string[]): Promise<unknown> {
     const { process } = this.#parts;
-    process.reach(verbOf(args));
+    if (process.trap !== null) process.reach(verbOf(args));
     return new Promise((resolve, reject) => {
       if (this.#end !== null) {
         reject(new UnsentError(this.#end.message));

@@ -4,8 +4,12 @@
  * and the same plan gives the same run.
  */
 
-/** At one moment a process first runs its timers, then reads what has arrived, then does what waited for that. */
-export const PHASE = { timers: 0, input: 1, afterInput: 2, observer: 3 } as const;
+/**
+ * At one moment a process first runs its timers, then reads what has arrived, then does what waited for that. `outside`
+ * is what no process has a part in, a server at work or a write that arrives: it settles no promise, so that nothing has
+ * to be waited for afterwards.
+ */
+export const PHASE = { timers: 0, outside: 1, input: 2, afterInput: 3, observer: 4 } as const;
 export type Phase = (typeof PHASE)[keyof typeof PHASE];
 
 export interface Happening {
@@ -17,8 +21,8 @@ export interface Happening {
   slot: number;
 }
 
-/** So many happenings in a row before the real event loop gets a turn: then rejections nobody handles come to light. */
-const STEPS_PER_TURN = 2_000;
+/** So often promises are waited for before the real event loop gets a turn: then rejections nobody handles come to light. */
+const WAITS_PER_TURN = 2_000;
 
 /** `queueMicrotask` would do the same, and make an `AsyncResource` each time. */
 const SETTLED = Promise.resolve();
@@ -70,6 +74,7 @@ export class Timeline {
   /** Lets everything happen up to a moment. */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
+      let waits = 0;
       const step = () => {
         try {
           if (!this.#step(untilMs)) return resolve();
@@ -77,7 +82,7 @@ export class Timeline {
           return reject(error);
         }
         // Ticks run when no promise is left that could settle, but only those that were asked for by a promise.
-        if (this.#steps % STEPS_PER_TURN === 0) setImmediate(step);
+        if (++waits % WAITS_PER_TURN === 0) setImmediate(step);
         else void SETTLED.then(tick);
       };
       const tick = () => process.nextTick(step);
@@ -93,16 +98,19 @@ export class Timeline {
       soon();
       return true;
     }
-    this.onSettled();
-    const next = this.#heap[0];
-    if (next === undefined || next.atMs > untilMs) {
-      this.#nowMs = Math.max(this.#nowMs, untilMs);
-      return false;
+    for (;;) {
+      this.onSettled();
+      const next = this.#heap[0];
+      if (next === undefined || next.atMs > untilMs) {
+        this.#nowMs = Math.max(this.#nowMs, untilMs);
+        return false;
+      }
+      this.takeBack(next);
+      this.#nowMs = next.atMs;
+      next.run();
+      if (next.phase !== PHASE.outside) return true;
+      this.#steps++;
     }
-    this.takeBack(next);
-    this.#nowMs = next.atMs;
-    next.run();
-    return true;
   }
 
   #up(moving: Happening): void {
