@@ -24,6 +24,8 @@ export interface FleetMember extends PlanMember {
   readonly expiresAtMs: number;
 }
 
+const NO_ASKS: Attributes['asks'] = {};
+
 export const LEAST_WEIGHT = 1;
 export const MOST_WEIGHT = 1_000;
 
@@ -35,7 +37,9 @@ export function fleetMember(
 ): FleetMember {
   const { weight, draining, owned, version, asks } = attributes ?? {};
   return {
-    ...{ id, hi, lo },
+    id,
+    hi,
+    lo,
     isForeign: attributes === null,
     weight: isWeight(weight) ? weight : LEAST_WEIGHT,
     isDraining: draining === true,
@@ -52,9 +56,10 @@ export function isWeight(weight: unknown): weight is number {
 }
 
 function readAsks(asks: unknown): Attributes['asks'] {
-  if (typeof asks !== 'object' || asks === null) return {};
+  const given = Object.entries(asks ?? {});
+  if (given.length === 0) return NO_ASKS;
   return Object.fromEntries(
-    Object.entries(asks).flatMap(([owner, ids]) => {
+    given.flatMap(([owner, ids]) => {
       const isList = Array.isArray(ids) && ids.every((id) => typeof id === 'string');
       return isList ? [[owner, ids]] : [];
     }),
