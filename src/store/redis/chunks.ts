@@ -7,9 +7,7 @@ const CHUNK = 200;
 export async function inChunks(fleet: Fleet, work: Work, leftMs: () => number): Promise<unknown[]> {
   const replies: unknown[] = [];
   for (let at = 0; at < work.keys.length; at += CHUNK) {
-    const keys = work.keys.slice(at, at + CHUNK);
-    const perKey = work.perKey.slice(at, at + CHUNK);
-    for (const part of await fleet.run({ ...work, keys, perKey }, leftMs())) {
+    for (const part of await fleet.run(chunkOf(work, at), leftMs())) {
       const failed =
         part.kind === 'failed' ? part.error : new Error(`${work.script.verb}: no reply`);
       for (let i = 0; i < part.count; i++)
@@ -17,4 +15,11 @@ export async function inChunks(fleet: Fleet, work: Work, leftMs: () => number): 
     }
   }
   return replies;
+}
+
+function chunkOf(work: Work, at: number): Work {
+  if (work.keys.length <= CHUNK) return work;
+  const keys = work.keys.slice(at, at + CHUNK);
+  const perKey = work.perKey.slice(at, at + CHUNK);
+  return { ...work, keys, perKey };
 }

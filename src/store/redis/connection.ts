@@ -1,5 +1,5 @@
 import { Agenda, type Entry } from '../../base/agenda.ts';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, timeLeft } from '../../base/clock.ts';
 import {
   ClosedError,
   HoldfastError,
@@ -48,6 +48,8 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #link: Link | null = null;
   #dialing: Promise<void> | null = null;
+  /** Ends the attempt to connect that is under way. */
+  #attempt: AbortController | null = null;
   readonly #closing = new AbortController();
   /** Why the last attempt to connect failed, for whoever runs out of time waiting for one. */
   #lastFailure = '';
@@ -83,12 +85,12 @@ export class Connection {
   }
 
   /** Sends one command and gives its reply, inside `timeoutMs` whatever happens. */
-  async send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
+  send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
     return this.use(operation, timeoutMs, (link) => link.send(args));
   }
 
   /** Runs a script by its digest; a server that does not know it gets its source. Not executed, so safe to send again. */
-  async script(
+  script(
     script: Script,
     keys: readonly string[],
     args: readonly string[],
@@ -98,14 +100,11 @@ export class Connection {
   }
 
   /** Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. */
-  async use<T>(operation: string, timeoutMs: number, send: (link: Link) => Promise<T>): Promise<T> {
-    const startMs = this.#options.clock.monotonicMs();
-    const link = this.#link ?? (await this.#connected(operation, timeoutMs));
-    return this.#within(
-      link,
-      operation,
-      timeoutMs - (this.#options.clock.monotonicMs() - startMs),
-      send,
+  use<T>(operation: string, timeoutMs: number, send: (link: Link) => Promise<T>): Promise<T> {
+    if (this.#link !== null) return this.#within(this.#link, operation, timeoutMs, send);
+    const leftMs = timeLeft(this.#options.clock, timeoutMs);
+    return this.#connected(operation, timeoutMs).then((link) =>
+      this.#within(link, operation, leftMs(), send),
     );
   }
 
@@ -117,6 +116,7 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new ClosedError('connection'));
+    this.#attempt?.abort();
     const link = this.#link;
     this.#link = null;
     link?.destroy();
@@ -224,9 +224,8 @@ export class Connection {
     const { clock, dialer } = this.#options;
     this.#closing.signal.throwIfAborted();
     const attempt = new AbortController();
-    const abort = () => attempt.abort();
-    const giveUp = clock.after(timeoutMs, abort);
-    this.#closing.signal.addEventListener('abort', abort);
+    this.#attempt = attempt;
+    const giveUp = clock.after(timeoutMs, () => attempt.abort());
     let link: Link | null = null;
     let ended: string | null = null;
     const onEnd = (why: string) => {
@@ -249,7 +248,7 @@ export class Connection {
       throw this.#dialFailure(error);
     } finally {
       giveUp.cancel();
-      this.#closing.signal.removeEventListener('abort', abort);
+      this.#attempt = null;
       if (link !== null) attempt.signal.removeEventListener('abort', link.destroy);
     }
   }

@@ -98,7 +98,7 @@ export class SingleFleet implements Fleet {
     return [{ kind: 'reply', from: 0, count, reply, primary }];
   }
 
-  async send(operation: string, _key: string, args: readonly string[], timeoutMs: number) {
+  send(operation: string, _key: string, args: readonly string[], timeoutMs: number) {
     return this.#primary.connection.send(operation, args, timeoutMs);
   }
 
@@ -120,7 +120,7 @@ export class SingleFleet implements Fleet {
 }
 
 function allKeys({ keys, before }: Work): readonly string[] {
-  return before === undefined ? keys : [before].concat(keys);
+  return before === undefined ? keys : [before, ...keys];
 }
 
 /** Loops instead of spreading: this is on the way of every request. */
