@@ -123,7 +123,8 @@ export class Keeper {
         confirmed += renewed;
       }
     };
-    await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, lane));
+    const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil(tenures.length / CHUNK));
+    await Promise.all(Array.from({ length }, lane));
     this.#pauseMs = confirmed > 0 ? RETRY_FIRST_MS : Math.min(this.#pauseMs * 2, RETRY_MOST_MS);
     if (confirmed > 0) {
       this.#events.emit('lease.renewed', {
