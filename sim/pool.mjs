@@ -1,4 +1,5 @@
 /** Runs worlds on several threads, each as it comes. */
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 const ROOT = new URL('..', import.meta.url);
@@ -12,10 +13,15 @@ export async function runWorlds({ jobs, dist = new URL('dist/', ROOT), shrinks, 
   const thread = async () => {
     const options = { workerData: { dist: dist.href, shrinks } };
     const worker = new Worker(new URL('worker.mjs', import.meta.url), options);
+    const ended = once(worker, 'exit').then(([code]) => {
+      throw new Error(`a thread ended with ${code}`);
+    });
+    // It ends in the end, and nobody waits for that.
+    ended.catch(() => {});
     try {
       for (let world = next(); world !== null && !isOver; world = next()) {
         worker.postMessage(world);
-        const report = await answerOf(worker);
+        const [report] = await Promise.race([once(worker, 'message'), ended]);
         if (onReport(report) === false) isOver = true;
       }
     } finally {
@@ -23,16 +29,4 @@ export async function runWorlds({ jobs, dist = new URL('dist/', ROOT), shrinks, 
     }
   };
   await Promise.all(Array.from({ length: jobs }, thread));
-}
-
-function answerOf(worker) {
-  return new Promise((resolve, reject) => {
-    const settle = (settled) => (value) => {
-      worker.removeAllListeners();
-      settled(value);
-    };
-    worker.once('message', settle(resolve));
-    worker.once('error', settle(reject));
-    worker.once('exit', (code) => settle(reject)(new Error(`the thread ended with ${code}`)));
-  });
 }

@@ -65,19 +65,14 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'if (nowMs < this.deadlineMs)\n            return true;',
+        find: 'return this.#confirmed.sentAtMs + this.terms.timings.validMs;',
         replace:
-          'if (this.terms.clock.wallMs() < this.#confirmed.sentAtWallMs + this.terms.timings.validMs)\n            return true;',
+          'return this.terms.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.terms.timings.validMs - this.terms.clock.wallMs();',
       },
       {
         file: 'lease/tenure.js',
         find: 'return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);',
         replace: 'return wallElapsedMs * 0;',
-      },
-      {
-        file: 'lease/keeper.js',
-        find: 'if (tenure.deadlineMs <= nowMs)',
-        replace: 'if (tenure.deadlineMs === nowMs + 1e9)',
       },
     ],
   },

@@ -33,8 +33,17 @@ describe('npm run sim', () => {
   });
 
   it('says in words what it did, and what it never reached', () => {
-    const { status, stdout } = run('main.mjs', '--hours', '0.1', '--seed', '2', '--no-save');
-    expect(stdout).toMatch(/worlds from seed 2, .* every promise was kept\.\nNever reached/);
+    const { status, stdout } = run(
+      'main.mjs',
+      '--hours',
+      '0.3',
+      '--world',
+      '0.1',
+      '--seed',
+      '2',
+      '--no-save',
+    );
+    expect(stdout).toMatch(/^5 worlds from seed 2, .* every promise was kept\.\nNever reached/m);
     expect(status).toBe(0);
   });
 

@@ -24,6 +24,8 @@ const KINDS = {
   sleep: 2,
   /** Its wall clock is set. */
   'set clock': 2,
+  /** Its wall clock is set while nothing gets to the store or back. */
+  'set clock while cut': 2,
   /** Nothing gets to the store or back. */
   cut: 4,
   /** Nothing gets there. */

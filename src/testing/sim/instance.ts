@@ -45,8 +45,8 @@ const DEAF_ONE_IN = 60;
 /** An act is made of steps, and each is asked for: this many at most. */
 const MOST_ACTS = 3;
 /** How long an instance waits for a key that others compete for, and how long it keeps it. */
-const WAIT_MS = 60_000;
-const KEEP_MOST_MS = 40_000;
+const WAIT_MS = 120_000;
+const KEEP_MOST_MS = 100_000;
 const PAUSE_MOST_MS = 60_000;
 const STOP_WITHIN_MS = 10_000;
 

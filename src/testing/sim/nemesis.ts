@@ -110,6 +110,11 @@ export class Nemesis {
       seat.host.stepWall((size - 0.5) * 2 * STEP_CLIENT_MS);
       this.#lookForHiddenSleep(seat);
     },
+    'set clock while cut': ({ size }, seat) => {
+      this.#cut(seat, { out: true, back: true }, this.#parts.ttlMs * 1.5);
+      seat.host.stepWall((size - 0.5) * 2 * STEP_CLIENT_MS);
+      this.#lookForHiddenSleep(seat);
+    },
     cut: ({ forMs }, seat) => this.#cut(seat, { out: true, back: true }, forMs),
     'cut out': ({ forMs }, seat) => this.#cut(seat, { out: true, back: false }, forMs),
     'cut back': ({ forMs }, seat) => this.#cut(seat, { out: false, back: true }, forMs),
