@@ -3,13 +3,15 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { INTERESTING_STATES } from '../dist/testing/sim/counters.js';
+import { INTERESTING_STATES, tell, withFound } from '../dist/testing/sim/index.js';
 import { readFlags } from './flags.mjs';
 import { runWorlds } from './pool.mjs';
 
 const REGRESSIONS = new URL('regressions.json', import.meta.url);
 const HOUR_MS = 3_600_000;
+/** How often a terminal, or a file, is told how far it is. */
 const PROGRESS_EVERY_MS = 1_000;
+const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
 
@@ -65,25 +67,7 @@ function onReport(report) {
   for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count);
   if (report.violation === null) return;
   failures.push(report);
-  if (!flags.json) console.log(`${CLEAR_LINE}${told(report)}\n`);
-}
-
-function told({ options, violation, shrunk, drawing }) {
-  const least = shrunk ?? { drawing };
-  const faults = (shrunk?.episodes ?? []).flatMap((episode) => episode.faults);
-  return [
-    `✗ seed ${options.seed}: ${violation.invariant}: ${violation.text}`,
-    `  commit ${commit()}; again: npm run sim -- --seed ${options.seed} --hours ${options.hours}${shapeFlags(options)}`,
-    `  ${faults.length} faults are enough (${shrunk?.tries} worlds tried): ${faults.map(({ kind, point }) => (kind.endsWith(' at') ? `${kind} ${point}` : kind)).join(', ')}`,
-    '',
-    least.drawing,
-  ].join('\n');
-}
-
-function shapeFlags({ instances, targets, ttlMs }) {
-  const given = { instances, targets, ttl: ttlMs };
-  const flags = Object.entries(given).filter(([, value]) => value !== undefined);
-  return flags.map(([name, value]) => ` --${name} ${value}`).join('');
+  if (!flags.json) console.log(`${isTerminal ? CLEAR_LINE : ''}${tell(report, commit())}\n`);
 }
 
 function commit() {
@@ -94,33 +78,25 @@ function commit() {
   }
 }
 
-/** The narrowed down world, to be run first from now on. */
+/** What broke a promise is run first from now on. */
 function save() {
-  const found = failures.map(({ options, violation, shrunk }) => ({
-    commit: commit(),
-    broke: `${violation.invariant}: ${violation.text}`,
-    options: { ...options, episodes: shrunk.episodes },
-  }));
-  const isNew = ({ options: { episodes: _, ...other } }) =>
-    !known.some(({ options: { episodes: __, ...one } }) => same(one, other));
-  const added = found.filter(isNew);
-  if (added.length === 0) return;
-  writeFileSync(REGRESSIONS, `${JSON.stringify([...known, ...added], null, 2)}\n`);
-}
-
-function same(a, b) {
-  return JSON.stringify(a) === JSON.stringify(b);
+  if (failures.length === 0) return;
+  const all = withFound(known, failures, commit());
+  writeFileSync(REGRESSIONS, `${JSON.stringify(all, null, 2)}\n`);
 }
 
 const worldsToCome = plan();
 const isTerminal = process.stderr.isTTY;
-const progress = setInterval(() => {
-  if (!isTerminal || flags.json) return;
-  const done = simulatedMs / HOUR_MS;
-  const rate = (done / secondsSince()).toFixed(1);
-  const line = `${done.toFixed(0)} of ${hours} h simulated, ${rate} h/s, ${failures.length} broken`;
-  process.stderr.write(`${CLEAR_LINE}${line}`);
-}, PROGRESS_EVERY_MS);
+const progress = setInterval(
+  () => {
+    if (flags.json) return;
+    const done = simulatedMs / HOUR_MS;
+    const rate = (done / secondsSince()).toFixed(1);
+    const line = `${done.toFixed(0)} of ${hours} h simulated, ${rate} h/s, ${failures.length} broken`;
+    process.stderr.write(isTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
+  },
+  isTerminal ? PROGRESS_EVERY_MS : LINE_EVERY_MS,
+);
 await runWorlds({
   ...{ jobs, shrinks: true, onReport },
   next: () => worldsToCome.next().value ?? null,
