@@ -64,8 +64,8 @@ function rows(notes: readonly Note[], violation: Violation, fromMs: number): str
       if (at < 0) before = sign;
       else cells[Math.min(at, COLUMNS - 1)] = sign;
     }
-    if (!isConcerned) return [];
-    return [`${name.padEnd(8)} ${filled(cells, name === 'nemesis' ? ' ' : before)}`];
+    const row = filled(cells, name === 'nemesis' ? ' ' : before);
+    return isConcerned && row.trim() !== '' ? [`${name.padEnd(8)} ${row}`] : [];
   });
 }
 

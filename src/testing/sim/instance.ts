@@ -16,6 +16,15 @@ import type { SimProcess } from './host.ts';
 import { type NetworkParts, simDialer } from './network.ts';
 import type { Trace } from './trace.ts';
 
+/** A key that is taken, worked under, let go of and taken again. */
+export interface Contended {
+  readonly key: string;
+  /** By one holder's name in all of a process' life, so that what comes late may meet a later tenure of its own. */
+  readonly isNamed: boolean;
+  readonly keepMs: number;
+  readonly pauseMs: number;
+}
+
 /** What all instances of a world have in common. */
 export interface Setting {
   readonly targets: readonly string[];
@@ -23,8 +32,8 @@ export interface Setting {
   readonly quarantine: 'on' | 'off';
   readonly everyMs: number;
   readonly pollMs: { readonly usual: number; readonly longest: number };
-  /** Keys that instances compete for beside their targets. */
-  readonly contended: readonly string[];
+  /** What instances compete for beside their targets. */
+  readonly contended: readonly Contended[];
   readonly hasHistory: boolean;
 }
 
@@ -44,10 +53,8 @@ const LONG_ONE_IN = 20;
 const DEAF_ONE_IN = 60;
 /** An act is made of steps, and each is asked for: this many at most. */
 const MOST_ACTS = 3;
-/** How long an instance waits for a key that others compete for, and how long it keeps it. */
+/** How long an instance waits for a key that others compete for. */
 const WAIT_MS = 120_000;
-const KEEP_MOST_MS = 100_000;
-const PAUSE_MOST_MS = 60_000;
 const STOP_WITHIN_MS = 10_000;
 
 const WATCHED: readonly EventName[] = [
@@ -111,7 +118,7 @@ export class SimInstance {
       poll: (target, context) => this.#poll(target.id, context),
     });
     void this.#poller.start();
-    for (const key of setting.contended) void this.#compete(holdfast, key);
+    for (const contended of setting.contended) void this.#compete(holdfast, contended);
   }
 
   /** As SIGTERM would: hands over, closes, ends. */
@@ -137,7 +144,7 @@ export class SimInstance {
   /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
   revoke(choice: number, force: boolean): void {
     const { targets, contended } = this.#parts.setting;
-    const keys = [...targets, ...contended];
+    const keys = [...targets, ...contended.map(({ key }) => key)];
     const key = keys[Math.floor(choice * keys.length)] ?? '';
     const isTarget = targets.includes(key);
     const options = { reason: 'simulated', force, class: isTarget ? 'poll' : 'lease' } as const;
@@ -229,18 +236,20 @@ export class SimInstance {
   }
 
   /** Takes a key, works under it, lets it go, and again. */
-  async #compete(holdfast: Holdfast, key: string): Promise<void> {
-    const { audit, device } = this.#parts;
+  async #compete(holdfast: Holdfast, contended: Contended): Promise<void> {
+    const { key, isNamed, keepMs, pauseMs } = contended;
+    const { audit, device, setting } = this.#parts;
     const { process } = this;
+    const holder = isNamed ? { holder: process.name } : {};
     const target = `lease:${key}`;
     while (!this.#isStopping) {
       try {
-        await process.sleep(process.random.next() * PAUSE_MOST_MS, this.#over.signal);
+        await process.sleep(process.random.next() * pauseMs, this.#over.signal);
         const work = async (held: PollContext) => {
           const done = audit.claim({ process, target, isValid: () => isAllowed(held) });
           try {
             for (let act = 0; act < MOST_ACTS; act++) {
-              await process.sleep((process.random.next() * KEEP_MOST_MS) / MOST_ACTS, held.signal);
+              await process.sleep((process.random.next() * keepMs) / MOST_ACTS, held.signal);
               held.assertHeld();
               device.write(process, target, held.fence);
             }
@@ -248,7 +257,7 @@ export class SimInstance {
             done();
           }
         };
-        await holdfast.withLease(key, work, { wait: WAIT_MS, ttl: this.#parts.setting.ttlMs });
+        await holdfast.withLease(key, work, { ...holder, wait: WAIT_MS, ttl: setting.ttlMs });
       } catch {
         // Held by others, lost, the store is away, or we stop: all of it is told by events.
       }

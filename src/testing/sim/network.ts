@@ -22,6 +22,9 @@ const DELAY_USUAL_MS = 0.4;
 const TAIL_ONE_IN = 200;
 const TAIL_MOST_MS = 60;
 
+/** What was held up is sent again at last after this. */
+const RESEND_MOST_MS = 20_000;
+
 /** The way between one process and the servers: what is wrong with it just now. */
 export class Path {
   readonly #random: Random;
@@ -57,6 +60,11 @@ export class Path {
   /** A process at this end is gone: its system says so to the other end. */
   abandon(process: SimProcess): void {
     for (const link of [...this.links]) if (link.process === process) link.abandon();
+  }
+
+  /** A number in [0, 1) of this path's own. */
+  chance(): number {
+    return this.#random.next();
   }
 
   delayMs(): number {
@@ -120,6 +128,7 @@ class Wire {
   readonly #phase: Phase;
   readonly #isCut: () => boolean;
   readonly #heldUp: (() => void)[] = [];
+  #heldSinceMs = 0;
   #lastMs = 0;
 
   constructor(parts: NetworkParts, phase: Phase, isCut: () => boolean) {
@@ -134,17 +143,30 @@ class Wire {
     timeline.at(
       this.#lastMs,
       () => {
-        if (this.#isCut() || this.#heldUp.length > 0) this.#heldUp.push(arrive);
+        if (this.#isCut() || this.#heldUp.length > 0) this.#holdUp(arrive);
         else arrive();
       },
       this.#phase,
     );
   }
 
-  /** The cut is over: what was held up arrives. */
+  /**
+   * The cut is over: what was held up arrives with the next attempt to send it. These have become rarer the longer it lasted; so
+   * a connection that was made meanwhile may well be faster.
+   */
   go(): void {
-    if (this.#isCut()) return;
-    for (const arrive of this.#heldUp.splice(0)) arrive();
+    const { timeline, path } = this.#parts;
+    if (this.#isCut() || this.#heldUp.length === 0) return;
+    const lastedMs = Math.min(timeline.nowMs - this.#heldSinceMs, RESEND_MOST_MS);
+    const arriveAll = () => {
+      if (!this.#isCut()) for (const arrive of this.#heldUp.splice(0)) arrive();
+    };
+    timeline.at(timeline.nowMs + path.chance() * lastedMs, arriveAll, this.#phase);
+  }
+
+  #holdUp(arrive: () => void): void {
+    if (this.#heldUp.length === 0) this.#heldSinceMs = this.#parts.timeline.nowMs;
+    this.#heldUp.push(arrive);
   }
 }
 

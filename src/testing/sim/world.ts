@@ -219,7 +219,10 @@ function settingOf(
     ...{ ttlMs, quarantine },
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
-    contended: ['door', 'mast'],
+    contended: [
+      { key: 'door', isNamed: false, keepMs: 100_000, pauseMs: 60_000 },
+      { key: 'mast', isNamed: true, keepMs: 20_000, pauseMs: 20_000 },
+    ],
     hasHistory,
   };
 }

@@ -54,7 +54,7 @@ describe('a simulated connection', () => {
     await later();
     expect(heard).toEqual(['SET k late failed: the connection was given up']);
     path.cut({ out: false, back: false });
-    await later();
+    await later(5_100);
     expect(served).toEqual(['SET k late']);
     expect(counters.get('carried out late')).toBe(1);
   });
@@ -69,6 +69,20 @@ describe('a simulated connection', () => {
     path.cut({ out: false, back: false });
     await later();
     expect(heard).toEqual(['SET k 1: OK']);
+  });
+
+  it('K-03 that is made after a cut may be faster than one that was cut', async () => {
+    const { path, served, ask, later, dial } = await connected();
+    path.cut({ out: true, back: true });
+    ask('SET', 'k', 'before');
+    await later(15_000);
+    path.cut({ out: false, back: false });
+    const link = await dial();
+    void link.send(['SET', 'k', 'after']);
+    await later(100);
+    expect(served).toEqual(['SET k after']);
+    await later(15_000);
+    expect(served).toEqual(['SET k after', 'SET k before']);
   });
 
   it('K-07 that is reset ends on both sides at once; what was on its way is lost', async () => {
