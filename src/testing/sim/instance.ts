@@ -33,7 +33,7 @@ export interface Setting {
   readonly everyMs: number;
   readonly pollMs: { readonly usual: number; readonly longest: number };
   /** What instances compete for beside their targets. */
-  readonly contended: readonly Contended[];
+  readonly contended: Contended;
   readonly hasHistory: boolean;
 }
 
@@ -118,7 +118,7 @@ export class SimInstance {
       poll: (target, context) => this.#poll(target.id, context),
     });
     void this.#poller.start();
-    for (const contended of setting.contended) void this.#compete(holdfast, contended);
+    void this.#compete(holdfast, setting.contended);
   }
 
   /** As SIGTERM would: hands over, closes, ends. */
@@ -144,7 +144,7 @@ export class SimInstance {
   /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
   revoke(choice: number, force: boolean): void {
     const { targets, contended } = this.#parts.setting;
-    const keys = [...targets, ...contended.map(({ key }) => key)];
+    const keys = [...targets, contended.key];
     const key = keys[Math.floor(choice * keys.length)] ?? '';
     const isTarget = targets.includes(key);
     const options = { reason: 'simulated', force, class: isTarget ? 'poll' : 'lease' } as const;

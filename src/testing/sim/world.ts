@@ -80,7 +80,7 @@ class World {
     this.#trace = trace;
     this.#audit = audit;
     const random = seededRandom(mixed(seed, 1));
-    const setting = settingOf(this.#options, random.next() < 0.1);
+    const setting = settingOf(this.#options, random);
     this.#setting = setting;
     const witness = (args: readonly string[], reply: Reply) => {
       trace.mix(verbOf(args));
@@ -195,6 +195,13 @@ class World {
 /** Something has been found: the rest of this world does not matter. */
 class Stop extends Error {}
 
+/** A key that is held for up to three TTLs, and one that the same name takes again and again. */
+const UNNAMED = { key: 'door', isNamed: false, keepMs: 100_000, pauseMs: 60_000 };
+const NAMED = { key: 'mast', isNamed: true, keepMs: 30_000, pauseMs: 20_000 };
+const NAMED_SHARE = 0.5;
+/** The share of worlds whose instances write down what happens to them. */
+const HISTORY_SHARE = 0.1;
+
 /** Mostly the default. Short ones cost more: everything happens as often, in less time. */
 const TTLS_MS = [...new Array<number>(14).fill(30_000), 60_000, 60_000, 12_000, 12_000, 5_000];
 
@@ -212,17 +219,14 @@ function pick(random: Random, from: readonly number[]): number {
 
 function settingOf(
   { targets, ttlMs, quarantine }: Pick<Required<WorldOptions>, 'targets' | 'ttlMs' | 'quarantine'>,
-  hasHistory: boolean,
+  random: Random,
 ): Setting {
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     ...{ ttlMs, quarantine },
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
-    contended: [
-      { key: 'door', isNamed: false, keepMs: 100_000, pauseMs: 60_000 },
-      { key: 'mast', isNamed: true, keepMs: 20_000, pauseMs: 20_000 },
-    ],
-    hasHistory,
+    contended: random.next() < NAMED_SHARE ? NAMED : UNNAMED,
+    hasHistory: random.next() < HISTORY_SHARE,
   };
 }
