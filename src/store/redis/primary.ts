@@ -20,7 +20,7 @@ export interface PrimaryContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
-  /** Facts that somebody has been warned about. */
+  /** What somebody has been warned about: once, although the facts of it, as how far a clock is off, change all the time. */
   readonly warned: Set<string>;
   /** Runs a script about the marker while a link is being examined: over it, if the marker is there. */
   onMarker(link: Link, ...script: Parameters<RunScript>): Promise<unknown>;
@@ -127,9 +127,9 @@ export class Primary {
         problems: problems.map(({ fact, advice }) => `${fact} ${advice}`),
       });
     }
-    for (const { level, fact, advice = '' } of this.#findings) {
-      if (level !== 'warn' || warned.has(fact)) continue;
-      warned.add(fact);
+    for (const { level, subject, fact, advice = '' } of this.#findings) {
+      if (level !== 'warn' || warned.has(subject)) continue;
+      warned.add(subject);
       events.emit('store.warned', { store: this.name, finding: fact, advice });
       // A warning that nobody listens for still has to reach somebody, unless this is declared to be a playground.
       if (mode === 'on' && !events.hasListener('store.warned'))
