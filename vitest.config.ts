@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-const CROWD = 'test/integration/contention.test.ts';
+/** They take every processor there is, or hold others to what happens in real time: nothing else may run beside them. */
+const ALONE = ['test/integration/contention.test.ts', 'test/scenarios/chaos.test.ts'];
 
 const integration = {
   globalSetup: 'test/support/require-redis.ts',
@@ -28,7 +29,7 @@ export default defineConfig({
           ...integration,
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          exclude: [CROWD],
+          exclude: ALONE,
           // Real servers with real deadlines: more at once on a small machine measures the machine.
           maxWorkers: 2,
           // After the unit tests, so that these do not steal its processors.
@@ -39,9 +40,8 @@ export default defineConfig({
         test: {
           ...integration,
           name: 'crowd',
-          include: [CROWD],
+          include: ALONE,
           maxWorkers: 1,
-          // Fifty processes at once take every processor there is: nothing else may run beside them.
           sequence: { groupOrder: 2 },
         },
       },
@@ -50,6 +50,7 @@ export default defineConfig({
           ...integration,
           name: 'scenarios',
           include: ['test/scenarios/**/*.test.ts'],
+          exclude: ALONE,
           // A story of a fleet has many chapters, and each has deadlines of its own.
           testTimeout: 90_000,
           // A fleet is up to eleven processes, which wait more than they work: two fleets fit on two processors.
