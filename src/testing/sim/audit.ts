@@ -45,6 +45,8 @@ export interface Claim {
 export interface Excuse {
   readonly invariants: readonly Invariant[];
   readonly untilMs: number;
+  /** Of this target only; of all by default. */
+  readonly target?: string;
   /** Only if one of the processes concerned is of this kind; all of them by default. */
   concerns?(process: SimProcess): boolean;
 }
@@ -59,6 +61,8 @@ interface Fences {
 
 /** So many fences of a key are remembered with their holders. */
 const FENCES_KEPT = 64;
+/** Clocks do not run alike. */
+const MARGIN_MS = 1_000;
 
 export class Audit {
   readonly #counters: Counters;
@@ -129,6 +133,12 @@ export class Audit {
     if (verb === 'acquire') this.#acquired(args, reply);
     else if (verb === 'transfer') this.#transferred(args, reply);
     else if (verb === 'put') this.#put(args, reply);
+    else if (verb === 'revoke') this.#revoked(args, reply);
+  }
+
+  /** Whether somebody may work on a target, or go on with it, just now. */
+  isTaken(target: string): boolean {
+    return [...(this.#claims.get(target) ?? [])].some(({ isValid }) => isValid());
   }
 
   written({ target, fence, by }: Write, isAccepted: boolean): void {
@@ -153,8 +163,9 @@ export class Audit {
   ): void {
     const atMs = this.#nowMs();
     const isExcused = this.#excuses.some(
-      ({ invariants, untilMs, concerns }) =>
+      ({ invariants, untilMs, target: only = target, concerns }) =>
         atMs <= untilMs &&
+        only === target &&
         invariants.includes(invariant) &&
         (concerns === undefined || concerned.some(concerns)),
     );
@@ -233,6 +244,17 @@ export class Audit {
     fences.holders.set(fence, holder);
     const [oldest] = fences.holders.keys();
     if (fences.holders.size > FENCES_KEPT && oldest !== undefined) fences.holders.delete(oldest);
+  }
+
+  /**
+   * `EVALSHA sha 1 lease tombstone force …`: by force, the next may be granted what the revoked holder still works on. Whoever
+   * did that was told for how long.
+   */
+  #revoked(args: readonly string[], reply: Reply): void {
+    if (args[5] !== '1' || !Array.isArray(reply)) return;
+    const target = (args[3] ?? '').replace(/^poll:lease:/, 'poll:');
+    const untilMs = this.#nowMs() + Number(reply[2]) + MARGIN_MS;
+    this.excuse({ invariants: ['exclusion'], untilMs, target });
   }
 
   /** `EVALSHA sha n index record… kept (id json fence revision)…` */

@@ -84,12 +84,18 @@ export class SimInstance {
   #poller: Poller | null = null;
   /** Polls under way that do not stop when they are told to. */
   #deaf = 0;
+  #knowsSinceMs = Number.POSITIVE_INFINITY;
   #isStopping = false;
   readonly #over = new AbortController();
 
   constructor(parts: InstanceParts) {
     this.#parts = parts;
     this.process = parts.network.process;
+  }
+
+  /** Since when it remembers the store: whoever connects to one that was emptied can not know. */
+  get knowsSinceMs(): number {
+    return this.#knowsSinceMs;
   }
 
   get isStopping(): boolean {
@@ -186,10 +192,16 @@ export class SimInstance {
       const { leaseClass, key = '', reason } = facts;
       counters.add(reason === undefined ? name : `${name}: ${reason}`);
       trace.note(this.process.name, name, facts);
+      if (name === 'store.connected') this.#connected();
       if (leaseClass !== 'poll') return;
       if (name === 'lease.acquired') counters.add('granted: poll');
       this.#follow(name, key);
     };
+  }
+
+  #connected(): void {
+    const { nowMs } = this.#parts.network.timeline;
+    this.#knowsSinceMs = Math.min(this.#knowsSinceMs, nowMs);
   }
 
   /** What it believes to own, it claims. */

@@ -4,7 +4,6 @@ import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { SimProcess } from './host.ts';
-import type { SimInstance } from './instance.ts';
 import type { Machine } from './machine.ts';
 import type { Seat } from './seat.ts';
 import { PHASE, type Timeline } from './timeline.ts';
@@ -150,7 +149,7 @@ export class Nemesis {
     },
     'keys are deleted': ({ size }) => this.#delete(size),
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
-    revoke: ({ size }, { instance }) => this.#revoke(instance, size),
+    revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
   };
 
   /** A clock that was set back by just as much as its host slept shows nothing: nobody can notice that. */
@@ -160,14 +159,6 @@ export class Nemesis {
     if (!host.hidesSleep(nowMs - 2 * ttlMs, HIDDEN_MS)) return;
     const concerns = (one: SimProcess) => one === process;
     audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + 4 * ttlMs, concerns });
-  }
-
-  /** By force, the next may be granted what the revoked holder still works on: it was warned. */
-  #revoke(instance: SimInstance | null, size: number): void {
-    const { audit, timeline, ttlMs } = this.#parts;
-    const isForced = size < FORCED_SHARE;
-    if (isForced) audit.excuse({ invariants: ['exclusion'], untilMs: timeline.nowMs + 2 * ttlMs });
-    instance?.revoke(size, isForced);
   }
 
   #restart({ forMs }: Fault, come: (machine: Machine) => void): void {
@@ -191,7 +182,9 @@ export class Nemesis {
     machine.redis.flush();
     audit.storeForgot();
     const isNew = (process: SimProcess) =>
-      seats.some((seat) => seat.process === process && seat.startedMs >= flushedMs);
+      seats.some(
+        ({ instance }) => instance?.process === process && instance.knowsSinceMs >= flushedMs,
+      );
     const untilMs = flushedMs + 2 * (ttlMs + MARGIN_MS);
     audit.excuse({ invariants: ['exclusion'], untilMs, concerns: isNew });
   }

@@ -21,7 +21,6 @@ export class Seat {
   readonly #parts: SeatParts;
   #lives = 0;
   #instance: SimInstance | null = null;
-  #startedMs = 0;
 
   constructor(parts: SeatParts) {
     this.#parts = parts;
@@ -37,11 +36,6 @@ export class Seat {
     return this.#instance?.process ?? null;
   }
 
-  /** When the instance that runs now was started. */
-  get startedMs(): number {
-    return this.#startedMs;
-  }
-
   start(): void {
     if (this.#instance !== null) return;
     const { timeline, machine, seed, number, trace, counters } = this.#parts;
@@ -50,7 +44,6 @@ export class Seat {
     const process = new SimProcess(this.host, `i${number}.${life}`, random);
     const network = { timeline, process, path: this.path, machine, counters };
     this.#instance = new SimInstance({ ...this.#parts, network });
-    this.#startedMs = timeline.nowMs;
     trace.note(process.name, 'started');
     void this.#instance.start();
   }

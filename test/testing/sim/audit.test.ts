@@ -30,7 +30,12 @@ function scene() {
       ['EVALSHA', scripts.put.sha, '2', 'index', 'result:t', '1000', 't', '{}', fence, ''],
       [reply],
     );
-  return { audit, counters, process, claim, acquired, transferred, put, timeline };
+  const revoked = (force: '0' | '1', remainingMs: number) =>
+    audit.served(
+      ['EVALSHA', scripts.revoke.sha, '1', 'poll:lease:t', '!revoked', force, '60000'],
+      ['a', 6, remainingMs],
+    );
+  return { audit, counters, process, claim, acquired, transferred, put, revoked, timeline };
 }
 
 describe('the auditor finds', () => {
@@ -57,6 +62,15 @@ describe('the auditor finds', () => {
     claim(process('d'));
     audit.settled();
     expect(audit.violation).toMatchObject({ invariant: 'exclusion', target: 't' });
+  });
+
+  it('whether a target is taken: by whom it may be worked on now', () => {
+    const { audit, process, claim } = scene();
+    expect(audit.isTaken('t')).toBe(false);
+    claim(process('a'), () => false);
+    expect(audit.isTaken('t')).toBe(false);
+    claim(process('b'));
+    expect(audit.isTaken('t')).toBe(true);
   });
 
   it('nothing about a process that is gone', () => {
@@ -143,6 +157,21 @@ describe('an excuse', () => {
     audit.excuse({ invariants: ['exclusion'], untilMs: 100 });
     audit.report('fencing', 't', 'went back');
     expect(audit.violation).toMatchObject({ invariant: 'fencing' });
+  });
+
+  it('comes with a revocation by force, of its target, for as long as the revoked holder may act', async () => {
+    const { audit, revoked, timeline } = scene();
+    revoked('1', 5_000);
+    audit.report('exclusion', 'poll:t', 'two owners');
+    await timeline.run(6_000);
+    audit.report('exclusion', 'poll:t', 'two owners');
+    expect(audit.violation).toBeNull();
+    audit.report('exclusion', 'poll:other', 'two owners');
+    expect(audit.violation).toMatchObject({ target: 'poll:other' });
+    const patient = scene();
+    patient.revoked('0', 5_000);
+    patient.audit.report('exclusion', 'poll:t', 'two owners');
+    expect(patient.audit.violation).toMatchObject({ target: 'poll:t' });
   });
 
   it('may cover some processes only', () => {
