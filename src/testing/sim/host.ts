@@ -52,11 +52,16 @@ export class SimHost {
     this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: false });
   }
 
-  /** Whether it slept lately, and its wall clock was set back by as much: then neither clock shows it. */
+  /**
+   * Whether it slept lately, and its wall clock was set back meanwhile, by as much or less: then the clocks show no sleep, or one
+   * that is shorter than it was.
+   */
   hidesSleep(sinceMs: number, toleranceMs: number): boolean {
     const lately = this.#shifts.filter(({ atMs }) => atMs >= sinceMs);
-    const netMs = lately.reduce((sum, { ms }) => sum + ms, 0);
-    return lately.some(({ isSleep }) => isSleep) && Math.abs(netMs) < toleranceMs;
+    const sumOf = (shifts: typeof lately) => shifts.reduce((sum, { ms }) => sum + ms, 0);
+    const sleptMs = sumOf(lately.filter(({ isSleep }) => isSleep));
+    const shownMs = sumOf(lately);
+    return sleptMs > 0 && shownMs < sleptMs && shownMs > -toleranceMs;
   }
 
   /** The whole machine sleeps: its monotonic clock stands still. */

@@ -231,6 +231,7 @@ export class SimInstance {
     const mostMs = this.#oneIn(LONG_ONE_IN) ? setting.pollMs.longest * 1.2 : setting.pollMs.usual;
     const acts = 1 + Math.floor(process.random.next() * MOST_ACTS);
     if (isDeaf) this.#deaf++;
+    counters.add('poll begun');
     try {
       for (let act = 0; act < acts; act++) {
         const ms = (process.random.next() * mostMs) / acts;
@@ -239,7 +240,6 @@ export class SimInstance {
         context.assertHeld();
         this.#parts.device.write(process, `poll:${target}`, context.fence);
       }
-      counters.add('polled');
       return 'ok';
     } finally {
       if (isDeaf) this.#deaf--;

@@ -152,7 +152,7 @@ export class Nemesis {
     revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
   };
 
-  /** A clock that was set back by just as much as its host slept shows nothing: nobody can notice that. */
+  /** A clock that was set back while its host slept shows less of it, or nothing: nobody can notice that. */
   #lookForHiddenSleep({ host, process }: Seat): void {
     const { audit, timeline, ttlMs } = this.#parts;
     const { nowMs } = timeline;

@@ -181,11 +181,12 @@ class World {
 
   async #checkCalm(): Promise<void> {
     const moves = () => this.#counters.get('granted: poll');
-    const polled = () => this.#counters.get('polled');
+    const polled = () => this.#counters.get('poll begun');
     // Nothing moves before the work on it has settled.
     await this.#timeline.run(this.#timeline.nowMs + SETTLE_MS + this.#options.ttlMs);
     const [movesBefore, polledBefore] = [moves(), polled()];
-    await this.#timeline.run(this.#timeline.nowMs + CALM_MS);
+    // Long enough for every target's turn to come.
+    await this.#timeline.run(this.#timeline.nowMs + CALM_MS + this.#setting.everyMs);
     const loads = this.#seats.map(({ instance }) => instance?.owned().length ?? 0);
     const isEven = Math.max(...loads) - Math.min(...loads) <= 1;
     if (!isEven) this.#audit.report('calm', '', `the shares are ${loads.join(', ')}`);
