@@ -176,35 +176,15 @@ export const SEEDED_BUGS = [
     ],
   },
   {
-    name: 'put back with an old fence',
-    about: 'what vanished is put back although somebody else was granted it since, or may be now',
+    name: 'refresh with an old fence',
+    about:
+      'a holder that the store names, after a failover too, gets the fence that stands there and no new one',
     patches: [
       {
-        file: 'store/redis/lua/reassert.lua',
-        find: "if record == fence or record == fence .. '+' or (not record and ARGV[1] ~= '') then",
-        replace: 'if true then',
-      },
-      {
-        file: 'lease/keeper.js',
-        find: '(reply.fence === tenure.fence || reply.fence === 0)',
-        replace: 'reply.fence >= 0',
-      },
-    ],
-  },
-  {
-    name: 'a late answer resurrects',
-    about: 'a renewal that is confirmed after the deadline counts',
-    patches: [
-      {
-        file: 'lease/tenure.js',
-        find: 'confirm(confirmed) {\n        // An answer that comes after the deadline never resurrects: somebody may have seen the tenure as lost already.\n        if (this.isOver || !this.#insideDeadline())\n            return;',
+        file: 'store/redis/lua/acquire.lua',
+        find: "if presented == 0 or tonumber(digits(recorded)) ~= presented then return grant(lease, record, holder, floor, 'XX') end",
         replace:
-          'confirm(confirmed) {\n        if (this.#state === "lost") this.#state = "uncertain";',
-      },
-      {
-        file: 'lease/keeper.js',
-        find: 'if (tenure.slot < 0) {',
-        replace: 'if (tenure.slot < 0 && reply?.kind !== "renewed") {',
+          "if not recorded then return grant(lease, record, holder, floor, 'XX') end\n  presented = tonumber(digits(recorded))",
       },
     ],
   },
@@ -221,22 +201,6 @@ export const SEEDED_BUGS = [
         file: 'lease/tenure.js',
         find: 'handIn() {\n        this.#handedIn = true;\n        this.#controller?.abort(this.lostError());',
         replace: 'handIn() {',
-      },
-    ],
-  },
-  {
-    name: 'put back while others are granted',
-    about: 'a lease that the store has forgotten is put back before it has stopped granting',
-    patches: [
-      {
-        file: 'store/redis/leases.js',
-        find: 'if (call.forgotten && primary.quarantine.leftMs(call.leaseClass) === 0)',
-        replace: 'if (call.forgotten === "never")',
-      },
-      {
-        file: 'store/redis/lua/reassert.lua',
-        find: "if ARGV[1] ~= '' and ARGV[1] ~= '*' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end",
-        replace: '',
       },
     ],
   },

@@ -236,6 +236,9 @@ export class Audit {
     if (before !== undefined) {
       if (before !== holder)
         this.report('tenures', key, `fence ${fence} was granted to ${before} and to ${holder}`);
+      // Who presents its fence is granted it again; but not once there has been a higher one.
+      if (fence < fences.highest)
+        this.report('grants', key, `fence ${fence} was granted again after ${fences.highest}`);
       return;
     }
     if (fence <= fences.highest)

@@ -129,6 +129,15 @@ describe('the auditor finds', () => {
     expect(audit.violation).toMatchObject({ invariant: 'grants' });
   });
 
+  it('K-02 grants: a fence that is granted again after a higher one, also to the same holder', () => {
+    const { audit, acquired } = scene();
+    acquired('a', 5);
+    acquired('a', 6);
+    expect(audit.violation).toBeNull();
+    acquired('a', 5);
+    expect(audit.violation).toMatchObject({ invariant: 'grants' });
+  });
+
   it('who claimed what was handed to it, and what nobody did', () => {
     const { counters, acquired, transferred } = scene();
     transferred('b', 6);
