@@ -54,8 +54,15 @@ export const SEEDED_BUGS = [
       {
         file: 'cluster/lease-manager.js',
         find: '        void this.#listen();\n',
-        replace:
-          "        void this.#listen();\n        for (const id of this.#parts.targets.ids())\n            await this.#parts.store.leases.revoke('poll:lease:' + id, { force: true, timeoutMs: 5_000 }).catch(() => { });\n",
+        replace: `        void this.#listen();
+        const call = { timeoutMs: 5_000 };
+        for (const id of this.#parts.targets.ids()) {
+            const key = 'poll:lease:' + id;
+            const [found] = await this.#parts.store.leases.read([key], call).catch(() => []);
+            if (found?.kind === 'held')
+                await this.#parts.store.leases.release([{ ...found, key }], call).catch(() => {});
+        }
+`,
       },
     ],
   },
