@@ -175,13 +175,13 @@ export class Poller implements AsyncDisposable {
 
   async #stop(withinMs: number): Promise<void> {
     const { clock } = this.#parts;
+    this.#schedule.beginNoMore();
     const patience = clock.after(withinMs * PATIENT_SHARE, () =>
       this.#schedule.stopAll(new ClosedError('poll')),
     );
     const leftMs = timeLeft(clock, withinMs);
     await this.manager.stop(withinMs);
     patience.cancel();
-    this.#schedule.close();
     await this.#results?.close(Math.min(Math.max(leftMs(), RESULTS_LEAST_MS), RESULTS_MOST_MS));
     (await this.#http)?.close();
     this.#targets.close();

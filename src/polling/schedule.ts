@@ -125,6 +125,7 @@ export class Schedule implements Duties {
   #ready: Duty[] = [];
   #inFlight = 0;
   #isPumping = false;
+  #isOver = false;
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
@@ -139,7 +140,7 @@ export class Schedule implements Duties {
   begin(id: string, lease: Lease): void {
     const duty = new Duty(id, lease);
     this.#duties.set(id, duty);
-    this.#agenda.schedule(duty, this.#parts.clock.monotonicMs());
+    if (!this.#isOver) this.#agenda.schedule(duty, this.#parts.clock.monotonicMs());
   }
 
   end(id: string, isLost: boolean): Promise<void> | null {
@@ -157,8 +158,10 @@ export class Schedule implements Duties {
     return run.settled;
   }
 
-  /** No target is left, and none will come: nothing may keep the process alive any more. */
-  close(): void {
+  /** What is under way may finish. No timer is left that could keep the process alive. */
+  beginNoMore(): void {
+    this.#isOver = true;
+    this.#ready = [];
     this.#agenda.clear();
   }
 
@@ -189,7 +192,7 @@ export class Schedule implements Duties {
 
   #try(duty: Duty): void {
     const { clock, target: find } = this.#parts;
-    if (duty.isOver) return;
+    if (duty.isOver || this.#isOver) return;
     const target = find(duty.id);
     // Paused or deleted a moment ago: whoever sees to that lets go of it.
     if (target === undefined) return;
@@ -256,7 +259,7 @@ export class Schedule implements Duties {
     duty.run = null;
     if (duty.isOver) {
       if (this.#duties.get(duty.id) === duty) this.#duties.delete(duty.id);
-    } else {
+    } else if (!this.#isOver) {
       const intervalMs = find(duty.id)?.everyMs ?? everyMs;
       this.#agenda.schedule(duty, Math.max(nowMs, run.startMs + jittered(intervalMs, random)));
     }

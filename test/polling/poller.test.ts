@@ -125,6 +125,20 @@ describe('polling', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('a poller that is told to stop begins no more polls, however long the store takes to hear of it', async () => {
+    const world = fleetWorld();
+    await world.add(3);
+    const { poller, faults } = await world.start();
+    await world.clock.advance(1_000);
+    const before = world.polls.length;
+    expect(before).toBeGreaterThan(3);
+    faults.hang = true;
+    const stopping = poller.stop({ within: '5s' });
+    await world.clock.advance(10_000);
+    await stopping;
+    expect(world.polls).toHaveLength(before);
+  });
+
   it('a poller that has stopped leaves no timer behind to keep its process alive', async () => {
     const world = fleetWorld();
     await world.add(3);
