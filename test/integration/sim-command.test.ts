@@ -48,7 +48,10 @@ describe('npm run sim', () => {
   });
 
   it.each([
-    ['main.mjs', ['--hours', 'many'], "--hours is a number, not 'many'"],
+    ['main.mjs', ['--hours', 'many'], "--hours is a number above 0, not 'many'"],
+    ['main.mjs', ['--jobs', '0'], "--jobs is a number above 0, not '0'"],
+    ['main.mjs', ['--world', '0'], "--world is a number above 0, not '0'"],
+    ['bugs.mjs', ['--jobs', '0.5'], "--jobs is a number above 0, not '0.5'"],
     ['main.mjs', ['--frobnicate'], '--frobnicate'],
     ['bugs.mjs', ['--only', 'no such bug'], "no bug has 'no such bug' in its name"],
   ])('%s %s is refused, with its help', (file, args, said) => {
