@@ -51,6 +51,8 @@ export class Nemesis {
   #setBackMs = 0;
   /** The latest time that the store's clock has shown. */
   #latestWallMs = 0;
+  /** Nothing is to go wrong: what would be put right later is put right at once. */
+  #isResting = false;
 
   constructor(parts: NemesisParts) {
     this.#parts = parts;
@@ -60,6 +62,7 @@ export class Nemesis {
     const { seats, counters, trace } = this.#parts;
     const seat = seats[fault.seat];
     if (seat === undefined) return;
+    this.#isResting = false;
     counters.add(`fault: ${fault.kind}`);
     const { forMs, point, seat: number } = fault;
     trace.note('nemesis', fault.kind, { seat: number, forMs: Math.round(forMs), point });
@@ -68,6 +71,7 @@ export class Nemesis {
 
   /** Everything is put right. Gives by how much longer than usual it may take until all is well. */
   heal(): number {
+    this.#isResting = true;
     for (const cure of [...this.#cures]) cure();
     for (const { process } of this.#parts.seats) if (process !== null) process.trap = null;
     for (const seat of this.#parts.seats) seat.start();
@@ -230,6 +234,7 @@ export class Nemesis {
 
   /** After a while, or when everything is put right. */
   #later(ms: number, run: () => void): void {
+    if (this.#isResting) return run();
     const { timeline } = this.#parts;
     const cure = () => {
       if (!this.#cures.delete(cure)) return;
