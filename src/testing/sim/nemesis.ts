@@ -234,7 +234,10 @@ export class Nemesis {
 
   /** After a while, or when everything is put right. */
   #later(ms: number, run: () => void): void {
-    if (this.#isResting) return run();
+    if (this.#isResting) {
+      run();
+      return;
+    }
     const { timeline } = this.#parts;
     const cure = () => {
       if (!this.#cures.delete(cure)) return;
