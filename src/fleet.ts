@@ -8,7 +8,7 @@ import { type FleetMember, fleetMember } from './cluster/attributes.ts';
 import { type Explanation, explain, loadsOf } from './cluster/explain.ts';
 import { hashMember } from './cluster/hash.ts';
 import { plan } from './cluster/plan.ts';
-import { DRAIN_COLLECTION, FLEET_TOPIC } from './cluster/presence.ts';
+import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from './cluster/presence.ts';
 import { Survey } from './cluster/survey.ts';
 import { TargetEntry } from './cluster/target-entry.ts';
 import type { StoredResult } from './polling/results.ts';
@@ -130,7 +130,7 @@ export class Fleet {
 
   /** Not by the member's id alone: that is what the member itself says, and does not listen to. */
   async #announce(member: string): Promise<void> {
-    await this.#parts.store.signals.publish(FLEET_TOPIC, `order:${member}`).catch(() => {});
+    await this.#parts.store.signals.publish(FLEET_TOPIC, orderFor(member)).catch(() => {});
   }
 }
 

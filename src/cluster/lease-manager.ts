@@ -25,7 +25,7 @@ import { hashTarget } from './hash.ts';
 import { type Duties, Holdings } from './holdings.ts';
 import { askTopic, Moves, readAsk } from './moves.ts';
 import { rankOf } from './plan.ts';
-import { FLEET_TOPIC, Presence } from './presence.ts';
+import { FLEET_TOPIC, orderFor, Presence } from './presence.ts';
 import { Roster } from './roster.ts';
 import { EVERYTHING, NOTHING, Rounds } from './rounds.ts';
 import { Survey } from './survey.ts';
@@ -232,10 +232,15 @@ export class LeaseManager {
   /** Hints make everything prompt; without them it still happens, at the next round. */
   async #listen(): Promise<void> {
     const { store, leases, clock, instanceId, targets } = this.#parts;
-    const poke = () => this.#rounds.poke(EVERYTHING);
     // A store that comes back tells all instances at once; they need not all ask it at once.
-    const onGap = () => this.#rounds.poke(EVERYTHING, GAP_SPREAD_MS);
-    const onFleet = (id: string) => id !== instanceId && poke();
+    const onGap = () => {
+      this.#presence.expectOrder();
+      this.#rounds.poke(EVERYTHING, GAP_SPREAD_MS);
+    };
+    const onFleet = (message: string) => {
+      if (message === orderFor(instanceId)) this.#presence.expectOrder();
+      if (message !== instanceId) this.#rounds.poke(EVERYTHING);
+    };
     const onAsk = (message: string) => this.#onAsk(message);
     const { signals } = store;
     const subscriptions = [

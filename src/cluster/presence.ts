@@ -7,8 +7,9 @@ import { hashMember } from './hash.ts';
 
 /** Where operators say who is to hand everything over: one record per member, by its id. */
 export const DRAIN_COLLECTION = 'drain';
-/** Where it is said that members came, left or changed. */
+/** Where it is said that members came, left or changed, by their ids, and who has been given an order. */
 export const FLEET_TOPIC = 'fleet';
+export const orderFor = (member: string) => `order:${member}`;
 
 const VERSION = packageVersion();
 
@@ -27,6 +28,8 @@ export class Presence {
   readonly #parts: PresenceParts;
   #member: FleetMember;
   #isOrdered = false;
+  /** Orders are told of; one that was not heard is found by a look now and then. */
+  #readOrderAtMs = Number.NEGATIVE_INFINITY;
   #leaveByMs: number | null = null;
   #isKnown = false;
 
@@ -75,16 +78,35 @@ export class Presence {
     this.announce();
   }
 
-  /** Reads what operators ordered; says whether it is something new. */
+  /** Something may have been ordered: the next look shows it. */
+  expectOrder(): void {
+    this.#readOrderAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Reads what operators ordered, if something may have been; says whether it is something new. */
   async readOrder(): Promise<boolean> {
-    const { store, events, instanceId, timeoutMs } = this.#parts;
-    const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], { timeoutMs });
-    if (order?.kind === 'failed') throw order.error;
-    const isOrdered = order?.kind === 'found';
+    const { clock, events, instanceId, ttlMs } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (nowMs < this.#readOrderAtMs) return false;
+    // Before it is read: an order that comes meanwhile is read once more.
+    this.#readOrderAtMs = nowMs + ttlMs;
+    const isOrdered = await this.#hasOrder();
     if (isOrdered === this.#isOrdered) return false;
     this.#isOrdered = isOrdered;
     events.emit(isOrdered ? 'member.draining' : 'member.undrained', { member: instanceId });
     return true;
+  }
+
+  async #hasOrder(): Promise<boolean> {
+    const { store, instanceId, timeoutMs } = this.#parts;
+    try {
+      const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], { timeoutMs });
+      if (order?.kind === 'failed') throw order.error;
+      return order?.kind === 'found';
+    } catch (error) {
+      this.expectOrder();
+      throw error;
+    }
   }
 
   /** From now on it hands everything over, until it leaves. */

@@ -1,4 +1,4 @@
-import type { Fleet, Work } from './fleet.ts';
+import type { Fleet, Part, Work } from './fleet.ts';
 
 /** Records in one request: what a script does to them at once keeps Redis from everybody else. */
 const CHUNK = 200;
@@ -8,13 +8,17 @@ export async function inChunks(fleet: Fleet, work: Work, leftMs: () => number): 
   const replies: unknown[] = [];
   for (let at = 0; at < work.keys.length; at += CHUNK) {
     for (const part of await fleet.run(chunkOf(work, at), leftMs())) {
-      const failed =
-        part.kind === 'failed' ? part.error : new Error(`${work.script.verb}: no reply`);
-      for (let i = 0; i < part.count; i++)
-        replies[at + part.from + i] = part.kind === 'reply' ? (part.reply as unknown[])[i] : failed;
+      const given = repliesOf(part, work);
+      for (let i = 0; i < part.count; i++) replies[at + part.from + i] = given[i];
     }
   }
   return replies;
+}
+
+function repliesOf(part: Part, { script }: Work): unknown[] {
+  if (part.kind === 'reply') return part.reply as unknown[];
+  const error = part.kind === 'failed' ? part.error : new Error(`${script.verb}: no reply`);
+  return new Array(part.count).fill(error);
 }
 
 function chunkOf(work: Work, at: number): Work {

@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly random: Random;
+  /** Whether an attempt to connect again has a chance; asked before each. */
+  isWorthTrying?(): boolean;
   /** Runs on every new connection before anyone may use it; if it throws, the connection is dropped. */
   prepare(link: Link): Promise<void>;
   onConnected(): void;
@@ -116,7 +118,7 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new ClosedError('connection'));
-    this.#attempt?.abort();
+    this.#attempt?.abort(this.#closing.signal.reason);
     const link = this.#link;
     this.#link = null;
     link?.destroy();
@@ -202,16 +204,17 @@ export class Connection {
   /** Tries again until there is a connection, or this has been closed. */
   async #redial(): Promise<void> {
     const { clock, random } = this.#options;
+    const { signal } = this.#closing;
     let pauseMs = RECONNECT_FIRST_MS;
     let timeoutMs = REDIAL_FIRST_MS;
     try {
       for (;;) {
         try {
-          return await this.#dial(timeoutMs);
+          if (this.#options.isWorthTrying?.() ?? true) return await this.#dial(timeoutMs);
         } catch (error) {
           if (error instanceof Error) this.#lastFailure = `; the last attempt: ${error.message}`;
-          await clock.sleep(jittered(pauseMs, random), this.#closing.signal);
         }
+        await clock.sleep(jittered(pauseMs, random), signal);
         pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS);
         timeoutMs = Math.min(timeoutMs * 2, REDIAL_MOST_MS);
       }
@@ -225,7 +228,9 @@ export class Connection {
     this.#closing.signal.throwIfAborted();
     const attempt = new AbortController();
     this.#attempt = attempt;
-    const giveUp = clock.after(timeoutMs, () => attempt.abort());
+    const giveUp = clock.after(timeoutMs, () =>
+      attempt.abort(new Error(`no connection within ${timeoutMs} ms`)),
+    );
     let link: Link | null = null;
     let ended: string | null = null;
     const onEnd = (why: string) => {
@@ -243,9 +248,8 @@ export class Connection {
     } catch (error) {
       link?.destroy();
       this.#closing.signal.throwIfAborted();
-      if (attempt.signal.aborted && !isErrorReply(error) && !(error instanceof HoldfastError))
-        throw this.#dialFailure(new Error(`no connection within ${timeoutMs} ms`));
-      throw this.#dialFailure(error);
+      const isPlain = !isErrorReply(error) && !(error instanceof HoldfastError);
+      throw this.#dialFailure(attempt.signal.aborted && isPlain ? attempt.signal.reason : error);
     } finally {
       giveUp.cancel();
       this.#attempt = null;

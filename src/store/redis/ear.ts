@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
 import { Connection } from './connection.ts';
 import type { Dialer, Link, MessageListener } from './link.ts';
@@ -6,12 +6,14 @@ import type { Dialer, Link, MessageListener } from './link.ts';
 /** How long a subscription or a sign of life may take. */
 const SIGNAL_TIMEOUT_MS = 2_000;
 /** A subscribed connection hears nothing for long by nature: this often it is asked whether it is still there. */
-const PING_EVERY_MS = 5_000;
+const PING_EVERY_MS = 10_000;
 
 export interface EarParts {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly random: Random;
+  /** Whether the server can be reached, as far as is known: while it can not, it is not tried over this connection too. */
+  isReachable(): boolean;
   readonly onMessage: MessageListener;
   /** The connection was lost and is back: messages may have been missed. */
   onGap(): void;
@@ -25,15 +27,16 @@ export class Ear {
   readonly #parts: EarParts;
   readonly #channels = new Set<string>();
   readonly #connection: Connection;
-  readonly #closing = new AbortController();
   #opening: Promise<void> | null = null;
-  #pinging: Promise<void> | null = null;
+  #ping: Timer | null = null;
+  #isClosed = false;
   #hasHeard = false;
 
   constructor(parts: EarParts) {
     this.#parts = parts;
     this.#connection = new Connection({
       ...parts,
+      isWorthTrying: () => parts.isReachable(),
       prepare: async (link) => {
         for (const channel of this.#channels) await this.#subscribe(link, channel);
       },
@@ -64,10 +67,10 @@ export class Ear {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#ping?.cancel();
     await this.#connection.close();
     await this.#opening;
-    await this.#pinging;
   }
 
   /** A connection that can not be made is tried again in the background; once it stands, something has been missed. */
@@ -78,7 +81,7 @@ export class Ear {
       this.#hasHeard = true;
       this.#connection.connect();
     }
-    this.#pinging = this.#pingForEver();
+    this.#pingLater();
   }
 
   async #subscribe(link: Link, channel: string): Promise<void> {
@@ -87,12 +90,12 @@ export class Ear {
   }
 
   /** A half-open connection would stay silent for ever: a sign of life that does not come costs the connection. */
-  async #pingForEver(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      await this.#parts.clock.sleep(PING_EVERY_MS, signal).catch(() => {});
-      if (signal.aborted || !this.#connection.isConnected) continue;
-      await this.#connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => {});
-    }
+  #pingLater(): void {
+    if (this.#isClosed) return;
+    this.#ping = this.#parts.clock.after(PING_EVERY_MS, () => {
+      this.#pingLater();
+      if (!this.#connection.isConnected) return;
+      this.#connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => {});
+    });
   }
 }

@@ -5,6 +5,7 @@ import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 import { timeForSteps, walk } from './walk.ts';
 
+type Attributes = LiveMember['attributes'];
 /** An id, its heartbeat, and for how many ms that holds. */
 type Beating = [id: string, text: string, remainingMs: number];
 
@@ -18,6 +19,8 @@ export class RedisMembers implements MemberStore {
   readonly #fleet: Fleet;
   readonly #clock: Clock;
   readonly #isApart: boolean;
+  /** What the heartbeats of the last listing say: most say the same the next time. */
+  #known = new Map<string, Attributes>();
 
   constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
     this.#keys = parts.keys;
@@ -56,9 +59,13 @@ export class RedisMembers implements MemberStore {
     const leftMs = timeForSteps(this.#clock, timeoutMs, where);
     if (thorough) await this.#findStrangers(leftMs);
     const found = this.#isApart ? await this.#lookAround(leftMs) : await this.#muster(leftMs);
+    const before = this.#known;
+    this.#known = new Map();
     return found.map(([id, text, remainingMs]) => {
+      const attributes = before.get(text) ?? readAttributes(text);
+      this.#known.set(text, attributes);
       const expiresInMs = remainingMs < 0 ? Number.POSITIVE_INFINITY : remainingMs;
-      return { id, attributes: readAttributes(text), expiresInMs };
+      return { id, attributes, expiresInMs };
     });
   }
 
@@ -112,7 +119,7 @@ export class RedisMembers implements MemberStore {
 }
 
 /** The object a Holdfast says of itself, or null: somebody else's heartbeat is a bare `1`. */
-function readAttributes(text: string): Record<string, unknown> | null {
+function readAttributes(text: string): Attributes {
   try {
     const value: unknown = JSON.parse(text);
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);

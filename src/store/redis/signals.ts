@@ -70,9 +70,10 @@ export class RedisSignals implements SignalStore {
     const { clock, random } = this.#parts;
     const known = this.#ears.get(primary);
     if (known !== undefined) return known;
-    const { dialer, at } = primary;
+    const { dialer, at, connection } = primary;
     const ear = new Ear({
       ...{ dialer, clock, random },
+      isReachable: () => connection.isConnected,
       onMessage: (message, name) => {
         const isHere = at !== '' && name.endsWith(at);
         this.#deliver(isHere ? name.slice(0, -at.length) : name, message);

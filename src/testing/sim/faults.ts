@@ -100,7 +100,7 @@ const EPISODE_TTLS = 8;
 const FEWEST_KINDS = 3;
 const MOST_KINDS = 10;
 /** The mean time between two faults, in TTLs: one of these. */
-const GAPS_TTLS = [0.2, 0.5, 1.5];
+const GAPS_TTLS = [0.2, 0.7, 3];
 
 export function plan(parts: PlanParts): Episode[] {
   const { random, ttlMs } = parts;
