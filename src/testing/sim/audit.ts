@@ -76,6 +76,8 @@ export class Audit {
   readonly #recorded = new Map<string, number>();
   readonly #writers = new Map<string, string>();
   readonly #excuses: Excuse[] = [];
+  /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
+  readonly #twice = new Set<number>();
   #violation: Violation | null = null;
 
   constructor(nowMs: () => number, counters: Counters) {
@@ -144,7 +146,7 @@ export class Audit {
   written({ target, fence, by }: Write, isAccepted: boolean): void {
     this.#counters.add(isAccepted ? 'write accepted' : 'write fenced off');
     const writer = this.#writers.get(`${target} ${fence}`);
-    if (writer !== undefined && writer !== by)
+    if (writer !== undefined && writer !== by && !this.#twice.has(fence))
       this.report('tenures', target, `${writer} and ${by} both wrote with fence ${fence}`);
     if (writer === undefined) this.#remember(`${target} ${fence}`, by);
     if (isAccepted) this.#accept(this.#accepted, target, fence, by);
@@ -155,12 +157,13 @@ export class Audit {
     this.#recorded.clear();
   }
 
+  /** Says whether it was excused. */
   report(
     invariant: Invariant,
     target: string,
     text: string,
     concerned: readonly SimProcess[] = [],
-  ): void {
+  ): boolean {
     const atMs = this.#nowMs();
     const isExcused = this.#excuses.some(
       ({ invariants, untilMs, target: only = target, concerns }) =>
@@ -171,6 +174,7 @@ export class Audit {
     );
     if (isExcused) this.#counters.add(`excused: ${invariant}`);
     else this.#violation ??= { invariant, atMs, target, text };
+    return isExcused;
   }
 
   #contest(target: string, claims: ReadonlySet<Claim>): void {
@@ -234,8 +238,8 @@ export class Audit {
     const fences = this.#fencesOf(key);
     const before = fences.holders.get(fence);
     if (before !== undefined) {
-      if (before !== holder)
-        this.report('tenures', key, `fence ${fence} was granted to ${before} and to ${holder}`);
+      const text = `fence ${fence} was granted to ${before} and to ${holder}`;
+      if (before !== holder && this.report('tenures', key, text)) this.#twice.add(fence);
       // Who presents its fence is granted it again; but not once there has been a higher one.
       if (fence < fences.highest)
         this.report('grants', key, `fence ${fence} was granted again after ${fences.highest}`);

@@ -161,6 +161,20 @@ describe('an excuse', () => {
     expect(audit.violation).toMatchObject({ invariant: 'exclusion' });
   });
 
+  it('covers what is written later with a fence that was granted twice meanwhile', async () => {
+    const { audit, acquired, timeline } = scene();
+    audit.excuse({ invariants: ['tenures'], untilMs: 10 });
+    acquired('a', 5);
+    acquired('b', 5);
+    await timeline.run(20);
+    audit.written({ target: 'k', fence: 5, by: 'a' }, true);
+    audit.written({ target: 'k', fence: 5, by: 'b' }, true);
+    expect(audit.violation).toBeNull();
+    audit.written({ target: 'k', fence: 6, by: 'a' }, true);
+    audit.written({ target: 'k', fence: 6, by: 'b' }, true);
+    expect(audit.violation?.invariant).toBe('tenures');
+  });
+
   it('covers nothing else', () => {
     const { audit } = scene();
     audit.excuse({ invariants: ['exclusion'], untilMs: 100 });
