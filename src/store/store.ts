@@ -7,6 +7,8 @@
  * happened, `OUTCOME_UNKNOWN` that anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent
  * twice. The store's own clock decides when a lease expires.
  */
+import type { StreamStore } from './stream-store.ts';
+import type { WorkflowStore } from './workflow-store.ts';
 
 export interface Store {
   /** How to name this store in messages: its address without secrets. */
@@ -16,6 +18,8 @@ export interface Store {
   readonly records: RecordStore;
   readonly signals: SignalStore;
   readonly log: LogStore;
+  readonly streams: StreamStore;
+  readonly workflows: WorkflowStore;
   /** What a person should know about this store before trusting it with leases. */
   examine(): Promise<Examination>;
   /** Ends every connection and timer of this store. Idempotent. */

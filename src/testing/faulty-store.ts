@@ -45,6 +45,8 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     members: faultyMembers(store.members, through),
     records: faultyRecords(store.records, through),
     log: faultyLog(store.log, through),
+    streams: undefined as never,
+    workflows: undefined as never,
     signals,
     examine: () => store.examine(),
     close: () => store.close(),

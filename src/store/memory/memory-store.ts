@@ -19,6 +19,8 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
     records: new MemoryRecords(clock),
     signals,
     log: new MemoryLog(clock),
+    streams: undefined as never,
+    workflows: undefined as never,
     examine: async () => ({ store: 'memory:', findings: [] }),
     close: async () => {},
   };

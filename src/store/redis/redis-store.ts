@@ -74,6 +74,8 @@ async function openOn(
     records: new RedisRecords({ keys, fleet, clock }),
     signals,
     log: new RedisLog({ keys, fleet }),
+    streams: undefined as never,
+    workflows: undefined as never,
     examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
     close: async () => void (await Promise.all([signals.close(), fleet.close()])),
   };

@@ -61,6 +61,8 @@ class SqliteStore implements Store {
   readonly records: SqliteRecords;
   readonly signals: SqliteSignals;
   readonly log: SqliteLog;
+  readonly streams = undefined as never;
+  readonly workflows = undefined as never;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
