@@ -196,10 +196,9 @@ export class Keeper {
   /** The keys are gone although their time is not up: put them back, if the store can prove that nobody had them since. */
   async #reassert(tenures: readonly Tenure[], forgotten: boolean): Promise<void> {
     const sent = confirmationNow(this.#clock);
-    // What has run out meanwhile is lost, not put back. Where the store knows nothing any more, only our own clocks say that
-    // the key is still ours: on a host that may have slept past the deadline, somebody else may have been granted it.
-    if (forgotten)
-      for (const tenure of tenures) if (tenure.remainingMs() === 0) tenure.lose('expired');
+    // What has run out meanwhile is lost, not put back. On a host that may have slept past the deadline somebody else may have
+    // been granted it, and a store that has lost data may have lost that: then only our own clocks say that the key is ours.
+    for (const tenure of tenures) if (tenure.remainingMs() === 0) tenure.lose('expired');
     const alive = tenures.filter(({ state }) => state !== 'lost' && state !== 'released');
     const first = alive[0];
     if (first === undefined) return;

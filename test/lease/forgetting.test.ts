@@ -27,6 +27,16 @@ describe('a store that has forgotten', () => {
     expect(lease.state).toBe('lost');
     expect(happened).not.toContain('lease.reasserted');
   });
+
+  it('K-15 gets nothing back from such a host either where it still knows its fence: what was granted since may be what was lost', async () => {
+    const { clock, redis, take, happened } = await holder();
+    const lease = await take();
+    clock.jumpWall(40_000);
+    redis.lose((key) => key === 'lease:k');
+    await clock.advance(11_000);
+    expect(lease.state).toBe('lost');
+    expect(happened).not.toContain('lease.reasserted');
+  });
 });
 
 /** A Holdfast on a Redis that has been up for long: no quarantine keeps it from its first lease. */
