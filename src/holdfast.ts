@@ -27,6 +27,10 @@ import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
+import { Processor } from './workflow/processor.ts';
+import type { ProcessorOptions } from './workflow/processor-options.ts';
+import type { ActionDefinitions } from './workflow/schema.ts';
+import { Workflows } from './workflow/workflows.ts';
 
 export interface OpenOptions {
   /** The readable part of this instance's id; default the host's name. */
@@ -129,7 +133,10 @@ export class Holdfast implements AsyncDisposable {
   readonly fleet: Fleet;
   /** What has happened to all instances that write it down, in one order. */
   readonly log: EventLog;
+  /** Work of many steps, each workflow with one writer. */
+  readonly workflows: Workflows;
   readonly #parts: HoldfastParts;
+  readonly #processors = new Set<Processor>();
   #poller: Poller | null = null;
   #history: History | null = null;
   #closing: Promise<void> | null = null;
@@ -140,6 +147,7 @@ export class Holdfast implements AsyncDisposable {
     this.sessions = new SessionStore({ ...parts, ids: parts.sessionIds });
     this.fleet = new Fleet({ ...parts, sessions: this.sessions });
     this.log = new EventLog(parts);
+    this.workflows = new Workflows(parts);
     if (parts.history === 'on') this.#history = new History(parts);
   }
 
@@ -195,6 +203,16 @@ export class Holdfast implements AsyncDisposable {
     return this.#poller;
   }
 
+  /** Does what workflows want done, in this process. Nothing happens before `start()`. */
+  processor<A extends ActionDefinitions = ActionDefinitions>(
+    options: ProcessorOptions<A>,
+  ): Processor<A> {
+    if (this.#closing !== null) throw new ClosedError('processor');
+    const processor = new Processor<A>(this.#parts, options);
+    this.#processors.add(processor as Processor);
+    return processor;
+  }
+
   /** Takes a lease away from whoever holds it. */
   revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
     return this.#parts.leases.revoke(key, options);
@@ -242,7 +260,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   async #close(withinMs: number): Promise<void> {
-    await this.#poller?.stop({ within: withinMs });
+    const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
+    await Promise.all([this.#poller?.stop({ within: withinMs }), ...stopping]);
+    this.workflows.close();
     await this.#parts.leases.close(withinMs);
     await this.#history?.close();
     if (this.#parts.ownsStore) await this.#parts.store.close();

@@ -3,6 +3,7 @@ export type { Duration } from './base/duration.ts';
 export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
 export type { Random } from './base/random.ts';
+export * from './base/workflow-errors.ts';
 export type { Explanation } from './cluster/explain.ts';
 export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-manager.ts';
 export { defineConfig, type HoldfastConfig } from './config.ts';
@@ -46,4 +47,19 @@ export type { WriteOptions } from './records.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';
 export type * from './store/store.ts';
+export type * from './store/stream-store.ts';
+export type * from './store/workflow-store.ts';
 export type { EventLog, EventPage, Followed, LoggedEvent } from './telemetry/event-log.ts';
+export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
+export type { HandlerContext } from './workflow/attempt.ts';
+export type { DeadLetter, DeadLetters } from './workflow/dead-letters.ts';
+export type {
+  EmitOptions,
+  Handoff,
+  HandoffOptions,
+  Orchestrator,
+} from './workflow/orchestrator.ts';
+export type { Processor } from './workflow/processor.ts';
+export type { ProcessorOptions, ProcessorRole } from './workflow/processor-options.ts';
+export type { ActionDefinition, ActionDefinitions, Schema } from './workflow/schema.ts';
+export type { ClaimOptions, Workflows, WorkflowView } from './workflow/workflows.ts';

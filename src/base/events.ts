@@ -66,6 +66,39 @@ export interface Events {
   /** A result came after the target had gone to another owner. */
   'result.refused': { target: string; fence: number; seen: number };
   'result.failed': { count: number; error: unknown };
+  'workflow.claimed': {
+    workflow: string;
+    leaseId: string;
+    epoch: number;
+    reemitted: number;
+    dropped: number;
+  };
+  'workflow.updated': { workflow: string; leaseId: string; epoch: number; state: unknown };
+  'workflow.transferred': {
+    workflow: string;
+    oldLeaseId: string;
+    newLeaseId: string;
+    transferEpoch: number;
+  };
+  'workflow.revoked': { workflow: string; leaseId: string; reason: string; revokedAt: string };
+  /** An action, or a step, that its lease or its epoch did not allow. */
+  'workflow.violation': Violation;
+  'action.emitted': ActionFacts & { leaseId: string; epoch: number };
+  'action.started': ActionFacts & { fence: number; tries: number };
+  'action.done': ActionFacts & { fence: number; tookMs: number };
+  /** `retryInMs` is null where it is not tried again: `isDead` says whether for having been tried too often. */
+  'action.failed': ActionFacts & {
+    fence: number;
+    tries: number;
+    why: string;
+    retryInMs: number | null;
+    isDead: boolean;
+  };
+  /** It was given to another processor meanwhile: what came of it here does not count. */
+  'action.gone': ActionFacts & { fence: number };
+  /** Actions can not be taken, or their outcomes not be brought in; it goes on by itself. */
+  'processor.stalled': { processor: string; error: unknown };
+  'processor.resumed': { processor: string; afterMs: number };
   'log.dropped': { count: number; error: unknown };
   'loop.delayed': { lateMs: number };
   'store.connected': { store: string };
@@ -74,6 +107,24 @@ export interface Events {
   'store.quarantined': { store: string; leaseClass: string; leftMs: number };
   'store.warned': { store: string; finding: string; advice: string };
   'listener.failed': { event: string; error: unknown };
+}
+
+export interface ActionFacts {
+  workflow: string;
+  action: string;
+  type: string;
+  target: string;
+}
+
+export interface Violation {
+  code: 'LEASE_VIOLATION' | 'STALE_EPOCH' | 'FUTURE_EPOCH' | 'LEASE_EXPIRED';
+  workflow: string;
+  /** The action concerned; null for a step of an orchestrator. */
+  action: string | null;
+  expectedLease: string | null;
+  receivedLease: string | null;
+  actionEpoch: number | null;
+  currentEpoch: number | null;
 }
 
 export type EventName = keyof Events;

@@ -74,6 +74,22 @@ export class Keeper {
       this.#agenda.schedule(tenure, this.#clock.monotonicMs());
   }
 
+  /** Renews one at once, and says whether the store has confirmed it. What else its answer means, the next renewal finds out. */
+  async renew(tenure: Tenure): Promise<boolean> {
+    if (tenure.isOver || tenure.slot < 0) return false;
+    const sent = confirmationNow(this.#clock);
+    const { ttlMs, operationTimeoutMs: timeoutMs } = tenure.terms.timings;
+    const replies = await this.#store.leases
+      .renew([asHolding(tenure)], { ttlMs, timeoutMs })
+      .catch(() => null);
+    if (replies?.[0]?.kind !== 'renewed') {
+      this.renewNow(tenure);
+      return false;
+    }
+    tenure.confirm(sent);
+    return tenure.isHeld();
+  }
+
   close(): void {
     this.#agenda.clear();
   }

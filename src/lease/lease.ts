@@ -46,6 +46,8 @@ export type TransferResult =
 export interface LettingGo {
   release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult>;
   transfer(tenure: Tenure, successor: string, options: TransferOptions): Promise<TransferResult>;
+  renew(tenure: Tenure): Promise<boolean>;
+  concede(tenure: Tenure, successor: string): void;
   giveUp(tenure: Tenure): void;
 }
 
@@ -75,6 +77,11 @@ export class Lease implements AsyncDisposable {
 
   get state(): TenureState {
     return this.#tenure.state;
+  }
+
+  /** Why it is over, if it was lost. */
+  get lossReason(): LossReason | null {
+    return this.#tenure.lossReason;
   }
 
   /** When the request was sent that this tenure was granted for. */
@@ -107,6 +114,11 @@ export class Lease implements AsyncDisposable {
     return this.#tenure.remainingMs();
   }
 
+  /** Asks the store for another TTL at once, and says whether it was granted; before its time is up it is renewed by itself. */
+  renew(): Promise<boolean> {
+    return this.#desk.renew(this.#tenure);
+  }
+
   /**
    * Lets go. Throws for options that make no sense, never for what the store does: what it could not be told is given
    * back later, or runs out.
@@ -125,6 +137,12 @@ export class Lease implements AsyncDisposable {
       }),
     );
     return transfer;
+  }
+
+  /** The store names the successor already: a larger step, of which handing over was a part, has seen to that. */
+  concede(successor: string): void {
+    this.#desk.concede(this.#tenure, successor);
+    this.#lettingGo ??= Promise.resolve({ released: false, reason: 'released' });
   }
 
   /** Waits no longer for the work of a lease that is being let go of: its key is left to run out, as after `within`. */

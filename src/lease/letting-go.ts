@@ -84,6 +84,20 @@ export class Desk implements LettingGo {
     return { transferred: true, fence: reply.fence };
   }
 
+  concede(tenure: Tenure, successor: string): void {
+    if (!tenure.beginRelease()) return;
+    this.#parts.keeper.drop(tenure);
+    tenure.handIn();
+    tenure.settle();
+    tenure.endRelease();
+    const { heldForMs } = tenure;
+    this.#parts.events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
+  }
+
+  renew(tenure: Tenure): Promise<boolean> {
+    return this.#parts.keeper.renew(tenure);
+  }
+
   giveUp(tenure: Tenure): void {
     this.#waits.get(tenure)?.();
   }

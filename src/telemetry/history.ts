@@ -34,6 +34,8 @@ const RECORDED = [
   ...(['session.removed', 'session.unreadable'] as const),
   ...(['fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
   ...(['store.forgot', 'store.quarantined', 'result.refused'] as const),
+  ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
+  ...(['workflow.violation'] as const),
 ] satisfies readonly EventName[];
 
 export interface HistoryParts {

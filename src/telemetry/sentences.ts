@@ -69,6 +69,26 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'result.refused': (facts) =>
     `came too late with a result of ${text(facts.target)}: fence ${text(facts.fence)} is older than ${text(facts.seen)}`,
   'result.failed': (facts) => `could not write ${count(facts, 'result')}: ${text(facts.error)}`,
+  'workflow.claimed': (facts) =>
+    `claimed workflow ${text(facts.workflow)} at epoch ${text(facts.epoch)}${goingOn(facts)}`,
+  'workflow.updated': (facts) =>
+    `set workflow ${text(facts.workflow)} to ${JSON.stringify(facts.state)} (epoch ${text(facts.epoch)})`,
+  'workflow.transferred': (facts) =>
+    `handed workflow ${text(facts.workflow)} over at epoch ${text(facts.transferEpoch)}, to lease ${text(facts.newLeaseId)}`,
+  'workflow.revoked': (facts) =>
+    `revoked lease ${text(facts.leaseId)} of workflow ${text(facts.workflow)}: ${text(facts.reason)}`,
+  'workflow.violation': (facts) =>
+    `refused ${facts.action === null ? 'a step' : `action ${text(facts.action)}`} of workflow ${text(facts.workflow)}: ${text(facts.code)}${wrong(facts)}`,
+  'action.emitted': (facts) => `emitted ${action(facts)} at epoch ${text(facts.epoch)}`,
+  'action.started': (facts) => `began ${action(facts)}, try ${text(facts.tries)}`,
+  'action.done': (facts) => `did ${action(facts)} in ${span(facts.tookMs)}`,
+  'action.failed': (facts) =>
+    `failed at ${action(facts)}, try ${text(facts.tries)}: ${text(facts.why)}; ${afterwards(facts)}`,
+  'action.gone': (facts) => `came too late with ${action(facts)}: another has it by now`,
+  'processor.stalled': (facts) =>
+    `can not get at the actions of ${text(facts.processor)}: ${text(facts.error)}`,
+  'processor.resumed': (facts) =>
+    `gets at the actions of ${text(facts.processor)} again, after ${span(facts.afterMs)}`,
   'log.dropped': (facts) => `could not write down ${count(facts, 'event')}: ${text(facts.error)}`,
   'loop.delayed': (facts) => `stood still for ${span(facts.lateMs)}: its event loop was blocked`,
   'store.connected': (facts) => `is connected to ${text(facts.store)}`,
@@ -81,6 +101,25 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'store.warned': (facts) => `${text(facts.store)}: ${text(facts.finding)} ${text(facts.advice)}`,
   'listener.failed': (facts) => `has a listener that failed: ${text(facts.error)}`,
 };
+
+function action({ type, workflow, target }: Facts): string {
+  return `${text(type)} of workflow ${text(workflow)} for ${text(target)}`;
+}
+
+function goingOn({ reemitted, dropped }: Facts): string {
+  if (reemitted !== 0) return `, and emitted ${text(reemitted)} anew`;
+  return dropped === 0 ? '' : `, and dropped ${text(dropped)} of a revoked tenure`;
+}
+
+function wrong({ expectedLease, receivedLease, actionEpoch, currentEpoch }: Facts): string {
+  if (actionEpoch !== null) return `, epoch ${text(actionEpoch)} at ${text(currentEpoch)}`;
+  return `, lease ${text(receivedLease ?? 'none')} in the tenure of ${text(expectedLease ?? 'nobody')}`;
+}
+
+function afterwards({ retryInMs, isDead }: Facts): string {
+  if (typeof retryInMs === 'number') return `again in ${span(retryInMs)}`;
+  return isDead === true ? 'it is among the dead letters' : 'that is its result';
+}
 
 function whyRefused(facts: Facts): string {
   return facts.reason === 'held' ? `${name(facts.by)} has it` : text(facts.reason);

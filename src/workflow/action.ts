@@ -1,0 +1,151 @@
+/** One thing an orchestrator wants done. It never changes; its names are those that go over the wire. */
+import { isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
+import { ActionInvalidError } from '../base/workflow-errors.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/stream-store.ts';
+import type { NewAction, StoredAction, StoredResult } from '../store/workflow-store.ts';
+
+export interface Action<Payload = unknown> {
+  readonly action_id: string;
+  readonly workflow_id: string;
+  readonly action_type: string;
+  /** The name of the processor that does it. */
+  readonly target_node_type: string;
+  readonly payload: Payload;
+  /** Proof that it was emitted by who held the workflow. */
+  readonly lease_id: string;
+  readonly epoch: number;
+  /** 1 to 10, the highest first: ranks workflows, never the actions of one. */
+  readonly priority: number;
+  readonly created_at: string;
+  /** How long its handler may take; null for as long as its processor says. */
+  readonly timeout_ms: number | null;
+}
+
+export interface ActionResult<Value = unknown> {
+  readonly action_id: string;
+  readonly workflow_id: string;
+  readonly target_node_type: string;
+  readonly epoch: number;
+  readonly success: boolean;
+  /** What the handler returned; null if it failed. */
+  readonly value: Value | null;
+  /** Why it failed; null if it did not. */
+  readonly error: ActionFailure | null;
+  /** It was tried as often as it may be, and lies among the dead letters. */
+  readonly is_dead: boolean;
+  readonly completed_at: string;
+}
+
+export interface ActionFailure {
+  readonly name: string;
+  readonly message: string;
+  readonly details: unknown;
+}
+
+export const DEFAULT_PRIORITY = 5;
+const MOST_TIMEOUT_MS = 24 * 3_600_000;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+type Check = readonly [rule: string, isGood: (value: unknown) => boolean];
+
+const isUuid: Check = ['it is a UUID', (value) => typeof value === 'string' && UUID.test(value)];
+const isId: Check = [TARGET_ID_RULE, isTargetId];
+
+/** What every field has to be. What is not here is refused. */
+const FIELDS: Readonly<Record<keyof Action, Check>> = {
+  action_id: isUuid,
+  workflow_id: isId,
+  action_type: isId,
+  target_node_type: isId,
+  payload: ['it is JSON', (value) => value !== undefined],
+  lease_id: isUuid,
+  epoch: [
+    'it is a whole number from 0',
+    (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  ],
+  priority: [
+    `it is a whole number from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`,
+    (value) =>
+      Number.isInteger(value) &&
+      Number(value) >= LOWEST_PRIORITY &&
+      Number(value) <= HIGHEST_PRIORITY,
+  ],
+  created_at: [
+    'it is a moment as in 2026-01-31T12:00:00.000Z',
+    (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
+  ],
+  timeout_ms: [
+    `it is null, or a number of milliseconds up to ${MOST_TIMEOUT_MS}`,
+    (value) =>
+      value === null || (typeof value === 'number' && value > 0 && value <= MOST_TIMEOUT_MS),
+  ],
+};
+
+/** An action of a shape that can be trusted, whoever brought it; throws `ACTION_INVALID`. */
+export function readAction(value: unknown): Action {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ActionInvalidError('the whole', 'an action is an object');
+  for (const name of Object.keys(value))
+    if (!Object.hasOwn(FIELDS, name)) throw new ActionInvalidError(name, 'there is no such field');
+  for (const [name, check] of Object.entries(FIELDS)) checkField(name, check, value);
+  return frozen(value as Action);
+}
+
+function checkField(name: string, [rule, isGood]: Check, of: object): void {
+  const value: unknown = Reflect.get(of, name);
+  if (!isGood(value)) throw new ActionInvalidError(name, rule);
+}
+
+/** What `emit` is given, checked like all of an action. */
+export interface Draft {
+  readonly actionId: string;
+  readonly workflow: string;
+  readonly type: string;
+  readonly target: string;
+  readonly payload: unknown;
+  readonly priority: number;
+  readonly timeoutMs: number | null;
+  readonly createdAtMs: number;
+}
+
+export function newAction(draft: Draft): NewAction {
+  const { actionId, type, target, payload, priority, timeoutMs } = draft;
+  const created_at = new Date(draft.createdAtMs).toISOString();
+  const fields = { action_type: type, target_node_type: target, payload, priority, created_at };
+  const given = { ...fields, timeout_ms: timeoutMs };
+  for (const [name, of] of Object.entries(given))
+    checkField(name, FIELDS[name as keyof Action], { [name]: of });
+  const body = JSON.stringify({ action_type: type, payload, created_at, timeout_ms: timeoutMs });
+  return { id: actionId, target, priority, body };
+}
+
+/** An action as the store keeps it, as everybody sees it. */
+export function actionOf(workflow: string, stored: StoredAction): Action {
+  const body: unknown = JSON.parse(stored.body);
+  return readAction({
+    ...(body as object),
+    ...{ action_id: stored.id, workflow_id: workflow, target_node_type: stored.target },
+    ...{ lease_id: stored.leaseId, epoch: stored.epoch, priority: stored.priority },
+  });
+}
+
+export function resultOf(workflow: string, stored: StoredResult): ActionResult {
+  const { actionId, target, epoch, outcome, value, atMs } = stored;
+  const success = outcome === 'succeeded';
+  return frozen({
+    ...{ action_id: actionId, workflow_id: workflow, target_node_type: target, epoch, success },
+    value: success ? value : null,
+    error: success ? null : (value as ActionFailure),
+    is_dead: outcome === 'dead',
+    completed_at: new Date(atMs).toISOString(),
+  });
+}
+
+/** All the way down: an action that somebody could change would not be the one that was emitted. */
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const part of Object.values(value)) frozen(part);
+  }
+  return value;
+}

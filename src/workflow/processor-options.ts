@@ -1,0 +1,101 @@
+import { type Duration, durationMs } from '../base/duration.ts';
+import { ConfigError } from '../base/errors.ts';
+import { checkTargetId } from '../base/ids.ts';
+import { jittered, type Random } from '../base/random.ts';
+import { StepFailedError } from '../base/workflow-errors.ts';
+import { checkKnown } from '../lease/options.ts';
+import type { Strictness } from '../store/workflow-store.ts';
+import type { HandlerContext } from './attempt.ts';
+import type { ActionDefinitions, PayloadOut, ResultIn } from './schema.ts';
+
+/** What a processor is for. A reducer holds state: it takes nothing before what comes before it. */
+export type ProcessorRole = 'compute' | 'effect' | 'reducer';
+
+export interface ProcessorOptions<A extends ActionDefinitions = ActionDefinitions> {
+  /** What actions are addressed to. All processes that run it under this name share its actions. */
+  name: string;
+  role: ProcessorRole;
+  /** What actions look like; default any. */
+  actions?: A;
+  /** What to do, by action type. What a handler returns is the action's result. */
+  handlers: {
+    readonly [K in keyof A & string]?: (
+      payload: PayloadOut<A[K]>,
+      context: HandlerContext,
+    ) => ResultIn<A[K]> | Promise<ResultIn<A[K]>>;
+  };
+  /** How many actions at once, each of another workflow; default 16. */
+  concurrency?: number;
+  /** How long an action is this process's without a sign of life; default 30 s. After that another may have it. */
+  claim?: Duration;
+  /** How long a handler may take, unless its action says otherwise; default 60 s. */
+  timeout?: Duration;
+  /** How often an action is tried before it goes to the dead letters; default 5. */
+  tries?: number;
+  /** How long to wait before the second try, and twice as long before each further one, up to a minute; default 200 ms. */
+  backoff?: Duration;
+}
+
+export interface ProcessorSettings {
+  readonly name: string;
+  readonly strictness: Strictness;
+  readonly actions: ActionDefinitions;
+  readonly concurrency: number;
+  readonly claimMs: number;
+  readonly timeoutMs: number;
+  readonly mostTries: number;
+  handle(type: string, payload: unknown, context: HandlerContext): unknown;
+  backoffMs(tries: number, random: Random): number;
+}
+
+const KNOWN = new Set([
+  ...['name', 'role', 'actions', 'handlers', 'concurrency', 'claim', 'timeout', 'tries', 'backoff'],
+]);
+const ROLES: readonly string[] = ['compute', 'effect', 'reducer'] satisfies ProcessorRole[];
+const SHORTEST_CLAIM_MS = 1_000;
+const LONGEST_BACKOFF_MS = 60_000;
+
+export function readProcessorOptions<A extends ActionDefinitions>(
+  options: ProcessorOptions<A>,
+): ProcessorSettings {
+  checkKnown(options, KNOWN);
+  const { name, role, handlers, concurrency = 16, tries = 5 } = options;
+  checkTargetId(name, 'name');
+  check('role', role, ROLES.includes(role), `it is one of ${ROLES.join(', ')}`);
+  check(
+    'concurrency',
+    concurrency,
+    isCount(concurrency, 10_000),
+    'it is a whole number from 1 to 10,000',
+  );
+  check('tries', tries, isCount(tries, 1_000), 'it is a whole number from 1 to 1,000');
+  const all = Object.entries((handlers ?? {}) as Record<string, unknown>);
+  const areFunctions = all.length > 0 && all.every(([, handler]) => typeof handler === 'function');
+  check('handlers', handlers, areFunctions, 'they are functions, by action type, at least one');
+  const claimMs = durationMs(options.claim ?? '30s', 'claim');
+  check('claim', options.claim, claimMs >= SHORTEST_CLAIM_MS, 'it is a second at least');
+  const firstMs = durationMs(options.backoff ?? 200, 'backoff');
+  const byType = new Map(all as [string, (payload: unknown, context: HandlerContext) => unknown][]);
+  return {
+    name,
+    strictness: role === 'reducer' ? 'strict' : 'monotonic',
+    actions: options.actions ?? {},
+    ...{ concurrency, claimMs, mostTries: tries },
+    timeoutMs: durationMs(options.timeout ?? '60s', 'timeout'),
+    handle: (type, payload, context) => {
+      const handler = byType.get(type);
+      if (handler !== undefined) return handler(payload, context);
+      throw new StepFailedError(`processor '${name}' has no handler for ${type}`);
+    },
+    backoffMs: (tried, random) =>
+      jittered(Math.min(firstMs * 2 ** (tried - 1), LONGEST_BACKOFF_MS), random),
+  };
+}
+
+function isCount(value: unknown, most: number): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most;
+}
+
+function check(field: string, value: unknown, isGood: boolean, rule: string): void {
+  if (!isGood) throw new ConfigError({ field, value, rule });
+}

@@ -1,0 +1,372 @@
+/**
+ * Who does what orchestrators want done. Any number of processes may run a processor of the same name: each action is given to one of
+ * them, one action of a workflow at a time, in the order of their epochs. Lease and epoch are looked at, and the action is reserved,
+ * by the same step in the store that gives it out; so nothing is worked on that may not be.
+ *
+ * **Idle.** Nothing to do: a hint, or the time to look, brings it back. **Working.** As many at once as `concurrency` allows; where there is
+ * room, it asks for more. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
+ * others if it does not.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import { durationMs } from '../base/duration.ts';
+import type { HoldfastError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Random } from '../base/random.ts';
+import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
+import { isDoneWithin } from '../lease/letting-go.ts';
+import type { Store } from '../store/store.ts';
+import { streamTopic } from '../store/stream-store.ts';
+import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
+import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
+import { Attempt, type Ending } from './attempt.ts';
+import {
+  type ProcessorOptions,
+  type ProcessorSettings,
+  readProcessorOptions,
+} from './processor-options.ts';
+import { type ActionDefinitions, conform } from './schema.ts';
+import { Settling } from './settling.ts';
+import { violation } from './violation.ts';
+
+/** Without a hint it is looked for work this often. */
+const LOOK_EVERY_MS = 1_000;
+/** After a failure: pauses double from the first to the second. */
+const AGAIN_FIRST_MS = 100;
+const AGAIN_MOST_MS = 5_000;
+/** How long one request may take. */
+const TIMEOUT_MS = 5_000;
+/** The share of a claim that is left when it is extended, and the part of it that clocks may differ by. */
+const EXTEND_SHARE = 1 / 3;
+const GUARD_SHARE = 1 / 20;
+const DEFAULT_STOP_MS = 10_000;
+
+export interface ProcessorParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly instanceId: string;
+}
+
+type State = 'new' | 'running' | 'stopping' | 'stopped';
+type Reserved = Extract<Taken, { kind: 'reserved' }>;
+
+export class Processor<A extends ActionDefinitions = ActionDefinitions> implements AsyncDisposable {
+  readonly #parts: ProcessorParts;
+  readonly #settings: ProcessorSettings;
+  readonly #settling: Settling;
+  readonly #running = new Map<Attempt, Promise<unknown>>();
+  readonly #violations = new Map<string, number>();
+  #state: State = 'new';
+  #isTaking = false;
+  #isHinted = false;
+  #timer: Timer | null = null;
+  #extending: Timer | null = null;
+  #unsubscribe: (() => void) | null = null;
+  #isListening = false;
+  /** When what failed here may be tried again. */
+  #dues: number[] = [];
+  #pauseMs = AGAIN_FIRST_MS;
+  #stalledSinceMs: number | null = null;
+
+  constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
+    this.#parts = parts;
+    this.#settings = readProcessorOptions(options);
+    const { name: target } = this.#settings;
+    const call = { timeoutMs: TIMEOUT_MS };
+    this.#settling = new Settling({ workflows: parts.store.workflows, target, call });
+  }
+
+  get name(): string {
+    return this.#settings.name;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** How many actions are under way here. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** How often something came that its lease or its epoch did not allow, by code. */
+  get violations(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#violations);
+  }
+
+  /** Begins to take actions. Resolves when it has begun to look for them. */
+  async start(): Promise<this> {
+    if (this.#state !== 'new') return this;
+    this.#state = 'running';
+    void this.#listen();
+    await this.#look();
+    return this;
+  }
+
+  /** Takes nothing new, and lets what is under way finish; asks it to stop after `within` (10 s). Resolves when all is over. */
+  async stop({ within = DEFAULT_STOP_MS }: { within?: number | string } = {}): Promise<void> {
+    const withinMs = durationMs(within as number, 'within');
+    if (this.#state === 'stopped') return;
+    this.#state = 'stopping';
+    this.#timer?.cancel();
+    this.#unsubscribe?.();
+    const { clock } = this.#parts;
+    const all = () => Promise.all(this.#running.values());
+    if (!(await isDoneWithin(clock, withinMs, all()))) {
+      for (const attempt of this.#running.keys()) attempt.stop('its processor stops');
+      await isDoneWithin(clock, withinMs, all());
+    }
+    this.#extending?.cancel();
+    this.#state = 'stopped';
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  /**
+   * Does one action that its caller has in hand, and gives its result: at once, if it has been done before. Throws `LEASE_VIOLATION`,
+   * `STALE_EPOCH` or `FUTURE_EPOCH` if it may not be done, before anything is.
+   */
+  async process(value: unknown): Promise<ActionResult> {
+    const action = this.#readForProcessing(value);
+    const { store, clock, instanceId } = this.#parts;
+    const { name, claimMs, strictness } = this.#settings;
+    const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
+    const deadlineMs = this.#claimDeadlineMs();
+    const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
+    const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
+    if (taken.kind === 'replay') return resultOf(workflow, taken.result);
+    if (taken.kind !== 'reserved') throw this.#refused(taken);
+    const failure = await this.#start(taken, deadlineMs, clock);
+    const result = await store.workflows.resultOf(workflow, id, { timeoutMs: TIMEOUT_MS });
+    // It is tried again later, or another has it now; this try has come to nothing.
+    if (result === null) throw failure ?? new StaleEpochError(staleFacts(action));
+    return resultOf(workflow, result);
+  }
+
+  #readForProcessing(value: unknown): Action {
+    const { lease_id: lease = null, workflow_id } = (value ?? {}) as Partial<Action>;
+    if (lease === null)
+      throw this.#told(new LeaseViolationError(String(workflow_id), null, null), null);
+    return readAction(value);
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    const { signals } = this.#parts.store;
+    const look = () => void this.#look();
+    const topic = streamTopic(actionStream(this.name));
+    try {
+      const unsubscribe = await signals.subscribe(topic, { onMessage: look, onGap: look });
+      this.#unsubscribe = unsubscribe;
+      if (this.#state !== 'running') unsubscribe();
+    } catch {
+      // Hints only: it is looked for work now and then without them, and listened for with the next look.
+      this.#isListening = false;
+    }
+  }
+
+  /** Takes as much as there is room for, until there is nothing to take. Never rejects. */
+  async #look(): Promise<void> {
+    if (this.#isTaking) {
+      this.#isHinted = true;
+      return;
+    }
+    this.#isTaking = true;
+    let pauseMs = LOOK_EVERY_MS;
+    try {
+      do this.#isHinted = false;
+      while ((await this.#takeSome()) || this.#isHinted);
+      this.#resumed();
+    } catch (error) {
+      pauseMs = this.#stalled(error);
+    } finally {
+      this.#isTaking = false;
+      this.#lookLater(pauseMs);
+    }
+  }
+
+  /** Says whether there may be more. */
+  async #takeSome(): Promise<boolean> {
+    const { store, clock, instanceId } = this.#parts;
+    const { name, concurrency, claimMs } = this.#settings;
+    const most = concurrency - this.#running.size;
+    if (this.#state !== 'running' || most <= 0) return false;
+    const deadlineMs = this.#claimDeadlineMs();
+    const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
+    const all = await store.workflows.take(name, call);
+    for (const taken of all) {
+      if (taken.kind === 'reserved') void this.#start(taken, deadlineMs, clock);
+      else if (taken.kind !== 'replay') this.#refused(taken);
+    }
+    return all.length === most;
+  }
+
+  #lookLater(ms: number): void {
+    if (this.#state !== 'running') return;
+    void this.#listen();
+    const { clock } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    this.#dues = this.#dues.filter((dueMs) => dueMs > nowMs);
+    this.#timer?.cancel();
+    const inMs = Math.min(ms, ...this.#dues.map((dueMs) => dueMs - nowMs));
+    this.#timer = clock.after(inMs, () => void this.#look());
+  }
+
+  /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
+  #start(taken: Reserved, deadlineMs: number, clock: Clock): Promise<unknown> {
+    const attempt = new Attempt(clock, taken, deadlineMs);
+    const done = this.#attempt(attempt).finally(() => {
+      this.#running.delete(attempt);
+      if (this.#state === 'running') void this.#look();
+    });
+    this.#running.set(attempt, done);
+    this.#extendLater();
+    return done;
+  }
+
+  async #attempt(attempt: Attempt): Promise<unknown> {
+    const { events } = this.#parts;
+    const { facts, fence, tries } = attempt;
+    if (events.hasListener('action.started'))
+      events.emit('action.started', { ...facts, fence, tries });
+    const ending = await attempt.run(
+      (context) => this.#handle(attempt.action, context),
+      this.#timeoutMs(attempt),
+    );
+    const settlement = this.#settlement(attempt, ending);
+    let reply: string;
+    try {
+      reply = await this.#settling.settle(settlement);
+    } catch (error) {
+      // Its claim runs out, and it is tried again: by whom it may, for whatever it did carries its key.
+      this.#stalled(error);
+      return error;
+    }
+    if (reply === 'gone') events.emit('action.gone', { ...facts, fence });
+    else this.#tell(attempt, ending, settlement);
+    return ending.kind === 'failed' ? ending.cause : null;
+  }
+
+  async #handle(
+    action: Action,
+    context: Parameters<ProcessorSettings['handle']>[2],
+  ): Promise<unknown> {
+    const { actions, handle } = this.#settings;
+    const { action_type: type } = action;
+    const payload = await conform(actions[type]?.payload, action.payload, 'payload');
+    return conform(actions[type]?.result, await handle(type, payload, context), 'result');
+  }
+
+  #timeoutMs({ action }: Attempt): number {
+    return action.timeout_ms ?? this.#settings.timeoutMs;
+  }
+
+  #settlement({ workflow, fence, tries }: Attempt, ending: Ending): Settlement {
+    const { mostTries, backoffMs } = this.#settings;
+    if (ending.kind === 'succeeded')
+      return { workflow, fence, outcome: 'succeeded', value: asJson(ending.value) };
+    const { failure, isFinal } = ending;
+    if (isFinal) return { workflow, fence, outcome: 'failed', value: failure };
+    if (this.#state !== 'running' && this.#state !== 'new')
+      return { workflow, fence, outcome: 'retry', afterMs: 0 };
+    if (tries < mostTries)
+      return { workflow, fence, outcome: 'retry', afterMs: backoffMs(tries, this.#parts.random) };
+    return { workflow, fence, outcome: 'dead', value: failure, reason: failure.message };
+  }
+
+  #tell(attempt: Attempt, ending: Ending, settlement: Settlement): void {
+    const { events, clock } = this.#parts;
+    const { facts, fence, tries, startedMs } = attempt;
+    if (ending.kind === 'succeeded') {
+      if (events.hasListener('action.done'))
+        events.emit('action.done', { ...facts, fence, tookMs: clock.monotonicMs() - startedMs });
+      return;
+    }
+    const retryInMs = settlement.outcome === 'retry' ? settlement.afterMs : null;
+    const isDead = settlement.outcome === 'dead';
+    const why = ending.failure.message;
+    events.emit('action.failed', { ...facts, fence, tries, why, retryInMs, isDead });
+    // It can be tried again then, and nobody tells us.
+    if (retryInMs !== null) this.#dues.push(clock.monotonicMs() + retryInMs + 1);
+  }
+
+  /** What a request that is sent now brings is good until then here: a while before it ends in the store. */
+  #claimDeadlineMs(): number {
+    const { claimMs } = this.#settings;
+    return this.#parts.clock.monotonicMs() + claimMs * (1 - GUARD_SHARE);
+  }
+
+  #extendLater(): void {
+    if (this.#extending !== null) return;
+    const { claimMs } = this.#settings;
+    this.#extending = this.#parts.clock.after(claimMs * EXTEND_SHARE, () => void this.#extend());
+  }
+
+  async #extend(): Promise<void> {
+    this.#extending = null;
+    const attempts = [...this.#running.keys()];
+    if (attempts.length === 0 || this.#state === 'stopped') return;
+    const { name, claimMs } = this.#settings;
+    const deadlineMs = this.#claimDeadlineMs();
+    const call = { claimMs, timeoutMs: Math.min(TIMEOUT_MS, claimMs * EXTEND_SHARE) };
+    const replies = await this.#parts.store.workflows.extend(name, attempts, call).catch(() => []);
+    for (const [i, attempt] of attempts.entries()) {
+      if (replies[i] === 'done') attempt.extend(deadlineMs);
+      else if (replies[i] === 'gone') attempt.stop('another has the action now');
+      else if (attempt.isPastDeadline)
+        attempt.stop('its claim has run out: another may have it by now');
+    }
+    this.#extendLater();
+  }
+
+  #refused(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {
+    const { workflow, id } = taken;
+    if (taken.kind === 'lease')
+      return this.#told(new LeaseViolationError(workflow, taken.expected, taken.received), id);
+    const facts = {
+      workflow_id: workflow,
+      action_epoch: taken.epoch,
+      current_epoch: taken.current,
+    };
+    const error = taken.kind === 'stale' ? new StaleEpochError(facts) : new FutureEpochError(facts);
+    return this.#told(error, id);
+  }
+
+  #told<E extends HoldfastError & { code: string }>(error: E, action: string | null): E {
+    this.#violations.set(error.code, (this.#violations.get(error.code) ?? 0) + 1);
+    const facts = violation(error, action);
+    if (facts !== null) this.#parts.events.emit('workflow.violation', facts);
+    return error;
+  }
+
+  #stalled(error: unknown): number {
+    const { clock, events } = this.#parts;
+    if (this.#stalledSinceMs === null) {
+      this.#stalledSinceMs = clock.monotonicMs();
+      events.emit('processor.stalled', { processor: this.name, error });
+    }
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS);
+    return pauseMs;
+  }
+
+  #resumed(): void {
+    this.#pauseMs = AGAIN_FIRST_MS;
+    if (this.#stalledSinceMs === null) return;
+    const afterMs = this.#parts.clock.monotonicMs() - this.#stalledSinceMs;
+    this.#stalledSinceMs = null;
+    this.#parts.events.emit('processor.resumed', { processor: this.name, afterMs });
+  }
+}
+
+function asJson(value: unknown): unknown {
+  return value === undefined ? null : value;
+}
+
+function staleFacts({ workflow_id, epoch }: Action) {
+  return { workflow_id, action_epoch: epoch, current_epoch: epoch };
+}

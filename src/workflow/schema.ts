@@ -1,0 +1,59 @@
+/**
+ * What actions look like, in the user's own words: any schema that speaks [Standard Schema](https://standardschema.dev), as zod, valibot
+ * and arktype do. Holdfast asks it at both ends, and takes its types from it.
+ */
+import { ActionInvalidError } from '../base/workflow-errors.ts';
+
+/** The part of Standard Schema, version 1, that is needed here. */
+export interface Schema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly SchemaIssue[] };
+
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+export interface ActionDefinition {
+  /** Who does it, unless `emit` says otherwise. */
+  readonly target?: string;
+  readonly payload?: Schema;
+  readonly result?: Schema;
+}
+
+/** By action type. */
+export type ActionDefinitions = Readonly<Record<string, ActionDefinition>>;
+
+type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
+type OutputOf<S> = S extends Schema<never, infer Output> ? Output : unknown;
+
+export type PayloadIn<D extends ActionDefinition> = InputOf<D['payload']>;
+export type PayloadOut<D extends ActionDefinition> = OutputOf<D['payload']>;
+export type ResultIn<D extends ActionDefinition> = InputOf<D['result']>;
+
+/** What the schema makes of a value; throws `ACTION_INVALID` with what is wrong with it. */
+export async function conform(
+  schema: Schema | undefined,
+  value: unknown,
+  field: string,
+): Promise<unknown> {
+  if (schema === undefined) return value;
+  const result = await schema['~standard'].validate(value);
+  if (result.issues === undefined) return result.value;
+  const [issue] = result.issues;
+  const path = issue?.path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
+  const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : '';
+  throw new ActionInvalidError(
+    [field, ...path].join('.'),
+    `${issue?.message ?? 'it is refused'}${more}`,
+  );
+}

@@ -1,0 +1,194 @@
+/**
+ * The steps of one tenure, one after the other: each expects the epoch that the one before it has left. What is emitted while
+ * a step is under way goes together in the next.
+ *
+ * A step whose answer did not come may have been taken. It is sent again, as it was, until the store says: every step can be,
+ * without being taken twice. If that takes too long, its caller is told so; and before anything else is done the store is asked
+ * how things are.
+ */
+import { type Clock, timeLeft } from '../base/clock.ts';
+import { OutcomeUnknownError } from '../base/errors.ts';
+import { jittered, type Random } from '../base/random.ts';
+import {
+  FutureEpochError,
+  LeaseViolationError,
+  StaleEpochError,
+  WorkflowFullError,
+} from '../base/workflow-errors.ts';
+import type { Store } from '../store/store.ts';
+import type { HandoffReply, NewAction, Step, StepReply } from '../store/workflow-store.ts';
+
+/** Actions in one request. */
+const BATCH = 100;
+/** How long an answer is sought for. */
+const DOUBT_MOST_MS = 30_000;
+const AGAIN_FIRST_MS = 50;
+const AGAIN_MOST_MS = 1_000;
+
+export interface StepsParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly workflow: string;
+  readonly leaseId: string;
+  readonly timeoutMs: number;
+  /** Throws if this tenure may not take a step any more, as far as is known here. */
+  check(): void;
+  /** The store says that it may not: whatever is known here should be looked at again. */
+  onRefused(): void;
+}
+
+interface Waiting {
+  /** What is to be emitted; null for a step of another kind, which goes alone. */
+  readonly actions: readonly NewAction[] | null;
+  run(step: Step): Promise<StepReply | HandoffReply>;
+  /** With the epoch before the step, or before this part of it. */
+  resolve(epoch: number): void;
+  reject(error: unknown): void;
+}
+
+export class Steps {
+  readonly #parts: StepsParts;
+  #epoch: number;
+  readonly #waiting: Waiting[] = [];
+  /** Results that have been read, and the store does not know it yet. */
+  readonly #read = new Set<string>();
+  #isRunning = false;
+  #isInDoubt = false;
+
+  constructor(parts: StepsParts, epoch: number) {
+    this.#parts = parts;
+    this.#epoch = epoch;
+  }
+
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Resolves with the epoch of the first of them. */
+  emit(actions: readonly NewAction[]): Promise<number> {
+    return this.#enqueue(actions, async () => ({ kind: 'done', epoch: this.#epoch }));
+  }
+
+  /** A step that goes alone. Resolves with the epoch before it. */
+  take(run: (step: Step) => Promise<StepReply | HandoffReply>): Promise<number> {
+    return this.#enqueue(null, run);
+  }
+
+  /** The store is told with the next step. */
+  markRead(position: string): void {
+    this.#read.add(position);
+  }
+
+  /** Tells the store now what has been read, if it does not know. */
+  async flushRead(): Promise<void> {
+    if (this.#read.size === 0) return;
+    const { store, workflow, timeoutMs } = this.#parts;
+    const read = [...this.#read];
+    await store.workflows.markRead(workflow, { ...this.#step(), read }, { timeoutMs });
+    for (const position of read) this.#read.delete(position);
+  }
+
+  /** Asks the store how things are; says what the state is. */
+  async refresh(): Promise<unknown> {
+    const { store, workflow, leaseId, timeoutMs } = this.#parts;
+    const [found] = await store.workflows.read([workflow], { timeoutMs });
+    if (found?.leaseId !== leaseId) throw this.#notHeld(found?.leaseId ?? null);
+    this.#epoch = found.epoch;
+    this.#isInDoubt = false;
+    return found.state;
+  }
+
+  #enqueue(actions: readonly NewAction[] | null, run: Waiting['run']): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ actions, run, resolve, reject });
+      if (!this.#isRunning) void this.#runAll();
+    });
+  }
+
+  async #runAll(): Promise<void> {
+    this.#isRunning = true;
+    for (let next = this.#nextGroup(); next.length > 0; next = this.#nextGroup()) {
+      try {
+        await this.#runGroup(next);
+      } catch (error) {
+        for (const { reject } of next) reject(error);
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  /** The first, and what can go with it. */
+  #nextGroup(): Waiting[] {
+    let count = 0;
+    let size = 0;
+    for (const { actions } of this.#waiting) {
+      size += actions?.length ?? BATCH;
+      if (count > 0 && (size > BATCH || actions === null)) break;
+      count++;
+      if (actions === null) break;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #runGroup(group: readonly Waiting[]): Promise<void> {
+    if (this.#isInDoubt) await this.refresh();
+    const [first] = group;
+    const actions = group.flatMap((one) => one.actions ?? []);
+    const run = first?.actions ? (step: Step) => this.#emit(step, actions) : first?.run;
+    if (run === undefined) return;
+    const before = this.#epoch;
+    const step = this.#step();
+    const reply = await this.#untilAnswered(() => run(step));
+    if (reply.kind !== 'done') throw this.#refusal(reply);
+    for (const position of step.read) this.#read.delete(position);
+    this.#epoch = reply.epoch;
+    let epoch = before;
+    for (const one of group) {
+      one.resolve(epoch);
+      epoch += one.actions?.length ?? 0;
+    }
+  }
+
+  #emit(step: Step, actions: readonly NewAction[]): Promise<StepReply> {
+    const { store, workflow, timeoutMs } = this.#parts;
+    return store.workflows.emit(workflow, { ...step, actions }, { timeoutMs });
+  }
+
+  #step(): Step {
+    return { leaseId: this.#parts.leaseId, epoch: this.#epoch, read: [...this.#read] };
+  }
+
+  async #untilAnswered<R>(send: () => Promise<R>): Promise<R> {
+    const { clock, random, check } = this.#parts;
+    const leftMs = timeLeft(clock, DOUBT_MOST_MS);
+    let unknown: OutcomeUnknownError | null = null;
+    for (let pauseMs = AGAIN_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS)) {
+      check();
+      try {
+        return await send();
+      } catch (error) {
+        if (error instanceof OutcomeUnknownError) unknown = error;
+        // Nothing has happened, and nothing is in doubt.
+        if (unknown === null) throw error;
+        this.#isInDoubt = true;
+        if (leftMs() <= pauseMs) throw unknown;
+      }
+      await clock.sleep(jittered(pauseMs, random));
+    }
+  }
+
+  #refusal(reply: Exclude<StepReply | HandoffReply, { kind: 'done' }>): Error {
+    const { workflow } = this.#parts;
+    if (reply.kind === 'not-held') return this.#notHeld(reply.leaseId);
+    if (reply.kind === 'full') return new WorkflowFullError(workflow, reply.unresolved);
+    const facts = { workflow_id: workflow, action_epoch: this.#epoch, current_epoch: reply.epoch };
+    return reply.epoch > this.#epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
+  }
+
+  #notHeld(expected: string | null): LeaseViolationError {
+    const { workflow, leaseId, onRefused } = this.#parts;
+    onRefused();
+    return new LeaseViolationError(workflow, expected === leaseId ? null : expected, leaseId);
+  }
+}
