@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import type { LeaseHandover } from '../sqlite/tenure-leases.ts';
 import {
   type AcquireCall,
   type AcquireReply,
@@ -96,12 +97,8 @@ export class MemoryLeases implements LeaseStore {
   ): Promise<TransferReply[]> {
     return handovers.map((handover) => {
       if (!this.#names(handover)) return this.#notHeld(handover.key);
-      const { key, successor } = handover;
-      const fence = this.#mint(key, handover.fence + 1);
-      const expiresAtMs = this.#clock.monotonicMs() + windowMs;
-      this.#leases.set(key, { holder: successor, expiresAtMs });
-      void this.#signals.publish(successor.split('/', 1)[0] ?? successor, key);
-      return { kind: 'transferred', fence };
+      const floor = handover.fence + 1;
+      return { kind: 'transferred', fence: this.handOver({ ...handover, windowMs, floor }) };
     });
   }
 
@@ -110,13 +107,9 @@ export class MemoryLeases implements LeaseStore {
     if (lease === undefined || (lease.holder === TOMBSTONE && !force)) return { kind: 'not-held' };
     const { holder } = lease;
     const mayActForMs = lease.expiresAtMs - this.#clock.monotonicMs();
-    const fence = this.#mint(key, 0, force);
-    if (force) {
-      this.#leases.delete(key);
-      this.#wake(key);
-    } else {
-      lease.holder = TOMBSTONE;
-    }
+    if (force) return { kind: 'revoked', holder, fence: this.free(key), mayActForMs };
+    const fence = this.#mint(key, 0);
+    lease.holder = TOMBSTONE;
     return { kind: 'revoked', holder, fence, mayActForMs };
   }
 
@@ -139,6 +132,25 @@ export class MemoryLeases implements LeaseStore {
   async forgo(key: string, inbox: string): Promise<void> {
     this.#lines.get(key)?.delete(inbox);
     if (this.#live(key) === undefined) this.#wake(key);
+  }
+
+  look(key: string): { holder: string | null; fence: number } {
+    return { holder: this.#live(key)?.holder ?? null, fence: this.#fence(key) };
+  }
+
+  handOver({ key, successor, windowMs, floor = 0 }: LeaseHandover): number {
+    const fence = this.#mint(key, floor);
+    const expiresAtMs = this.#clock.monotonicMs() + windowMs;
+    this.#leases.set(key, { holder: successor, expiresAtMs });
+    void this.#signals.publish(successor.split('/', 1)[0] ?? successor, key);
+    return fence;
+  }
+
+  free(key: string): number {
+    const fence = this.#mint(key, 0, true);
+    this.#leases.delete(key);
+    this.#wake(key);
+    return fence;
   }
 
   #acquireOne(request: AcquireRequest, call: AcquireCall): AcquireReply {
@@ -187,7 +199,7 @@ export class MemoryLeases implements LeaseStore {
   }
 
   #notHeld(key: string): { kind: 'not-held'; holder: string | null; fence: number } {
-    return { kind: 'not-held', holder: this.#live(key)?.holder ?? null, fence: this.#fence(key) };
+    return { kind: 'not-held', ...this.look(key) };
   }
 
   #live(key: string): Lease | undefined {

@@ -5,6 +5,10 @@ import { MemoryLog } from './log.ts';
 import { MemoryMembers } from './members.ts';
 import { MemoryRecords } from './records.ts';
 import { MemorySignals } from './signals.ts';
+import type { openTables } from './tables.ts';
+
+/** SQLite is loaded when the first streams or workflows of a process are used: most who keep leases in memory never do. */
+let loading: Promise<typeof import('./tables.ts')> | null = null;
 
 /**
  * Everything among the parts of one process: for tests, for demonstrations, and as the plainest statement of what the
@@ -12,16 +16,38 @@ import { MemorySignals } from './signals.ts';
  */
 export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
   const signals = new MemorySignals(clock);
+  const leases = new MemoryLeases(clock, signals);
+  let opened: ReturnType<typeof openTables> | null = null;
+  const tables = async () => {
+    loading ??= import('./tables.ts');
+    const { openTables } = await loading;
+    opened ??= openTables({ clock, leases, signals });
+    return opened;
+  };
   return {
     name: 'memory:',
-    leases: new MemoryLeases(clock, signals),
+    leases,
     members: new MemoryMembers(clock),
     records: new MemoryRecords(clock),
     signals,
     log: new MemoryLog(clock),
-    streams: undefined as never,
-    workflows: undefined as never,
+    streams: lazily(async () => (await tables()).streams),
+    workflows: lazily(async () => (await tables()).workflows),
     examine: async () => ({ store: 'memory:', findings: [] }),
     close: async () => {},
   };
+}
+
+/** A part of the store that is opened when one of its verbs is first asked for. */
+function lazily<Part extends object>(open: () => Promise<Part>): Part {
+  return new Proxy({} as Part, {
+    get: (_, verb) => {
+      // Who awaits the part itself must not take it for a promise.
+      if (verb === 'then') return undefined;
+      return async (...args: unknown[]) => {
+        const part: object = await open();
+        return Reflect.apply(Reflect.get(part, verb), part, args);
+      };
+    },
+  });
 }

@@ -36,6 +36,7 @@ import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
 import type { SqliteSignals } from './signals.ts';
 import type { Sweep } from './sweep.ts';
+import type { LeaseHandover, TenureLeases } from './tenure-leases.ts';
 import type { Turns } from './turns.ts';
 
 /** How many leases one page of a listing has at most. */
@@ -52,7 +53,7 @@ interface Parts {
   readonly sweep: Sweep;
 }
 
-export class SqliteLeases implements LeaseStore {
+export class SqliteLeases implements LeaseStore, TenureLeases {
   readonly #names: Names;
   readonly #turns: Turns;
   readonly #marker: Marker;
@@ -126,10 +127,8 @@ export class SqliteLeases implements LeaseStore {
       const name = this.#names.of(handover.key);
       const state = leaseState(tx, name);
       if (!isNamed(state, handover)) return notHeld(state);
-      const fence = mint(tx, name, state.fence, handover.fence + 1);
-      setLease(tx, name, handover.successor, call.windowMs);
-      this.#signals.send(tx, this.#names.of(inboxOf(handover.successor)), handover.key);
-      return { kind: 'transferred', fence };
+      const floor = handover.fence + 1;
+      return { kind: 'transferred', fence: this.handOver(tx, { ...handover, ...call, floor }) };
     };
     const count = handovers.length;
     return this.#turns.write({ operation: 'transfer', count, each, failed }, call);
@@ -140,13 +139,9 @@ export class SqliteLeases implements LeaseStore {
       const name = this.#names.of(key);
       const { holder, fence: previous, expiresInMs: mayActForMs } = leaseState(tx, name);
       if (holder === null || (holder === TOMBSTONE && !call.force)) return { kind: 'not-held' };
-      const fence = mint(tx, name, previous, 0, call.force);
-      if (call.force) {
-        deleteLease(tx, name);
-        this.#lines.wake(tx, name);
-      } else {
-        setLease(tx, name, TOMBSTONE, mayActForMs);
-      }
+      if (call.force) return { kind: 'revoked', holder, fence: this.free(tx, key), mayActForMs };
+      const fence = mint(tx, name, previous, 0);
+      setLease(tx, name, TOMBSTONE, mayActForMs);
       return { kind: 'revoked', holder, fence, mayActForMs };
     });
   }
@@ -191,6 +186,26 @@ export class SqliteLeases implements LeaseStore {
       this.#lines.leave(tx, name, inbox);
       if (leaseState(tx, name).holder === null) this.#lines.wake(tx, name);
     });
+  }
+
+  look(tx: Tx, key: string): LeaseState {
+    return leaseState(tx, this.#names.of(key));
+  }
+
+  handOver(tx: Tx, { key, successor, windowMs, floor = 0 }: LeaseHandover): number {
+    const name = this.#names.of(key);
+    const fence = mint(tx, name, leaseState(tx, name).fence, floor);
+    setLease(tx, name, successor, windowMs);
+    this.#signals.send(tx, this.#names.of(inboxOf(successor)), key);
+    return fence;
+  }
+
+  free(tx: Tx, key: string): number {
+    const name = this.#names.of(key);
+    const fence = mint(tx, name, leaseState(tx, name).fence, 0, true);
+    deleteLease(tx, name);
+    this.#lines.wake(tx, name);
+    return fence;
   }
 
   #acquireOne(tx: Tx, request: AcquireRequest, call: AcquireCall): AcquireReply {

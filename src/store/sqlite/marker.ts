@@ -2,7 +2,8 @@
  * One row that says which file this is, and what time it is in it. Read at the beginning of every transaction.
  *
  * **The store's time** is the host's monotonic clock, which all its processes share, plus `skew`. Another start of the
- * host (`boot`) begins at nought: then every lease, line and member is void, since no holder has survived, and the skew is set so that
+ * host (`boot`) begins at nought: then every lease, line and member is void and every claim on a
+ * delivery has run out, since no holder has survived, and the skew is set so that
  * time goes on from where it was, for the sake of what outlives a start: fences and records. A process that has seen its
  * own boot in the file and then finds another one shares the file with another host; one that finds times ahead of its own
  * has another clock than its neighbours (a time namespace). Both are refused: leases can not be trusted there.
@@ -68,6 +69,7 @@ export class Marker {
     if (isAnotherBoot) {
       for (const table of ['leases', 'lines', 'members', 'listeners', 'messages'])
         session.exec(`DELETE FROM ${table}`);
+      session.exec('UPDATE lanes SET due = 0 WHERE fence > 0');
       row[0] = host.bootId;
       row[1] = row[2] - monotonicMs;
       row[6] = null;

@@ -1,6 +1,7 @@
 import { StoreUnsuitableError } from '../../base/errors.ts';
 import { STORE_FORMAT } from '../store.ts';
 import type { Session } from './session.ts';
+import { WORK_TABLES } from './work-tables.ts';
 
 /** 'Hdft': says in the header of the file whose it is. */
 const APPLICATION_ID = 0x48646674;
@@ -44,7 +45,7 @@ const LATER_TABLES = `
 CREATE TABLE IF NOT EXISTS log (
   scope TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (scope, number)
 ) WITHOUT ROWID;
-`;
+${WORK_TABLES}`;
 
 /** In one statement, so of one moment: another process may be making the tables just now. */
 const WHOSE = `

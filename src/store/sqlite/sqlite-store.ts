@@ -19,8 +19,10 @@ import { realPath } from './place.ts';
 import { SqliteRecords } from './records.ts';
 import type { Tx } from './session.ts';
 import { SqliteSignals } from './signals.ts';
+import { SqliteStreams } from './streams.ts';
 import { Sweep } from './sweep.ts';
 import { Turns } from './turns.ts';
+import { SqliteWorkflows } from './workflows.ts';
 
 export interface SqliteStoreOptions {
   /** Put before every name; default none. Two Holdfasts see each other's leases if they have the same one. */
@@ -61,8 +63,8 @@ class SqliteStore implements Store {
   readonly records: SqliteRecords;
   readonly signals: SqliteSignals;
   readonly log: SqliteLog;
-  readonly streams = undefined as never;
-  readonly workflows = undefined as never;
+  readonly streams: SqliteStreams;
+  readonly workflows: SqliteWorkflows;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
@@ -98,6 +100,11 @@ class SqliteStore implements Store {
     this.members = new SqliteMembers({ names, turns });
     this.records = new SqliteRecords({ names, turns, sweep });
     this.log = new SqliteLog({ names, turns });
+    const tell = (tx: Tx, topic: string, message: string) =>
+      signals.send(tx, names.of(topic), message);
+    const work = { scope: prefix, turns, tell };
+    this.streams = new SqliteStreams(work);
+    this.workflows = new SqliteWorkflows({ ...work, leases: this.leases });
   }
 
   async open(): Promise<void> {

@@ -36,12 +36,20 @@ const BURST_MS = 1;
 const SHORTEST_LEAVE_MS = 1;
 const LONGEST_LEAVE_MS = 4;
 
-interface Batch<R> {
+export interface Batch<R> {
   readonly operation: string;
   readonly count: number;
   each(tx: Tx, index: number): R;
   /** The answer to a request that failed when others of its batch had already been granted. */
   failed?(error: Error): R;
+}
+
+/** What can be done in transactions, wherever the tables are. */
+export interface Transactions {
+  read<R>(batch: Batch<R>, call: Call): Promise<R[]>;
+  write<R>(batch: Batch<R>, call: Call): Promise<R[]>;
+  readOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R>;
+  writeOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R>;
 }
 
 interface Job {
@@ -58,7 +66,7 @@ interface Job {
   fail(error: Error): void;
 }
 
-export class Turns {
+export class Turns implements Transactions {
   readonly #read: Lane;
   readonly #write: Lane;
 

@@ -1,0 +1,81 @@
+import type { Clock } from '../../base/clock.ts';
+import { Session, type Tx } from '../sqlite/session.ts';
+import { SqliteStreams } from '../sqlite/streams.ts';
+import type { Batch, Transactions } from '../sqlite/turns.ts';
+import { WORK_TABLES } from '../sqlite/work-tables.ts';
+import { SqliteWorkflows } from '../sqlite/workflows.ts';
+import type { StreamStore } from '../stream-store.ts';
+import type { WorkflowStore } from '../workflow-store.ts';
+import type { MemoryLeases } from './leases.ts';
+import type { MemorySignals } from './signals.ts';
+
+interface Parts {
+  readonly clock: Clock;
+  readonly leases: MemoryLeases;
+  readonly signals: MemorySignals;
+}
+
+/** Streams and workflows of a memory store: as those of SQLite, on a database of their own that is nowhere but here. */
+export function openTables({ clock, leases, signals }: Parts): {
+  readonly streams: StreamStore;
+  readonly workflows: WorkflowStore;
+} {
+  const work = {
+    scope: '',
+    turns: new MemoryTables(clock),
+    tell: (tx: Tx, topic: string, message: string) =>
+      void tx.after.push(() => signals.deliver(topic, message)),
+  };
+  const tenures = {
+    look: (_: Tx, key: string) => leases.look(key),
+    handOver: (_: Tx, handover: Parameters<MemoryLeases['handOver']>[0]) =>
+      leases.handOver(handover),
+    free: (_: Tx, key: string) => leases.free(key),
+  };
+  return {
+    streams: new SqliteStreams(work),
+    workflows: new SqliteWorkflows({ ...work, leases: tenures }),
+  };
+}
+
+/** Nobody else is at these tables: each call has its turn at once. */
+class MemoryTables implements Transactions {
+  readonly #clock: Clock;
+  readonly #session = new Session(':memory:');
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#session.exec(WORK_TABLES);
+  }
+
+  async read<R>({ count, each }: Batch<R>): Promise<R[]> {
+    const tx = this.#tx();
+    return Array.from({ length: count }, (_, i) => each(tx, i));
+  }
+
+  async write<R>(batch: Batch<R>): Promise<R[]> {
+    const tx = this.#tx();
+    this.#session.exec('BEGIN');
+    try {
+      const replies = Array.from({ length: batch.count }, (_, i) => batch.each(tx, i));
+      this.#session.exec('COMMIT');
+      for (const run of tx.after) run();
+      return replies;
+    } finally {
+      this.#session.atRest();
+    }
+  }
+
+  async readOne<R>(operation: string, _: unknown, each: (tx: Tx) => R): Promise<R> {
+    return (await this.read({ operation, count: 1, each }))[0] as R;
+  }
+
+  async writeOne<R>(operation: string, _: unknown, each: (tx: Tx) => R): Promise<R> {
+    return (await this.write({ operation, count: 1, each }))[0] as R;
+  }
+
+  #tx(): Tx {
+    const nowMs = this.#clock.monotonicMs();
+    return { session: this.#session, nowMs, wallMs: this.#clock.wallMs(), after: [] };
+  }
+}

@@ -1,0 +1,80 @@
+import { RESULTS_KEPT, type StoredResult } from '../workflow-store.ts';
+import { positionOf } from './pages.ts';
+import type { Tx, Value } from './session.ts';
+import type { Workflow } from './workflow-rows.ts';
+
+type Row = [
+  position: number,
+  action: string,
+  target: string,
+  epoch: number,
+  outcome: StoredResult['outcome'],
+  json: string,
+  at: number,
+];
+const SELECT =
+  'SELECT position, action, target, epoch, outcome, json, at FROM results WHERE workflow = ?';
+
+export interface NewResult {
+  readonly actionId: string;
+  readonly target: string;
+  readonly epoch: number;
+  readonly outcome: StoredResult['outcome'];
+  readonly json: string;
+}
+
+export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
+  const { actionId, target, epoch, outcome, json } = result;
+  const position = ++workflow.lastResult;
+  tx.session.run(
+    'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)',
+    ...([workflow.number, position, actionId, target, epoch] satisfies Value[]),
+    ...([outcome, json, tx.wallMs] satisfies Value[]),
+  );
+  workflow.unread++;
+  forgetIfOld(tx, workflow, position - RESULTS_KEPT);
+}
+
+/** Takes note of what has been read; whatever else is said to be changes nothing. */
+export function readResults(tx: Tx, workflow: Workflow, positions: readonly string[]): void {
+  for (const position of positions) {
+    const number = positionOf(position);
+    const sql = 'UPDATE results SET unread = 0 WHERE workflow = ? AND position = ? AND unread = 1';
+    workflow.unread -= tx.session.run(sql, workflow.number, number);
+    forgetIfOld(tx, workflow, number);
+  }
+}
+
+/** The last result of an action that is resolved, while it is known. */
+export function findResult(
+  { session }: Tx,
+  { number }: Workflow,
+  actionId: string,
+): StoredResult | null {
+  const sql = `${SELECT} AND action = ? ORDER BY position DESC LIMIT 1`;
+  const row = session.row<Row>(sql, number, actionId);
+  return row === undefined ? null : asResult(row);
+}
+
+/** One more than wanted, to see whether there is more. */
+export function unreadResults(
+  { session }: Tx,
+  { number }: Workflow,
+  after: number,
+  most: number,
+): StoredResult[] {
+  const sql = `${SELECT} AND unread = 1 AND position > ? ORDER BY position LIMIT ?`;
+  return session.rows<Row>(sql, number, after, most + 1).map(asResult);
+}
+
+/** What is read and not among the last goes when it becomes so: each result is looked at once or twice, never all of them. */
+function forgetIfOld({ session }: Tx, { number, lastResult }: Workflow, position: number): void {
+  if (position > lastResult - RESULTS_KEPT) return;
+  const sql = 'DELETE FROM results WHERE workflow = ? AND position = ? AND unread = 0';
+  session.run(sql, number, position);
+}
+
+function asResult([position, actionId, target, epoch, outcome, json, atMs]: Row): StoredResult {
+  const value: unknown = JSON.parse(json);
+  return { position: String(position), actionId, target, epoch, outcome, value, atMs };
+}

@@ -1,0 +1,62 @@
+/**
+ * The tables of streams and workflows. They stand in the file of a SQLite store, and in a database of its own that a memory store has: so
+ * what may be taken, by whom and when is said once.
+ *
+ * `lanes` has a row for each lane with entries, about its first one. `due` is null while that waits to be taken; otherwise it is when the claim of
+ * whoever has it in hand runs out (`fence` is that of its hands), or, without hands (`fence` 0), when it has rested enough. So
+ * the lanes whose turn it is are the beginnings of two indexes, however many lanes there are.
+ *
+ * The entries of an action's stream hold the action's id and have its epoch as number. What else is to be known of it stands in `actions`, so
+ * that it can get another epoch while it is in somebody's hands.
+ *
+ * Times are of the store's clock, but for `at`, `created` and `changed`, which are of the wall clock.
+ */
+export const WORK_TABLES = `
+CREATE TABLE IF NOT EXISTS streams (
+  number INTEGER PRIMARY KEY, scope TEXT NOT NULL, name TEXT NOT NULL, turn INTEGER NOT NULL, UNIQUE (scope, name)
+);
+CREATE TABLE IF NOT EXISTS lanes (
+  stream INTEGER NOT NULL, lane TEXT NOT NULL, entry INTEGER NOT NULL, priority INTEGER NOT NULL, turn INTEGER NOT NULL,
+  due REAL, fence INTEGER NOT NULL, consumer TEXT, tries INTEGER NOT NULL, PRIMARY KEY (stream, lane)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS lanes_waiting ON lanes (stream, priority DESC, turn) WHERE due IS NULL;
+CREATE INDEX IF NOT EXISTS lanes_due ON lanes (stream, due) WHERE due IS NOT NULL;
+CREATE TABLE IF NOT EXISTS entries (
+  stream INTEGER NOT NULL, lane TEXT NOT NULL, number INTEGER NOT NULL, priority INTEGER NOT NULL, json TEXT NOT NULL,
+  PRIMARY KEY (stream, lane, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, stream INTEGER NOT NULL, lane TEXT NOT NULL, json TEXT NOT NULL,
+  tries INTEGER NOT NULL, reason TEXT NOT NULL, at REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS dead_of_stream ON dead (stream, number);
+CREATE TABLE IF NOT EXISTS deliveries (id INTEGER PRIMARY KEY CHECK (id = 1), fence INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS workflows (
+  number INTEGER PRIMARY KEY, scope TEXT NOT NULL, id TEXT NOT NULL, lease_id TEXT, phase TEXT NOT NULL,
+  epoch INTEGER NOT NULL, state TEXT NOT NULL, inbox TEXT NOT NULL, unresolved INTEGER NOT NULL, parked INTEGER NOT NULL,
+  unread INTEGER NOT NULL, last_result INTEGER NOT NULL, last_event INTEGER NOT NULL, created REAL NOT NULL,
+  changed REAL NOT NULL, UNIQUE (scope, id)
+);
+CREATE INDEX IF NOT EXISTS tenures ON workflows (scope, lease_id) WHERE lease_id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS actions (
+  workflow INTEGER NOT NULL, id TEXT NOT NULL, target TEXT NOT NULL, epoch INTEGER NOT NULL, lease_id TEXT NOT NULL,
+  priority INTEGER NOT NULL, body TEXT NOT NULL, parked INTEGER NOT NULL, PRIMARY KEY (workflow, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS actions_of_target ON actions (workflow, target, epoch);
+CREATE INDEX IF NOT EXISTS actions_parked ON actions (workflow, epoch) WHERE parked = 1;
+CREATE TABLE IF NOT EXISTS taken (
+  workflow INTEGER NOT NULL, target TEXT NOT NULL, epoch INTEGER NOT NULL, action TEXT NOT NULL,
+  PRIMARY KEY (workflow, target)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS results (
+  workflow INTEGER NOT NULL, position INTEGER NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL,
+  epoch INTEGER NOT NULL, outcome TEXT NOT NULL, json TEXT NOT NULL, at REAL NOT NULL, unread INTEGER NOT NULL,
+  PRIMARY KEY (workflow, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS results_unread ON results (workflow, position) WHERE unread = 1;
+CREATE INDEX IF NOT EXISTS results_of_action ON results (workflow, action, position);
+CREATE TABLE IF NOT EXISTS history (
+  workflow INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL, epoch INTEGER NOT NULL, lease_id TEXT,
+  what TEXT NOT NULL, PRIMARY KEY (workflow, position)
+) WITHOUT ROWID;
+`;
