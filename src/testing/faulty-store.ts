@@ -8,6 +8,8 @@ import type {
   RecordStore,
   Store,
 } from '../store/store.ts';
+import type { StreamStore } from '../store/stream-store.ts';
+import type { WorkflowStore } from '../store/workflow-store.ts';
 import { FaultySignals } from './faulty-signals.ts';
 
 /** What goes wrong between a client and its store. Change it at any time; it applies to calls from then on. */
@@ -45,8 +47,8 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     members: faultyMembers(store.members, through),
     records: faultyRecords(store.records, through),
     log: faultyLog(store.log, through),
-    streams: undefined as never,
-    workflows: undefined as never,
+    streams: faultyStreams(store.streams, through),
+    workflows: faultyWorkflows(store.workflows, through),
     signals,
     examine: () => store.examine(),
     close: () => store.close(),
@@ -128,5 +130,51 @@ function faultyLog(log: LogStore, through: Through): LogStore {
     append: (values, call) => through('append', call, () => log.append(values, call)),
     read: (call) => through('read log', call, () => log.read(call)),
     recall: (call) => through('recall', call, () => log.recall(call)),
+  };
+}
+
+function faultyStreams(streams: StreamStore, through: Through): StreamStore {
+  return {
+    append: (stream, entries, call) =>
+      through('append to stream', call, () => streams.append(stream, entries, call)),
+    consume: (stream, call) => through('consume', call, () => streams.consume(stream, call)),
+    extend: (stream, held, call) =>
+      through('extend', call, () => streams.extend(stream, held, call)),
+    ack: (stream, held, call) => through('ack', call, () => streams.ack(stream, held, call)),
+    retry: (stream, held, call) => through('retry', call, () => streams.retry(stream, held, call)),
+    bury: (stream, held, call) => through('bury', call, () => streams.bury(stream, held, call)),
+    dead: (stream, call) => through('read the dead', call, () => streams.dead(stream, call)),
+    drop: (stream, ids, call) => through('drop', call, () => streams.drop(stream, ids, call)),
+    names: (call) => through('name streams', call, () => streams.names(call)),
+  };
+}
+
+function faultyWorkflows(workflows: WorkflowStore, through: Through): WorkflowStore {
+  return {
+    begin: (id, request, call) => through('begin', call, () => workflows.begin(id, request, call)),
+    emit: (id, step, call) => through('emit', call, () => workflows.emit(id, step, call)),
+    update: (id, step, call) => through('update', call, () => workflows.update(id, step, call)),
+    markRead: (id, step, call) =>
+      through('mark read', call, () => workflows.markRead(id, step, call)),
+    unpark: (id, step, call) => through('unpark', call, () => workflows.unpark(id, step, call)),
+    handoff: (id, step, call) => through('hand off', call, () => workflows.handoff(id, step, call)),
+    revoke: (leaseId, call) =>
+      through('revoke tenure', call, () => workflows.revoke(leaseId, call)),
+    take: (target, call) => through('take', call, () => workflows.take(target, call)),
+    reserve: (target, action, call) =>
+      through('reserve', call, () => workflows.reserve(target, action, call)),
+    extend: (target, held, call) =>
+      through('extend', call, () => workflows.extend(target, held, call)),
+    settle: (target, settlements, call) =>
+      through('settle', call, () => workflows.settle(target, settlements, call)),
+    revive: (target, deadId, call) =>
+      through('revive', call, () => workflows.revive(target, deadId, call)),
+    read: (ids, call) => through('read workflows', call, () => workflows.read(ids, call)),
+    results: (id, call) => through('read results', call, () => workflows.results(id, call)),
+    resultOf: (id, actionId, call) =>
+      through('read result', call, () => workflows.resultOf(id, actionId, call)),
+    history: (id, call) => through('read history', call, () => workflows.history(id, call)),
+    list: (call) => through('list workflows', call, () => workflows.list(call)),
+    remove: (id, call) => through('remove workflow', call, () => workflows.remove(id, call)),
   };
 }
