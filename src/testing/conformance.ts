@@ -6,6 +6,7 @@
  * ```
  */
 import assert from 'node:assert/strict';
+import { processing } from './conformance-actions.ts';
 import {
   CALL,
   type Check,
@@ -16,7 +17,10 @@ import {
 } from './conformance-kit.ts';
 import { logging } from './conformance-log.ts';
 import { belonging } from './conformance-members.ts';
+import { resulting } from './conformance-outcomes.ts';
 import { recording } from './conformance-records.ts';
+import { succession } from './conformance-tenures.ts';
+import { orchestrating } from './conformance-workflows.ts';
 
 export interface ConformanceHarness {
   describe(name: string, run: () => void): void;
@@ -49,6 +53,10 @@ export function storeConformance(
     belonging(check);
     recording(check);
     logging(check);
+    orchestrating(check);
+    succession(check);
+    processing(check);
+    resulting(check);
   });
 }
 
