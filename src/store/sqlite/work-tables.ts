@@ -33,9 +33,9 @@ CREATE INDEX IF NOT EXISTS dead_of_stream ON dead (stream, number);
 CREATE TABLE IF NOT EXISTS deliveries (id INTEGER PRIMARY KEY CHECK (id = 1), fence INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS workflows (
   number INTEGER PRIMARY KEY, scope TEXT NOT NULL, id TEXT NOT NULL, lease_id TEXT, phase TEXT NOT NULL,
-  epoch INTEGER NOT NULL, state TEXT NOT NULL, inbox TEXT NOT NULL, unresolved INTEGER NOT NULL, parked INTEGER NOT NULL,
-  unread INTEGER NOT NULL, last_result INTEGER NOT NULL, last_event INTEGER NOT NULL, created REAL NOT NULL,
-  changed REAL NOT NULL, UNIQUE (scope, id)
+  epoch INTEGER NOT NULL, updated_epoch INTEGER, state TEXT NOT NULL, inbox TEXT NOT NULL, unresolved INTEGER NOT NULL,
+  parked INTEGER NOT NULL, unread INTEGER NOT NULL, last_result INTEGER NOT NULL, last_event INTEGER NOT NULL,
+  created REAL NOT NULL, changed REAL NOT NULL, UNIQUE (scope, id)
 );
 CREATE INDEX IF NOT EXISTS tenures ON workflows (scope, lease_id) WHERE lease_id IS NOT NULL;
 CREATE TABLE IF NOT EXISTS actions (

@@ -16,6 +16,8 @@ export interface Workflow {
   leaseId: string | null;
   phase: Phase;
   epoch: number;
+  /** What the epoch became with the last update of this tenure; null before the first. */
+  updatedEpoch: number | null;
   /** As JSON. */
   state: string;
   inbox: string;
@@ -35,6 +37,7 @@ type Row = [
   leaseId: string | null,
   phase: Phase,
   epoch: number,
+  updatedEpoch: number | null,
   state: string,
   inbox: string,
   unresolved: number,
@@ -46,7 +49,7 @@ type Row = [
   changed: number,
 ];
 const SELECT = `
-SELECT number, id, lease_id, phase, epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed
+SELECT number, id, lease_id, phase, epoch, updated_epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed
 FROM workflows WHERE scope = ?`;
 
 export function findWorkflow({ session }: Tx, scope: string, id: string): Workflow | undefined {
@@ -63,7 +66,7 @@ export function makeWorkflow(tx: Tx, scope: string, id: string): Workflow {
   // From the time, so that nobody takes a position in a workflow that was removed for one in this.
   const origin = Math.floor(tx.wallMs * 1_000);
   tx.session.run(
-    `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
+    `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
     scope,
     id,
     origin,
@@ -76,13 +79,13 @@ export function makeWorkflow(tx: Tx, scope: string, id: string): Workflow {
 
 export function saveWorkflow({ session, wallMs }: Tx, workflow: Workflow): void {
   workflow.changedAtMs = wallMs;
-  const { leaseId, phase, epoch, state, inbox, unresolved, parked, unread, number } = workflow;
+  const { leaseId, phase, epoch, updatedEpoch, state, inbox, number } = workflow;
+  const { unresolved, parked, unread, lastResult, lastEvent } = workflow;
   session.run(
-    `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, state = ?, inbox = ?, unresolved = ?, parked = ?, unread = ?,
-     last_result = ?, last_event = ?, changed = ? WHERE number = ?`,
-    ...([leaseId, phase, epoch, state, inbox, unresolved, parked, unread] satisfies Value[]),
-    workflow.lastResult,
-    workflow.lastEvent,
+    `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, updated_epoch = ?, state = ?, inbox = ?,
+     unresolved = ?, parked = ?, unread = ?, last_result = ?, last_event = ?, changed = ? WHERE number = ?`,
+    ...([leaseId, phase, epoch, updatedEpoch, state, inbox] satisfies Value[]),
+    ...([unresolved, parked, unread, lastResult, lastEvent] satisfies Value[]),
     wallMs,
     number,
   );
@@ -118,9 +121,10 @@ export function note(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): vo
 }
 
 function asWorkflow(row: Row): Workflow {
-  const [number, id, leaseId, phase, epoch, state, inbox, unresolved, parked, unread] = row;
-  const [, , , , , , , , , , lastResult, lastEvent, createdAtMs, changedAtMs] = row;
+  const [number, id, leaseId, phase, epoch, updatedEpoch, state, inbox] = row;
+  const [, , , , , , , , unresolved, parked, unread, lastResult, lastEvent] = row;
+  const [createdAtMs, changedAtMs] = [row[13], row[14]];
   const counts = { unresolved, parked, unread, lastResult, lastEvent };
-  const times = { createdAtMs, changedAtMs };
-  return { number, id, leaseId, phase, epoch, state, inbox, ...counts, ...times };
+  const standing = { leaseId, phase, epoch, updatedEpoch, state, inbox };
+  return { number, id, ...standing, ...counts, createdAtMs, changedAtMs };
 }

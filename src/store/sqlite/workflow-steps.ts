@@ -58,7 +58,7 @@ export function begin(tx: Tx, parts: WorkflowParts, id: string, request: BeginRe
   if (workflow.leaseId === leaseId && workflow.phase === 'begun')
     return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
   const drops = workflow.phase === 'revoked' && !resume;
-  Object.assign(workflow, { leaseId, phase: 'begun', inbox });
+  Object.assign(workflow, { leaseId, phase: 'begun', inbox, updatedEpoch: null });
   const actions = unresolvedActions(tx, workflow);
   const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
   note(tx, workflow, {
@@ -99,11 +99,12 @@ export function update(
 ): StepReply {
   const workflow = inTenure(tx, parts, id, step);
   if ('kind' in workflow) return workflow;
-  const { epoch } = workflow;
-  if (epoch === step.epoch + 1 && workflow.state === step.state) return { kind: 'done', epoch };
+  const { epoch, updatedEpoch, state } = workflow;
+  const isLast = updatedEpoch === epoch && epoch === step.epoch + 1;
+  if (isLast && state === step.state) return { kind: 'done', epoch };
   if (epoch !== step.epoch) return { kind: 'epoch', epoch };
   workflow.state = step.state;
-  workflow.epoch++;
+  workflow.updatedEpoch = ++workflow.epoch;
   note(tx, workflow, { kind: 'updated', state: JSON.parse(step.state) });
   return finish(tx, workflow, step);
 }
