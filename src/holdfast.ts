@@ -262,7 +262,7 @@ export class Holdfast implements AsyncDisposable {
   async #close(withinMs: number): Promise<void> {
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
     await Promise.all([this.#poller?.stop({ within: withinMs }), ...stopping]);
-    this.workflows.close();
+    await this.workflows.close();
     await this.#parts.leases.close(withinMs);
     await this.#history?.close();
     if (this.#parts.ownsStore) await this.#parts.store.close();

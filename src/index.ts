@@ -48,7 +48,7 @@ export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';
 export type * from './store/store.ts';
 export type * from './store/stream-store.ts';
-export type * from './store/workflow-store.ts';
+export type { WorkflowStore } from './store/workflow-store.ts';
 export type { EventLog, EventPage, Followed, LoggedEvent } from './telemetry/event-log.ts';
 export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
 export type { HandlerContext } from './workflow/attempt.ts';

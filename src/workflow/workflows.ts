@@ -154,8 +154,9 @@ export class Workflows {
     return this.#parts.store.workflows.remove(id, CALL);
   }
 
-  /** Listens no more. */
-  close(): void {
+  /** Lets go of all that this process holds, and listens no more. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#held.values()].map((orchestrator) => orchestrator.release()));
     this.#unsubscribe();
   }
 
