@@ -1,4 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
+import { workflowKey } from '../workflow-store.ts';
+
+const WORKFLOW_LEASE = workflowKey('');
 
 /**
  * Names in Redis. A lease lives under its plain name, so that another program can share it; what belongs to it lives in
@@ -7,6 +10,8 @@ import { ConfigError } from '../../base/errors.ts';
 export class Keys {
   readonly prefix: string;
   readonly marker: string;
+  /** In front of everything of streams and workflows: one hash tag for all of it, so that it lies on one server. */
+  readonly #hub: string;
 
   constructor(prefix: string) {
     if (
@@ -21,10 +26,41 @@ export class Keys {
     }
     this.prefix = prefix;
     this.marker = `${prefix}holdfast:marker`;
+    this.#hub = prefix.includes('{') ? prefix : `{${prefix}holdfast}:`;
   }
 
   lease(key: string): string {
-    return this.prefix + key;
+    return (key.startsWith(WORKFLOW_LEASE) ? this.#hub : this.prefix) + key;
+  }
+
+  /** A pattern that every lease below a beginning matches, and maybe others do. */
+  leases(beginning: string): string {
+    // Short ones may mean leases of both kinds.
+    const isBoth = WORKFLOW_LEASE.startsWith(beginning) && this.#hub !== this.prefix;
+    if (isBoth) return `*${escapeGlob(this.prefix)}*${escapeGlob(beginning)}*`;
+    return `${escapeGlob(this.lease(beginning))}*`;
+  }
+
+  /** The key that every script about streams and workflows declares; `lua/hub.lua` names the others from it. */
+  get bus(): string {
+    return `${this.#hub}holdfast:bus`;
+  }
+
+  /** What `lua/workflow.lua` calls a part of a workflow. */
+  workflow(what: 'unread' | 'results' | 'history', id: string): string {
+    return `${this.#hub}workflow:${what}:${id}`;
+  }
+
+  get workflows(): string {
+    return `${this.#hub}workflow:all`;
+  }
+
+  deadOf(stream: string): string {
+    return `${this.#hub}stream:dead:${stream}`;
+  }
+
+  get streams(): string {
+    return `${this.#hub}stream:all`;
   }
 
   record(collection: string, id: string): string {
@@ -52,7 +88,7 @@ export class Keys {
   }
 
   withoutPrefix(name: string): string {
-    return name.slice(this.prefix.length);
+    return name.slice((name.startsWith(this.#hub) ? this.#hub : this.prefix).length);
   }
 }
 

@@ -24,7 +24,7 @@ import type {
 } from '../store.ts';
 import { TOMBSTONE } from '../store.ts';
 import type { Fleet, Part, Work } from './fleet.ts';
-import { escapeGlob, type Keys } from './keys.ts';
+import type { Keys } from './keys.ts';
 import type { Primary } from './primary.ts';
 import { isWrongServer, keyFailure } from './replies.ts';
 import { type Script, scripts } from './scripts.ts';
@@ -202,11 +202,16 @@ export class RedisLeases implements LeaseStore {
 
   async list(prefix: string, call: ListCall): Promise<LeasePage> {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
-    const pattern = `${escapeGlob(this.#keys.lease(prefix))}*`;
-    const { names, cursor } = await this.#fleet.scan(pattern, call.cursor, leftMs());
-    const keys = names
-      .map((name) => this.#keys.withoutPrefix(name))
-      .filter((key) => !key.endsWith(':fence'));
+    const { names, cursor } = await this.#fleet.scan(
+      this.#keys.leases(prefix),
+      call.cursor,
+      leftMs(),
+    );
+    const keys = names.flatMap((name) => {
+      const key = this.#keys.withoutPrefix(name);
+      const isLease = this.#keys.lease(key) === name && key.startsWith(prefix);
+      return isLease && !key.endsWith(':fence') ? [key] : [];
+    });
     const found = keys.length === 0 ? [] : await this.read(keys, { timeoutMs: leftMs() });
     const leases = found.flatMap((reply, i) => {
       if (reply.kind !== 'held') return [];

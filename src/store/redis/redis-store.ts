@@ -9,6 +9,7 @@ import { adopt } from './adopt.ts';
 import type { AdoptableClient } from './adoptable.ts';
 import { ClusterFleet } from './cluster.ts';
 import { type Fleet, SingleFleet } from './fleet.ts';
+import { Hub } from './hub.ts';
 import { Keys } from './keys.ts';
 import { RedisLeases } from './leases.ts';
 import { type Dialer, endpointDialer } from './link.ts';
@@ -19,6 +20,8 @@ import { Memory } from './quarantine.ts';
 import { RedisRecords } from './records.ts';
 import { sentinelDialer } from './sentinel.ts';
 import { RedisSignals } from './signals.ts';
+import { RedisStreams } from './streams.ts';
+import { RedisWorkflows } from './workflows.ts';
 
 export interface RedisStoreOptions {
   /** Put before every key; default none. Two Holdfasts see each other's leases if they have the same one. */
@@ -67,6 +70,7 @@ async function openOn(
     ...{ clock, random, events },
   });
   const signals = new RedisSignals({ keys, fleet, clock, random });
+  const hub = new Hub({ keys, fleet, clock });
   const store: Store = {
     name: fleet.name,
     leases: new RedisLeases({ fleet, keys, clock }),
@@ -74,8 +78,8 @@ async function openOn(
     records: new RedisRecords({ keys, fleet, clock }),
     signals,
     log: new RedisLog({ keys, fleet }),
-    streams: undefined as never,
-    workflows: undefined as never,
+    streams: new RedisStreams(hub),
+    workflows: new RedisWorkflows(hub),
     examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
     close: async () => void (await Promise.all([signals.close(), fleet.close()])),
   };

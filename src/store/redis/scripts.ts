@@ -7,6 +7,11 @@ export interface Script {
   readonly sha: string;
 }
 
+const STREAM = ['hub', 'lanes'];
+const HANDS = [...STREAM, 'mint', 'hands'];
+const WORKFLOW = ['hub', 'workflow'];
+const TENURE = [...STREAM, 'siblings', 'mint', 'workflow', 'parking'];
+
 /** One verb per file in `lua/`; what several need stands in files of its own before them. */
 export const scripts = {
   acquire: load('acquire', ['siblings', 'mint']),
@@ -30,6 +35,25 @@ export const scripts = {
   append: load('append', ['mint', 'log']),
   follow: load('follow', ['mint', 'log']),
   recall: load('recall', ['mint', 'log']),
+  enqueue: load('enqueue', STREAM),
+  consume: load('consume', HANDS),
+  extend: load('extend', HANDS),
+  ack: load('ack', HANDS),
+  retry: load('retry', HANDS),
+  bury: load('bury', HANDS),
+  begin: load('begin', [...TENURE, 'relay']),
+  emit: load('emit', [...STREAM, 'workflow']),
+  update: load('update', WORKFLOW),
+  mark: load('mark', WORKFLOW),
+  unpark: load('unpark', [...STREAM, 'workflow', 'parking']),
+  handoff: load('handoff', TENURE),
+  depose: load('depose', [...TENURE, 'wake']),
+  take: load('take', [...HANDS, 'workflow']),
+  reserve: load('reserve', [...HANDS, 'workflow']),
+  settle: load('settle', [...HANDS, 'workflow']),
+  revive: load('revive', [...STREAM, 'workflow']),
+  snapshot: load('snapshot', WORKFLOW),
+  forget: load('forget', [...STREAM, 'workflow', 'parking']),
   examine: load('examine', ['mint']),
   format: load('format'),
 } as const;

@@ -1,0 +1,112 @@
+import { type Clock, timeLeft } from '../../base/clock.ts';
+import type { Call } from '../store.ts';
+import type { HeldReply } from '../stream-store.ts';
+import type { Fleet } from './fleet.ts';
+import type { Keys } from './keys.ts';
+import { type Script, scripts } from './scripts.ts';
+
+/** What one request does at most: what a script does at once keeps Redis from everybody else. */
+const CHUNK = 200;
+
+/** What ids of entries of a Redis Stream look like. Of others Redis need not hear. */
+const STREAM_ID = /^\d{1,15}-\d{1,16}$/;
+
+export function isStreamId(id: string): boolean {
+  return STREAM_ID.test(id);
+}
+
+export type StreamRow = [id: string, fields: string[]];
+
+/**
+ * Where streams and workflows live. All of it has one hash tag, so each verb is one script, on a Cluster too; there it stands
+ * still while its slot moves to another server, because a script that names keys by itself must find all of them or none.
+ */
+export class Hub {
+  readonly keys: Keys;
+  readonly #fleet: Fleet;
+  readonly #clock: Clock;
+
+  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
+    this.keys = parts.keys;
+    this.#fleet = parts.fleet;
+    this.#clock = parts.clock;
+  }
+
+  async run(script: Script, args: readonly string[], { timeoutMs }: Call): Promise<unknown> {
+    const keys = [this.keys.bus];
+    const perKey = [[this.keys.channel(''), ...args]];
+    // Declares a key that never is: Redis then says TRYAGAIN while only some of the keys of the slot have arrived.
+    const work = { script, keys, perKey, withFences: true };
+    const [part] = await this.#fleet.run(work, timeoutMs);
+    if (part?.kind === 'failed') throw part.error;
+    return part?.kind === 'reply' ? part.reply : null;
+  }
+
+  /** A verb for many things, some at a time; one reply for each. */
+  async runEach(
+    script: Script,
+    head: readonly string[],
+    each: readonly (readonly string[])[],
+    { timeoutMs }: Call,
+  ): Promise<unknown[]> {
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    const replies: unknown[] = [];
+    for (let at = 0; at < each.length; at += CHUNK) {
+      const args = [...head, ...each.slice(at, at + CHUNK).flat()];
+      replies.push(...((await this.run(script, args, { timeoutMs: leftMs() })) as unknown[]));
+    }
+    return replies;
+  }
+
+  /** The same, for what somebody has in hands. */
+  async runHeld(
+    script: Script,
+    head: readonly string[],
+    each: readonly (readonly string[])[],
+    call: Call,
+  ): Promise<HeldReply[]> {
+    const replies = await this.runEach(script, head, each, call);
+    return replies.map((reply) => (reply === 1 ? 'done' : 'gone'));
+  }
+
+  extend(
+    stream: string,
+    held: readonly { lane: string; fence: number }[],
+    call: Call & { readonly claimMs: number },
+  ): Promise<HeldReply[]> {
+    const each = held.map(({ lane, fence }) => [lane, String(fence)]);
+    return this.runHeld(scripts.extend, [stream, String(call.claimMs)], each, call);
+  }
+
+  /** One page of a Redis Stream; what is no position of it begins at the beginning. */
+  async page(
+    operation: string,
+    key: string,
+    { after = '', size, timeoutMs }: { after?: string | undefined; size: number } & Call,
+  ): Promise<{ rows: StreamRow[]; more: boolean }> {
+    const from = isStreamId(after) ? `(${after}` : '-';
+    const args = ['XRANGE', key, from, '+', 'COUNT', String(size + 1)];
+    const found = (await this.#fleet.send(operation, key, args, timeoutMs)) as StreamRow[];
+    return { rows: found.slice(0, size), more: found.length > size };
+  }
+
+  send(operation: string, args: readonly [string, string, ...string[]], { timeoutMs }: Call) {
+    return this.#fleet.send(operation, args[1], args, timeoutMs);
+  }
+}
+
+/** How many at most: no fewer than one, no more than a page or a request has. */
+export function atMost(most: number | undefined, limit = CHUNK): number {
+  return Math.min(Math.max(1, Math.floor(most ?? limit)), limit);
+}
+
+export function asJson(value: unknown, what: string): string {
+  const json: string | undefined = JSON.stringify(value);
+  if (json === undefined) throw new TypeError(`${what} is ${typeof value}, not JSON`);
+  return json;
+}
+
+/** When an entry of a Redis Stream was added. */
+export function addedAtMs(id: string): number {
+  return Number.parseInt(id, 10);
+}

@@ -1,0 +1,13 @@
+-- consume: gives entries out, the first of each lane whose turn it is.
+-- KEYS     [1] the bus
+-- ARGV     [1] what the names of channels begin with, [2] stream, [3] consumer, [4] how many at most, [5] ms it has for them
+-- Returns  per entry: {lane, fence, the how many-th time, value as JSON}
+-- Before:  hub.lua, lanes.lua, mint.lua, hands.lua
+local stream, now, replies = stream_at(ARGV[2]), clock(), {}
+local lanes = turns(stream, tonumber(ARGV[4]), now)
+local fence = give(stream, lanes, ARGV[3], tonumber(ARGV[5]), now)
+for i, lane in ipairs(lanes) do
+  local entry = redis.call('LINDEX', lane_of(stream, lane[1]), 0)
+  replies[i] = {lane[1], fence + i - 1, lane[2] + 1, string.match(entry, '^%d+ (.*)$')}
+end
+return replies

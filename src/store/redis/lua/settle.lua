@@ -1,0 +1,45 @@
+-- settle: brings in what came of actions.
+-- KEYS     [1] the bus
+-- ARGV     [1] what the names of channels begin with, [2] target, [3] how many results a workflow keeps, then per action: workflow,
+--          fence, outcome, value as JSON, and the reason of one that is dead, or ms until one is tried again
+-- Returns  per action: 1 | 0 if it is not in these hands any more
+-- Before:  hub.lua, lanes.lua, mint.lua, hands.lua, workflow.lua
+local target, kept, replies = ARGV[2], tonumber(ARGV[3]), {}
+local stream = stream_at('action:' .. target)
+
+-- A result is a text of lines: its position, then epoch, outcome, target, value.
+local function keep(id, action_id, result)
+  local position = redis.call('XADD', of('unread', id), '*', 'a', action_id, 'r', result)
+  local results, settled = of('results', id), of('settled', id)
+  redis.call('HSET', results, action_id, position .. '\n' .. result)
+  if redis.call('RPUSH', settled, action_id) > kept then redis.call('HDEL', results, redis.call('LPOP', settled)) end
+end
+
+local function conclude(id, outcome, value, tries, reason)
+  local action_id = string.match(advance(stream, id) or '', '^%d+ (.*)$') or ''
+  local record = redis.call('HGET', of('actions', id), action_id)
+  if not record then return 0 end
+  redis.call('HDEL', of('actions', id), action_id)
+  keep(id, action_id, parts_of(record) .. '\n' .. outcome .. '\n' .. target .. '\n' .. value)
+  if outcome == 'dead' then
+    redis.call('XADD', stream.dead, '*', 'l', id, 't', tries, 'r', reason, 'a', action_id, 'w', record)
+  end
+  local facts = redis.call('HMGET', of('facts', id), 'epoch', 'lease', 'inbox')
+  local now_ms = note(id, facts[1], facts[2], 'settled', action_id, target, outcome)
+  redis.call('HSET', of('facts', id), 'changed', now_ms)
+  if facts[3] then hint(facts[3], id) end
+  return 1
+end
+
+for i = 4, #ARGV, 5 do
+  local id, outcome, tries = ARGV[i], ARGV[i + 2], held(stream, ARGV[i], ARGV[i + 1])
+  local reply = tries and 1 or 0
+  if tries and outcome == 'retry' then
+    rest(stream, id, tries, ARGV[i + 4])
+  elseif tries then
+    reply = conclude(id, outcome, ARGV[i + 3], tries, ARGV[i + 4])
+  end
+  replies[#replies + 1] = reply
+end
+tell(stream)
+return replies
