@@ -7,6 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { processing } from './conformance-actions.ts';
+import { delivering } from './conformance-deliveries.ts';
 import {
   CALL,
   type Check,
@@ -19,6 +20,7 @@ import { logging } from './conformance-log.ts';
 import { belonging } from './conformance-members.ts';
 import { resulting } from './conformance-outcomes.ts';
 import { recording } from './conformance-records.ts';
+import { streaming } from './conformance-streams.ts';
 import { succession } from './conformance-tenures.ts';
 import { orchestrating } from './conformance-workflows.ts';
 
@@ -53,6 +55,8 @@ export function storeConformance(
     belonging(check);
     recording(check);
     logging(check);
+    streaming(check);
+    delivering(check);
     orchestrating(check);
     succession(check);
     processing(check);

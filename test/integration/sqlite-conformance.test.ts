@@ -67,6 +67,8 @@ storeConformance(
         records: inTurns(own.records, 'records'),
         signals: inTurns(own.signals, 'signals'),
         log: inTurns(own.log, 'log'),
+        streams: inTurns(own.streams, 'streams'),
+        workflows: inTurns(own.workflows, 'workflows'),
       };
       return { store, elapse: wait, dispose: () => own.close() };
     },
