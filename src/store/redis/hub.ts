@@ -8,6 +8,9 @@ import { type Script, scripts } from './scripts.ts';
 /** What one request does at most: what a script does at once keeps Redis from everybody else. */
 const CHUNK = 200;
 
+/** How many entries are given out by one request at most. */
+export const TAKE_MOST = 1_000;
+
 /** What ids of entries of a Redis Stream look like. Of others Redis need not hear. */
 const STREAM_ID = /^\d{1,15}-\d{1,16}$/;
 
@@ -96,7 +99,7 @@ export class Hub {
 }
 
 /** How many at most: no fewer than one, no more than a page or a request has. */
-export function atMost(most: number | undefined, limit = CHUNK): number {
+export function atMost(most: number | undefined, limit: number): number {
   return Math.min(Math.max(1, Math.floor(most ?? limit)), limit);
 }
 

@@ -15,7 +15,15 @@ import {
   type StreamStore,
 } from '../stream-store.ts';
 import { actionOf } from './action-texts.ts';
-import { addedAtMs, asJson, atMost, type Hub, isStreamId, type StreamRow } from './hub.ts';
+import {
+  addedAtMs,
+  asJson,
+  atMost,
+  type Hub,
+  isStreamId,
+  type StreamRow,
+  TAKE_MOST,
+} from './hub.ts';
 import { scripts } from './scripts.ts';
 
 type ScriptDelivery = [lane: string, fence: number, tries: number, json: string];
@@ -36,7 +44,12 @@ export class RedisStreams implements StreamStore {
   }
 
   async consume(stream: string, call: ConsumeCall): Promise<Delivery[]> {
-    const args = [stream, call.consumer, String(atMost(call.most)), String(call.claimMs)];
+    const args = [
+      stream,
+      call.consumer,
+      String(atMost(call.most, TAKE_MOST)),
+      String(call.claimMs),
+    ];
     const found = (await this.#hub.run(scripts.consume, args, call)) as ScriptDelivery[];
     return found.map(([lane, fence, tries, json]) => {
       return { lane, fence, tries, value: JSON.parse(json) };

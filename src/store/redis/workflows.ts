@@ -34,7 +34,7 @@ import {
   type WorkflowStore,
 } from '../workflow-store.ts';
 import { actionOf, actionsOf, historyOf, resultOf, unreadOf } from './action-texts.ts';
-import { asJson, atMost, type Hub, isStreamId } from './hub.ts';
+import { asJson, atMost, type Hub, isStreamId, TAKE_MOST } from './hub.ts';
 import { scripts } from './scripts.ts';
 
 /** The state of a workflow that has just been made. */
@@ -126,7 +126,12 @@ export class RedisWorkflows implements WorkflowStore {
   }
 
   async take(target: string, call: TakeCall): Promise<Taken[]> {
-    const args = [target, call.consumer, String(atMost(call.most)), String(call.claimMs)];
+    const args = [
+      target,
+      call.consumer,
+      String(atMost(call.most, TAKE_MOST)),
+      String(call.claimMs),
+    ];
     const found = (await this.#hub.run(scripts.take, args, call)) as ScriptTaken[];
     return found.map(takenOf);
   }

@@ -6,5 +6,5 @@
 local stream = stream_at(ARGV[2])
 redis.call('ZADD', HUB .. 'stream:all', 0, ARGV[2])
 for i = 3, #ARGV, 3 do push(stream, ARGV[i], ARGV[i + 1] .. ' ' .. ARGV[i + 2]) end
-tell(stream)
+hint(ARGV[1] .. 'stream:' .. ARGV[2], ARGV[2])
 return 1
