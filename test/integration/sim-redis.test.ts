@@ -5,6 +5,7 @@ import { scripts } from '../../src/store/redis/scripts.ts';
 import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
+import { flowStep, takeFlowStep } from './support/flow-steps.ts';
 import { command, type ScriptCall, scriptCall } from './support/redis-steps.ts';
 import { RedisTwins, type Twin } from './support/redis-twins.ts';
 import { storeStep, takeStoreStep } from './support/store-steps.ts';
@@ -34,6 +35,7 @@ const plainStep = fc.oneof({ weight: 3, arbitrary: scriptCall }, { weight: 2, ar
 const step = fc.oneof(
   { weight: 12, arbitrary: plainStep },
   { weight: 8, arbitrary: storeStep },
+  { weight: 8, arbitrary: flowStep },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -115,7 +117,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 async function take(each: Step): Promise<void> {
   if ('trouble' in each) return takeTrouble(each.trouble, each.meanwhile);
   if (Array.isArray(each) || 'args' in each) return takePlain(each);
-  await compare(each, (twin) => takeStoreStep(twin, each));
+  if ('flow' in each) await compare(each, (twin) => takeFlowStep(twin, each));
+  else await compare(each, (twin) => takeStoreStep(twin, each));
 }
 
 async function takePlain(each: PlainStep): Promise<void> {
@@ -147,10 +150,14 @@ async function takeTrouble(trouble: string, meanwhile: readonly PlainStep[]): Pr
   }
 }
 
+const ENDING = [
+  ...['lease:a', 'fence:{lease:a}', 'poll:node:h1', 'meta:{c:r1}'],
+  '{holdfast}:workflow:lease:w1',
+];
+
 /** What has a moment to live yet, has none then. */
 async function elapse(): Promise<void> {
-  for (const key of ['lease:a', 'fence:{lease:a}', 'poll:node:h1', 'meta:{c:r1}'])
-    await compare('elapse', ({ link }) => link.send(['PEXPIRE', key, '2']));
+  for (const key of ENDING) await compare('elapse', ({ link }) => link.send(['PEXPIRE', key, '2']));
   const startedAt = performance.now();
   await until(() => performance.now() - startedAt > 5, { what: '5 ms to pass', every: 1 });
 }
@@ -171,6 +178,7 @@ const READERS: Record<string, readonly string[]> = {
   string: ['GET', 'KEY'],
   hash: ['HGETALL', 'KEY'],
   set: ['SMEMBERS', 'KEY'],
+  list: ['LRANGE', 'KEY', '0', '-1'],
   zset: ['ZRANGE', 'KEY', '0', '-1', 'WITHSCORES'],
   stream: ['XRANGE', 'KEY', '-', '+'],
 };

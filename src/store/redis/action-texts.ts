@@ -1,6 +1,6 @@
 /** What scripts keep of actions and their results: texts of lines, of which the last may have line breaks of its own. */
 import type { HistoryEntry, StoredAction, StoredResult } from '../workflow-store.ts';
-import { addedAtMs, type StreamRow } from './hub.ts';
+import { addedAtMs, fromJson, type StreamRow } from './hub.ts';
 
 /** So many lines, and the rest as it is. */
 function linesOf(text: string, count: number): string[] {
@@ -26,30 +26,34 @@ export function actionsOf(list: readonly string[]): StoredAction[] {
 }
 
 /** From its text with its position in front. */
-export function resultOf(actionId: string, text: string): StoredResult {
+export function resultOf(key: string, actionId: string, text: string): StoredResult {
   const [position = '', epoch = '', outcome = '', target = '', json = ''] = linesOf(text, 4);
   return {
     ...{ position, actionId, target, epoch: Number(epoch) },
     outcome: outcome as StoredResult['outcome'],
-    value: JSON.parse(json),
+    value: fromJson(json, key),
     atMs: addedAtMs(position),
   };
 }
 
-export function unreadOf([id, [, actionId = '', , text = '']]: StreamRow): StoredResult {
-  return resultOf(actionId, `${id}\n${text}`);
+export function unreadOf(key: string, [id, fields]: StreamRow): StoredResult {
+  const [, actionId = '', , text = ''] = fields;
+  return resultOf(key, actionId, `${id}\n${text}`);
 }
 
-export function historyOf([position, fields]: StreamRow): HistoryEntry {
+export function historyOf(key: string, [position, fields]: StreamRow): HistoryEntry {
   const [, epoch = '', , leaseId = '', , kind = '', , a = '', , b = '', , c = ''] = fields;
   return {
     ...{ position, atMs: addedAtMs(position), epoch: Number(epoch), leaseId: leaseId || null },
-    what: whatOf(kind as HistoryEntry['what']['kind'], a, b, c),
+    what:
+      kind === 'updated'
+        ? { kind, state: fromJson(a, key) }
+        : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, a, b, c),
   };
 }
 
 function whatOf(
-  kind: HistoryEntry['what']['kind'],
+  kind: Exclude<HistoryEntry['what']['kind'], 'updated'>,
   a: string,
   b: string,
   c: string,
@@ -57,8 +61,6 @@ function whatOf(
   switch (kind) {
     case 'claimed':
       return { kind, reemitted: Number(a), dropped: Number(b) };
-    case 'updated':
-      return { kind, state: JSON.parse(a) };
     case 'settled':
       return { kind, actionId: a, target: b, outcome: c as StoredResult['outcome'] };
     case 'transferred':

@@ -1,4 +1,5 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
+import { KeyForeignError } from '../../base/errors.ts';
 import type { Call } from '../store.ts';
 import type { HeldReply } from '../stream-store.ts';
 import type { Fleet } from './fleet.ts';
@@ -107,6 +108,15 @@ export function asJson(value: unknown, what: string): string {
   const json: string | undefined = JSON.stringify(value);
   if (json === undefined) throw new TypeError(`${what} is ${typeof value}, not JSON`);
   return json;
+}
+
+/** What was put there as JSON; somebody else's doing where it is none. */
+export function fromJson(json: string, key: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw new KeyForeignError({ key, found: 'text that is no JSON' });
+  }
 }
 
 /** When an entry of a Redis Stream was added. */

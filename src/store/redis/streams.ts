@@ -19,6 +19,7 @@ import {
   addedAtMs,
   asJson,
   atMost,
+  fromJson,
   type Hub,
   isStreamId,
   type StreamRow,
@@ -52,7 +53,7 @@ export class RedisStreams implements StreamStore {
     ];
     const found = (await this.#hub.run(scripts.consume, args, call)) as ScriptDelivery[];
     return found.map(([lane, fence, tries, json]) => {
-      return { lane, fence, tries, value: JSON.parse(json) };
+      return { lane, fence, tries, value: fromJson(json, stream) };
     });
   }
 
@@ -79,7 +80,7 @@ export class RedisStreams implements StreamStore {
     const key = this.#hub.keys.deadOf(stream);
     const call = { after, size: atMost(most, DEAD_PAGE), timeoutMs };
     const { rows, more } = await this.#hub.page('dead', key, call);
-    return { entries: rows.map(deadOf), more };
+    return { entries: rows.map((row) => deadOf(key, row)), more };
   }
 
   async drop(stream: string, ids: readonly string[], call: Call): Promise<number> {
@@ -96,8 +97,8 @@ export class RedisStreams implements StreamStore {
 }
 
 /** Of a plain stream the value is there, as JSON; of actions, the id and what was unresolved. */
-function deadOf([id, fields]: StreamRow): DeadEntry {
+function deadOf(key: string, [id, fields]: StreamRow): DeadEntry {
   const [, lane = '', , tries = '', , reason = '', kind, found = '', , record = ''] = fields;
-  const value: unknown = kind === 'a' ? actionOf(found, record) : JSON.parse(found);
+  const value: unknown = kind === 'a' ? actionOf(found, record) : fromJson(found, key);
   return { id, lane, value, tries: Number(tries), reason, atMs: addedAtMs(id) };
 }

@@ -34,7 +34,7 @@ import {
   type WorkflowStore,
 } from '../workflow-store.ts';
 import { actionOf, actionsOf, historyOf, resultOf, unreadOf } from './action-texts.ts';
-import { asJson, atMost, type Hub, isStreamId, TAKE_MOST } from './hub.ts';
+import { asJson, atMost, fromJson, type Hub, isStreamId, TAKE_MOST } from './hub.ts';
 import { scripts } from './scripts.ts';
 
 /** The state of a workflow that has just been made. */
@@ -149,7 +149,10 @@ export class RedisWorkflows implements WorkflowStore {
       case 'lease':
         return takenOf([0, workflow, id, leaseId, reply[1]]);
       case 'replay':
-        return { kind: 'replay', result: resultOf(id, reply[1]) };
+        return {
+          kind: 'replay',
+          result: resultOf(this.#hub.keys.workflow('results', workflow), id, reply[1]),
+        };
       default:
         return { kind: reply[0], workflow, id, epoch, current: reply[1] };
     }
@@ -191,20 +194,20 @@ export class RedisWorkflows implements WorkflowStore {
     const call = { after, size: atMost(most, RESULTS_PAGE), timeoutMs };
     const key = this.#hub.keys.workflow('unread', id);
     const { rows, more } = await this.#hub.page('results', key, call);
-    return { results: rows.map(unreadOf), more };
+    return { results: rows.map((row) => unreadOf(key, row)), more };
   }
 
   async resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
-    const args = ['HGET', this.#hub.keys.workflow('results', id), actionId] as const;
-    const found = (await this.#hub.send('result', args, call)) as string | null;
-    return found === null ? null : resultOf(actionId, found);
+    const key = this.#hub.keys.workflow('results', id);
+    const found = await this.#hub.send('result', ['HGET', key, actionId], call);
+    return found === null ? null : resultOf(key, actionId, found as string);
   }
 
   async history(id: string, { after, most, timeoutMs }: HistoryCall): Promise<HistoryPage> {
     const call = { after, size: atMost(most, HISTORY_PAGE), timeoutMs };
     const key = this.#hub.keys.workflow('history', id);
     const { rows, more } = await this.#hub.page('history', key, call);
-    return { entries: rows.map(historyOf), more };
+    return { entries: rows.map((row) => historyOf(key, row)), more };
   }
 
   async list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
@@ -269,7 +272,7 @@ function snapshotOf(
 ): WorkflowSnapshot {
   const [leaseId, epoch, state, createdMs, changedMs] = facts;
   return {
-    ...{ id, leaseId, epoch: Number(epoch), state: JSON.parse(state) },
+    ...{ id, leaseId, epoch: Number(epoch), state: fromJson(state, id) },
     ...{ unresolved, parked, unread },
     ...{ createdAtMs: Number(createdMs), changedAtMs: Number(changedMs) },
   };

@@ -23,6 +23,12 @@ function hset({ database }: CommandContext, args: readonly string[]): Value {
   return added;
 }
 
+function hsetnx(context: CommandContext, args: readonly string[]): Value {
+  const [, key = '', field = ''] = args;
+  if (context.database.read('hash', key)?.has(field)) return 0;
+  return hset(context, args);
+}
+
 function hdel({ database }: CommandContext, [, key = '', ...fields]: readonly string[]): Value {
   const hash = database.read('hash', key);
   let removed = 0;
@@ -70,6 +76,7 @@ function srem({ database }: CommandContext, [, key = '', ...members]: readonly s
 
 export const COLLECTION_COMMANDS: Readonly<Record<string, Command>> = {
   HSET: { arity: -4, writes: 'grow', run: hset },
+  HSETNX: { arity: 4, writes: 'grow', run: hsetnx },
   HDEL: { arity: -3, writes: 'shrink', run: hdel },
   HGET: {
     arity: 3,
@@ -80,8 +87,18 @@ export const COLLECTION_COMMANDS: Readonly<Record<string, Command>> = {
     arity: 2,
     run: ({ database }, [, key = '']) => [...(database.read('hash', key) ?? [])].flat(),
   },
+  HKEYS: {
+    arity: 2,
+    run: ({ database }, [, key = '']) => [...(database.read('hash', key)?.keys() ?? [])],
+  },
+  HVALS: {
+    arity: 2,
+    run: ({ database }, [, key = '']) => [...(database.read('hash', key)?.values() ?? [])],
+  },
+  HLEN: { arity: 2, run: ({ database }, [, key = '']) => database.read('hash', key)?.size ?? 0 },
   SADD: { arity: -3, writes: 'grow', run: sadd },
   SREM: { arity: -3, writes: 'shrink', run: srem },
+  SCARD: { arity: 2, run: ({ database }, [, key = '']) => database.read('set', key)?.size ?? 0 },
   SMEMBERS: {
     arity: 2,
     run: ({ database }, [, key = '']) => [...(database.read('set', key) ?? [])],

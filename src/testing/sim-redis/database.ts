@@ -9,6 +9,7 @@ interface Kinds {
   string: string;
   hash: Map<string, string>;
   set: Set<string>;
+  list: string[];
   zset: SortedSet;
   stream: Stream;
 }

@@ -5,6 +5,7 @@ import { type Command, type CommandContext, hasArity } from './command.ts';
 import { Database } from './database.ts';
 import { infoText } from './info.ts';
 import { KEY_COMMANDS } from './key-commands.ts';
+import { LIST_COMMANDS } from './list-commands.ts';
 import { NotSimulatedError } from './lua-value.ts';
 import { Scripting } from './scripting.ts';
 import { SORTED_SET_COMMANDS } from './sorted-set-commands.ts';
@@ -43,6 +44,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries<Command>({
     ...KEY_COMMANDS,
     ...COLLECTION_COMMANDS,
+    ...LIST_COMMANDS,
     ...SORTED_SET_COMMANDS,
     ...STREAM_COMMANDS,
     TIME: {

@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 import { readNumber, redisText } from './lua-number.ts';
 import { NotSimulatedError } from './lua-value.ts';
 import { type Scored, SortedSet } from './sorted-set.ts';
-import { readInteger, syntaxError, type Value } from './value.ts';
+import { compareTexts, readInteger, syntaxError, type Value } from './value.ts';
 
 function readScore(text: string): number {
   const score = /^\s|\s$/.test(text) ? undefined : readNumber(text);
@@ -133,6 +133,32 @@ function zrangebyscore({ database }: CommandContext, args: readonly string[]): V
   return asList(set.slice(from, most < 0 ? end : Math.min(end, from + most)), hasScores);
 }
 
+/** How a name lies to a bound of names: below 0 before it; 0 is on it, for a bound that belongs to the range. */
+function readNameBound(text: string, side: 'from' | 'to'): (name: string) => number {
+  if (text === '-') return () => 1;
+  if (text === '+') return () => -1;
+  const isIncluded = text.startsWith('[');
+  if (!isIncluded && !text.startsWith('('))
+    throw new ErrorReply('ERR min or max not valid string range item');
+  const onIt = isIncluded ? 0 : side === 'from' ? -1 : 1;
+  return (name) => compareTexts(name, text.slice(1)) || onIt;
+}
+
+/** For sets in which all have the same score. */
+function zrangebylex({ database }: CommandContext, args: readonly string[]): Value {
+  let [offset, most] = [0, -1];
+  for (let i = 4; i < args.length; i += 3) {
+    if (args[i]?.toUpperCase() !== 'LIMIT' || i + 2 >= args.length) throw syntaxError();
+    [offset, most] = [readInteger(args[i + 1]), readInteger(args[i + 2])];
+  }
+  const [from, to] = [readNameBound(args[2] ?? '', 'from'), readNameBound(args[3] ?? '', 'to')];
+  const set = database.read('zset', args[1] ?? '');
+  if (set === undefined || offset < 0) return [];
+  const all = set.slice(0, set.size);
+  const found = all.filter(({ member }) => from(member) >= 0 && to(member) <= 0);
+  return asList(found.slice(offset, most < 0 ? undefined : offset + most), false);
+}
+
 function zremrangebyrank({ database }: CommandContext, args: readonly string[]): Value {
   const [first, last] = [readInteger(args[2]), readInteger(args[3])];
   const key = args[1] ?? '';
@@ -155,6 +181,7 @@ export const SORTED_SET_COMMANDS: Readonly<Record<string, Command>> = {
   ZRANGE: { arity: -4, run: zrange(false) },
   ZREVRANGE: { arity: -4, run: zrange(true) },
   ZRANGEBYSCORE: { arity: -4, run: zrangebyscore },
+  ZRANGEBYLEX: { arity: -4, run: zrangebylex },
   ZREMRANGEBYRANK: { arity: 4, writes: 'shrink', run: zremrangebyrank },
   ZSCORE: { arity: 3, run: zscore },
   ZCARD: { arity: 2, run: ({ database }, args) => database.read('zset', args[1] ?? '')?.size ?? 0 },

@@ -1,6 +1,7 @@
-/** Commands about streams, with ids that their writers choose. */
+/** Commands about streams, with ids that their writers choose, or the time does. */
 import { ErrorReply } from '../../store/redis/wire.ts';
 import type { Command, CommandContext } from './command.ts';
+import type { Database } from './database.ts';
 import { NotSimulatedError } from './lua-value.ts';
 import { compareIds, NO_ID, Stream, type StreamEntry, type StreamId } from './stream.ts';
 import { readInteger, syntaxError, type Value } from './value.ts';
@@ -21,23 +22,47 @@ function idText({ ms, number }: StreamId): string {
 }
 
 function xadd({ database }: CommandContext, args: readonly string[]): Value {
-  const [, key = '', idWord = '', ...fields] = args;
-  if (/^(NOMKSTREAM|MAXLEN|MINID|LIMIT|\*|\d+-\*)$/i.test(idWord))
+  const [, key = ''] = args;
+  const kept = args[2]?.toUpperCase() === 'MAXLEN' ? readKept(args[3] ?? '') : Infinity;
+  const [idWord = '', ...fields] = args.slice(kept === Infinity ? 2 : 4);
+  if (/^(NOMKSTREAM|MAXLEN|MINID|LIMIT|\d+-\*)$/i.test(idWord))
     throw new NotSimulatedError(`XADD … ${idWord}`);
-  const id = readId(idWord, 0);
+  const given = idWord === '*' ? null : readId(idWord, 0);
   if (fields.length < 2 || fields.length % 2 !== 0)
     throw new ErrorReply("ERR wrong number of arguments for 'xadd' command");
-  if (compareIds(id, NO_ID) === 0)
+  if (given !== null && compareIds(given, NO_ID) === 0)
     throw new ErrorReply('ERR The ID specified in XADD must be greater than 0-0');
   const stream = database.open('stream', key, () => new Stream());
   const { lastId } = stream;
+  const id = given ?? nextId(lastId, database.nowMs);
   if (compareIds(id, lastId) <= 0)
     throw new ErrorReply(
       'ERR The ID specified in XADD is equal or smaller than the target stream top item',
     );
   stream.append({ id, fields });
   database.journal.note(() => stream.retract(lastId));
+  while (stream.length > kept) remove(database, stream, stream.firstId);
   return idText(id);
+}
+
+/** The time, unless that is not after the last. */
+function nextId(last: StreamId, nowMs: number): StreamId {
+  return nowMs > last.ms ? { ms: nowMs, number: 0 } : { ms: last.ms, number: last.number + 1 };
+}
+
+/** Whether there was such an entry. */
+function remove(database: Database, stream: Stream, id: StreamId): boolean {
+  const putBack = stream.remove(id);
+  if (putBack !== null) database.journal.note(putBack);
+  return putBack !== null;
+}
+
+/** A stream stays, with the last id it had, also when it is empty. */
+function xdel({ database }: CommandContext, [, key = '', ...texts]: readonly string[]): Value {
+  const stream = database.read('stream', key);
+  if (stream === undefined) return 0;
+  const ids = texts.map((text) => readId(text, 0));
+  return ids.filter((id) => remove(database, stream, id)).length;
 }
 
 /** Only "about" so many: whole nodes. */
@@ -109,6 +134,11 @@ function xinfo({ database }: CommandContext, args: readonly string[]): Value {
 
 export const STREAM_COMMANDS: Readonly<Record<string, Command>> = {
   XADD: { arity: -5, writes: 'grow', run: xadd },
+  XDEL: { arity: -3, writes: 'shrink', run: xdel },
+  XLEN: {
+    arity: 2,
+    run: ({ database }, args) => database.read('stream', args[1] ?? '')?.length ?? 0,
+  },
   XTRIM: { arity: -4, writes: 'shrink', run: xtrim },
   XRANGE: { arity: -4, run: xrange(false) },
   XREVRANGE: { arity: -4, run: xrange(true) },

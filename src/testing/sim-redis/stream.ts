@@ -8,7 +8,11 @@ export interface StreamEntry {
   readonly fields: readonly string[];
 }
 
-type Node = StreamEntry[];
+interface Node {
+  readonly entries: StreamEntry[];
+  /** How many were ever put into it: what was removed leaves no room. */
+  filled: number;
+}
 
 /** How many entries Redis keeps in one node by default. Here they are counted only; there large ones make smaller nodes. */
 const NODE_ENTRIES = 100;
@@ -28,9 +32,13 @@ export class Stream {
   lastId: StreamId = NO_ID;
 
   append(entry: StreamEntry): void {
-    const last = this.#nodes.at(-1);
-    if (last === undefined || last.length >= NODE_ENTRIES) this.#nodes.push([entry]);
-    else last.push(entry);
+    let last = this.#nodes.at(-1);
+    if (last === undefined || last.filled >= NODE_ENTRIES) {
+      last = { entries: [], filled: 0 };
+      this.#nodes.push(last);
+    }
+    last.entries.push(entry);
+    last.filled++;
     this.length++;
     this.lastId = entry.id;
   }
@@ -38,23 +46,48 @@ export class Stream {
   /** Takes the last one back. */
   retract(lastId: StreamId): void {
     const last = this.#nodes.at(-1);
-    last?.pop();
-    if (last?.length === 0) this.#nodes.pop();
+    if (last === undefined) return;
+    last.entries.pop();
+    last.filled--;
+    if (last.filled === 0) this.#nodes.pop();
     this.length--;
     this.lastId = lastId;
+  }
+
+  get firstId(): StreamId {
+    return this.#nodes[0]?.entries[0]?.id ?? NO_ID;
+  }
+
+  /** Removes an entry; gives how to put it back, or null where there is none. */
+  remove(id: StreamId): (() => void) | null {
+    const n = this.#nodes.findIndex(
+      ({ entries }) => compareIds(entries.at(-1)?.id ?? NO_ID, id) >= 0,
+    );
+    const node = this.#nodes[n];
+    const place = node?.entries.findIndex((entry) => compareIds(entry.id, id) === 0) ?? -1;
+    if (node === undefined || place < 0) return null;
+    const removed = node.entries.splice(place, 1);
+    const isEmptied = node.entries.length === 0;
+    if (isEmptied) this.#nodes.splice(n, 1);
+    this.length--;
+    return () => {
+      if (isEmptied) this.#nodes.splice(n, 0, node);
+      node.entries.splice(place, 0, ...removed);
+      this.length++;
+    };
   }
 
   /** Takes whole nodes away while there stay so many entries, or while all of a node's are older than `minId`. */
   trim({ kept = 0, minId }: { kept?: number; minId?: StreamId }): Node[] {
     let [count, entries] = [0, 0];
-    for (const node of this.#nodes) {
-      const last = node.at(-1)?.id ?? NO_ID;
+    for (const { entries: own } of this.#nodes) {
+      const last = own.at(-1)?.id ?? NO_ID;
       const mayGo =
         minId === undefined
-          ? this.length - entries - node.length >= kept
+          ? this.length - entries - own.length >= kept
           : compareIds(last, minId) < 0;
-      if (!mayGo || entries + node.length > MOST_TRIMMED) break;
-      entries += node.length;
+      if (!mayGo || entries + own.length > MOST_TRIMMED) break;
+      entries += own.length;
       count++;
     }
     this.length -= entries;
@@ -64,16 +97,16 @@ export class Stream {
   /** Puts trimmed nodes back. */
   restore(nodes: readonly Node[]): void {
     this.#nodes.unshift(...nodes);
-    for (const node of nodes) this.length += node.length;
+    for (const { entries } of nodes) this.length += entries.length;
   }
 
   /** What lies between two ids, both included, the oldest first. */
   range(from: StreamId, to: StreamId, most: number): StreamEntry[] {
     const found: StreamEntry[] = [];
-    for (const node of this.#nodes) {
-      const last = node.at(-1)?.id ?? NO_ID;
+    for (const { entries } of this.#nodes) {
+      const last = entries.at(-1)?.id ?? NO_ID;
       if (compareIds(last, from) < 0) continue;
-      for (const entry of node) {
+      for (const entry of entries) {
         if (compareIds(entry.id, from) < 0) continue;
         if (compareIds(entry.id, to) > 0 || found.length >= most) return found;
         found.push(entry);
@@ -86,9 +119,9 @@ export class Stream {
   reverseRange(from: StreamId, to: StreamId, most: number): StreamEntry[] {
     const found: StreamEntry[] = [];
     for (let n = this.#nodes.length - 1; n >= 0; n--) {
-      const node = this.#nodes[n] ?? [];
-      for (let i = node.length - 1; i >= 0; i--) {
-        const entry = node[i];
+      const { entries } = this.#nodes[n] ?? { entries: [] };
+      for (let i = entries.length - 1; i >= 0; i--) {
+        const entry = entries[i];
         if (entry === undefined || compareIds(entry.id, to) > 0) continue;
         if (compareIds(entry.id, from) < 0 || found.length >= most) return found;
         found.push(entry);

@@ -1,10 +1,12 @@
 /** What may be asked of a Redis, as commands and as calls of the scripts: sensible, odd and wrong. */
 import fc from 'fast-check';
 import { scripts } from '../../../src/store/redis/scripts.ts';
+import { flowCalls } from './flow-calls.ts';
 
 const KEYS = [
   ...['lease:a', 'lease:b', '{t}c', 'fence:{lease:a}', 'line:{lease:a}', '{t}c:fence', '{t}c:line'],
   ...['index:c', 'removed:{index:c}', 'meta:{index:c}', 'c:r1', 'c:r2', 'meta:{c:r1}'],
+  ...['l:list', '{holdfast}:workflow:lease:w1', '{holdfast}:workflow:lease:w1:fence'],
   ...['poll:nodes', 'poll:node:h1', 'poll:node:h2', 'holdfast:log', 'holdfast:marker'],
 ];
 const MEMBERS = ['h1', 'h2', 'r1', 'r2', 'signal:h1', 'signal:h3', 'era', 'digest', 'revision'];
@@ -42,6 +44,10 @@ const integer = fc.constantFrom(...INTEGERS);
 const ttl = fc.constantFrom(...ODD_TTLS);
 const score = fc.constantFrom(...SCORES);
 const bound = fc.constantFrom(...BOUNDS);
+const nameBound = fc.oneof(
+  fc.constantFrom('-', '-', '+', '+', 'abc', ''),
+  fc.tuple(fc.constantFrom('(', '['), text).map((parts) => parts.join('')),
+);
 const streamBound = fc.constantFrom(...STREAM_BOUNDS);
 
 type Words = fc.Arbitrary<string[]>;
@@ -79,6 +85,11 @@ const hash = oneOf('meta:{c:r1}', 'holdfast:marker', 'meta:{index:c}');
 const set = oneOf('poll:nodes');
 const sortedSet = oneOf('index:c', 'removed:{index:c}', 'line:{lease:a}');
 const stream = oneOf('holdfast:log');
+const list = oneOf('l:list');
+/** Its ids are made by the server, and are nobody else's: which of two streams has the higher ones may be chance. */
+const timed = fc.constant('timed:stream');
+/** Nothing else is done to it: names are in order where all scores are the same. */
+const NAMES = 'names:of';
 
 const commands: Words[] = [
   line('SET', key, text, setOptions),
@@ -97,9 +108,25 @@ const commands: Words[] = [
   line('HMGET', hash, some(member, 3)),
   line('HDEL', hash, some(member, 2)),
   line('HGETALL', hash),
+  line('HSETNX', hash, member, text),
+  line('HKEYS', hash),
+  line('HVALS', hash),
+  line('HLEN', hash),
   line('SADD', set, some(member, 3)),
   line('SREM', set, some(member, 3)),
   line('SMEMBERS', set),
+  line('SCARD', set),
+  line('RPUSH', list, some(text, 3)),
+  line('RPUSH', list, some(text, 3)),
+  line('LPOP', list),
+  line('LINDEX', list, integer),
+  line('LRANGE', list, integer, integer),
+  line('LREM', list, fc.constant('1'), text),
+  line('ZADD', fc.constant(NAMES), fc.constant('0'), text),
+  line(
+    ...['ZRANGEBYLEX', fc.constant(NAMES), nameBound, nameBound],
+    maybe(line('LIMIT', integer, integer), line('LIMIT', integer), line('FOO')),
+  ),
   line('ZADD', sortedSet, maybe(fc.constant(['NX'])), pairs(score, member)),
   line('ZREM', sortedSet, some(member, 3)),
   line('ZPOPMIN', sortedSet),
@@ -113,6 +140,14 @@ const commands: Words[] = [
   line('ZSCORE', sortedSet, member),
   line('ZCARD', sortedSet),
   line('XADD', stream, fc.constantFrom(...STREAM_IDS), pairs(member, text, 2)),
+  line('XADD', timed, fc.constant('*'), pairs(member, text, 2)),
+  line(
+    ...['XADD', timed, 'MAXLEN', fc.constantFrom('0', '1', '3', '-1', 'abc'), fc.constant('*')],
+    pairs(member, text, 2),
+  ),
+  line('XDEL', stream, some(fc.constantFrom(...STREAM_IDS), 2)),
+  line('XLEN', fc.oneof(stream, timed)),
+  line('XRANGE', timed, fc.constant('-'), fc.constant('+')),
   line('XTRIM', stream, fc.constantFrom('MAXLEN', 'minid', 'FOO'), fc.constant('~'), integer),
   line('XRANGE', stream, streamBound, streamBound, maybe(line('COUNT', integer))),
   line('XREVRANGE', stream, streamBound, streamBound, maybe(line('COUNT', integer))),
@@ -130,7 +165,7 @@ export const command: Words = fc
     return mayLack ? words.slice(0, -1) : words;
   });
 
-const lease = oneOf('lease:a', 'lease:b', '{t}c');
+const lease = oneOf('lease:a', 'lease:b', '{t}c', '{holdfast}:workflow:lease:w1');
 const holder = fc.constantFrom('h1', 'h1', 'h2', 'h3', '!revoked', '');
 const fence = fc.constantFrom('{F0}', '{F1}', '{F2}', '{F3}', '{F4}', '{F5}', '7', 'abc', '');
 const waiting = fc.constantFrom(
@@ -253,6 +288,7 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
       })),
   ),
   format: given(marker, words(fc.constantFrom('1', '2'))),
+  ...flowCalls,
 };
 
 export interface ScriptCall extends Call {

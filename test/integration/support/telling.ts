@@ -5,6 +5,8 @@ const LATEST_MICROS = 5e15;
 const LEAST_MS = 1e12;
 /** From here on, times left (`leftMs`), which the two servers see a moment apart; all counts are below. */
 const LEAST_LEFT = 1_000;
+/** In a text: digests, positions in the log, ids of other streams, times. */
+const TOLD = /\b[\da-f]{40}\b|\b\d{13}-\d{16}\b|\b\d{13}-\d{1,4}\b|\d{16,}|\d{13}/g;
 /** Fences that are this close to each other were minted from each other, not from the time. */
 const NEAR = 8;
 
@@ -55,8 +57,10 @@ export class Telling {
 
   #text(text: string): string {
     if (/^\d{13}-\d{16}$/.test(text)) this.#positions.push(text);
-    return text.replace(/\b[\da-f]{40}\b|\b\d{13}-\d{16}\b|\d{16,}|\d{13}/g, (found) => {
+    return text.replace(TOLD, (found) => {
       if (found.length === 40) return this.#digest(found);
+      // Made by the server: how many it has made within one millisecond is up to its speed.
+      if (/^\d{13}-\d{1,4}$/.test(found)) return 'an id';
       if (found.includes('-')) return `${named(this.#numbers, Number(found.slice(14)))} of the log`;
       return found.length < 16 ? 'a time in ms' : this.#name(Number(found));
     });

@@ -50,7 +50,7 @@ local function held(stream, lane, fence)
   return found == fence and tonumber(tries) or nil
 end
 
-local function rest(stream, lane, tries, after_ms)
+local function rest(stream, lane, tries, until_us)
   redis.call('HSET', stream.lanes, lane, 'p ' .. tries)
-  redis.call('ZADD', stream.due, string.format('%.0f', clock() + after_ms * 1000), lane)
+  redis.call('ZADD', stream.due, string.format('%.0f', until_us), lane)
 end

@@ -4,7 +4,7 @@
 --          fence, outcome, value as JSON, and the reason of one that is dead, or ms until one is tried again
 -- Returns  per action: 1 | 0 if it is not in these hands any more
 -- Before:  hub.lua, lanes.lua, mint.lua, hands.lua, workflow.lua
-local target, kept, replies = ARGV[2], tonumber(ARGV[3]), {}
+local target, kept, replies, now = ARGV[2], tonumber(ARGV[3]), {}, clock()
 local stream = stream_at('action:' .. target)
 
 -- A result is a text of lines: its position, then epoch, outcome, target, value.
@@ -35,7 +35,7 @@ for i = 4, #ARGV, 5 do
   local id, outcome, tries = ARGV[i], ARGV[i + 2], held(stream, ARGV[i], ARGV[i + 1])
   local reply = tries and 1 or 0
   if tries and outcome == 'retry' then
-    rest(stream, id, tries, ARGV[i + 4])
+    rest(stream, id, tries, now + ARGV[i + 4] * 1000)
   elseif tries then
     reply = conclude(id, outcome, ARGV[i + 3], tries, ARGV[i + 4])
   end
