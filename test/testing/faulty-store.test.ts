@@ -6,6 +6,8 @@ import { faultyStore } from '../../src/testing/faulty-store.ts';
 
 const CALL = { timeoutMs: 500 };
 const BEAT = { ...CALL, ttlMs: 60_000 };
+const TAKE = { ...CALL, consumer: 'c', most: 1, claimMs: 1_000 };
+const ENTRY = { lane: 'l', priority: 5, value: 1 };
 
 function cutOff() {
   const clock = new FakeClock();
@@ -22,6 +24,10 @@ const calls: [string, (store: Store) => Promise<unknown>][] = [
   ['a discovery', ({ records }) => records.discover('c', CALL)],
   ['the log', ({ log }) => log.read(CALL)],
   ['an addition to the log', ({ log }) => log.append([1], CALL)],
+  ['a delivery', ({ streams }) => streams.consume('s', TAKE)],
+  ['an entry of a stream', ({ streams }) => streams.append('s', [ENTRY], CALL)],
+  ['an action', ({ workflows }) => workflows.take('t', TAKE)],
+  ['a workflow', ({ workflows }) => workflows.read(['w'], CALL)],
   ['a publication', ({ signals }) => signals.publish('topic', 'message')],
 ];
 
@@ -49,12 +55,14 @@ describe('a store behind a bad connection', () => {
       store.members.beat({ id: 'm', attributes: {} }, BEAT),
       store.records.put('c', [{ id: 'id', value: 1 }], CALL),
       store.log.append(['entry'], CALL),
+      store.streams.append('s', [ENTRY], CALL),
     ]);
     await clock.advance(500);
-    expect((await lost).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect((await lost).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
     expect(await real.members.list(CALL)).toMatchObject([{ id: 'm' }]);
     expect(await real.records.get('c', ['id'], CALL)).toMatchObject([{ value: 1 }]);
     expect(await real.log.read(CALL)).toMatchObject({ entries: [{ value: 'entry' }] });
+    expect(await real.streams.consume('s', TAKE)).toMatchObject([{ value: 1 }]);
   });
 });
 

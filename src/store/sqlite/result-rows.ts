@@ -12,8 +12,12 @@ type Row = [
   json: string,
   at: number,
 ];
-const SELECT =
-  'SELECT position, action, target, epoch, outcome, json, at FROM results WHERE workflow = ?';
+const COLUMNS = 'position, action, target, epoch, outcome, json, at';
+// Both are told their index: SQLite would rather go through all results of the workflow, which come in order.
+const OF_ACTION = `SELECT ${COLUMNS} FROM results INDEXED BY results_of_action
+WHERE workflow = ? AND action = ? ORDER BY position DESC LIMIT 1`;
+const UNREAD = `SELECT ${COLUMNS} FROM results INDEXED BY results_unread
+WHERE workflow = ? AND unread = 1 AND position > ? ORDER BY position LIMIT ?`;
 
 export interface NewResult {
   readonly actionId: string;
@@ -51,8 +55,7 @@ export function findResult(
   { number }: Workflow,
   actionId: string,
 ): StoredResult | null {
-  const sql = `${SELECT} AND action = ? ORDER BY position DESC LIMIT 1`;
-  const row = session.row<Row>(sql, number, actionId);
+  const row = session.row<Row>(OF_ACTION, number, actionId);
   return row === undefined ? null : asResult(row);
 }
 
@@ -63,8 +66,7 @@ export function unreadResults(
   after: number,
   most: number,
 ): StoredResult[] {
-  const sql = `${SELECT} AND unread = 1 AND position > ? ORDER BY position LIMIT ?`;
-  return session.rows<Row>(sql, number, after, most + 1).map(asResult);
+  return session.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
 }
 
 /** What is read and not among the last goes when it becomes so: each result is looked at once or twice, never all of them. */

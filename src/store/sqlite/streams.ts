@@ -99,15 +99,15 @@ export class SqliteStreams implements StreamStore {
 
   dead(stream: string, call: DeadCall): Promise<DeadPage> {
     const { scope, turns } = this.#parts;
-    const { after, most = DEAD_PAGE } = call;
+    const size = Math.min(call.most ?? DEAD_PAGE, DEAD_PAGE);
     return turns.readOne('read the dead', call, (tx): DeadPage => {
       const rows = tx.session.rows<[number, string, string, number, string, number]>(
         'SELECT number, lane, json, tries, reason, at FROM dead WHERE stream = ? AND number > ? ORDER BY number LIMIT ?',
         findStream(tx, scope, stream),
-        positionOf(after),
-        Math.min(most, DEAD_PAGE) + 1,
+        positionOf(call.after),
+        size + 1,
       );
-      const { page, more } = pageOf(rows, Math.min(most, DEAD_PAGE));
+      const { page, more } = pageOf(rows, size);
       const entries = page.map(([number, lane, json, tries, reason, atMs]) => {
         return { id: String(number), lane, value: JSON.parse(json), tries, reason, atMs };
       });

@@ -58,7 +58,8 @@ export function begin(tx: Tx, parts: WorkflowParts, id: string, request: BeginRe
   if (workflow.leaseId === leaseId && workflow.phase === 'begun')
     return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
   const drops = workflow.phase === 'revoked' && !resume;
-  Object.assign(workflow, { leaseId, phase: 'begun', inbox, updatedEpoch: null });
+  enter(workflow, leaseId, 'begun');
+  workflow.inbox = inbox;
   const actions = unresolvedActions(tx, workflow);
   const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
   note(tx, workflow, {
@@ -131,7 +132,7 @@ export function handoff(tx: Tx, parts: WorkflowParts, id: string, step: HandoffS
   parkAll(tx, parts.scope, workflow);
   workflow.epoch++;
   note(tx, workflow, { kind: 'transferred', successor, transferEpoch });
-  Object.assign(workflow, { leaseId: successor, phase: 'handed' });
+  enter(workflow, successor, 'handed');
   finish(tx, workflow, step);
   const fence = parts.leases.handOver(tx, { key: workflowKey(id), successor, windowMs });
   return { kind: 'done', epoch: workflow.epoch, fence };
@@ -147,7 +148,7 @@ export function revoke(
   if (workflow === undefined) return { kind: 'not-found' };
   parkAll(tx, parts.scope, workflow);
   note(tx, workflow, { kind: 'revoked', reason });
-  Object.assign(workflow, { leaseId: null, phase: 'revoked' });
+  enter(workflow, null, 'revoked');
   saveWorkflow(tx, workflow);
   parts.tell(tx, workflow.inbox, workflow.id);
   const key = workflowKey(workflow.id);
@@ -183,6 +184,13 @@ function inTenure(
   const workflow = findWorkflow(tx, scope, id);
   if (workflow?.leaseId === leaseId) return workflow;
   return { kind: 'not-held', leaseId: workflow?.leaseId ?? null };
+}
+
+/** Another tenure, or none: what the last one has updated can not be sent again. */
+function enter(workflow: Workflow, leaseId: string | null, phase: Workflow['phase']): void {
+  workflow.leaseId = leaseId;
+  workflow.phase = phase;
+  workflow.updatedEpoch = null;
 }
 
 /** The end of a step that was taken. */

@@ -1,0 +1,264 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Libsql from 'libsql';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { systemHost } from '../../src/store/sqlite/host.ts';
+import { Session } from '../../src/store/sqlite/session.ts';
+import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
+import { WORK_TABLES } from '../../src/store/sqlite/work-tables.ts';
+import type { Store } from '../../src/store/store.ts';
+import { HISTORY_KEPT, RESULTS_KEPT, RESULTS_PAGE } from '../../src/store/workflow-store.ts';
+import {
+  append,
+  consume,
+  consumeOne,
+  dead,
+  retry,
+} from '../../src/testing/conformance-consumer.ts';
+import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
+import { begun, succeed } from '../../src/testing/conformance-orchestrator.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let files = 0;
+const newFile = () => join(folder, `${files++}.db`);
+
+const opened: Store[] = [];
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const store of opened.splice(0)) await store.close();
+});
+
+function kitOf(store: Store, clock: FakeClock): Kit {
+  return new Kit({ store, elapse: (ms) => clock.advance(ms), dispose: async () => {} });
+}
+
+async function openAt(path: string, options: SqliteStoreOptions & { clock?: FakeClock } = {}) {
+  const { clock = new FakeClock() } = options;
+  const store = await openSqliteStore(path, { ...options, clock });
+  opened.push(store);
+  return { store, clock, kit: kitOf(store, clock) };
+}
+
+function inMemory(): Kit {
+  const clock = new FakeClock();
+  return kitOf(createMemoryStore({ clock }), clock);
+}
+
+const onBoot = (bootId: string) => ({ ...systemHost(), bootId });
+
+describe('another start of the host', () => {
+  it('W-13 ends every claim on a delivery, and no rest; what was added stays', async () => {
+    const path = newFile();
+    const first = await openAt(path, { host: onBoot('one') });
+    await append(first.kit, ['held', 1], ['resting', 2], ['waiting', 3]);
+    const [held, resting] = await consume(first.kit, { most: 2 });
+    if (held === undefined || resting === undefined) throw new Error('nothing to consume');
+    await retry(first.kit, resting, 60_000);
+    await first.store.close();
+
+    const second = await openAt(path, { host: onBoot('two') });
+    const streams = second.store.streams;
+    const name = first.kit.topic('stream');
+    const call = { ...CALL, consumer: 'c', most: 10, claimMs: 1_000 };
+    const given = await streams.consume(name, call);
+    expect(given).toMatchObject([
+      { lane: 'held', tries: 2 },
+      { lane: 'waiting', tries: 1 },
+    ]);
+    expect(given[0]?.fence).toBeGreaterThan(held.fence);
+    expect(await streams.ack(name, [held], CALL)).toEqual(['gone']);
+  });
+
+  it('W-01 leaves workflows as they were, for the next who claims', async () => {
+    const path = newFile();
+    const first = await openAt(path, { host: onBoot('one') });
+    const flow = await begun(first.kit);
+    await flow.emit('x', 'y');
+    await flow.update({ step: 2 });
+    await flow.finish();
+    const before = await flow.read();
+    await first.store.close();
+
+    const { store } = await openAt(path, { host: onBoot('two') });
+    expect(await store.workflows.read([flow.id], CALL)).toEqual([before]);
+    expect(before).toMatchObject({ epoch: 3, state: { step: 2 }, unresolved: 1, unread: 1 });
+  });
+});
+
+describe('stores on one file', () => {
+  it('with different prefixes never meet in a stream or a workflow', async () => {
+    const path = newFile();
+    const clock = new FakeClock();
+    const a = await openAt(path, { clock, prefix: 'a:' });
+    const b = await openAt(path, { clock });
+    const flow = await begun(a.kit);
+    await flow.emit('x');
+    await append(a.kit, ['lane', 1]);
+    expect(await b.store.streams.names(CALL)).toEqual([]);
+    expect(await b.store.workflows.list(CALL)).toEqual({ ids: [], more: false });
+    expect(await b.store.workflows.read([flow.id], CALL)).toEqual([null]);
+    const reason = 'not its own';
+    const revoked = await b.store.workflows.revoke(flow.leaseId, { ...CALL, reason });
+    expect(revoked).toEqual({ kind: 'not-found' });
+    const call = { ...CALL, consumer: 'c', most: 10, claimMs: 1_000 };
+    expect(await b.store.workflows.take(flow.target, call)).toEqual([]);
+  });
+
+  it('gets what it lacks if it was made before there were streams', async () => {
+    const path = newFile();
+    await (await openAt(path)).store.close();
+    const db = new Libsql(path);
+    for (const [, table] of WORK_TABLES.matchAll(/CREATE TABLE IF NOT EXISTS (\w+)/g))
+      db.exec(`DROP TABLE ${table}`);
+    db.close();
+    const { kit } = await openAt(path);
+    await append(kit, ['lane', 1]);
+    expect(await consumeOne(kit)).toMatchObject({ lane: 'lane', value: 1 });
+  });
+});
+
+describe('a workflow', () => {
+  it('keeps the last of its results, and all that nobody has read', async () => {
+    const kit = inMemory();
+    const flow = await begun(kit);
+    const more = 10;
+    for (let n = 0; n < RESULTS_KEPT + more; n++) {
+      await flow.emit(`x${n}`);
+      await flow.finish();
+    }
+    expect(await flow.read()).toMatchObject({ unread: RESULTS_KEPT + more });
+    const known = (n: number) => flow.store.resultOf(flow.id, `x${n}`, CALL);
+    expect(await known(0)).toMatchObject({ value: 'x0' });
+
+    const [first, second] = await flow.results();
+    const read = [first?.position ?? '', 'no position', ''];
+    await flow.store.markRead(flow.id, { ...flow.ref, read }, CALL);
+    expect(await known(0)).toBe(null);
+    expect(await known(1)).toEqual(second);
+
+    const page = await flow.store.results(flow.id, { ...CALL, most: 10 * RESULTS_PAGE });
+    expect([page.results.length, page.more]).toEqual([RESULTS_PAGE, true]);
+    expect(page.results[0]).toEqual(second);
+    const all = { ...flow.ref, read: page.results.map(({ position }) => position) };
+    await flow.store.markRead(flow.id, all, CALL);
+    expect(await known(more - 1)).toBe(null);
+    expect(await known(more)).toMatchObject({ value: `x${more}` });
+    await flow.emit('last');
+    await flow.finish();
+    expect(await known(more)).toBe(null);
+  });
+
+  it('keeps the last of its history', async () => {
+    const flow = await begun(inMemory());
+    for (let n = 0; n < HISTORY_KEPT + 10; n++) await flow.update(n);
+    const entries = await flow.history();
+    expect(entries).toHaveLength(HISTORY_KEPT);
+    expect(entries[0]?.what).toEqual({ kind: 'updated', state: 10 });
+    const after = entries.at(-3)?.position ?? '';
+    const page = await flow.store.history(flow.id, { ...CALL, after, most: 1 });
+    expect(page).toEqual({ entries: [entries.at(-2)], more: true });
+  });
+
+  it('W-11 frees its lease for good, also one that has run out', async () => {
+    const kit = inMemory();
+    const flow = await begun(kit);
+    await kit.elapse(70_000);
+    await flow.revoke();
+    expect(await kit.reassert(flow.key, flow.leaseId, flow.fence)).toBe('refused');
+    expect(await kit.renew(flow.key, flow.leaseId)).toMatchObject({ revoked: true });
+  });
+
+  it('W-11 leaves the lease to who has it by now, when an earlier tenure is revoked', async () => {
+    const kit = inMemory();
+    const flow = await begun(kit);
+    await kit.elapse(70_000);
+    const fence = await kit.granted(flow.key, 'newcomer');
+    expect(await flow.revoke()).toMatchObject({ kind: 'revoked' });
+    expect(await kit.read(flow.key)).toMatchObject({ holder: 'newcomer', fence });
+  });
+
+  it('W-02 is not changed by a request that no store can carry out', async () => {
+    const flow = await begun(inMemory());
+    const twins = flow.tryEmit([flow.action('x'), flow.action('x')]);
+    await expect(twins).rejects.toThrow(TypeError);
+    await expect(flow.update(undefined)).rejects.toThrow(TypeError);
+    expect(await flow.read()).toMatchObject({ epoch: 0, unresolved: 0 });
+  });
+});
+
+it('what is no action in the stream of a target is put aside, and never in the way', async () => {
+  const kit = inMemory();
+  const flow = await begun(kit);
+  const stray = { lane: 'stray', priority: 10, value: { not: 'an action' } };
+  await kit.store.streams.append(`action:${flow.target}`, [stray], CALL);
+  await flow.emit('x');
+  expect(await flow.take()).toMatchObject([{ kind: 'reserved', action: { id: 'x' } }]);
+  const aside = await kit.store.streams.dead(`action:${flow.target}`, CALL);
+  expect(aside.entries).toMatchObject([{ lane: 'stray', value: { not: 'an action' } }]);
+});
+
+/** Each is there for a verb that would otherwise look at all lanes, workflows, results or dead. */
+const INDEXES = [
+  'lanes_waiting (stream=?)',
+  'lanes_due (stream=? AND due>? AND due<?)',
+  'dead_of_stream (stream=? AND number>?)',
+  'tenures (scope=? AND lease_id=?)',
+  'actions_of_target (workflow=? AND target=?)',
+  'actions_parked (workflow=?)',
+  'results_unread (workflow=? AND position>?)',
+  'results_of_action (workflow=? AND action=?)',
+];
+
+it('no verb walks through what it does not change', async () => {
+  const statements = new Set<string>();
+  for (const verb of ['run', 'row', 'rows'] as const) {
+    const real = Session.prototype[verb];
+    vi.spyOn(Session.prototype, verb).mockImplementation(function (
+      this: Session,
+      sql: string,
+      ...values: (string | number | null)[]
+    ) {
+      statements.add(sql);
+      return Reflect.apply(real, this, [sql, ...values]);
+    } as never);
+  }
+  const kit = inMemory();
+  const flow = await begun(kit);
+  await flow.emit('x', 'y', 'z');
+  await flow.die();
+  await flow.revive();
+  await flow.store.unpark(flow.id, { ...flow.ref, read: [] }, CALL);
+  const { next } = await succeed(flow);
+  await next.finish();
+  await next.results();
+  await next.history();
+  await next.store.list(CALL);
+  await next.reserve({ id: 'z', epoch: 5 }, { strict: true });
+  await next.revoke();
+  await next.store.remove(next.id, CALL);
+  await append(kit, ['lane', 1]);
+  await retry(kit, await consumeOne(kit), 0);
+  await dead(kit);
+  await kit.store.streams.names(CALL);
+  expect(statements.size).toBeGreaterThan(40);
+
+  const db = new Libsql(':memory:');
+  db.exec(WORK_TABLES);
+  const plans = [...statements].map((sql): [string, string] => {
+    const explained = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).raw();
+    const nulls = Array(sql.split('?').length - 1).fill(null);
+    const steps = explained.all(nulls) as [0, 0, 0, string][];
+    return [sql, steps.map(([, , , step]) => step).join('\n')];
+  });
+  const walks = plans.filter(([, plan]) => /^SCAN|TEMP B-TREE/m.test(plan)).map(([sql]) => sql);
+  // A workflow's unresolved actions are sorted where all of them change.
+  expect(walks).toEqual([
+    expect.stringMatching(/FROM actions WHERE workflow = \? ORDER BY epoch$/),
+  ]);
+  const used = plans.map(([, plan]) => plan).join('\n');
+  for (const index of INDEXES) expect(used).toContain(index);
+});
