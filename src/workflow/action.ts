@@ -81,14 +81,14 @@ const FIELDS: Readonly<Record<keyof Action, Check>> = {
   ],
 };
 
-/** An action of a shape that can be trusted, whoever brought it; throws `ACTION_INVALID`. */
+/** An action of a shape that can be trusted, whoever brought it, and still theirs; throws `ACTION_INVALID`. */
 export function readAction(value: unknown): Action {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ActionInvalidError('the whole', 'an action is an object');
   for (const name of Object.keys(value))
     if (!Object.hasOwn(FIELDS, name)) throw new ActionInvalidError(name, 'there is no such field');
   for (const [name, check] of Object.entries(FIELDS)) checkField(name, check, value);
-  return frozen(value as Action);
+  return value as Action;
 }
 
 function checkField(name: string, [rule, isGood]: Check, of: object): void {
@@ -111,22 +111,38 @@ export interface Draft {
 export function newAction(draft: Draft): NewAction {
   const { actionId, type, target, payload, priority, timeoutMs } = draft;
   const created_at = new Date(draft.createdAtMs).toISOString();
-  const fields = { action_type: type, target_node_type: target, payload, priority, created_at };
-  const given = { ...fields, timeout_ms: timeoutMs };
+  const ids = { action_id: actionId, action_type: type, target_node_type: target };
+  const given = { ...ids, priority, created_at, timeout_ms: timeoutMs };
   for (const [name, of] of Object.entries(given))
     checkField(name, FIELDS[name as keyof Action], { [name]: of });
-  const body = JSON.stringify({ action_type: type, payload, created_at, timeout_ms: timeoutMs });
+  const rest = JSON.stringify({ action_type: type, created_at, timeout_ms: timeoutMs });
+  const body = `${rest.slice(0, -1)},"payload":${jsonOf(payload, 'payload')}}`;
   return { id: actionId, target, priority, body };
+}
+
+/** The text of a value that goes over the wire; throws `ACTION_INVALID` for what would not arrive there. */
+export function jsonOf(value: unknown, field: string): string {
+  let json: string | undefined;
+  let why = 'it is JSON';
+  try {
+    json = JSON.stringify(value);
+  } catch (error) {
+    // A cycle, or a BigInt.
+    why = `it is JSON (${error instanceof Error ? error.message.split('\n')[0] : 'it is not'})`;
+  }
+  if (json === undefined) throw new ActionInvalidError(field, why);
+  return json;
 }
 
 /** An action as the store keeps it, as everybody sees it. */
 export function actionOf(workflow: string, stored: StoredAction): Action {
   const body: unknown = JSON.parse(stored.body);
-  return readAction({
+  const action = readAction({
     ...(body as object),
     ...{ action_id: stored.id, workflow_id: workflow, target_node_type: stored.target },
     ...{ lease_id: stored.leaseId, epoch: stored.epoch, priority: stored.priority },
   });
+  return frozen(action);
 }
 
 export function resultOf(workflow: string, stored: StoredResult): ActionResult {

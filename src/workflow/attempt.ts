@@ -5,7 +5,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { ActionInvalidError, StepFailedError } from '../base/workflow-errors.ts';
 import type { Taken } from '../store/workflow-store.ts';
-import { type Action, type ActionFailure, actionOf } from './action.ts';
+import { type Action, type ActionFailure, actionOf, jsonOf } from './action.ts';
 
 export interface HandlerContext {
   /** Fires when the handler should stop: its time is over, its processor stops, or another has the action now. */
@@ -35,36 +35,48 @@ export type Ending =
       readonly isFinal: boolean;
     };
 
+type Reserved = Extract<Taken, { kind: 'reserved' }>;
+
+const RUN_OUT = 'its claim has run out: another may have it by now';
+
 /** Why a handler is asked to stop. */
 class Stopped extends Error {
   override readonly name = 'ActionStoppedError';
 }
 
+/** It was given out as often as it may be, and nobody has ever said what came of it. */
+class Exhausted extends Error {
+  override readonly name = 'ActionExhaustedError';
+}
+
 export class Attempt {
-  readonly action: Action;
   readonly workflow: string;
   readonly fence: number;
   readonly tries: number;
   readonly startedMs: number;
+  readonly #taken: Reserved;
   readonly #clock: Clock;
   readonly #controller = new AbortController();
   #deadlineMs: number;
   #timer: Timer | null = null;
 
-  constructor(clock: Clock, taken: Extract<Taken, { kind: 'reserved' }>, deadlineMs: number) {
+  constructor(clock: Clock, taken: Reserved, deadlineMs: number) {
     this.#clock = clock;
+    this.#taken = taken;
     this.workflow = taken.workflow;
     this.fence = taken.fence;
     this.tries = taken.tries;
-    this.action = actionOf(taken.workflow, taken.action);
     this.startedMs = clock.monotonicMs();
     this.#deadlineMs = deadlineMs;
   }
 
   get facts(): { workflow: string; action: string; type: string; target: string } {
-    const { action_id, action_type, target_node_type } = this.action;
-    const what = { action: action_id, type: action_type, target: target_node_type };
-    return { workflow: this.workflow, ...what };
+    const { id: action, target, body } = this.#taken.action;
+    return { workflow: this.workflow, action, type: typeIn(body), target };
+  }
+
+  get actionId(): string {
+    return this.#taken.action.id;
   }
 
   /** The claim is good until then. */
@@ -76,32 +88,64 @@ export class Attempt {
     return this.#clock.monotonicMs() >= this.#deadlineMs;
   }
 
+  /** Its handler has been asked to stop. */
+  get isStopped(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
   stop(why: string): void {
     this.#controller.abort(new Stopped(why));
   }
 
+  /** What is to be said of an action that ends whoever tries it: it is not tried here. */
+  exhausted(): Ending {
+    const times = this.tries - 1;
+    return failed(new Exhausted(`it was given out ${times} times, and nobody came back from it`));
+  }
+
   /** Never rejects. */
-  async run(work: (context: HandlerContext) => unknown, timeoutMs: number): Promise<Ending> {
+  async run(
+    work: (action: Action, context: HandlerContext) => unknown,
+    defaultTimeoutMs: number,
+  ): Promise<Ending> {
     const { signal } = this.#controller;
-    const late = `it took longer than ${timeoutMs} ms`;
-    this.#timer = this.#clock.after(timeoutMs, () => this.stop(late));
     try {
-      const value: unknown = await work(this.#context(signal));
-      return { kind: 'succeeded', value: value ?? null };
+      const action = this.#action();
+      this.#watch(action.timeout_ms ?? defaultTimeoutMs);
+      const value: unknown = (await work(action, this.#context(action, signal))) ?? null;
+      jsonOf(value, 'result');
+      return { kind: 'succeeded', value };
     } catch (error) {
       // A handler that was stopped says so in many ways; why it was stopped tells more.
-      const cause = signal.aborted && !(error instanceof StepFailedError) ? signal.reason : error;
-      return { kind: 'failed', cause, failure: failureOf(cause), isFinal: isFinal(cause) };
+      return failed(signal.aborted && !(error instanceof StepFailedError) ? signal.reason : error);
     } finally {
-      this.#timer.cancel();
+      this.#timer?.cancel();
     }
   }
 
-  #context(signal: AbortSignal): HandlerContext {
+  /** What can not be read fails like any other action, and is in nobody's way. */
+  #action(): Action {
+    try {
+      return actionOf(this.workflow, this.#taken.action);
+    } catch (error) {
+      if (error instanceof ActionInvalidError) throw error;
+      throw new ActionInvalidError('the whole', 'it can not be read');
+    }
+  }
+
+  /** One timer for both ends: of the handler's time, and of the claim, which may have been extended since. */
+  #watch(timeoutMs: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    const leftMs = this.startedMs + timeoutMs - nowMs;
+    const dueMs = Math.min(leftMs, this.#deadlineMs - nowMs);
+    if (dueMs > 0) this.#timer = this.#clock.after(dueMs, () => this.#watch(timeoutMs));
+    else this.stop(leftMs <= 0 ? `it took longer than ${timeoutMs} ms` : RUN_OUT);
+  }
+
+  #context({ action_id: actionId, epoch }: Action, signal: AbortSignal): HandlerContext {
     const { fence, tries, workflow: workflowId } = this;
-    const { action_id: actionId, epoch } = this.action;
     const assertHeld = () => {
-      if (this.isPastDeadline) this.stop('its claim has run out: another may have it by now');
+      if (this.isPastDeadline) this.stop(RUN_OUT);
       signal.throwIfAborted();
     };
     const idempotencyKey = actionId;
@@ -109,11 +153,40 @@ export class Attempt {
   }
 }
 
+function failed(cause: unknown): Ending {
+  return { kind: 'failed', cause, failure: failureOf(cause), isFinal: isFinal(cause) };
+}
+
 function failureOf(error: unknown): ActionFailure {
-  const { name, message } = error instanceof Error ? error : new Error(String(error));
-  return { name, message, details: error instanceof StepFailedError ? error.details : null };
+  const { name, message } = error instanceof Error ? error : new Error(textOf(error));
+  return { name, message, details: error instanceof StepFailedError ? plain(error.details) : null };
 }
 
 function isFinal(error: unknown): boolean {
   return error instanceof StepFailedError || error instanceof ActionInvalidError;
+}
+
+/** Anything can be thrown, also what can not be made text of. */
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return 'something that is no error was thrown';
+  }
+}
+
+function plain(details: unknown): unknown {
+  try {
+    return JSON.parse(jsonOf(details, 'details'));
+  } catch {
+    return textOf(details);
+  }
+}
+
+function typeIn(body: string): string {
+  try {
+    return String((JSON.parse(body) as Partial<Action> | null)?.action_type);
+  } catch {
+    return 'unreadable';
+  }
 }

@@ -27,7 +27,7 @@ import {
   readAction,
 } from './action.ts';
 import { ResultInbox } from './result-inbox.ts';
-import { type ActionDefinitions, conform, type PayloadIn, type ResultIn } from './schema.ts';
+import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { Steps } from './steps.ts';
 import { violation } from './violation.ts';
 
@@ -192,8 +192,8 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   result<K extends keyof A & string>(
     actionId: string,
     { signal }: { signal?: AbortSignal } = {},
-  ): Promise<ActionResult<ResultIn<A[K]>>> {
-    return this.#inbox.of(actionId, signal) as Promise<ActionResult<ResultIn<A[K]>>>;
+  ): Promise<ActionResult<ResultOut<A[K]>>> {
+    return this.#inbox.of(actionId, signal) as Promise<ActionResult<ResultOut<A[K]>>>;
   }
 
   /** All results that nobody has read, and then each as it comes in. What was taken from here counts as read with the next step. */

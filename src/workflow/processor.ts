@@ -11,7 +11,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { durationMs } from '../base/duration.ts';
 import type { HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
-import type { Random } from '../base/random.ts';
+import { jittered, type Random } from '../base/random.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import type { Store } from '../store/store.ts';
@@ -25,7 +25,7 @@ import {
   readProcessorOptions,
 } from './processor-options.ts';
 import { type ActionDefinitions, conform } from './schema.ts';
-import { Settling } from './settling.ts';
+import { Settling, settlementOf } from './settling.ts';
 import { violation } from './violation.ts';
 
 /** Without a hint it is looked for work this often. */
@@ -58,7 +58,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #running = new Map<Attempt, Promise<unknown>>();
   readonly #violations = new Map<string, number>();
   #state: State = 'new';
-  #isTaking = false;
+  #looking: Promise<void> | null = null;
   #isHinted = false;
   #timer: Timer | null = null;
   #extending: Timer | null = null;
@@ -112,10 +112,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     this.#timer?.cancel();
     this.#unsubscribe?.();
     const { clock } = this.#parts;
-    const all = () => Promise.all(this.#running.values());
-    if (!(await isDoneWithin(clock, withinMs, all()))) {
+    if (!(await isDoneWithin(clock, withinMs, this.#idle()))) {
       for (const attempt of this.#running.keys()) attempt.stop('its processor stops');
-      await isDoneWithin(clock, withinMs, all());
+      await isDoneWithin(clock, withinMs, this.#idle());
     }
     this.#extending?.cancel();
     this.#state = 'stopped';
@@ -131,7 +130,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
    */
   async process(value: unknown): Promise<ActionResult> {
     const action = this.#readForProcessing(value);
-    const { store, clock, instanceId } = this.#parts;
+    const { store, instanceId } = this.#parts;
     const { name, claimMs, strictness } = this.#settings;
     const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
     const deadlineMs = this.#claimDeadlineMs();
@@ -139,11 +138,17 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
     if (taken.kind === 'replay') return resultOf(workflow, taken.result);
     if (taken.kind !== 'reserved') throw this.#refused(taken);
-    const failure = await this.#start(taken, deadlineMs, clock);
+    const failure = await this.#start(taken, deadlineMs);
     const result = await store.workflows.resultOf(workflow, id, { timeoutMs: TIMEOUT_MS });
     // It is tried again later, or another has it now; this try has come to nothing.
     if (result === null) throw failure ?? new StaleEpochError(staleFacts(action));
     return resultOf(workflow, result);
+  }
+
+  /** What was asked for before it was told to stop still comes in, and is given back. */
+  async #idle(): Promise<void> {
+    await this.#looking;
+    await Promise.all(this.#running.values());
   }
 
   #readForProcessing(value: unknown): Action {
@@ -170,28 +175,29 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /** Takes as much as there is room for, until there is nothing to take. Never rejects. */
-  async #look(): Promise<void> {
-    if (this.#isTaking) {
-      this.#isHinted = true;
-      return;
-    }
-    this.#isTaking = true;
-    let pauseMs = LOOK_EVERY_MS;
+  #look(): Promise<void> {
+    if (this.#looking !== null) this.#isHinted = true;
+    this.#looking ??= this.#lookNow().then((pauseMs) => {
+      this.#looking = null;
+      this.#lookLater(pauseMs);
+    });
+    return this.#looking;
+  }
+
+  async #lookNow(): Promise<number> {
     try {
       do this.#isHinted = false;
       while ((await this.#takeSome()) || this.#isHinted);
       this.#resumed();
+      return LOOK_EVERY_MS;
     } catch (error) {
-      pauseMs = this.#stalled(error);
-    } finally {
-      this.#isTaking = false;
-      this.#lookLater(pauseMs);
+      return this.#stalled(error);
     }
   }
 
   /** Says whether there may be more. */
   async #takeSome(): Promise<boolean> {
-    const { store, clock, instanceId } = this.#parts;
+    const { store, instanceId } = this.#parts;
     const { name, concurrency, claimMs } = this.#settings;
     const most = concurrency - this.#running.size;
     if (this.#state !== 'running' || most <= 0) return false;
@@ -199,10 +205,18 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
     const all = await store.workflows.take(name, call);
     for (const taken of all) {
-      if (taken.kind === 'reserved') void this.#start(taken, deadlineMs, clock);
+      if (taken.kind === 'reserved') void this.#startOrGiveBack(taken, deadlineMs);
       else if (taken.kind !== 'replay') this.#refused(taken);
     }
     return all.length === most;
+  }
+
+  #startOrGiveBack(taken: Reserved, deadlineMs: number): Promise<unknown> {
+    if (this.#state === 'running') return this.#start(taken, deadlineMs);
+    const { workflow, fence } = taken;
+    const back = this.#settling.settle({ workflow, fence, outcome: 'retry', afterMs: 0 });
+    // If that fails, too, it is given out again when its claim has run out.
+    return back.catch(() => {});
   }
 
   #lookLater(ms: number): void {
@@ -217,8 +231,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
-  #start(taken: Reserved, deadlineMs: number, clock: Clock): Promise<unknown> {
-    const attempt = new Attempt(clock, taken, deadlineMs);
+  #start(taken: Reserved, deadlineMs: number): Promise<unknown> {
+    const attempt = new Attempt(this.#parts.clock, taken, deadlineMs);
     const done = this.#attempt(attempt).finally(() => {
       this.#running.delete(attempt);
       if (this.#state === 'running') void this.#look();
@@ -230,25 +244,54 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   async #attempt(attempt: Attempt): Promise<unknown> {
     const { events } = this.#parts;
-    const { facts, fence, tries } = attempt;
-    if (events.hasListener('action.started'))
-      events.emit('action.started', { ...facts, fence, tries });
-    const ending = await attempt.run(
-      (context) => this.#handle(attempt.action, context),
-      this.#timeoutMs(attempt),
-    );
-    const settlement = this.#settlement(attempt, ending);
+    const ending = await this.#try(attempt);
+    const isStopping = this.#state === 'stopping' || this.#state === 'stopped';
+    const settlement = settlementOf(attempt, ending, {
+      mostTries: isStopping ? Number.POSITIVE_INFINITY : this.#settings.mostTries,
+      backoffMs: () =>
+        isStopping ? 0 : this.#settings.backoffMs(attempt.tries, this.#parts.random),
+    });
     let reply: string;
     try {
-      reply = await this.#settling.settle(settlement);
+      reply = await this.#settle(attempt, settlement);
     } catch (error) {
       // Its claim runs out, and it is tried again: by whom it may, for whatever it did carries its key.
-      this.#stalled(error);
       return error;
     }
-    if (reply === 'gone') events.emit('action.gone', { ...facts, fence });
+    if (reply === 'gone') events.emit('action.gone', { ...attempt.facts, fence: attempt.fence });
     else this.#tell(attempt, ending, settlement);
     return ending.kind === 'failed' ? ending.cause : null;
+  }
+
+  async #try(attempt: Attempt): Promise<Ending> {
+    const { events } = this.#parts;
+    const { mostTries, timeoutMs } = this.#settings;
+    const { fence, tries } = attempt;
+    // It may be what ended those who had it before.
+    if (tries > mostTries) return attempt.exhausted();
+    if (events.hasListener('action.started'))
+      events.emit('action.started', { ...attempt.facts, fence, tries });
+    return attempt.run((action, context) => this.#handle(action, context), timeoutMs);
+  }
+
+  /** Tells the store what came of it, as often as it takes while the claim lasts: work that was done should not be done again. */
+  async #settle(attempt: Attempt, settlement: Settlement): Promise<string> {
+    const { clock, random, store } = this.#parts;
+    for (let isFirst = true; ; isFirst = false) {
+      let pauseMs: number;
+      try {
+        const reply = await this.#settling.settle(settlement);
+        if (reply === 'done' || isFirst) return reply;
+        const { workflow, actionId } = attempt;
+        // Perhaps it was heard before, and only the answer was lost.
+        const call = { timeoutMs: TIMEOUT_MS };
+        return (await store.workflows.resultOf(workflow, actionId, call)) === null ? reply : 'done';
+      } catch (error) {
+        pauseMs = this.#stalled(error);
+        if (attempt.isPastDeadline) throw error;
+      }
+      await clock.sleep(jittered(pauseMs, random));
+    }
   }
 
   async #handle(
@@ -261,35 +304,19 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return conform(actions[type]?.result, await handle(type, payload, context), 'result');
   }
 
-  #timeoutMs({ action }: Attempt): number {
-    return action.timeout_ms ?? this.#settings.timeoutMs;
-  }
-
-  #settlement({ workflow, fence, tries }: Attempt, ending: Ending): Settlement {
-    const { mostTries, backoffMs } = this.#settings;
-    if (ending.kind === 'succeeded')
-      return { workflow, fence, outcome: 'succeeded', value: asJson(ending.value) };
-    const { failure, isFinal } = ending;
-    if (isFinal) return { workflow, fence, outcome: 'failed', value: failure };
-    if (this.#state !== 'running' && this.#state !== 'new')
-      return { workflow, fence, outcome: 'retry', afterMs: 0 };
-    if (tries < mostTries)
-      return { workflow, fence, outcome: 'retry', afterMs: backoffMs(tries, this.#parts.random) };
-    return { workflow, fence, outcome: 'dead', value: failure, reason: failure.message };
-  }
-
   #tell(attempt: Attempt, ending: Ending, settlement: Settlement): void {
     const { events, clock } = this.#parts;
-    const { facts, fence, tries, startedMs } = attempt;
+    const { fence, tries, startedMs } = attempt;
     if (ending.kind === 'succeeded') {
+      const tookMs = clock.monotonicMs() - startedMs;
       if (events.hasListener('action.done'))
-        events.emit('action.done', { ...facts, fence, tookMs: clock.monotonicMs() - startedMs });
+        events.emit('action.done', { ...attempt.facts, fence, tookMs });
       return;
     }
     const retryInMs = settlement.outcome === 'retry' ? settlement.afterMs : null;
     const isDead = settlement.outcome === 'dead';
     const why = ending.failure.message;
-    events.emit('action.failed', { ...facts, fence, tries, why, retryInMs, isDead });
+    events.emit('action.failed', { ...attempt.facts, fence, tries, why, retryInMs, isDead });
     // It can be tried again then, and nobody tells us.
     if (retryInMs !== null) this.#dues.push(clock.monotonicMs() + retryInMs + 1);
   }
@@ -308,7 +335,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   async #extend(): Promise<void> {
     this.#extending = null;
-    const attempts = [...this.#running.keys()];
+    // One that was told to stop and goes on is left to run out: others may have it then.
+    const attempts = [...this.#running.keys()].filter(({ isStopped }) => !isStopped);
     if (attempts.length === 0 || this.#state === 'stopped') return;
     const { name, claimMs } = this.#settings;
     const deadlineMs = this.#claimDeadlineMs();
@@ -317,8 +345,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     for (const [i, attempt] of attempts.entries()) {
       if (replies[i] === 'done') attempt.extend(deadlineMs);
       else if (replies[i] === 'gone') attempt.stop('another has the action now');
-      else if (attempt.isPastDeadline)
-        attempt.stop('its claim has run out: another may have it by now');
     }
     this.#extendLater();
   }
@@ -361,10 +387,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     this.#stalledSinceMs = null;
     this.#parts.events.emit('processor.resumed', { processor: this.name, afterMs });
   }
-}
-
-function asJson(value: unknown): unknown {
-  return value === undefined ? null : value;
 }
 
 function staleFacts({ workflow_id, epoch }: Action) {

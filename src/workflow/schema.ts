@@ -34,11 +34,12 @@ export interface ActionDefinition {
 export type ActionDefinitions = Readonly<Record<string, ActionDefinition>>;
 
 type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
-type OutputOf<S> = S extends Schema<never, infer Output> ? Output : unknown;
+type OutputOf<S> = S extends Schema<unknown, infer Output> ? Output : unknown;
 
 export type PayloadIn<D extends ActionDefinition> = InputOf<D['payload']>;
 export type PayloadOut<D extends ActionDefinition> = OutputOf<D['payload']>;
 export type ResultIn<D extends ActionDefinition> = InputOf<D['result']>;
+export type ResultOut<D extends ActionDefinition> = OutputOf<D['result']>;
 
 /** What the schema makes of a value; throws `ACTION_INVALID` with what is wrong with it. */
 export async function conform(

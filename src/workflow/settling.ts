@@ -1,6 +1,7 @@
 import type { Call } from '../store/store.ts';
 import type { HeldReply } from '../store/stream-store.ts';
 import type { Settlement, WorkflowStore } from '../store/workflow-store.ts';
+import type { Attempt, Ending } from './attempt.ts';
 
 interface Waiting {
   readonly settlement: Settlement;
@@ -46,4 +47,18 @@ export class Settling {
       for (const { reject } of batch) reject(error);
     }
   }
+}
+
+/** What the store is told of an attempt: its result, or that it is to be tried again, if it may be. */
+export function settlementOf(
+  { workflow, fence, tries }: Attempt,
+  ending: Ending,
+  { mostTries, backoffMs }: { readonly mostTries: number; backoffMs(): number },
+): Settlement {
+  if (ending.kind === 'succeeded')
+    return { workflow, fence, outcome: 'succeeded', value: ending.value };
+  const { failure, isFinal } = ending;
+  if (isFinal) return { workflow, fence, outcome: 'failed', value: failure };
+  if (tries < mostTries) return { workflow, fence, outcome: 'retry', afterMs: backoffMs() };
+  return { workflow, fence, outcome: 'dead', value: failure, reason: failure.message };
 }
