@@ -62,4 +62,4 @@ export type {
 export type { Processor } from './workflow/processor.ts';
 export type { ProcessorOptions, ProcessorRole } from './workflow/processor-options.ts';
 export type { ActionDefinition, ActionDefinitions, Schema } from './workflow/schema.ts';
-export type { ClaimOptions, Workflows, WorkflowView } from './workflow/workflows.ts';
+export type { ClaimOptions, Revocation, Workflows, WorkflowView } from './workflow/workflows.ts';

@@ -21,12 +21,15 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
   ['0', "done; for run, the command's own code"],
   [
     '1',
-    'no: nobody holds the key, there is no such session, target or instance; doctor: not fit for leases',
+    'no: nobody holds the key, there is no such session, target, instance, workflow or dead letter; doctor: not fit for leases',
   ],
   ['64', 'wrong use: an unknown command or option, a value that makes no sense'],
   ['69', 'the store can not be reached, or refused'],
   ['70', 'internal error'],
-  ['75', 'run: the lease is not to be had now (another code with --held-exit-code)'],
+  [
+    '75',
+    'run: the lease is not to be had now (another code with --held-exit-code); workflows rm: somebody holds it',
+  ],
   ['76', 'run: the lease was lost, and the command was stopped'],
   ['78', 'the configuration is invalid, or the store unsuitable'],
   ['126', 'run: the command can not be executed'],
@@ -49,6 +52,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
   LEASE_LOST: EXIT.lost,
+  LEASE_NOT_FOUND: EXIT.no,
 };
 
 /** What went wrong, in the words of the command line. */

@@ -9,6 +9,7 @@ import { addFleet, addSessions, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
+import { addDeadLetters, addWorkflows } from './workflow-program.ts';
 
 interface GlobalFlags extends StoreFlags {
   readonly json?: boolean;
@@ -54,6 +55,8 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
   addUp(program, perform);
   addSessions(program, perform);
   addFleet(program, perform);
+  addWorkflows(program, perform);
+  addDeadLetters(program, perform);
   addRun(program, perform);
   addInspection(program, perform);
   addCompletion(program, onExit);

@@ -50,6 +50,14 @@ export interface WorkflowView extends WorkflowSnapshot {
   readonly expiresInMs: number;
 }
 
+/** What was ended, and when. */
+export interface Revocation {
+  readonly workflow_id: string;
+  readonly lease_id: string;
+  readonly reason: string;
+  readonly revoked_at: string;
+}
+
 export interface WorkflowsParts {
   readonly store: Store;
   readonly clock: Clock;
@@ -107,7 +115,7 @@ export class Workflows {
   }
 
   /** Ends a tenure, whoever and wherever its orchestrator is: from now on everything it sends is refused. */
-  async revokeLease(leaseId: string, reason: string): Promise<void> {
+  async revokeLease(leaseId: string, reason: string): Promise<Revocation> {
     if (typeof reason !== 'string' || reason.trim() === '') {
       const rule = 'a revocation needs a reason, for whoever finds it later';
       throw new ConfigError({ field: 'reason', value: reason, rule });
@@ -115,8 +123,10 @@ export class Workflows {
     const { store, events } = this.#parts;
     const reply = await store.workflows.revoke(leaseId, { ...CALL, reason });
     if (reply.kind === 'not-found') throw new LeaseNotFoundError(leaseId);
+    const { workflow } = reply;
     const revokedAt = new Date(reply.revokedAtMs).toISOString();
-    events.emit('workflow.revoked', { workflow: reply.workflow, leaseId, reason, revokedAt });
+    events.emit('workflow.revoked', { workflow, leaseId, reason, revokedAt });
+    return { workflow_id: workflow, lease_id: leaseId, reason, revoked_at: revokedAt };
   }
 
   /** How a workflow is; null if there is none. */
