@@ -116,7 +116,7 @@ export async function revoke(
         ? 'Nothing it emitted is without a result.'
         : `It leaves ${counted(unresolved, 'action')} without a result: the next claim drops ${unresolved === 1 ? 'it' : 'them'}, unless it is made with resume: true.`;
     return printable(
-      `Revoked lease ${lease_id} of workflow '${workflow_id}'. Whatever its orchestrator still sends is refused, and the workflow is free for the next claim. ${left}`,
+      `Revoked lease ${lease_id} of workflow '${workflow_id}'. Whatever its orchestrator still sends is refused; another instance may claim the workflow at once. ${left}`,
     ).concat('\n');
   });
   return EXIT.ok;
