@@ -97,25 +97,31 @@ export function resolveAction(tx: Tx, workflow: Workflow, { id, isParked }: Acti
 }
 
 /**
- * Takes actions out of the lanes in which they are, but for those in a processor's hands where these are to be spared; gives the
- * ids of what was.
+ * What stays in its lane when the others are taken out: nothing; what is in a processor's hands; or that and the first of a lane that will be the
+ * first again, so that it keeps its turn, or its rest, and how often it was tried.
  */
+type Spared = 'nothing' | 'held' | 'first';
+
+/** Takes actions, given in the order of their epochs, out of the lanes in which they are; gives the ids of those that were spared. */
 export function takeOutOfLanes(
   tx: Tx,
   scope: string,
   workflow: Workflow,
   actions: readonly Action[],
-  options: { readonly sparesHeld: boolean },
+  spared: Spared,
 ): ReadonlySet<string> {
-  const spared = new Set<string>();
-  const targets = new Set(actions.filter(({ isParked }) => !isParked).map(({ target }) => target));
-  for (const target of targets) {
+  const ids = new Set<string>();
+  const firsts = new Map([...actions].reverse().map(({ target, id }) => [target, id]));
+  for (const [target, first] of firsts) {
     const lane = findLane(tx, ensureStream(tx, scope, actionStream(target)), workflow.id);
     if (lane === undefined) continue;
-    if (options.sparesHeld && isHeld(lane)) spared.add(JSON.parse(firstJson(tx, lane)));
-    clearLane(tx, lane, options);
+    const id: string = JSON.parse(firstJson(tx, lane));
+    const staysFirst = isHeld(lane) || (spared === 'first' && id === first);
+    const isSpared = spared !== 'nothing' && staysFirst;
+    if (isSpared) ids.add(id);
+    clearLane(tx, lane, isSpared);
   }
-  return spared;
+  return ids;
 }
 
 function asAction([id, target, priority, body, leaseId, epoch, parked]: Row): Action {

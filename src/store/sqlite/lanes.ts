@@ -133,21 +133,16 @@ export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
   else giveTurn(tx, stream, lane, ...next);
 }
 
-/** Empties a lane, all of it or all but what is in somebody's hands. */
-export function clearLane({ session }: Tx, found: Lane, { sparesHeld }: ClearOptions): void {
+/** Empties a lane, all of it or all but its first entry, which stays as it is. */
+export function clearLane({ session }: Tx, found: Lane, sparesFirst: boolean): void {
   const { stream, lane, entry } = found;
-  const spared = sparesHeld && isHeld(found) ? entry : -1;
   session.run(
     'DELETE FROM entries WHERE stream = ? AND lane = ? AND number <> ?',
     stream,
     lane,
-    spared,
+    sparesFirst ? entry : -1,
   );
-  if (spared === -1) session.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
-}
-
-interface ClearOptions {
-  readonly sparesHeld: boolean;
+  if (!sparesFirst) session.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
 }
 
 /** Puts something aside among the dead of a stream. */

@@ -15,7 +15,7 @@ type Row = [
 const COLUMNS = 'position, action, target, epoch, outcome, json, at';
 // Both are told their index: SQLite would rather go through all results of the workflow, which come in order.
 const OF_ACTION = `SELECT ${COLUMNS} FROM results INDEXED BY results_of_action
-WHERE workflow = ? AND action = ? ORDER BY position DESC LIMIT 1`;
+WHERE workflow = ? AND action = ? AND known = 1`;
 const UNREAD = `SELECT ${COLUMNS} FROM results INDEXED BY results_unread
 WHERE workflow = ? AND unread = 1 AND position > ? ORDER BY position LIMIT ?`;
 
@@ -31,7 +31,7 @@ export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
   const { actionId, target, epoch, outcome, json } = result;
   const position = ++workflow.lastResult;
   tx.session.run(
-    'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)',
+    'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1)',
     ...([workflow.number, position, actionId, target, epoch] satisfies Value[]),
     ...([outcome, json, tx.wallMs] satisfies Value[]),
   );
@@ -49,7 +49,7 @@ export function readResults(tx: Tx, workflow: Workflow, positions: readonly stri
   }
 }
 
-/** The last result of an action that is resolved, while it is known. */
+/** The result of an action that is resolved, while it is known. */
 export function findResult(
   { session }: Tx,
   { number }: Workflow,
@@ -57,6 +57,12 @@ export function findResult(
 ): StoredResult | null {
   const row = session.row<Row>(OF_ACTION, number, actionId);
   return row === undefined ? null : asResult(row);
+}
+
+/** An action is unresolved again: who has not read its result yet still does, but who asks for it is told none. */
+export function disownResult({ session }: Tx, { number }: Workflow, actionId: string): void {
+  const sql = 'UPDATE results SET known = 0 WHERE workflow = ? AND action = ? AND known = 1';
+  session.run(sql, number, actionId);
 }
 
 /** One more than wanted, to see whether there is more. */

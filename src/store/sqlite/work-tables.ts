@@ -51,10 +51,10 @@ CREATE TABLE IF NOT EXISTS taken (
 CREATE TABLE IF NOT EXISTS results (
   workflow INTEGER NOT NULL, position INTEGER NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL,
   epoch INTEGER NOT NULL, outcome TEXT NOT NULL, json TEXT NOT NULL, at REAL NOT NULL, unread INTEGER NOT NULL,
-  PRIMARY KEY (workflow, position)
+  known INTEGER NOT NULL, PRIMARY KEY (workflow, position)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS results_unread ON results (workflow, position) WHERE unread = 1;
-CREATE INDEX IF NOT EXISTS results_of_action ON results (workflow, action, position);
+CREATE INDEX IF NOT EXISTS results_of_action ON results (workflow, action) WHERE known = 1;
 CREATE TABLE IF NOT EXISTS history (
   workflow INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL, epoch INTEGER NOT NULL, lease_id TEXT,
   what TEXT NOT NULL, PRIMARY KEY (workflow, position)

@@ -67,7 +67,7 @@ export function begin(tx: Tx, parts: WorkflowParts, id: string, request: BeginRe
     reemitted: reemitted.length,
     dropped: dropped.length,
   });
-  const spared = takeOutOfLanes(tx, scope, workflow, actions, { sparesHeld: !drops });
+  const spared = takeOutOfLanes(tx, scope, workflow, actions, drops ? 'nothing' : 'first');
   for (const action of dropped) dropAction(tx, workflow, action);
   const again = reemit(tx, parts, workflow, reemitted, spared);
   saveWorkflow(tx, workflow);
@@ -167,7 +167,7 @@ export function remove(
   if (workflow === undefined) return 'absent';
   if (leases.look(tx, workflowKey(id)).holder !== null) return 'held';
   const actions = unresolvedActions(tx, workflow);
-  takeOutOfLanes(tx, scope, workflow, actions, { sparesHeld: false });
+  takeOutOfLanes(tx, scope, workflow, actions, 'nothing');
   deleteWorkflow(tx, workflow);
   return 'removed';
 }
@@ -200,17 +200,17 @@ function finish(tx: Tx, workflow: Workflow, { read }: Tenancy): StepReply & { ki
   return { kind: 'done', epoch: workflow.epoch };
 }
 
-/** Emits actions again, in the tenure that the workflow is in now; those in `held` hands only get their new epoch. */
+/** Emits actions again, in the tenure that the workflow is in now; those that have kept their place only get their new epoch. */
 function reemit(
   tx: Tx,
   parts: WorkflowParts,
   workflow: Workflow,
   actions: readonly Action[],
-  held: ReadonlySet<string>,
+  kept: ReadonlySet<string>,
 ): StoredAction[] {
   const emitted = actions.map((action) => {
     if (action.isParked) workflow.parked--;
-    const again = held.has(action.id)
+    const again = kept.has(action.id)
       ? renumberAction(tx, workflow, action)
       : emitAction(tx, parts.scope, workflow, action);
     note(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
@@ -228,7 +228,7 @@ function dropAction(tx: Tx, workflow: Workflow, action: Action): void {
 /** What is in nobody's hands is given to nobody until it is emitted anew. */
 function parkAll(tx: Tx, scope: string, workflow: Workflow): void {
   const actions = unresolvedActions(tx, workflow);
-  const spared = takeOutOfLanes(tx, scope, workflow, actions, { sparesHeld: true });
+  const spared = takeOutOfLanes(tx, scope, workflow, actions, 'held');
   for (const action of actions)
     if (!action.isParked && !spared.has(action.id)) parkAction(tx, workflow, action);
 }

@@ -33,7 +33,7 @@ import {
   rest,
 } from './lanes.ts';
 import { positionOf } from './pages.ts';
-import { addResult, findResult } from './result-rows.ts';
+import { addResult, disownResult, findResult } from './result-rows.ts';
 import type { Tx } from './session.ts';
 import type { WorkParts } from './streams.ts';
 import { findWorkflow, note, saveWorkflow, type Workflow } from './workflow-rows.ts';
@@ -68,27 +68,28 @@ export function reserve(
   const workflow = findWorkflow(tx, scope, ref.workflow);
   if (workflow === undefined || workflow.leaseId !== ref.leaseId)
     return wrongLease(ref.workflow, ref, workflow?.leaseId ?? null);
-  const action = findAction(tx, workflow, ref.id);
-  const result = action === undefined ? findResult(tx, workflow, ref.id) : null;
+  const result = findResult(tx, workflow, ref.id);
   if (result !== null) return { kind: 'replay', result };
   const refuse = (kind: 'stale' | 'future', current: number): Taken => {
     return { kind, workflow: ref.workflow, id: ref.id, epoch: ref.epoch, current };
   };
   if (ref.epoch >= workflow.epoch) return refuse('future', workflow.epoch);
   const last = lastTaken(tx, workflow, target);
+  const action = findAction(tx, workflow, ref.id);
+  if (action?.target !== target || action.epoch !== ref.epoch)
+    return refuse('stale', last?.epoch ?? workflow.epoch);
   const stream = findStream(tx, scope, actionStream(target));
   const lane = stream === null ? undefined : findLane(tx, stream, workflow.id);
-  if (lane === undefined || !isEmitted(action, target, ref))
-    return refuse('stale', last?.epoch ?? workflow.epoch);
-  const first = firstAction(tx, workflow, lane) ?? action;
-  const isFirst = first.id === action.id;
-  if (isFirst && isHeld(lane) && (lane.dueMs ?? 0) > tx.nowMs) return refuse('stale', ref.epoch);
+  const first = lane && firstAction(tx, workflow, lane);
+  const turn = first?.id === action.id ? lane : undefined;
+  if (turn !== undefined && isInHands(tx, turn)) return refuse('stale', ref.epoch);
   const applied = call.strictness === 'strict' ? firstEpoch(tx, workflow, target) : ref.epoch;
   if (applied < ref.epoch) return refuse('future', applied);
-  if (!isFirst) return refuse('future', first.epoch);
+  // One that is parked is not in its lane at all: it comes again, with another epoch.
+  if (turn === undefined) return refuse('future', first?.epoch ?? workflow.epoch);
   if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
     return refuse('stale', last.epoch);
-  return give(tx, workflow, lane, action, call);
+  return give(tx, workflow, turn, action, call);
 }
 
 export function extend(
@@ -152,6 +153,7 @@ export function revive(
   const action = JSON.parse(json) as StoredAction;
   if (workflow === undefined || !reviveAction(tx, workflow, action)) return { kind: 'absent' };
   tx.session.run('DELETE FROM dead WHERE number = ?', number);
+  disownResult(tx, workflow, action.id);
   note(tx, workflow, { kind: 'revived', actionId: action.id, target });
   saveWorkflow(tx, workflow);
   tell(tx, workflow.inbox, workflow.id);
@@ -196,13 +198,9 @@ function firstAction(tx: Tx, workflow: Workflow, lane: Lane): Action | undefined
   return typeof id === 'string' ? findAction(tx, workflow, id) : undefined;
 }
 
-/** Whether it is the action that was emitted to this target with this epoch, and waits in its stream. */
-function isEmitted(
-  action: Action | undefined,
-  target: string,
-  { epoch }: ActionRef,
-): action is Action {
-  return action?.target === target && action.epoch === epoch && !action.isParked;
+/** Whether the claim of whoever has the lane's first entry has not run out. */
+function isInHands({ nowMs }: Tx, lane: Lane): boolean {
+  return isHeld(lane) && (lane.dueMs ?? 0) > nowMs;
 }
 
 function laneInHands(

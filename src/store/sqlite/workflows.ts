@@ -30,7 +30,6 @@ import {
   type WorkflowSnapshot,
   type WorkflowStore,
 } from '../workflow-store.ts';
-import { findAction } from './action-rows.ts';
 import { asJson } from './json.ts';
 import { pageOf, positionOf } from './pages.ts';
 import { findResult, unreadResults } from './result-rows.ts';
@@ -140,10 +139,7 @@ export class SqliteWorkflows implements WorkflowStore {
   resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
     return this.#read('read result', call, (tx) => {
       const workflow = findWorkflow(tx, this.#parts.scope, id);
-      if (workflow === undefined) return null;
-      // One that was revived is unresolved again.
-      if (findAction(tx, workflow, actionId) !== undefined) return null;
-      return findResult(tx, workflow, actionId);
+      return workflow === undefined ? null : findResult(tx, workflow, actionId);
     });
   }
 
