@@ -6,6 +6,7 @@ import { begun, Orchestrator, takenOf } from './conformance-orchestrator.ts';
 /** What a store does for the processors of actions. */
 export function processing(check: Check): void {
   taking(check);
+  sharing(check);
   givingOutAgain(check);
   reserving(check);
   reservingInTurn(check);
@@ -50,6 +51,9 @@ function taking(check: Check): void {
       ['high', 'mid', 'late', 'low'],
     );
   });
+}
+
+function sharing(check: Check): void {
   check(
     'gives each action to one of many who take at once, with fences of their own',
     async (kit) => {

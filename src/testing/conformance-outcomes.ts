@@ -6,7 +6,9 @@ import { begun, succeed, takenOf, workflowId } from './conformance-orchestrator.
 /** What comes back from processors, and what is told of a workflow. */
 export function resulting(check: Check): void {
   dying(check);
+  reviving(check);
   bringingBack(check);
+  keeping(check);
   telling(check);
 }
 
@@ -50,6 +52,9 @@ function dying(check: Check): void {
     assert.equal(await flow.settle(again), 'done');
     assert.equal((await flow.store.resultOf(flow.id, 'x', CALL))?.epoch, 2);
   });
+}
+
+function reviving(check: Check): void {
   check('unparks nothing at another epoch, and takes none where nothing is parked', async (kit) => {
     const flow = await begun(kit);
     await flow.emit('x');
@@ -141,6 +146,9 @@ function bringingBack(check: Check): void {
     assert.deepEqual(await flow.store.unpark(flow.id, unpark, CALL), { kind: 'done', epoch: 6 });
     assert.deepEqual([await flow.results(), (await flow.read())?.unread], [[], 0]);
   });
+}
+
+function keeping(check: Check): void {
   check('W-13 leaves what was not read to the next tenure', async (kit) => {
     const flow = await begun(kit);
     await flow.emit('x');
