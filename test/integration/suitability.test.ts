@@ -6,6 +6,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
 import { SHORT } from './support/lease-watch.ts';
+import { useWorkflows } from './support/workflow-use.ts';
 
 leaveNothingBehind();
 
@@ -83,8 +84,9 @@ describe('a Redis that is examined at start', () => {
 /** The smallest set of rights with which everything works. */
 const LEAST_RIGHTS =
   '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
-  '+pexpire +persist +pttl +sadd +srem +smembers +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore +zscore ' +
-  '+zremrangebyrank +hget +hset +hmget +hgetall +xadd +xtrim +xrange +xrevrange +xinfo|stream';
+  '+pexpire +persist +pttl +sadd +srem +smembers +scard +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore ' +
+  '+zrangebylex +zscore +zremrangebyrank +hget +hset +hsetnx +hmget +hgetall +hdel +hkeys +hvals +hlen +rpush +lpop ' +
+  '+lindex +lrange +lrem +xadd +xdel +xlen +xtrim +xrange +xrevrange +xinfo|stream';
 
 /** What docs/redis.md tells an administrator to grant. */
 function documentedRights(): { rights: string; withPrefix: string } {
@@ -114,6 +116,7 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await useMembers(url, prefix);
   await useLog(url, prefix);
   await useDiscovery(url, prefix);
+  await useWorkflows(url, prefix);
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
   await holdfast.examine();
   const reasserted = nextEvent(holdfast, 'lease.reasserted');

@@ -43,6 +43,7 @@ const READERS: Record<string, readonly string[]> = {
   string: ['GET'],
   hash: ['HGETALL'],
   set: ['SMEMBERS'],
+  list: ['LRANGE', '0', '-1'],
   zset: ['ZRANGE', '0', '-1', 'WITHSCORES'],
   stream: ['XRANGE', '-', '+'],
 };
@@ -54,7 +55,7 @@ function contents(): Record<string, unknown> {
     const kind = String(send('TYPE', key));
     const [name = '', ...rest] = READERS[kind] ?? [];
     const reply = send(name, key, ...rest);
-    const isOrdered = kind === 'zset' || kind === 'stream' || kind === 'string';
+    const isOrdered = kind === 'zset' || kind === 'stream' || kind === 'string' || kind === 'list';
     const leftMs = Number(send('PTTL', key));
     found[key] = [
       kind,
