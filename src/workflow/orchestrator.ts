@@ -10,6 +10,8 @@ import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import {
+  ActionInvalidError,
+  FutureEpochError,
   LeaseExpiredError,
   LeaseViolationError,
   StaleEpochError,
@@ -107,8 +109,12 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
       },
       parts.epoch,
     );
-    const onRead = (position: string) => this.#steps.markRead(position);
-    this.#inbox = new ResultInbox({ ...common, over: lease.signal, onRead });
+    this.#inbox = new ResultInbox({
+      ...common,
+      over: lease.signal,
+      onRead: (position) => this.#steps.markRead(position),
+      onQuiet: () => void this.hear().catch(() => {}),
+    });
     lease.signal.addEventListener('abort', () => parts.onOver(), { once: true });
   }
 
@@ -162,25 +168,42 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
       timeoutMs: timeout === undefined ? null : durationMs(timeout, 'timeout'),
       createdAtMs: clock.wallMs(),
     });
-    const epoch = await this.#guarded(this.#steps.emit([action]));
-    const facts = { workflow: this.workflowId, action: actionId, type, target };
+    const mayBeKnown = options.actionId !== undefined;
+    const epoch = await this.#guarded(this.#steps.emit(action, mayBeKnown));
+    const { workflowId: workflow, leaseId } = this;
+    if (epoch === null)
+      return actionOf(workflow, { ...action, leaseId, epoch: await this.#epochOf(actionId) });
     if (events.hasListener('action.emitted'))
-      events.emit('action.emitted', { ...facts, leaseId: this.leaseId, epoch });
-    return actionOf(this.workflowId, { ...action, leaseId: this.leaseId, epoch });
+      events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
+    return actionOf(workflow, { ...action, leaseId, epoch });
+  }
+
+  /** What an action had that was emitted before. */
+  async #epochOf(actionId: string): Promise<number> {
+    const { store, timeoutMs } = this.#parts;
+    const result = await store.workflows.resultOf(this.workflowId, actionId, { timeoutMs });
+    if (result !== null) return result.epoch;
+    const { entries } = await store.workflows.history(this.workflowId, { timeoutMs });
+    const emitted = entries.findLast(
+      ({ what }) =>
+        (what.kind === 'emitted' || what.kind === 'reemitted') && what.actionId === actionId,
+    );
+    if (emitted !== undefined) return emitted.epoch - 1;
+    throw new ActionInvalidError('action_id', 'it was emitted too long ago to say when');
   }
 
   /** Says what state the workflow is in: any JSON. */
   async updateState(state: unknown): Promise<void> {
     const { store, timeoutMs, events } = this.#parts;
-    const json: unknown = JSON.parse(JSON.stringify(state ?? null));
-    await this.#guarded(
+    const json = plainState(state);
+    const before = await this.#guarded(
       this.#steps.take((step) =>
         store.workflows.update(this.workflowId, { ...step, state: json }, { timeoutMs }),
       ),
     );
     this.#state = json;
-    const { workflowId: workflow, leaseId, epoch } = this;
-    events.emit('workflow.updated', { workflow, leaseId, epoch, state: json });
+    const { workflowId: workflow, leaseId } = this;
+    events.emit('workflow.updated', { workflow, leaseId, epoch: before + 1, state: json });
   }
 
   /** The usual answer to a result: the state is `step_completed`, or `step_failed`. */
@@ -201,15 +224,17 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     return this.#inbox.all(signal);
   }
 
-  /** Whether an action is of this tenure, and was emitted by it; throws what is wrong with it. */
+  /** Whether an action could be this tenure's next: of its lease, and of its epoch. Throws what is wrong with it. */
   validateAction(value: unknown): true {
-    const received: unknown = (value as Partial<Action> | null)?.lease_id ?? null;
-    if (received !== this.leaseId)
-      throw this.#told(new LeaseViolationError(this.workflowId, this.leaseId, asText(received)));
+    const { lease_id: lease, action_id: id } = (value ?? {}) as Partial<Action>;
+    const { workflowId, leaseId, epoch } = this;
+    if (lease !== leaseId)
+      throw this.#told(new LeaseViolationError(workflowId, leaseId, asText(lease)), asText(id));
     const action = readAction(value);
-    if (action.epoch >= this.epoch) return true;
-    const facts = { action_epoch: action.epoch, current_epoch: this.epoch };
-    throw this.#told(new StaleEpochError({ workflow_id: this.workflowId, ...facts }));
+    if (action.epoch === epoch) return true;
+    const facts = { workflow_id: workflowId, action_epoch: action.epoch, current_epoch: epoch };
+    const error = action.epoch < epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
+    throw this.#told(error, action.action_id);
   }
 
   /** In seconds, as far as the less hopeful of this host's clocks can tell; 0 when it is over. */
@@ -228,7 +253,8 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     if (!this.isExpired()) return;
     if (this.#successor !== null)
       throw new LeaseViolationError(this.workflowId, this.#successor, this.leaseId);
-    if (lease.lossReason === 'expired' || lease.state !== 'lost') {
+    const isLetGo = lease.state === 'releasing' || lease.state === 'released';
+    if (!isLetGo && (lease.lossReason === 'expired' || lease.state !== 'lost')) {
       const { workflowId: workflow, leaseId, acquiredAt } = this;
       throw new LeaseExpiredError({ workflow, leaseId, acquiredAt, ttlMs });
     }
@@ -237,8 +263,12 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
   /** Renews the lease if less than a minute is left; it is renewed by itself too. Says whether it was. */
   async renew(): Promise<boolean> {
-    this.checkLeaseValidity();
     const { lease } = this.#parts;
+    try {
+      this.checkLeaseValidity();
+    } catch (error) {
+      throw this.#told(error);
+    }
     return lease.remainingMs() < RENEW_BELOW_MS ? lease.renew() : false;
   }
 
@@ -253,7 +283,6 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
    */
   async handoff(options: HandoffOptions = {}): Promise<Handoff> {
     checkKnown(options, new Set(['window']));
-    this.checkLeaseValidity();
     const { store, lease, random, timeoutMs, events } = this.#parts;
     const { workflowId, leaseId } = this;
     const successor = randomUuid(random);
@@ -295,9 +324,12 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   async hear(): Promise<void> {
     const { store, lease, timeoutMs } = this.#parts;
     const [found] = await store.workflows.read([this.workflowId], { timeoutMs });
-    if (found?.leaseId !== this.leaseId) void lease.renew();
-    else if (found.parked > 0) await this.#unpark();
-    else await this.#inbox.look();
+    if (found?.leaseId !== this.leaseId) {
+      void lease.renew();
+      return;
+    }
+    if (found.unread > 0) void this.#inbox.look();
+    if (found.parked > 0) await this.#unpark();
   }
 
   /** What is parked while there is a tenure was revived by an operator: it is emitted anew. */
@@ -327,9 +359,9 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     }
   }
 
-  #told<E>(error: E): E {
+  #told<E>(error: E, action: string | null = null): E {
     if (error instanceof HoldfastError) {
-      const facts = violation(error, null);
+      const facts = violation(error, action);
       if (facts !== null) this.#parts.events.emit('workflow.violation', facts);
     }
     return error;
@@ -338,4 +370,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
 function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
+}
+
+/** A copy that nobody can change behind our back. */
+function plainState(state: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(state ?? null));
+  } catch {
+    throw new ConfigError({ field: 'state', value: typeof state, rule: 'it is JSON' });
+  }
 }

@@ -18,12 +18,18 @@ export interface ResultInboxParts {
   /** Aborts when the tenure is over: then nobody needs to wait any more. */
   readonly over: AbortSignal;
   onRead(position: string): void;
+  /** Somebody has waited for a while, and no hint came: perhaps it was lost. */
+  onQuiet(): void;
 }
 
 export class ResultInbox {
   readonly #parts: ResultInboxParts;
-  /** In order; what was handed out is not here any more. */
+  /** By position, in order; what was handed out is not here any more. An action that was tried again has more than one. */
   readonly #unread = new Map<string, StoredResult>();
+  /** Who waits for the result of one action, and hears of it also where somebody else takes it. */
+  readonly #askers = new Map<string, Set<(result: StoredResult) => void>>();
+  /** Handed out before it was met among the unread. */
+  #early = new Set<string>();
   #after: string | undefined;
   #waiters = new Set<() => void>();
   #looking: Promise<void> | null = null;
@@ -53,17 +59,17 @@ export class ResultInbox {
   /** The result of one action, when it is in. */
   async of(actionId: string, signal?: AbortSignal): Promise<ActionResult> {
     const { store, workflow, timeoutMs } = this.#parts;
-    let isKnown = false;
-    for (;;) {
-      const unread = this.#unread.get(actionId);
-      if (unread !== undefined) return this.#handOut(unread);
+    const heard: { result: StoredResult | null } = { result: this.#lastUnread(actionId) };
+    const forget = this.#ask(actionId, (result) => {
+      heard.result = result;
+    });
+    try {
       // It may have been read before: by an earlier step, or an earlier tenure.
-      const known = isKnown
-        ? null
-        : await store.workflows.resultOf(workflow, actionId, { timeoutMs });
-      if (known !== null) return this.#handOut(known);
-      isKnown = true;
-      await this.#next(signal);
+      heard.result ??= await store.workflows.resultOf(workflow, actionId, { timeoutMs });
+      while (heard.result === null) await this.#next(signal);
+      return this.#handOut(heard.result);
+    } finally {
+      forget();
     }
   }
 
@@ -77,21 +83,40 @@ export class ResultInbox {
     }
   }
 
+  #ask(actionId: string, hear: (result: StoredResult) => void): () => void {
+    const askers = this.#askers.get(actionId) ?? new Set();
+    this.#askers.set(actionId, askers.add(hear));
+    return () => {
+      askers.delete(hear);
+      if (askers.size === 0 && this.#askers.get(actionId) === askers) this.#askers.delete(actionId);
+    };
+  }
+
   #handOut(stored: StoredResult): ActionResult {
-    this.#unread.delete(stored.actionId);
+    if (!this.#unread.delete(stored.position)) this.#early.add(stored.position);
     this.#parts.onRead(stored.position);
     return resultOf(this.#parts.workflow, stored);
   }
 
+  #lastUnread(actionId: string): StoredResult | null {
+    let last: StoredResult | null = null;
+    for (const result of this.#unread.values()) if (result.actionId === actionId) last = result;
+    return last;
+  }
+
   async #lookOnce(): Promise<void> {
     const { store, workflow, timeoutMs } = this.#parts;
+    const early = this.#early;
+    this.#early = new Set();
     for (;;) {
       const after = this.#after;
       const call = { timeoutMs, ...(after !== undefined && { after }) };
       const { results, more } = await store.workflows.results(workflow, call);
       for (const result of results) {
-        this.#unread.set(result.actionId, result);
         this.#after = result.position;
+        if (early.has(result.position) || this.#early.has(result.position)) continue;
+        this.#unread.set(result.position, result);
+        for (const hear of this.#askers.get(result.actionId) ?? []) hear(result);
       }
       if (results.length > 0) this.#wake();
       if (!more) return;
@@ -122,7 +147,7 @@ export class ResultInbox {
   #lookLater(): void {
     this.#timer?.cancel();
     this.#timer = this.#parts.clock.after(LOOK_EVERY_MS, () => {
-      void this.look();
+      this.#parts.onQuiet();
       if (this.#waiters.size > 0) this.#lookLater();
     });
   }

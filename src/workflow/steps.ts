@@ -39,11 +39,14 @@ export interface StepsParts {
 }
 
 interface Waiting {
-  /** What is to be emitted; null for a step of another kind, which goes alone. */
+  /** What is to be emitted; null for a step of another kind. */
   readonly actions: readonly NewAction[] | null;
+  readonly goesAlone: boolean;
+  /** Whether the store hears with it what has been read. */
+  readonly tellsRead: boolean;
   run(step: Step): Promise<StepReply | HandoffReply>;
-  /** With the epoch before the step, or before this part of it. */
-  resolve(epoch: number): void;
+  /** With the epoch before the step, or before this part of it; null if it had been taken long before. */
+  resolve(epoch: number | null): void;
   reject(error: unknown): void;
 }
 
@@ -65,14 +68,30 @@ export class Steps {
     return this.#epoch;
   }
 
-  /** Resolves with the epoch of the first of them. */
-  emit(actions: readonly NewAction[]): Promise<number> {
-    return this.#enqueue(actions, async () => ({ kind: 'done', epoch: this.#epoch }));
+  /**
+   * Resolves with the epoch of the action; null if it was known already, and so not emitted again. That can be only where its id
+   * is the caller's own, `mayBeKnown`: then it goes alone, for the others of its request would be refused with it.
+   */
+  emit(action: NewAction, mayBeKnown: boolean): Promise<number | null> {
+    const run = (step: Step) => this.#emit(step, [action]);
+    return this.#enqueue({ actions: [action], goesAlone: mayBeKnown, tellsRead: true, run });
   }
 
   /** A step that goes alone. Resolves with the epoch before it. */
-  take(run: (step: Step) => Promise<StepReply | HandoffReply>): Promise<number> {
-    return this.#enqueue(null, run);
+  async take(run: (step: Step) => Promise<StepReply | HandoffReply>): Promise<number> {
+    const step = { actions: null, goesAlone: true, tellsRead: true, run };
+    return (await this.#enqueue(step)) ?? this.#epoch;
+  }
+
+  /** Asks the store how things are, once what is under way is done; says what the state is. */
+  async refresh(): Promise<unknown> {
+    let state: unknown;
+    const run = async (): Promise<StepReply> => {
+      state = await this.#lookAgain();
+      return { kind: 'done', epoch: this.#epoch };
+    };
+    await this.#enqueue({ actions: null, goesAlone: true, tellsRead: false, run });
+    return state;
   }
 
   /** The store is told with the next step. */
@@ -89,19 +108,9 @@ export class Steps {
     for (const position of read) this.#read.delete(position);
   }
 
-  /** Asks the store how things are; says what the state is. */
-  async refresh(): Promise<unknown> {
-    const { store, workflow, leaseId, timeoutMs } = this.#parts;
-    const [found] = await store.workflows.read([workflow], { timeoutMs });
-    if (found?.leaseId !== leaseId) throw this.#notHeld(found?.leaseId ?? null);
-    this.#epoch = found.epoch;
-    this.#isInDoubt = false;
-    return found.state;
-  }
-
-  #enqueue(actions: readonly NewAction[] | null, run: Waiting['run']): Promise<number> {
+  #enqueue(step: Omit<Waiting, 'resolve' | 'reject'>): Promise<number | null> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ actions, run, resolve, reject });
+      this.#waiting.push({ ...step, resolve, reject });
       if (!this.#isRunning) void this.#runAll();
     });
   }
@@ -120,34 +129,36 @@ export class Steps {
 
   /** The first, and what can go with it. */
   #nextGroup(): Waiting[] {
-    let count = 0;
-    let size = 0;
-    for (const { actions } of this.#waiting) {
-      size += actions?.length ?? BATCH;
-      if (count > 0 && (size > BATCH || actions === null)) break;
-      count++;
-      if (actions === null) break;
-    }
-    return this.#waiting.splice(0, count);
+    const [first] = this.#waiting;
+    if (first === undefined || first.goesAlone) return this.#waiting.splice(0, 1);
+    const end = this.#waiting.findIndex(({ goesAlone }, i) => goesAlone || i === BATCH);
+    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
   }
 
   async #runGroup(group: readonly Waiting[]): Promise<void> {
-    if (this.#isInDoubt) await this.refresh();
+    if (this.#isInDoubt) await this.#lookAgain();
     const [first] = group;
+    if (first === undefined) return;
     const actions = group.flatMap((one) => one.actions ?? []);
-    const run = first?.actions ? (step: Step) => this.#emit(step, actions) : first?.run;
-    if (run === undefined) return;
+    const run = group.length > 1 ? (step: Step) => this.#emit(step, actions) : first.run;
     const before = this.#epoch;
     const step = this.#step();
     const reply = await this.#untilAnswered(() => run(step));
+    this.#isInDoubt = false;
     if (reply.kind !== 'done') throw this.#refusal(reply);
-    for (const position of step.read) this.#read.delete(position);
+    if (first.tellsRead) for (const position of step.read) this.#read.delete(position);
     this.#epoch = reply.epoch;
-    let epoch = before;
-    for (const one of group) {
-      one.resolve(epoch);
-      epoch += one.actions?.length ?? 0;
-    }
+    const isTaken = actions.length === 0 || reply.epoch === before + actions.length;
+    for (const [i, one] of group.entries()) one.resolve(isTaken ? before + i : null);
+  }
+
+  async #lookAgain(): Promise<unknown> {
+    const { store, workflow, leaseId, timeoutMs } = this.#parts;
+    const [found] = await store.workflows.read([workflow], { timeoutMs });
+    if (found?.leaseId !== leaseId) throw this.#notHeld(found?.leaseId ?? null);
+    this.#epoch = found.epoch;
+    this.#isInDoubt = false;
+    return found.state;
   }
 
   #emit(step: Step, actions: readonly NewAction[]): Promise<StepReply> {
@@ -164,7 +175,12 @@ export class Steps {
     const leftMs = timeLeft(clock, DOUBT_MOST_MS);
     let unknown: OutcomeUnknownError | null = null;
     for (let pauseMs = AGAIN_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS)) {
-      check();
+      try {
+        check();
+      } catch (error) {
+        // It may have been taken while it was allowed: who is told that it was not would be told wrong.
+        throw unknown ?? error;
+      }
       try {
         return await send();
       } catch (error) {
