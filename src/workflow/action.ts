@@ -48,17 +48,21 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-
 
 type Check = readonly [rule: string, isGood: (value: unknown) => boolean];
 
-const isUuid: Check = ['it is a UUID', (value) => typeof value === 'string' && UUID.test(value)];
+export function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value);
+}
+
+const uuid: Check = ['it is a UUID', isUuid];
 const isId: Check = [TARGET_ID_RULE, isTargetId];
 
 /** What every field has to be. What is not here is refused. */
 const FIELDS: Readonly<Record<keyof Action, Check>> = {
-  action_id: isUuid,
+  action_id: uuid,
   workflow_id: isId,
   action_type: isId,
   target_node_type: isId,
   payload: ['it is JSON', (value) => value !== undefined],
-  lease_id: isUuid,
+  lease_id: uuid,
   epoch: [
     'it is a whole number from 0',
     (value) => Number.isSafeInteger(value) && Number(value) >= 0,

@@ -17,7 +17,7 @@ import {
   type WorkflowSnapshot,
   workflowKey,
 } from '../store/workflow-store.ts';
-import { actionOf } from './action.ts';
+import { actionOf, isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
 import type { ActionDefinitions } from './schema.ts';
@@ -92,12 +92,7 @@ export class Workflows {
     checkKnown(options, CLAIM_OPTIONS);
     const { leases, random } = this.#parts;
     const { handoff, resume = false, actions = {} as A } = options;
-    if (handoff !== undefined && handoff.workflowId !== id)
-      throw new ConfigError({
-        field: 'handoff',
-        value: handoff.workflowId,
-        rule: `it is of '${id}'`,
-      });
+    if (handoff !== undefined) await this.#checkHandoff(id, handoff);
     const leaseId = handoff?.new_lease_id ?? randomUuid(random);
     const asked = { ...leaseOptions(options), holder: leaseId };
     const { ttlMs, operationTimeoutMs: timeoutMs } = leases.check(asked);
@@ -109,7 +104,9 @@ export class Workflows {
       const begun = await this.#begin(lease, resume, timeoutMs);
       return this.#orchestrator({ lease, ttlMs, timeoutMs, actions }, begun);
     } catch (error) {
-      await lease.release();
+      // Somebody else has claimed it with the same handoff just now: what the store has in this name is theirs.
+      if (error instanceof HandoffUsedError) lease.concede(leaseId);
+      else await lease.release();
       throw error;
     }
   }
@@ -179,6 +176,18 @@ export class Workflows {
     return found.map((one, i) => (one === null ? null : asView(one, leases[i])));
   }
 
+  /** A handoff is for one tenure: a second that began with it would share its lease with the first. */
+  async #checkHandoff(id: string, handoff: Handoff): Promise<void> {
+    const { workflowId, new_lease_id: leaseId } = handoff;
+    if (workflowId !== id || !isUuid(leaseId)) {
+      const rule = `it is what handoff() of '${id}' returned`;
+      throw new ConfigError({ field: 'handoff', value: workflowId, rule });
+    }
+    for await (const entry of this.history(id))
+      if (entry.what.kind === 'claimed' && entry.leaseId === leaseId)
+        throw new HandoffUsedError(id);
+  }
+
   /** Asked more than once if the answer is lost: the same tenure begins once. */
   async #begin(lease: Lease, resume: boolean, timeoutMs: number): Promise<Begun> {
     const { store } = this.#parts;
@@ -187,6 +196,7 @@ export class Workflows {
       try {
         const reply = await store.workflows.begin(lease.key, request, { timeoutMs });
         if (reply.kind === 'begun') return reply;
+        if (reply.leaseId === lease.holder) throw new HandoffUsedError(lease.key);
         throw new LeaseViolationError(lease.key, reply.leaseId, lease.holder);
       } catch (error) {
         if (!(error instanceof OutcomeUnknownError) || attempt === BEGIN_ATTEMPTS) throw error;
@@ -241,6 +251,13 @@ export class Workflows {
 }
 
 type Begun = Extract<BeginReply, { kind: 'begun' }>;
+
+class HandoffUsedError extends ConfigError {
+  constructor(id: string) {
+    const rule = 'the workflow has been claimed with it before: claim it without, once it is free';
+    super({ field: 'handoff', value: id, rule });
+  }
+}
 
 /** Renewed when less than a minute is left, where there is more than that. */
 function leaseOptions({ ttl, wait, signal }: ClaimOptions): AcquireOptions {

@@ -55,8 +55,10 @@ export function begin(tx: Tx, parts: WorkflowParts, id: string, request: BeginRe
   if (lease.holder !== leaseId || (lease.fence !== 0 && lease.fence !== fence))
     return { kind: 'not-held', leaseId: asLeaseId(lease.holder) };
   const workflow = findWorkflow(tx, scope, id) ?? makeWorkflow(tx, scope, id);
-  if (workflow.leaseId === leaseId && workflow.phase === 'begun')
-    return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
+  const isAgain = workflow.leaseId === leaseId && workflow.phase === 'begun';
+  // Another orchestrator with the lease of this one: a tenure is one's alone.
+  if (isAgain && workflow.inbox !== inbox) return { kind: 'not-held', leaseId };
+  if (isAgain) return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
   const drops = workflow.phase === 'revoked' && !resume;
   enter(workflow, leaseId, 'begun');
   workflow.inbox = inbox;

@@ -9,8 +9,12 @@ local holder, recorded = redis.call('GET', lease), digits(redis.call('GET', fenc
 if holder ~= lease_id or (recorded and recorded ~= ARGV[4]) then return {2, holder} end
 
 local key = of('facts', id)
-local facts = redis.call('HMGET', key, 'lease', 'epoch', 'begun', 'revoked')
-if facts[1] == lease_id and facts[3] == '1' then return {1, snapshot(id), {}, {}} end
+local facts = redis.call('HMGET', key, 'lease', 'epoch', 'begun', 'revoked', 'inbox')
+if facts[1] == lease_id and facts[3] == '1' then
+  -- Another orchestrator with the lease of this one: a tenure is one's alone.
+  if facts[5] ~= ARGV[5] then return {2, lease_id} end
+  return {1, snapshot(id), {}, {}}
+end
 
 local epoch, is_dropping = tonumber(facts[2]) or 0, facts[4] == '1' and ARGV[6] ~= '1'
 local actions = sort_by_epoch(redis.call('HGETALL', of('actions', id)))
