@@ -122,10 +122,10 @@ export class Running {
   }
 
   /** Closes its stdin, unless it is given something to read first, and waits until it and its output have ended. */
-  async end(input = ''): Promise<Result> {
+  async end(input = '', deadlineMs = END_DEADLINE_MS): Promise<Result> {
     this.#child.stdin?.end(input);
-    return within(END_DEADLINE_MS, this.#ended).catch(() => {
-      throw new Error(`did not end within ${END_DEADLINE_MS} ms: ${this.stdout}${this.stderr}`);
+    return within(deadlineMs, this.#ended).catch(() => {
+      throw new Error(`did not end within ${deadlineMs} ms: ${this.stdout}${this.stderr}`);
     });
   }
 
