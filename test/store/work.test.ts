@@ -163,6 +163,30 @@ describe('a workflow', () => {
     expect(page).toEqual({ entries: [entries.at(-2)], more: true });
   });
 
+  it('W-13 has no result of an action that was revived, also when it is dropped then', async () => {
+    const flow = await begun(inMemory());
+    await flow.emit('x');
+    await flow.die();
+    await flow.revive();
+    expect(await flow.store.resultOf(flow.id, 'x', CALL)).toBe(null);
+    await flow.revoke();
+    const { next, reply } = await succeed(flow);
+    expect(reply.dropped).toMatchObject([{ id: 'x' }]);
+    expect(await next.store.resultOf(next.id, 'x', CALL)).toBe(null);
+    expect(await next.results()).toMatchObject([{ actionId: 'x', outcome: 'dead' }]);
+  });
+
+  it('W-13 does not forget over a claim how often an action was tried, nor that it rests', async () => {
+    const kit = inMemory();
+    const flow = await begun(kit);
+    await flow.emit('x', 'y');
+    await flow.finish({ outcome: 'retry', afterMs: 1_000 });
+    const { next } = await succeed(flow);
+    expect(await next.take()).toEqual([]);
+    await kit.elapse(1_000);
+    expect(await next.takeOne()).toMatchObject({ action: { id: 'x', epoch: 2 }, tries: 2 });
+  });
+
   it('W-11 frees its lease for good, also one that has run out', async () => {
     const kit = inMemory();
     const flow = await begun(kit);
