@@ -26,7 +26,8 @@ export class Orchestrator {
   constructor(kit: Kit, { name = 'a', leaseId = 'tenure-1' } = {}) {
     this.kit = kit;
     this.id = workflowId(kit, name);
-    this.leaseId = kit.topic(leaseId);
+    // No two workflows have the same one.
+    this.leaseId = kit.topic(`${leaseId}-of-${name}`);
     this.target = kit.topic('target');
   }
 

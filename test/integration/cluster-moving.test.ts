@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/index.ts';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { Kit } from '../../src/testing/conformance-kit.ts';
+import { begun } from '../../src/testing/conformance-orchestrator.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
@@ -129,6 +132,30 @@ describe.concurrent('a slot that moves to another primary', () => {
       expect(await other.acquire(`ttl-${i}`, { ttl })).toMatchObject({ ok: false });
     }
     expect(await to.cli('HGET', 'marked:holdfast:marker', 'ttl:lease')).toBe('2500');
+  });
+
+  it('W-02 no step of a workflow is taken by half: they wait until it has arrived', async () => {
+    const store = await openRedisStore(cluster.url, { prefix: 'flow:', quarantine: 'off' });
+    const kit = new Kit({ store, elapse: async () => {}, dispose: () => store.close() });
+    const flow = await begun(kit);
+    await flow.emit('x', 'y');
+    const slot = await cluster.slotOf('{flow:holdfast}:holdfast:bus');
+    const from = await cluster.ownerOf(slot);
+    const to = cluster.primaries.find((node) => node !== from);
+    if (to === undefined) throw new Error('two primaries are needed');
+    for (const stopAt of ['migrating', 'half'] as const) {
+      await cluster.migrateSlot(slot, to, { stopAt });
+      const steps = [flow.tryEmit([flow.action('z')]), flow.update('z'), flow.take(), flow.begin()];
+      const codes = await Promise.all(steps.map((each) => codeOf(each)));
+      expect(new Set(codes)).toEqual(new Set(['STORE_UNREACHABLE']));
+    }
+    const waiting = flow.takeOne();
+    await cluster.migrateSlot(slot, to);
+    const taken = await waiting;
+    expect([taken.action.id, await flow.settle(taken)]).toEqual(['x', 'done']);
+    await flow.emit('z');
+    expect(await flow.read()).toMatchObject({ epoch: 3, unresolved: 2, unread: 1 });
+    await store.close();
   });
 
   it('K-07 closing while a request waits for it to arrive ends the request, and nothing else', async () => {

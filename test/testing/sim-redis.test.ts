@@ -296,6 +296,17 @@ const write: fc.Arbitrary<readonly string[]> = fc.oneof(
     name,
     amount,
   ),
+  fc.tuple(fc.constant('XADD'), key, fc.constant('*'), name, amount),
+  fc.tuple(fc.constant('XADD'), key, fc.constant('MAXLEN'), amount, fc.constant('*'), name, amount),
+  fc.tuple(
+    fc.constant('XDEL'),
+    key,
+    fc.nat({ max: 99 }).map((n) => `5-${n}`),
+  ),
+  fc.tuple(fc.constant('RPUSH'), key, name, name),
+  fc.tuple(fc.constant('LPOP'), key),
+  fc.tuple(fc.constant('LREM'), key, fc.constant('1'), name),
+  fc.tuple(fc.constant('HSETNX'), key, name, amount),
   fc.tuple(fc.constant('XTRIM'), key, fc.constant('MAXLEN'), fc.constant('~'), fc.constant('0')),
   fc.constant(['FLUSHALL']),
 );

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { HISTORY_KEPT, RESULTS_KEPT } from '../../src/store/workflow-store.ts';
+import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
+import { begun, Orchestrator, takenOf } from '../../src/testing/conformance-orchestrator.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+
+let redis: RedisServer;
+let store: Store;
+let kit: Kit;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+beforeEach(async () => {
+  await redis.cli('FLUSHALL');
+  store = await openRedisStore(redis.url, { prefix: 'app:', quarantine: 'off' });
+  kit = new Kit({ store, elapse: async () => {}, dispose: () => store.close() });
+  return () => store.close();
+});
+
+it('all keys of workflows and streams share one hash tag, and none but the leases has a TTL', async () => {
+  const flow = await begun(kit);
+  await flow.emit('x', 'y', 'z');
+  await flow.die();
+  await flow.finish();
+  await flow.handOff();
+  const names = (await redis.cli('KEYS', '*')) as string[];
+  const own = names.filter((name) => !name.startsWith('app:holdfast:'));
+  expect(own.length).toBeGreaterThan(12);
+  for (const name of own) expect(name).toMatch(/^\{app:holdfast\}:(workflow|stream|holdfast):/);
+  const lasting = own.filter((name) => !name.includes('workflow:lease:'));
+  for (const name of lasting) expect(await redis.cli('PTTL', name)).toBe(-1);
+});
+
+it('leases of workflows are listed with all others, by any beginning of their keys', async () => {
+  const flow = await begun(kit);
+  await kit.granted(kit.key(), 'h');
+  const listed = async (prefix: string) => {
+    const found = await store.leases.list(prefix, CALL);
+    return found.leases.map(({ key }) => key).filter((key) => !key.startsWith('holdfast'));
+  };
+  expect((await listed('')).sort()).toEqual([kit.key(), flow.key].sort());
+  for (const prefix of ['w', 'workflow:', 'workflow:lease:', flow.key])
+    expect(await listed(prefix)).toEqual([flow.key]);
+  expect(await listed('lease:')).toEqual([kit.key()]);
+});
+
+it('W-13 as many results and entries of history are kept as promised, and no more', async () => {
+  const flow = await begun(kit);
+  const count = RESULTS_KEPT + 2;
+  for (let n = 0; n < count; n += 2) {
+    await flow.emit(`x${n}`, `x${n + 1}`);
+    for (const _ of [0, 1]) await flow.finish();
+  }
+  const known = (n: number) => flow.store.resultOf(flow.id, `x${n}`, CALL);
+  expect([await known(0), await known(1)]).toEqual([null, null]);
+  expect([await known(2), await known(count - 1)]).toMatchObject([
+    { actionId: 'x2' },
+    { actionId: `x${count - 1}` },
+  ]);
+  // What was not read waits, however much it is.
+  expect(await flow.read()).toMatchObject({ unread: count, unresolved: 0, epoch: count });
+  const { entries, more } = await flow.store.history(flow.id, CALL);
+  expect([entries.length, more]).toEqual([HISTORY_KEPT, false]);
+  expect(entries.at(-1)?.what).toMatchObject({ kind: 'settled', actionId: `x${count - 1}` });
+}, 30_000);
+
+it('W-04 what a processor gave up after its tenure was over is told, parked, and not in the way', async () => {
+  const [flow, other] = [await begun(kit, 'a'), await begun(kit, 'b')];
+  await flow.emit('x', 'y');
+  await flow.takeOne({ claimMs: 0 });
+  await flow.revoke();
+  await other.emit('z');
+  const taken = await other.take();
+  expect(takenOf(taken)).toEqual([['z', 0]]);
+  expect(taken.filter(({ kind }) => kind === 'lease')).toEqual([
+    { kind: 'lease', workflow: flow.id, id: 'x', received: flow.leaseId, expected: null },
+  ]);
+  expect(await flow.read()).toMatchObject({ parked: 2, unresolved: 2 });
+  expect(await flow.take()).toEqual([]);
+});
+
+it('W-01 a lease that was taken anew since does not begin a tenure with its old fence', async () => {
+  const flow = await new Orchestrator(kit).acquire();
+  const late = flow.fence;
+  await flow.acquire();
+  flow.fence = late;
+  expect(await flow.tryBegin()).toEqual({ kind: 'not-held', leaseId: flow.leaseId });
+  expect(await flow.read()).toBeNull();
+});
