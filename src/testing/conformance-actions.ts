@@ -142,6 +142,22 @@ function givingOutAgain(check: Check): void {
     assert.equal(await flow.settle(second, { outcome: 'retry', afterMs: 0 }), 'done');
     assert.equal((await flow.takeOne()).tries, 3);
   });
+  check('W-04 tells and parks what nobody may work on any more, and goes on', async (kit) => {
+    const [flow, other] = [await begun(kit, 'a'), await begun(kit, 'b')];
+    await flow.emit('x', 'y');
+    await flow.takeOne({ claimMs: SHORT_MS });
+    await flow.revoke();
+    await kit.elapse(SHORT_MS + 10);
+    await other.emit('z');
+    const taken = await other.take();
+    assert.deepEqual(takenOf(taken), [['z', 0]]);
+    assert.deepEqual(
+      taken.filter(({ kind }) => kind === 'lease'),
+      [{ kind: 'lease', workflow: flow.id, id: 'x', received: flow.leaseId, expected: null }],
+    );
+    assert.equal((await flow.read())?.parked, 2);
+    assert.deepEqual(await flow.take(), []);
+  });
   check('W-13 holds nothing of another workflow back while one is tried again', async (kit) => {
     const [a, b] = [await begun(kit, 'a'), await begun(kit, 'b')];
     await a.emit('x');

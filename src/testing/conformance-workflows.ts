@@ -35,6 +35,14 @@ function beginning(check: Check): void {
     assert.deepEqual(await holder.tryBegin(), { kind: 'not-held', leaseId: null });
     assert.equal(await holder.read(), null);
   });
+  check('W-01 begins nothing with a fence that the lease had before', async (kit) => {
+    const flow = await new Orchestrator(kit).acquire();
+    const late = flow.fence;
+    await flow.acquire();
+    flow.fence = late;
+    assert.deepEqual(await flow.tryBegin(), { kind: 'not-held', leaseId: flow.leaseId });
+    assert.equal(await flow.read(), null);
+  });
   check('W-01 lets one of many that claim a workflow at once begin', async (kit) => {
     const claimants = Array.from(
       { length: 10 },

@@ -3,7 +3,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { HISTORY_KEPT, RESULTS_KEPT } from '../../src/store/workflow-store.ts';
 import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { begun, Orchestrator, takenOf } from '../../src/testing/conformance-orchestrator.ts';
+import { begun } from '../../src/testing/conformance-orchestrator.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 let redis: RedisServer;
@@ -66,27 +66,3 @@ it('W-13 as many results and entries of history are kept as promised, and no mor
   expect([entries.length, more]).toEqual([HISTORY_KEPT, false]);
   expect(entries.at(-1)?.what).toMatchObject({ kind: 'settled', actionId: `x${count - 1}` });
 }, 30_000);
-
-it('W-04 what a processor gave up after its tenure was over is told, parked, and not in the way', async () => {
-  const [flow, other] = [await begun(kit, 'a'), await begun(kit, 'b')];
-  await flow.emit('x', 'y');
-  await flow.takeOne({ claimMs: 0 });
-  await flow.revoke();
-  await other.emit('z');
-  const taken = await other.take();
-  expect(takenOf(taken)).toEqual([['z', 0]]);
-  expect(taken.filter(({ kind }) => kind === 'lease')).toEqual([
-    { kind: 'lease', workflow: flow.id, id: 'x', received: flow.leaseId, expected: null },
-  ]);
-  expect(await flow.read()).toMatchObject({ parked: 2, unresolved: 2 });
-  expect(await flow.take()).toEqual([]);
-});
-
-it('W-01 a lease that was taken anew since does not begin a tenure with its old fence', async () => {
-  const flow = await new Orchestrator(kit).acquire();
-  const late = flow.fence;
-  await flow.acquire();
-  flow.fence = late;
-  expect(await flow.tryBegin()).toEqual({ kind: 'not-held', leaseId: flow.leaseId });
-  expect(await flow.read()).toBeNull();
-});

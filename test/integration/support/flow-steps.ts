@@ -38,17 +38,19 @@ async function orchestrate(
   { flow, id, who, target, pick }: FlowStep,
 ): Promise<unknown> {
   const [before] = await workflows.read([id], CALL);
-  const { results } = await workflows.results(id, { ...CALL, most: pick % 3 });
+  const { results } = await workflows.results(id, { ...CALL, most: 2 });
   // Nearly always what it is, as whose it is.
   const epoch = (before?.epoch ?? 0) + (pick % 7 === 0 ? (pick % 3) - 1 : 0);
-  const leaseId = pick % 5 === 0 ? who : (before?.leaseId ?? who);
-  const step = { leaseId, epoch, read: results.map(({ position }) => position) };
+  // No two workflows have the same one.
+  const own = `${who}.${id}`;
+  const leaseId = pick % 5 === 0 ? own : (before?.leaseId ?? own);
+  const step = { leaseId, epoch, read: results.slice(0, pick % 3).map(({ position }) => position) };
   switch (flow) {
     case 'claim': {
       const acquire = { ...CALL, ttlMs: TTL_MS, leaseClass: 'workflow', inbox: who };
-      const [reply] = await leases.acquire([{ key: workflowKey(id), holder: who }], acquire);
+      const [reply] = await leases.acquire([{ key: workflowKey(id), holder: own }], acquire);
       const fence = reply?.kind === 'granted' ? reply.fence : 7;
-      const request = { leaseId: who, fence, inbox: who, resume: pick % 2 === 0 };
+      const request = { leaseId: own, fence, inbox: who, resume: pick % 2 === 0 };
       return [reply, await workflows.begin(id, request, CALL)];
     }
     case 'emit': {
@@ -64,7 +66,7 @@ async function orchestrate(
     case 'unpark':
       return workflows.unpark(id, step, CALL);
     case 'handoff':
-      return workflows.handoff(id, { ...step, successor: who, windowMs: TTL_MS }, CALL);
+      return workflows.handoff(id, { ...step, successor: own, windowMs: TTL_MS }, CALL);
     default:
       return workflows.revoke(leaseId, { ...CALL, reason: 'why' });
   }
