@@ -30,6 +30,8 @@ export interface WorkflowWorld {
   /** One whose clocks stand still: it never learns that time has passed, as a process that has just been woken. */
   sleeper(): Promise<WorkflowActor>;
   until<T>(condition: () => T | Promise<T>, what: string): Promise<Exclude<T, false | null>>;
+  /** What comes of it, with time passing meanwhile. */
+  outcome<T>(promise: Promise<T>): Promise<T>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -39,7 +41,7 @@ export interface WorkflowWorldKind {
 }
 
 /** Short, because Redis lets no test step its clock. */
-export const TTL_MS = 1_200;
+export const TTL_MS = 2_400;
 /** For what is not to run out in a test. */
 export const LONG_MS = 60_000;
 export const CLAIM_MS = 1_000;
@@ -120,6 +122,15 @@ async function world({ clock, connect, until, end }: Ground): Promise<WorkflowWo
     actor: () => onClock(clock),
     sleeper: () => onClock(new FakeClock({ wallMs: clock.wallMs() })),
     until,
+    outcome: async (promise) => {
+      let isOver = false;
+      const over = () => {
+        isOver = true;
+      };
+      promise.then(over, over);
+      await until(() => isOver, 'an outcome');
+      return promise;
+    },
     [Symbol.asyncDispose]: close,
   };
 }
