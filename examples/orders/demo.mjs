@@ -33,7 +33,7 @@ do it, each in a process of its own. Proves at the end that every step of every 
   --chaos       kill orchestrator and processors while they work (SIGKILL), and start them again
   --naive       a sink that looks at neither idempotency key nor fence; with --chaos it shows what they are for
   --store URL   redis://…, redis+sentinel://…, redis+cluster://… or sqlite:path; default: a new embedded store
-                that is removed at the end
+                that is removed at the end. Elsewhere its keys begin with orders-, and a few small ones stay
   --help        this text`;
 
 const flags = readArguments();
