@@ -145,24 +145,31 @@ function isGlobal(name: ts.Identifier): boolean {
  * Every error code has a heading of its own in the reference page, and no heading is left over. A code
  * is a string literal that a property called `code` is set to; a heading may have it in backticks.
  */
-export function errorDocFindings(errors: SourceText, docs: SourceText): Finding[] {
-  const codes = [...nodesOf(errors)].flatMap((node) => {
-    const isCode =
-      (ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node)) &&
-      node.name.getText() === 'code' &&
-      node.initializer !== undefined &&
-      ts.isStringLiteral(node.initializer);
-    return isCode ? [{ node, name: (node.initializer as ts.StringLiteral).text }] : [];
-  });
+export function errorDocFindings(errors: readonly SourceText[], docs: SourceText): Finding[] {
+  const codes = errors.flatMap((source) =>
+    [...nodesOf(source)].flatMap((node) => {
+      const isCode =
+        (ts.isPropertyDeclaration(node) || ts.isPropertyAssignment(node)) &&
+        node.name.getText() === 'code' &&
+        node.initializer !== undefined &&
+        ts.isStringLiteral(node.initializer);
+      return isCode ? [{ source, node, name: (node.initializer as ts.StringLiteral).text }] : [];
+    }),
+  );
   const headings = docs.text.split('\n').flatMap((text, index) => {
     const name = /^#{2,6} `?([A-Z][A-Z_]*[A-Z])`?\s*$/.exec(text)?.[1];
     return name === undefined ? [] : [{ name, line: index + 1 }];
   });
   return [
-    ...emptyFinding(errors, codes.length, 'has no error code'),
+    ...errors.flatMap((source) => {
+      const count = codes.filter((code) => code.source === source).length;
+      return emptyFinding(source, count, 'has no error code');
+    }),
     ...codes
       .filter(({ name }) => !headings.some((heading) => heading.name === name))
-      .map(({ node, name }) => finding(errors, node, `${name}: add '## ${name}' to ${docs.path}`)),
+      .map(({ source, node, name }) =>
+        finding(source, node, `${name}: add '## ${name}' to ${docs.path}`),
+      ),
     ...headings
       .filter(({ name }) => !codes.some((code) => code.name === name))
       .map(({ name, line }) => {
