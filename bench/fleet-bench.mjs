@@ -9,14 +9,17 @@ import { TaskProcess } from './task-process.mjs';
 const LOOK_EVERY_MS = 20;
 const SETTLE_DEADLINE_MS = 25_000;
 
-/** What the measures of the fleet work with: a store for each of them, and the instances on it. */
+/** What measures with many processes work with: a store for each of them, and the instances on it. */
 export class FleetBench {
   #instances = new Set();
   #stops = new Set();
+  #file;
 
-  constructor({ plan, progress }) {
+  /** `file` is what an instance runs. */
+  constructor({ plan, progress, file = './fleet-instance.mjs' }) {
     this.plan = plan;
     this.progress = progress;
+    this.#file = file;
   }
 
   /** Runs `measure(redis)` on a Redis that nobody has used before; whatever is left of it then is stopped. */
@@ -48,7 +51,7 @@ export class FleetBench {
 
   /** A process with the store open in it. */
   async instance(url) {
-    const instance = new TaskProcess('an instance', './fleet-instance.mjs', [url]);
+    const instance = new TaskProcess('an instance', this.#file, [url]);
     this.#instances.add(instance);
     await instance.ask('open');
     return instance;

@@ -28,12 +28,12 @@ export class TaskProcess {
   }
 
   /** Has the task done over there, inside a deadline. */
-  ask(task, facts = {}) {
+  ask(task, facts = {}, { withinMs = TASK_DEADLINE_MS } = {}) {
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      const what = `${this.name} did not finish '${task}' within ${TASK_DEADLINE_MS} ms`;
+      const what = `${this.name} did not finish '${task}' within ${withinMs} ms`;
       const late = () => this.#settle(id, () => reject(new Error(what)));
-      this.#asked.set(id, { resolve, reject, timer: setTimeout(late, TASK_DEADLINE_MS) });
+      this.#asked.set(id, { resolve, reject, timer: setTimeout(late, withinMs) });
       this.#process.send({ id, task, facts }, (error) => {
         if (error) this.#settle(id, () => reject(error));
       });

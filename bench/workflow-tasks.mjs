@@ -1,0 +1,163 @@
+/** What a process of the bench of workflows can be asked to do. Each task is given `{ holdfast, orchestrators, … }` and facts. */
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { openBare } from './contenders/bare-stream.mjs';
+import { monotonicMs } from './statistics.mjs';
+
+/** As large as payloads are. */
+const PAYLOAD = { order: 'order-000123', items: [{ sku: 'a-1', count: 2 }], total_cents: 4_200 };
+/** Claims under way at once. */
+const LANES = 64;
+
+export const tasks = {
+  /** Nothing: resolves when the store is open. */
+  async open() {},
+  claim,
+  emit,
+  add,
+  emitSpaced,
+  work,
+  untilHandled,
+  handledAt,
+  stopWorking,
+  untold,
+  runSteps,
+  untilRenewed,
+  fillBare,
+  workBare,
+};
+
+/** Becomes the writer of this many workflows, `of` and a number. */
+async function claim({ holdfast, orchestrators }, { of, count, options }) {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) {
+      const id = `${of}-${next++}`;
+      orchestrators.set(id, await holdfast.workflows.claim(id, options));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LANES, count) }, lane));
+}
+
+/** One after the other in each of the workflows, all workflows at once: microseconds per action. */
+async function emit({ orchestrators }, { of, count, each, target }) {
+  const startMs = monotonicMs();
+  const lane = async (_, i) => {
+    const orchestrator = orchestrators.get(`${of}-${i}`);
+    for (let n = 0; n < each; n++) await orchestrator.emit('STEP', PAYLOAD, { target });
+  };
+  await Promise.all(Array.from({ length: count }, lane));
+  return ((monotonicMs() - startMs) * 1_000) / (count * each);
+}
+
+/** What no way to publish can do without, over the same client: microseconds per entry. */
+async function add(state, { key, each }) {
+  state.bare ??= await openBare(state.url);
+  const body = JSON.stringify(PAYLOAD);
+  const startMs = monotonicMs();
+  for (let n = 0; n < each; n++) await state.bare.add(key, body);
+  return ((monotonicMs() - startMs) * 1_000) / each;
+}
+
+/** One now and then, to processors that have nothing else to do: when each was asked for. */
+async function emitSpaced({ orchestrators }, { of, count, target, everyMs }) {
+  const orchestrator = orchestrators.get(`${of}-0`);
+  const askedAtMs = [];
+  for (let n = 0; n < count; n++) {
+    await sleep(everyMs * (0.5 + Math.random()));
+    const startMs = monotonicMs();
+    const { action_id } = await orchestrator.emit('STEP', PAYLOAD, { target });
+    askedAtMs.push([action_id, startMs]);
+  }
+  return askedAtMs;
+}
+
+/** Begins to work: notes when each action was begun, and how often. */
+async function work(state, { name, options }) {
+  const { holdfast, handled } = state;
+  handled.clear();
+  const STEP = (_, { idempotencyKey }) => {
+    const known = handled.get(idempotencyKey);
+    if (known === undefined) handled.set(idempotencyKey, { atMs: monotonicMs(), times: 1 });
+    else known.times++;
+  };
+  const startMs = monotonicMs();
+  state.processor = holdfast.processor({ name, role: 'effect', handlers: { STEP }, ...options });
+  await state.processor.start();
+  return startMs;
+}
+
+/** When this many actions were done, and brought in; how many of them more than once. */
+async function untilHandled({ processor, handled }, { count }) {
+  while (handled.size < count || processor.running > 0) await turn();
+  const doneAtMs = monotonicMs();
+  const repeated = [...handled.values()].filter(({ times }) => times > 1).length;
+  return { doneAtMs, handled: handled.size, repeated };
+}
+
+async function handledAt({ handled }) {
+  return [...handled].map(([id, { atMs }]) => [id, atMs]);
+}
+
+async function stopWorking(state) {
+  await state.processor?.stop();
+  state.processor = null;
+}
+
+/** How many actions of these workflows have no result, and how many results there are. */
+async function untold({ holdfast, orchestrators }, { of, count }) {
+  const sums = { unresolved: 0, unread: 0 };
+  for (let i = 0; i < count; i++) {
+    const id = `${of}-${i}`;
+    const view = await holdfast.workflows.get(id);
+    sums.unresolved += view.unresolved;
+    sums.unread += view.unread;
+    await orchestrators.get(id).release();
+    orchestrators.delete(id);
+  }
+  return sums;
+}
+
+/** Every workflow emits, waits for the result, and emits again: steps per second. */
+async function runSteps({ orchestrators }, { of, count, target, forMs }) {
+  const startMs = monotonicMs();
+  let steps = 0;
+  const lane = async (_, i) => {
+    const orchestrator = orchestrators.get(`${of}-${i}`);
+    while (monotonicMs() < startMs + forMs) {
+      const { action_id } = await orchestrator.emit('STEP', PAYLOAD, { target });
+      const { success } = await orchestrator.result(action_id);
+      if (!success) throw new Error(`${action_id} failed`);
+      steps++;
+    }
+  };
+  await Promise.all(Array.from({ length: count }, lane));
+  return (steps / (monotonicMs() - startMs)) * 1_000;
+}
+
+/** Resolves when as many renewals have been confirmed as there are workflows. */
+function untilRenewed({ holdfast, orchestrators }) {
+  let renewed = 0;
+  return new Promise((resolve) => {
+    const unsubscribe = holdfast.on('lease.renewed', ({ count }) => {
+      renewed += count;
+      if (renewed < orchestrators.size) return;
+      unsubscribe();
+      resolve(renewed);
+    });
+  });
+}
+
+async function fillBare(state, { key, count }) {
+  state.bare ??= await openBare(state.url);
+  const body = JSON.stringify(PAYLOAD);
+  await state.bare.fill(key, body, count);
+}
+
+/** A consumer group of one, written by hand: entries per second. */
+async function workBare(state, { key, count, most }) {
+  state.bare ??= await openBare(state.url);
+  const handled = new Set();
+  const startMs = monotonicMs();
+  while (handled.size < count) await state.bare.work(key, most, (id) => handled.add(id));
+  return (count / (monotonicMs() - startMs)) * 1_000;
+}
