@@ -47,8 +47,8 @@ export function checkTargetId(id: unknown, field = 'id'): asserts id is string {
 export function randomUuid(random: Random): string {
   const hex = random.hex(32);
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
-  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`];
-  return [...parts, variant + hex.slice(17, 20), hex.slice(20)].join('-');
+  const end = `${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${end}`;
 }
 
 /** Whether it may name a lease, a record or a member. */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomFillSync } from 'node:crypto';
 
 /** Chance, injected like time: a seeded one makes a run repeatable. */
 export interface Random {
@@ -8,13 +8,24 @@ export interface Random {
   hex(digits: number): string;
 }
 
-export const systemRandom: Random = {
-  next: () => Math.random(),
-  hex: (digits) =>
-    randomBytes(Math.ceil(digits / 2))
-      .toString('hex')
-      .slice(0, digits),
-};
+/** Chance is fetched from the system this much at a time, and every byte is used once: asking for a few costs as much. */
+const POOL_BYTES = 4_096;
+const pool = Buffer.alloc(POOL_BYTES);
+let used = POOL_BYTES;
+
+function randomHex(digits: number): string {
+  const bytes = Math.ceil(digits / 2);
+  if (bytes > POOL_BYTES) return randomBytes(bytes).toString('hex').slice(0, digits);
+  if (used + bytes > POOL_BYTES) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += bytes;
+  const text = pool.toString('hex', used - bytes, used);
+  return text.length === digits ? text : text.slice(0, digits);
+}
+
+export const systemRandom: Random = { next: () => Math.random(), hex: randomHex };
 
 /** A repeatable source (mulberry32): the same seed gives the same sequence. */
 export function seededRandom(seed: number): Random {
