@@ -85,18 +85,19 @@ const FIELDS: Readonly<Record<keyof Action, Check>> = {
   ],
 };
 
+const CHECKS = Object.entries(FIELDS);
+
 /** An action of a shape that can be trusted, whoever brought it, and still theirs; throws `ACTION_INVALID`. */
 export function readAction(value: unknown): Action {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ActionInvalidError('the whole', 'an action is an object');
   for (const name of Object.keys(value))
     if (!Object.hasOwn(FIELDS, name)) throw new ActionInvalidError(name, 'there is no such field');
-  for (const [name, check] of Object.entries(FIELDS)) checkField(name, check, value);
+  for (const [name, check] of CHECKS) checkField(name, check, Reflect.get(value, name));
   return value as Action;
 }
 
-function checkField(name: string, [rule, isGood]: Check, of: object): void {
-  const value: unknown = Reflect.get(of, name);
+function checkField(name: string, [rule, isGood]: Check, value: unknown): void {
   if (!isGood(value)) throw new ActionInvalidError(name, rule);
 }
 
@@ -114,13 +115,15 @@ export interface Draft {
 
 export function newAction(draft: Draft): NewAction {
   const { actionId, type, target, payload, priority, timeoutMs } = draft;
+  checkField('action_id', FIELDS.action_id, actionId);
+  checkField('action_type', FIELDS.action_type, type);
+  checkField('target_node_type', FIELDS.target_node_type, target);
+  checkField('priority', FIELDS.priority, priority);
+  checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
   const created_at = new Date(draft.createdAtMs).toISOString();
-  const ids = { action_id: actionId, action_type: type, target_node_type: target };
-  const given = { ...ids, priority, created_at, timeout_ms: timeoutMs };
-  for (const [name, of] of Object.entries(given))
-    checkField(name, FIELDS[name as keyof Action], { [name]: of });
-  const rest = JSON.stringify({ action_type: type, created_at, timeout_ms: timeoutMs });
-  const body = `${rest.slice(0, -1)},"payload":${jsonOf(payload, 'payload')}}`;
+  // What has been checked has nothing in it that JSON would write otherwise.
+  const rest = `"action_type":"${type}","created_at":"${created_at}","timeout_ms":${timeoutMs}`;
+  const body = `{${rest},"payload":${jsonOf(payload, 'payload')}}`;
   return { id: actionId, target, priority, body };
 }
 
@@ -141,12 +144,9 @@ export function jsonOf(value: unknown, field: string): string {
 /** An action as the store keeps it, as everybody sees it. */
 export function actionOf(workflow: string, stored: StoredAction): Action {
   const body: unknown = JSON.parse(stored.body);
-  const action = readAction({
-    ...(body as object),
-    ...{ action_id: stored.id, workflow_id: workflow, target_node_type: stored.target },
-    ...{ lease_id: stored.leaseId, epoch: stored.epoch, priority: stored.priority },
-  });
-  return frozen(action);
+  const { id: action_id, target: target_node_type, leaseId: lease_id, epoch, priority } = stored;
+  const known = { action_id, workflow_id: workflow, target_node_type, lease_id, epoch, priority };
+  return frozen(readAction(Object.assign(body as object, known)));
 }
 
 export function resultOf(workflow: string, stored: StoredResult): ActionResult {

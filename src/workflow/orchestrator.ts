@@ -161,21 +161,21 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const definition = this.#definition(type);
     const target = options.target ?? definition.target;
     checkTargetId(target, 'target');
-    await conform(definition.payload, payload, 'payload');
+    if (definition.payload !== undefined) await conform(definition.payload, payload, 'payload');
     const { priority = DEFAULT_PRIORITY, timeout, actionId = randomUuid(random) } = options;
-    const action = newAction({
-      ...{ actionId, workflow: this.workflowId, type, target, payload, priority },
-      timeoutMs: timeout === undefined ? null : durationMs(timeout, 'timeout'),
-      createdAtMs: clock.wallMs(),
-    });
+    const { workflowId: workflow, leaseId } = this;
+    const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
+    const createdAtMs = clock.wallMs();
+    const draft = { actionId, workflow, type, target, payload, priority, timeoutMs, createdAtMs };
+    const action = newAction(draft);
     const mayBeKnown = options.actionId !== undefined;
     const epoch = await this.#guarded(this.#steps.emit(action, mayBeKnown));
-    const { workflowId: workflow, leaseId } = this;
     if (epoch === null)
       return actionOf(workflow, { ...action, leaseId, epoch: await this.#epochOf(actionId) });
     if (events.hasListener('action.emitted'))
       events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
-    return actionOf(workflow, { ...action, leaseId, epoch });
+    const { id, body } = action;
+    return actionOf(workflow, { id, target, priority, body, leaseId, epoch });
   }
 
   /** What an action had that was emitted before. */
