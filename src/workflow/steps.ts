@@ -44,7 +44,7 @@ interface Waiting {
   readonly goesAlone: boolean;
   /** Whether the store hears with it what has been read. */
   readonly tellsRead: boolean;
-  run(step: Step): Promise<StepReply | HandoffReply>;
+  readonly run: (step: Step) => Promise<StepReply | HandoffReply>;
   /** With the epoch before the step, or before this part of it; null if it had been taken long before. */
   resolve(epoch: number | null): void;
   reject(error: unknown): void;
@@ -109,8 +109,9 @@ export class Steps {
   }
 
   #enqueue(step: Omit<Waiting, 'resolve' | 'reject'>): Promise<number | null> {
+    const { actions, goesAlone, tellsRead, run } = step;
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...step, resolve, reject });
+      this.#waiting.push({ actions, goesAlone, tellsRead, run, resolve, reject });
       if (!this.#isRunning) void this.#runAll();
     });
   }
@@ -129,7 +130,7 @@ export class Steps {
 
   /** The first, and what can go with it. */
   #nextGroup(): Waiting[] {
-    const [first] = this.#waiting;
+    const first = this.#waiting[0];
     if (first === undefined || first.goesAlone) return this.#waiting.splice(0, 1);
     const end = this.#waiting.findIndex(({ goesAlone }, i) => goesAlone || i === BATCH);
     return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
@@ -137,10 +138,11 @@ export class Steps {
 
   async #runGroup(group: readonly Waiting[]): Promise<void> {
     if (this.#isInDoubt) await this.#lookAgain();
-    const [first] = group;
+    const first = group[0];
     if (first === undefined) return;
-    const actions = group.flatMap((one) => one.actions ?? []);
-    const run = group.length > 1 ? (step: Step) => this.#emit(step, actions) : first.run;
+    const isAlone = group.length === 1;
+    const actions = isAlone ? (first.actions ?? []) : group.flatMap((one) => one.actions ?? []);
+    const run = isAlone ? first.run : (step: Step) => this.#emit(step, actions);
     const before = this.#epoch;
     const step = this.#step();
     const reply = await this.#untilAnswered(() => run(step));
@@ -149,7 +151,7 @@ export class Steps {
     if (first.tellsRead) for (const position of step.read) this.#read.delete(position);
     this.#epoch = reply.epoch;
     const isTaken = actions.length === 0 || reply.epoch === before + actions.length;
-    for (const [i, one] of group.entries()) one.resolve(isTaken ? before + i : null);
+    for (let i = 0; i < group.length; i++) group[i]?.resolve(isTaken ? before + i : null);
   }
 
   async #lookAgain(): Promise<unknown> {
@@ -163,7 +165,8 @@ export class Steps {
 
   #emit(step: Step, actions: readonly NewAction[]): Promise<StepReply> {
     const { store, workflow, timeoutMs } = this.#parts;
-    return store.workflows.emit(workflow, { ...step, actions }, { timeoutMs });
+    const { leaseId, epoch, read } = step;
+    return store.workflows.emit(workflow, { leaseId, epoch, read, actions }, { timeoutMs });
   }
 
   #step(): Step {
