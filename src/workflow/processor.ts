@@ -60,6 +60,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #state: State = 'new';
   #looking: Promise<void> | null = null;
   #isHinted = false;
+  #isToLook = false;
   #timer: Timer | null = null;
   #extending: Timer | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -184,6 +185,16 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return this.#looking;
   }
 
+  /** What ends in one turn makes room for one request, not for one each. */
+  #lookSoon(): void {
+    if (this.#isToLook) return;
+    this.#isToLook = true;
+    this.#parts.clock.soon(() => {
+      this.#isToLook = false;
+      if (this.#state === 'running') void this.#look();
+    });
+  }
+
   async #lookNow(): Promise<number> {
     try {
       do this.#isHinted = false;
@@ -235,7 +246,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const attempt = new Attempt(this.#parts.clock, taken, deadlineMs);
     const done = this.#attempt(attempt).finally(() => {
       this.#running.delete(attempt);
-      if (this.#state === 'running') void this.#look();
+      this.#lookSoon();
     });
     this.#running.set(attempt, done);
     this.#extendLater();
