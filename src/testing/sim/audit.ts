@@ -7,7 +7,8 @@
  * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
  * - **healing**: once nothing is wrong any more, every target has an owner within the stated time, and is worked on;
  * - **calm**: the shares are even then, and nothing moves;
- * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody.
+ * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
+ * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
  */
@@ -16,6 +17,7 @@ import type { Counters } from './counters.ts';
 import type { Write } from './device.ts';
 import type { SimProcess } from './host.ts';
 import { verbOf } from './network.ts';
+import { type Peek, WorkflowAudit } from './workflow-audit.ts';
 
 export type Invariant =
   | 'exclusion'
@@ -24,7 +26,9 @@ export type Invariant =
   | 'grants'
   | 'healing'
   | 'calm'
-  | 'tidiness';
+  | 'tidiness'
+  | 'epochs'
+  | 'actions';
 
 export interface Violation {
   readonly invariant: Invariant;
@@ -37,6 +41,8 @@ export interface Violation {
 export interface Claim {
   readonly process: SimProcess;
   readonly target: string;
+  /** An attempt at an action, of which there is one at a time, also in one process. */
+  readonly isAttempt?: boolean;
   /** What its own code says when it is asked now. */
   isValid(): boolean;
 }
@@ -76,6 +82,7 @@ export class Audit {
   readonly #recorded = new Map<string, number>();
   readonly #writers = new Map<string, string>();
   readonly #excuses: Excuse[] = [];
+  #workflows: WorkflowAudit | null = null;
   /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
   readonly #twice = new Set<number>();
   #violation: Violation | null = null;
@@ -87,6 +94,20 @@ export class Audit {
 
   get violation(): Violation | null {
     return this.#violation;
+  }
+
+  /** Null where nobody has any. */
+  get workflows(): WorkflowAudit | null {
+    return this.#workflows;
+  }
+
+  /** There are workflows, and this is how to look into the store. */
+  watchWorkflows(peek: Peek): void {
+    this.#workflows = new WorkflowAudit({
+      ...{ nowMs: this.#nowMs, counters: this.#counters, peek },
+      report: (invariant, target, text) => void this.report(invariant, target, text),
+      granted: (key, holder, fence) => this.#grant(key, holder, fence),
+    });
   }
 
   claim(claim: Claim): () => void {
@@ -107,6 +128,7 @@ export class Audit {
       for (const claim of claims) if (claim.process === process) claims.delete(claim);
       this.#contest(target, claims);
     }
+    this.#workflows?.forget(process);
   }
 
   excuse(excuse: Excuse): void {
@@ -118,14 +140,17 @@ export class Audit {
     if (this.#contested.size === 0) return;
     for (const target of this.#contested) {
       const valid: SimProcess[] = [];
-      for (const { process, isValid } of this.#claims.get(target) ?? []) {
-        if (valid.includes(process) || process.isFrozen || process.isDead) continue;
+      let isAttempted = false;
+      for (const { process, isAttempt = false, isValid } of this.#claims.get(target) ?? []) {
+        isAttempted = isAttempt;
+        if (process.isFrozen || process.isDead || (!isAttempt && valid.includes(process))) continue;
         if (isValid()) valid.push(process);
       }
       if (valid.length < 2) continue;
-      this.#counters.add('two owners');
+      this.#counters.add(isAttempted ? 'two attempts' : 'two owners');
       const names = valid.map(({ name }) => name).join(' and ');
-      this.report('exclusion', target, `${names} both may work on ${target}`, valid);
+      const invariant = isAttempted ? 'actions' : 'exclusion';
+      this.report(invariant, target, `${names} both may work on ${target}`, valid);
     }
   }
 
@@ -136,6 +161,7 @@ export class Audit {
     else if (verb === 'transfer') this.#transferred(args, reply);
     else if (verb === 'put') this.#put(args, reply);
     else if (verb === 'revoke') this.#revoked(args, reply);
+    else this.#workflows?.served(verb, args.slice(3 + Number(args[2])), reply);
   }
 
   /** Whether somebody may work on a target, or go on with it, just now. */
@@ -153,8 +179,9 @@ export class Audit {
   }
 
   /** The store has lost data: what its records have seen of fences may be gone. The devices have lost nothing. */
-  storeForgot(): void {
+  storeForgot({ isTorn = false } = {}): void {
     this.#recorded.clear();
+    this.#workflows?.storeForgot(isTorn);
   }
 
   /** Says whether it was excused. */
@@ -179,7 +206,8 @@ export class Audit {
 
   #contest(target: string, claims: ReadonlySet<Claim>): void {
     const [first, ...others] = claims;
-    if (others.some(({ process }) => process !== first?.process)) this.#contested.add(target);
+    const isContested = (one: Claim) => one.isAttempt || one.process !== first?.process;
+    if (others.some(isContested)) this.#contested.add(target);
     else this.#contested.delete(target);
   }
 

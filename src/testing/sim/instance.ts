@@ -15,6 +15,7 @@ import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
 import { type NetworkParts, simDialer } from './network.ts';
 import type { Trace } from './trace.ts';
+import { WorkflowCrew, type WorkflowSetting } from './workflow-crew.ts';
 
 /** A key that is taken, worked under, let go of and taken again. */
 export interface Contended {
@@ -35,6 +36,8 @@ export interface Setting {
   /** What instances compete for beside their targets. */
   readonly contended: Contended;
   readonly hasHistory: boolean;
+  /** Null in worlds without any. */
+  readonly workflows: WorkflowSetting | null;
 }
 
 export interface InstanceParts {
@@ -71,6 +74,8 @@ const WATCHED: readonly EventName[] = [
   ...(['poll.failed', 'result.refused', 'result.failed', 'loop.delayed'] as const),
   ...(['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'] as const),
   ...(['store.warned', 'listener.failed'] as const),
+  ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
+  ...(['action.failed', 'action.gone', 'processor.stalled', 'processor.resumed'] as const),
 ];
 
 export class SimInstance {
@@ -82,6 +87,7 @@ export class SimInstance {
   #store: Store | null = null;
   #holdfast: Holdfast | null = null;
   #poller: Poller | null = null;
+  #crew: WorkflowCrew | null = null;
   /** Polls under way that do not stop when they are told to. */
   #deaf = 0;
   #knowsSinceMs = Number.POSITIVE_INFINITY;
@@ -125,6 +131,14 @@ export class SimInstance {
     });
     void this.#poller.start();
     void this.#compete(holdfast, setting.contended);
+    if (setting.workflows !== null) this.#hire(holdfast, setting.workflows);
+  }
+
+  #hire(holdfast: Holdfast, setting: WorkflowSetting): void {
+    const { network, audit, counters, device } = this.#parts;
+    const own = { process: this.process, path: network.path, over: this.#over.signal };
+    this.#crew = new WorkflowCrew({ ...own, setting, holdfast, audit, counters, device });
+    this.#crew.start();
   }
 
   /** As SIGTERM would: hands over, closes, ends. */
@@ -150,6 +164,7 @@ export class SimInstance {
   /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
   revoke(choice: number, force: boolean): void {
     const { targets, contended } = this.#parts.setting;
+    if (this.#crew !== null) return void this.#crew.intervene(choice).catch(() => {});
     const keys = [...targets, contended.key];
     const key = keys[Math.floor(choice * keys.length)] ?? '';
     const isTarget = targets.includes(key);

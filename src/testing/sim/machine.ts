@@ -86,6 +86,14 @@ export class Machine {
     });
   }
 
+  /** What somebody sees who needs no connection, and whom nothing keeps waiting. */
+  peek(args: readonly string[]): Reply {
+    const client = this.redis.connect(() => {});
+    const reply = this.redis.execute(client, args);
+    this.redis.disconnect(client);
+    return reply;
+  }
+
   /** Stopped, or busy with something else: it answers nobody, and carries out afterwards what has arrived meanwhile. */
   freeze(ms: number): void {
     this.#thawMs = Math.max(this.#thawMs, this.#timeline.nowMs + ms);

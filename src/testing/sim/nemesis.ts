@@ -8,6 +8,7 @@ import type { Machine } from './machine.ts';
 import type { Seat } from './seat.ts';
 import { PHASE, type Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
+import { CLAIM_SHARE } from './workflow-crew.ts';
 
 export interface NemesisParts {
   readonly timeline: Timeline;
@@ -40,6 +41,10 @@ const MARGIN_MS = 1_000;
 
 /** The share of revocations that do not wait for the holder. */
 const FORCED_SHARE = 0.3;
+
+/** Who believes in what: of actions, that is about attempts at them, and nothing else. */
+const VALIDITY = ['exclusion', 'actions'] as const;
+const anybody = () => true;
 
 type Strike = (fault: Fault, seat: Seat) => void;
 
@@ -162,16 +167,16 @@ export class Nemesis {
     const { nowMs } = timeline;
     if (!host.hidesSleep(nowMs - 2 * ttlMs, HIDDEN_MS)) return;
     const concerns = (one: SimProcess) => one === process;
-    audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + 4 * ttlMs, concerns });
+    audit.excuse({ invariants: VALIDITY, untilMs: nowMs + 4 * ttlMs, concerns });
   }
 
   #restart({ forMs }: Fault, come: (machine: Machine) => void): void {
-    const { machine, audit } = this.#parts;
+    const { machine } = this.#parts;
     if (machine.isDown) return;
     machine.goDown();
     this.#later(Math.min(forMs, STORE_MOST_MS), () => {
       come(machine);
-      audit.storeForgot();
+      this.#forget();
       machine.isDown = false;
     });
   }
@@ -184,7 +189,7 @@ export class Nemesis {
     const { machine, audit, timeline, ttlMs, seats } = this.#parts;
     const flushedMs = timeline.nowMs;
     machine.redis.flush();
-    audit.storeForgot();
+    this.#forget();
     const isNew = (process: SimProcess) =>
       seats.some(
         ({ instance }) => instance?.process === process && instance.knowsSinceMs >= flushedMs,
@@ -197,8 +202,17 @@ export class Nemesis {
   #delete(share: number): void {
     const { machine, audit, timeline, random, ttlMs } = this.#parts;
     machine.redis.lose(() => random.next() < share);
+    audit.storeForgot({ isTorn: true });
+    const untilMs = timeline.nowMs + ttlMs + MARGIN_MS;
+    audit.excuse({ invariants: VALIDITY, untilMs, concerns: anybody });
+  }
+
+  /** What was in a processor's hands may be in nobody's, and be given to another: there is no quarantine for it. */
+  #forget(): void {
+    const { audit, timeline, ttlMs } = this.#parts;
     audit.storeForgot();
-    audit.excuse({ invariants: ['exclusion'], untilMs: timeline.nowMs + ttlMs + MARGIN_MS });
+    const untilMs = timeline.nowMs + ttlMs * CLAIM_SHARE + MARGIN_MS;
+    audit.excuse({ invariants: ['actions'], untilMs, concerns: anybody });
   }
 
   /** Forward, leases expire early. Backward, they last longer; and with a loss of data, fences may come again. */
@@ -210,7 +224,8 @@ export class Nemesis {
     host.stepWall(ms);
     const behindMs = this.#latestWallMs - host.wallMs(nowMs);
     this.#setBackMs += Math.max(0, -ms);
-    if (ms > 0) audit.excuse({ invariants: ['exclusion'], untilMs: nowMs + ttlMs + MARGIN_MS });
+    const untilMs = nowMs + ttlMs + MARGIN_MS;
+    if (ms > 0) audit.excuse({ invariants: VALIDITY, untilMs, concerns: anybody });
     if (behindMs > 0)
       audit.excuse({ invariants: ['grants', 'tenures'], untilMs: nowMs + behindMs + MARGIN_MS });
   }

@@ -6,6 +6,7 @@ import { type Random, seededRandom } from '../../base/random.ts';
 import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
 import { Audit, type Violation } from './audit.ts';
 import { Counters } from './counters.ts';
+import { Courier } from './courier.ts';
 import { Device } from './device.ts';
 import { type Episode, plan, shortestEpisodeMs } from './faults.ts';
 import type { Setting } from './instance.ts';
@@ -23,6 +24,8 @@ export interface WorldOptions {
   readonly instances?: number;
   readonly targets?: number;
   readonly ttlMs?: number;
+  /** How many workflows there are; by default some worlds have a few, of those whose shape is not given. */
+  readonly workflows?: number;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
   /** What goes wrong; default: as the seed says. */
@@ -72,7 +75,7 @@ class World {
 
   constructor(options: WorldOptions) {
     const { seed, episodes } = options;
-    this.#options = { ...shapeOf(seed), hours: 1, quarantine: 'on', ...options };
+    this.#options = { ...shapeOf(options), hours: 1, quarantine: 'on', ...options };
     const { hours, instances, ttlMs } = this.#options;
     const timeline = this.#timeline;
     const nowMs = () => timeline.nowMs;
@@ -82,7 +85,8 @@ class World {
     this.#trace = trace;
     this.#audit = audit;
     const random = seededRandom(mixed(seed, 1));
-    const setting = settingOf(this.#options, random);
+    const courier = new Courier({ timeline, random: seededRandom(mixed(seed, 8)) });
+    const setting = settingOf(this.#options, random, courier);
     this.#setting = setting;
     const witness = (args: readonly string[], reply: Reply) => {
       trace.mix(verbOf(args));
@@ -91,6 +95,7 @@ class World {
     };
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
     const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
+    if (setting.workflows !== null) audit.watchWorkflows((args) => machine.peek(args));
     const device = new Device({
       timeline,
       random: seededRandom(mixed(seed, 3)),
@@ -180,6 +185,7 @@ class World {
   }
 
   async #checkCalm(): Promise<void> {
+    const calmSinceMs = this.#timeline.nowMs;
     const moves = () => this.#counters.get('granted: poll');
     const polled = () => this.#counters.get('poll begun');
     // Nothing moves before the work on it has settled.
@@ -193,6 +199,7 @@ class World {
     const moved = moves() - movesBefore;
     if (moved > 0) this.#audit.report('calm', '', `${moved} targets moved although nothing did`);
     if (polled() === polledBefore) this.#audit.report('healing', '', 'nobody polls');
+    this.#audit.workflows?.checkHealed(calmSinceMs);
     if (this.#audit.violation !== null) throw new Stop();
   }
 }
@@ -210,12 +217,24 @@ const HISTORY_SHARE = 0.1;
 /** Mostly the default. Short ones cost more: everything happens as often, in less time. */
 const TTLS_MS = [...new Array<number>(14).fill(30_000), 60_000, 60_000, 12_000, 12_000, 5_000];
 
+/** The share of worlds with workflows, how many they have, and who does their work. There is little to poll in them. */
+const WORKFLOWS_SHARE = 0.25;
+const WORKFLOWS = [1, 2, 2, 3];
+const PROCESSORS = ['press', 'oven'];
+const TARGETS_BESIDE_WORKFLOWS = 1;
+
+type Shape = Pick<Required<WorldOptions>, 'instances' | 'targets' | 'ttlMs' | 'workflows'>;
+
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
-function shapeOf(seed: number): { instances: number; targets: number; ttlMs: number } {
+function shapeOf({ seed, instances: i, targets: t, ttlMs, workflows: w }: WorldOptions): Shape {
   const random = seededRandom(mixed(seed, 6));
   const instances = pick(random, [2, 3, 3, 3, 4, 5]);
   const targets = pick(random, [1, 3, 5, 5, 5, 8, 12]);
-  return { instances, targets, ttlMs: pick(random, TTLS_MS) };
+  const shape = { instances, targets, ttlMs: pick(random, TTLS_MS) };
+  const isGiven = [i, t, ttlMs].some((one) => one !== undefined);
+  const isDrawn = !isGiven && random.next() < WORKFLOWS_SHARE;
+  const workflows = w ?? (isDrawn ? pick(random, WORKFLOWS) : 0);
+  return { ...shape, ...(workflows > 0 && { targets: TARGETS_BESIDE_WORKFLOWS }), workflows };
 }
 
 function pick(random: Random, from: readonly number[]): number {
@@ -223,9 +242,17 @@ function pick(random: Random, from: readonly number[]): number {
 }
 
 function settingOf(
-  { targets, ttlMs, quarantine }: Pick<Required<WorldOptions>, 'targets' | 'ttlMs' | 'quarantine'>,
+  {
+    targets,
+    ttlMs,
+    quarantine,
+    workflows,
+  }: Pick<Required<WorldOptions>, 'targets' | 'ttlMs' | 'quarantine' | 'workflows'>,
   random: Random,
+  courier: Courier,
 ): Setting {
+  const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
+  const crew = { ids, processors: PROCESSORS, ttlMs, courier };
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     ...{ ttlMs, quarantine },
@@ -233,5 +260,6 @@ function settingOf(
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
     contended: random.next() < NAMED_SHARE ? NAMED : UNNAMED,
     hasHistory: random.next() < HISTORY_SHARE,
+    workflows: workflows > 0 ? crew : null,
   };
 }
