@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import { ActionInvalidError, StepFailedError } from '../base/workflow-errors.ts';
+import type { Confirmation } from '../lease/tenure.ts';
 import type { Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionFailure, actionOf, jsonOf } from './action.ts';
 
@@ -37,6 +38,13 @@ export type Ending =
 
 type Reserved = Extract<Taken, { kind: 'reserved' }>;
 
+/** For how long a claim is good here, from when the request was sent that the store has confirmed. */
+export interface Claim extends Confirmation {
+  readonly validMs: number;
+  /** The wall clock may move this much against the monotonic one before it means that the host has slept. */
+  readonly jumpMs: number;
+}
+
 const RUN_OUT = 'its claim has run out: another may have it by now';
 
 /** Why a handler is asked to stop. */
@@ -57,17 +65,17 @@ export class Attempt {
   readonly #taken: Reserved;
   readonly #clock: Clock;
   readonly #controller = new AbortController();
-  #deadlineMs: number;
+  #claim: Claim;
   #timer: Timer | null = null;
 
-  constructor(clock: Clock, taken: Reserved, deadlineMs: number) {
+  constructor(clock: Clock, taken: Reserved, claim: Claim) {
     this.#clock = clock;
     this.#taken = taken;
     this.workflow = taken.workflow;
     this.fence = taken.fence;
     this.tries = taken.tries;
     this.startedMs = clock.monotonicMs();
-    this.#deadlineMs = deadlineMs;
+    this.#claim = claim;
   }
 
   get facts(): { workflow: string; action: string; type: string; target: string } {
@@ -79,13 +87,24 @@ export class Attempt {
     return this.#taken.action.id;
   }
 
-  /** The claim is good until then. */
-  extend(deadlineMs: number): void {
-    this.#deadlineMs = deadlineMs;
+  extend(claim: Claim): void {
+    this.#claim = claim;
   }
 
   get isPastDeadline(): boolean {
-    return this.#clock.monotonicMs() >= this.#deadlineMs;
+    return this.#leftMs() <= 0;
+  }
+
+  /**
+   * Until the claim runs out here. The monotonic clock stands still while the host sleeps: a wall clock that is ahead of it shows that, and
+   * counts. One that was set back may hide any sleep: nothing is left then until the claim has been extended.
+   */
+  #leftMs(): number {
+    const { sentAtMs, sentAtWallMs, validMs, jumpMs } = this.#claim;
+    const elapsedMs = this.#clock.monotonicMs() - sentAtMs;
+    const aheadMs = this.#clock.wallMs() - sentAtWallMs - elapsedMs;
+    if (aheadMs < -jumpMs) return 0;
+    return validMs - elapsedMs - (aheadMs > jumpMs ? aheadMs : 0);
   }
 
   /** Its handler has been asked to stop. */
@@ -137,7 +156,7 @@ export class Attempt {
   #watch(timeoutMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     const leftMs = this.startedMs + timeoutMs - nowMs;
-    const dueMs = Math.min(leftMs, this.#deadlineMs - nowMs);
+    const dueMs = Math.min(leftMs, this.#leftMs());
     if (dueMs > 0) this.#timer = this.#clock.after(dueMs, () => this.#watch(timeoutMs));
     else this.stop(leftMs <= 0 ? `it took longer than ${timeoutMs} ms` : RUN_OUT);
   }

@@ -14,11 +14,12 @@ import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
+import { confirmationNow } from '../lease/tenure.ts';
 import type { Store } from '../store/store.ts';
 import { streamTopic } from '../store/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
-import { Attempt, type Ending } from './attempt.ts';
+import { Attempt, type Claim, type Ending } from './attempt.ts';
 import {
   type ProcessorOptions,
   type ProcessorSettings,
@@ -38,6 +39,8 @@ const TIMEOUT_MS = 5_000;
 /** The share of a claim that is left when it is extended, and the part of it that clocks may differ by. */
 const EXTEND_SHARE = 1 / 3;
 const GUARD_SHARE = 1 / 20;
+/** The wall clock may move by half of that part, and no more than this, before it means that the host has slept. */
+const JUMP_MOST_MS = 1_000;
 const DEFAULT_STOP_MS = 10_000;
 
 export interface ProcessorParts {
@@ -134,12 +137,12 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const { store, instanceId } = this.#parts;
     const { name, claimMs, strictness } = this.#settings;
     const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
-    const deadlineMs = this.#claimDeadlineMs();
+    const claim = this.#claimNow();
     const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
     const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
     if (taken.kind === 'replay') return resultOf(workflow, taken.result);
     if (taken.kind !== 'reserved') throw this.#refused(taken);
-    const failure = await this.#start(taken, deadlineMs);
+    const failure = await this.#start(taken, claim);
     const result = await store.workflows.resultOf(workflow, id, { timeoutMs: TIMEOUT_MS });
     // It is tried again later, or another has it now; this try has come to nothing.
     if (result === null) throw failure ?? new StaleEpochError(staleFacts(action));
@@ -212,18 +215,18 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const { name, concurrency, claimMs } = this.#settings;
     const most = concurrency - this.#running.size;
     if (this.#state !== 'running' || most <= 0) return false;
-    const deadlineMs = this.#claimDeadlineMs();
+    const claim = this.#claimNow();
     const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
     const all = await store.workflows.take(name, call);
     for (const taken of all) {
-      if (taken.kind === 'reserved') void this.#startOrGiveBack(taken, deadlineMs);
+      if (taken.kind === 'reserved') void this.#startOrGiveBack(taken, claim);
       else if (taken.kind !== 'replay') this.#refused(taken);
     }
     return all.length === most;
   }
 
-  #startOrGiveBack(taken: Reserved, deadlineMs: number): Promise<unknown> {
-    if (this.#state === 'running') return this.#start(taken, deadlineMs);
+  #startOrGiveBack(taken: Reserved, claim: Claim): Promise<unknown> {
+    if (this.#state === 'running') return this.#start(taken, claim);
     const { workflow, fence } = taken;
     const back = this.#settling.settle({ workflow, fence, outcome: 'retry', afterMs: 0 });
     // If that fails, too, it is given out again when its claim has run out.
@@ -242,8 +245,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
-  #start(taken: Reserved, deadlineMs: number): Promise<unknown> {
-    const attempt = new Attempt(this.#parts.clock, taken, deadlineMs);
+  #start(taken: Reserved, claim: Claim): Promise<unknown> {
+    const attempt = new Attempt(this.#parts.clock, taken, claim);
     const done = this.#attempt(attempt).finally(() => {
       this.#running.delete(attempt);
       this.#lookSoon();
@@ -332,10 +335,12 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     if (retryInMs !== null) this.#dues.push(clock.monotonicMs() + retryInMs + 1);
   }
 
-  /** What a request that is sent now brings is good until then here: a while before it ends in the store. */
-  #claimDeadlineMs(): number {
+  /** What a request that is sent now brings: it ends here a while before it does in the store. */
+  #claimNow(): Claim {
     const { claimMs } = this.#settings;
-    return this.#parts.clock.monotonicMs() + claimMs * (1 - GUARD_SHARE);
+    const guardMs = claimMs * GUARD_SHARE;
+    const valid = { validMs: claimMs - guardMs, jumpMs: Math.min(JUMP_MOST_MS, guardMs / 2) };
+    return { ...confirmationNow(this.#parts.clock), ...valid };
   }
 
   #extendLater(): void {
@@ -350,11 +355,11 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const attempts = [...this.#running.keys()].filter(({ isStopped }) => !isStopped);
     if (attempts.length === 0 || this.#state === 'stopped') return;
     const { name, claimMs } = this.#settings;
-    const deadlineMs = this.#claimDeadlineMs();
+    const claim = this.#claimNow();
     const call = { claimMs, timeoutMs: Math.min(TIMEOUT_MS, claimMs * EXTEND_SHARE) };
     const replies = await this.#parts.store.workflows.extend(name, attempts, call).catch(() => []);
     for (const [i, attempt] of attempts.entries()) {
-      if (replies[i] === 'done') attempt.extend(deadlineMs);
+      if (replies[i] === 'done') attempt.extend(claim);
       else if (replies[i] === 'gone') attempt.stop('another has the action now');
     }
     this.#extendLater();
