@@ -206,7 +206,8 @@ export interface HeldAction {
  * - `future`: nothing has been emitted with this epoch yet; or, for a strict target, one before it has not been applied; or, for any, one
  *   before it in its lane is unresolved.
  *
- * `take` gives out what is due by itself, so it meets none of these but `lease`, and that only after a loss of data.
+ * `take` gives out what is due by itself, so it meets none of these but `lease`: where a claim runs out after the tenure that the action
+ * was given out in has been revoked or handed over, and after a loss of data.
  */
 export type Taken =
   | {

@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { seededRandom } from '../../src/base/random.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { flowStep, takeFlowStep } from '../integration/support/flow-steps.ts';
+import type { Twin } from '../integration/support/redis-twins.ts';
+import { Telling } from '../integration/support/telling.ts';
+import { simDialer } from '../support/sim-link.ts';
+
+// Two makes of one port: SQL, and Lua on Redis. Whatever is asked of both, they have to answer the same.
+
+/** How many sequences are tried: few here; set HOLDFAST_RUNS to 10000 for a long look. */
+const RUNS = Number(process.env.HOLDFAST_RUNS ?? 100);
+/** Opaque, or a moment. */
+const OWN = new Set(['position', 'atMs', 'createdAtMs', 'changedAtMs', 'revokedAtMs']);
+
+async function openBoth(clock: FakeClock): Promise<Twin[]> {
+  const random = seededRandom(1);
+  const server = new SimRedis({
+    wallMs: () => clock.wallMs(),
+    nowMs: () => clock.monotonicMs(),
+    random,
+  });
+  const redis = await openRedisStoreOn(simDialer(server), { quarantine: 'off', clock, random });
+  return [createMemoryStore({ clock }), redis].map((store) => {
+    // Nobody talks to these but through their store.
+    return { store, link: undefined as never, messages: [], telling: new Telling() };
+  });
+}
+
+/** What is said of it, without what each store may choose. */
+function plain(answer: unknown): unknown {
+  if (Array.isArray(answer)) return answer.map(plain);
+  if (typeof answer !== 'object' || answer === null) return answer;
+  const isDead = 'reason' in answer && 'tries' in answer;
+  const fields = Object.entries(answer).filter(
+    ([name]) => !OWN.has(name) && !(isDead && name === 'id'),
+  );
+  return Object.fromEntries(fields.map(([name, value]) => [name, plain(value)]));
+}
+
+it(
+  'a store on SQL and one on Redis give the same answers about streams and workflows',
+  async () => {
+    const property = fc.asyncProperty(
+      fc.array(flowStep, { maxLength: 60, size: 'max' }),
+      async (steps) => {
+        const clock = new FakeClock();
+        const both = await openBoth(clock);
+        for (const step of steps) {
+          await clock.advance(step.pick === 60 ? 61_000 : 1);
+          const answers = await Promise.all(
+            both.map(async (twin) => twin.telling.tell(plain(await takeFlowStep(twin, step)))),
+          );
+          expect(answers[1], JSON.stringify(step)).toEqual(answers[0]);
+        }
+        for (const { store } of both) await store.close();
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS });
+  },
+  60_000 + RUNS * 500,
+);
