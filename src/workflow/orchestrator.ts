@@ -161,6 +161,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const definition = this.#definition(type);
     const target = options.target ?? definition.target;
     checkTargetId(target, 'target');
+    // Only where it has to be: what is called next is not to overtake it.
     if (definition.payload !== undefined) await conform(definition.payload, payload, 'payload');
     const { priority = DEFAULT_PRIORITY, timeout, actionId = randomUuid(random) } = options;
     const { workflowId: workflow, leaseId } = this;

@@ -137,9 +137,10 @@ export class Steps {
   }
 
   async #runGroup(group: readonly Waiting[]): Promise<void> {
-    if (this.#isInDoubt) await this.#lookAgain();
     const first = group[0];
     if (first === undefined) return;
+    this.#parts.check();
+    if (this.#isInDoubt) await this.#lookAgain();
     const isAlone = group.length === 1;
     const actions = isAlone ? (first.actions ?? []) : group.flatMap((one) => one.actions ?? []);
     const run = isAlone ? first.run : (step: Step) => this.#emit(step, actions);
