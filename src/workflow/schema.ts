@@ -37,7 +37,10 @@ type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
 type OutputOf<S> = S extends Schema<unknown, infer Output> ? Output : unknown;
 
 export type PayloadIn<D extends ActionDefinition> = InputOf<D['payload']>;
-export type PayloadOut<D extends ActionDefinition> = OutputOf<D['payload']>;
+/** Without a schema nobody knows what comes: a handler may say what it takes. */
+export type PayloadOut<D extends ActionDefinition> = [D['payload']] extends [Schema]
+  ? OutputOf<D['payload']>
+  : never;
 export type ResultIn<D extends ActionDefinition> = InputOf<D['result']>;
 export type ResultOut<D extends ActionDefinition> = OutputOf<D['result']>;
 
