@@ -24,7 +24,9 @@ function plain(name: string, value: unknown): unknown {
   if (value instanceof Error) return withoutCredentials(value.message);
   if (typeof value === 'string') return withoutCredentials(value);
   if (typeof value === 'number') return name.endsWith('Ms') ? Math.round(value) : value;
-  return typeof value === 'boolean' ? value : withoutCredentials(String(value));
+  if (typeof value === 'boolean' || value === null) return value;
+  // What is inside an object nobody has looked at for secrets.
+  return withoutCredentials(String(value));
 }
 
 /** Poll targets and stores have URLs, and error messages repeat them. */
