@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readFlags } from './flags.mjs';
 import { runWorlds } from './pool.mjs';
 import { SEEDED_BUGS } from './seeded-bugs.mjs';
+import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
 
 const ROOT = new URL('..', import.meta.url);
 /** Inside the project: what the copies import is found from there. */
@@ -30,7 +31,7 @@ const flags = readFlags(HELP, {
   strings: ['only'],
 });
 const { only = '', hours = 200, seed = 1, jobs = availableParallelism() } = flags;
-const chosen = SEEDED_BUGS.filter(({ name }) => name.includes(only));
+const chosen = [...SEEDED_BUGS, ...WORKFLOW_BUGS].filter(({ name }) => name.includes(only));
 if (chosen.length === 0) {
   console.error(`no bug has '${only}' in its name\n\n${HELP}`);
   process.exit(2);
@@ -56,7 +57,7 @@ async function seek(bug) {
   let found = null;
   await runWorlds({
     ...{ jobs, dist, shrinks: false },
-    next: () => (next - seed < hours ? { seed: next++, hours: 1 } : null),
+    next: () => (next - seed < hours ? { seed: next++, hours: 1, ...bug.worlds } : null),
     onReport: (report) => {
       simulatedMs += report.simulatedMs ?? 0;
       // A copy that does not even run has been found out, too, but not by what it was made for.

@@ -344,7 +344,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   #extendLater(): void {
-    if (this.#extending !== null) return;
+    if (this.#extending !== null || this.#state === 'stopped') return;
     const { claimMs } = this.#settings;
     this.#extending = this.#parts.clock.after(claimMs * EXTEND_SHARE, () => void this.#extend());
   }

@@ -1,0 +1,154 @@
+/** The same for workflows: bugs that systems with one writer have had. They are looked for where there are workflows. */
+const worlds = { workflows: 2 };
+
+export const WORKFLOW_BUGS = [
+  {
+    name: 'step without the lease',
+    about: 'an orchestrator whose lease has run out goes on as long as no other has begun',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/workflow.lua',
+        find: 'if holder ~= lease_id then return nil, {2, holder} end',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'emit without the epoch',
+    about: 'an action has the epoch that its orchestrator believes in, whatever the workflow has',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/emit.lua',
+        find: 'if known > 0 or epoch ~= current then',
+        replace: 'if known > 0 then',
+      },
+    ],
+  },
+  {
+    name: 'settle without the fence',
+    about:
+      'whoever had an action settles what is in hands now, be it with another, or another action',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/hands.lua',
+        find: 'return found == fence and tonumber(tries) or nil',
+        replace: 'return found and tonumber(tries) or nil',
+      },
+    ],
+  },
+  {
+    name: 'old epochs emitted anew',
+    about: 'a new tenure emits what is unresolved with the epochs that it had',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/parking.lua',
+        find: 'action[1] = epoch + i - 1\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'nothing emitted anew',
+    about: 'what a dead orchestrator had emitted is left to what became of it',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/begin.lua',
+        find: "local actions = sort_by_epoch(redis.call('HGETALL', of('actions', id)))",
+        replace: 'local actions = {}',
+      },
+    ],
+  },
+  {
+    name: 'claim for ever',
+    about: 'a handler believes that an action is its own until the store says otherwise',
+    worlds,
+    patches: [
+      {
+        file: 'workflow/attempt.js',
+        find: 'if (aheadMs < -jumpMs)\n            return 0;',
+        replace: 'return Infinity;',
+      },
+    ],
+  },
+  {
+    name: 'claim by the monotonic clock',
+    about: 'a handler whose host slept does not know that another may have its action',
+    worlds,
+    patches: [
+      {
+        file: 'workflow/attempt.js',
+        find: 'const aheadMs = this.#clock.wallMs() - sentAtWallMs - elapsedMs;',
+        replace: 'const aheadMs = 0 * sentAtWallMs;',
+      },
+    ],
+  },
+  {
+    name: 'result beside its action',
+    about: 'an action whose result is in is not done with: the next tenure emits it once more',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/settle.lua',
+        find: "  redis.call('HDEL', of('actions', id), action_id)\n",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'handoff to two',
+    about: 'who has handed a workflow over keeps its tenure until its successor begins',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/handoff.lua',
+        find: "redis.call('SET', lease, successor, 'PX', window)\n",
+        replace: '',
+      },
+      {
+        file: 'store/redis/lua/handoff.lua',
+        find: "'lease', successor, 'epoch', epoch, 'begun', '0'",
+        replace: "'epoch', epoch",
+      },
+    ],
+  },
+  {
+    name: 'epoch after the step',
+    about:
+      'an action is published first, and the epoch grows with whatever its orchestrator sends next',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/emit.lua',
+        find: 'if known > 0 or epoch ~= current then',
+        replace: 'if known > 0 or epoch < current then',
+      },
+      {
+        file: 'store/redis/lua/emit.lua',
+        find: "redis.call('HSET', of('facts', id), 'epoch', epoch, 'changed', now_ms)",
+        replace: "redis.call('HSET', of('facts', id), 'epoch', ARGV[4], 'changed', now_ms)",
+      },
+      {
+        file: 'store/redis/lua/update.lua',
+        find: 'if current + 1 ~= following then',
+        replace: 'if current + 1 > following then',
+      },
+    ],
+  },
+  {
+    name: 'results by hints alone',
+    about: 'an orchestrator that is not told of a result waits for it for ever',
+    worlds,
+    patches: [
+      {
+        file: 'workflow/result-inbox.js',
+        find: 'const LOOK_EVERY_MS = 2_000;',
+        replace: 'const LOOK_EVERY_MS = 1e9;',
+      },
+    ],
+  },
+];
