@@ -7,5 +7,12 @@ const [url] = process.argv.slice(2);
 
 answerTasks(tasks, async () => {
   const holdfast = await open(url, { quarantine: 'off', name: 'bench' });
-  return { holdfast, url, orchestrators: new Map(), processor: null, handled: new Map(), bare: null };
+  return {
+    holdfast,
+    url,
+    orchestrators: new Map(),
+    processor: null,
+    handled: new Map(),
+    bare: null,
+  };
 });

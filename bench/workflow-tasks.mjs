@@ -1,5 +1,5 @@
 /** What a process of the bench of workflows can be asked to do. Each task is given `{ holdfast, orchestrators, … }` and facts. */
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { openBare } from './contenders/bare-stream.mjs';
 import { monotonicMs } from './statistics.mjs';
 

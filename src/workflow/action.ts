@@ -101,8 +101,8 @@ function checkField(name: string, [rule, isGood]: Check, value: unknown): void {
   if (!isGood(value)) throw new ActionInvalidError(name, rule);
 }
 
-/** What `emit` is given, checked like all of an action. */
-export interface Draft {
+/** What `emit` is given. */
+export interface DraftParts {
   readonly actionId: string;
   readonly workflow: string;
   readonly type: string;
@@ -113,18 +113,56 @@ export interface Draft {
   readonly createdAtMs: number;
 }
 
-export function newAction(draft: Draft): NewAction {
-  const { actionId, type, target, payload, priority, timeoutMs } = draft;
-  checkField('action_id', FIELDS.action_id, actionId);
-  checkField('action_type', FIELDS.action_type, type);
-  checkField('target_node_type', FIELDS.target_node_type, target);
-  checkField('priority', FIELDS.priority, priority);
-  checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
-  const created_at = new Date(draft.createdAtMs).toISOString();
-  // What has been checked has nothing in it that JSON would write otherwise.
-  const rest = `"action_type":"${type}","created_at":"${created_at}","timeout_ms":${timeoutMs}`;
-  const body = `{${rest},"payload":${jsonOf(payload, 'payload')}}`;
-  return { id: actionId, target, priority, body };
+/**
+ * An action that has no epoch yet, checked like all of an action: what the store is to keep of it, and, once it has one, the action
+ * itself. That is made of what is at hand: reading its text again would cost its orchestrator more than the rest of it.
+ */
+export class Draft {
+  readonly stored: NewAction;
+  readonly #parts: DraftParts;
+  readonly #createdAt: string;
+  readonly #payload: string;
+
+  constructor(parts: DraftParts) {
+    const { actionId, type, target, priority, timeoutMs } = parts;
+    checkField('action_id', FIELDS.action_id, actionId);
+    checkField('action_type', FIELDS.action_type, type);
+    checkField('target_node_type', FIELDS.target_node_type, target);
+    checkField('priority', FIELDS.priority, priority);
+    checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
+    this.#parts = parts;
+    this.#createdAt = isoOf(parts.createdAtMs);
+    this.#payload = jsonOf(parts.payload, 'payload');
+    // What has been checked has nothing in it that JSON would write otherwise.
+    const rest = `"action_type":"${type}","created_at":"${this.#createdAt}","timeout_ms":${timeoutMs}`;
+    const body = `{${rest},"payload":${this.#payload}}`;
+    this.stored = { id: actionId, target, priority, body };
+  }
+
+  emitted(leaseId: string, epoch: number): Action {
+    const { actionId, workflow, type, target, priority, timeoutMs } = this.#parts;
+    return Object.freeze({
+      action_id: actionId,
+      workflow_id: workflow,
+      action_type: type,
+      target_node_type: target,
+      // Not what the caller gave, which may change, but what went over the wire.
+      payload: frozen<unknown>(JSON.parse(this.#payload)),
+      lease_id: leaseId,
+      epoch,
+      priority,
+      created_at: this.#createdAt,
+      timeout_ms: timeoutMs,
+    });
+  }
+}
+
+/** The last moment that was made text of: many actions have the same. */
+let lastMoment = { ms: Number.NaN, text: '' };
+
+function isoOf(ms: number): string {
+  if (lastMoment.ms !== ms) lastMoment = { ms, text: new Date(ms).toISOString() };
+  return lastMoment.text;
 }
 
 /** The text of a value that goes over the wire; throws `ACTION_INVALID` for what would not arrive there. */

@@ -20,14 +20,7 @@ import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import { checkKnown } from '../lease/options.ts';
 import type { Store } from '../store/store.ts';
-import {
-  type Action,
-  type ActionResult,
-  actionOf,
-  DEFAULT_PRIORITY,
-  newAction,
-  readAction,
-} from './action.ts';
+import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
 import { ResultInbox } from './result-inbox.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { Steps } from './steps.ts';
@@ -167,16 +160,14 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const { workflowId: workflow, leaseId } = this;
     const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
     const createdAtMs = clock.wallMs();
-    const draft = { actionId, workflow, type, target, payload, priority, timeoutMs, createdAtMs };
-    const action = newAction(draft);
+    const parts = { actionId, workflow, type, target, payload, priority, timeoutMs, createdAtMs };
+    const draft = new Draft(parts);
     const mayBeKnown = options.actionId !== undefined;
-    const epoch = await this.#guarded(this.#steps.emit(action, mayBeKnown));
-    if (epoch === null)
-      return actionOf(workflow, { ...action, leaseId, epoch: await this.#epochOf(actionId) });
+    const epoch = await this.#guarded(this.#steps.emit(draft.stored, mayBeKnown));
+    if (epoch === null) return draft.emitted(leaseId, await this.#epochOf(actionId));
     if (events.hasListener('action.emitted'))
       events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
-    const { id, body } = action;
-    return actionOf(workflow, { id, target, priority, body, leaseId, epoch });
+    return draft.emitted(leaseId, epoch);
   }
 
   /** What an action had that was emitted before. */
