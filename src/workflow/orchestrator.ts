@@ -20,6 +20,7 @@ import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import { checkKnown } from '../lease/options.ts';
 import type { Store } from '../store/store.ts';
+import type { WorkflowSnapshot } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
 import { ResultInbox } from './result-inbox.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
@@ -68,6 +69,8 @@ export interface OrchestratorParts {
   readonly reemitted: readonly Action[];
   /** What had been emitted by a tenure that was revoked, and has been dropped. */
   readonly dropped: readonly Action[];
+  /** How the workflow is, by a request that others may share. */
+  read(): Promise<WorkflowSnapshot | null>;
   onOver(): void;
 }
 
@@ -314,13 +317,15 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
   /** Something may be different: there are results, the lease was revoked, or a dead action is to be tried again. */
   async hear(): Promise<void> {
-    const { store, lease, timeoutMs } = this.#parts;
-    const [found] = await store.workflows.read([this.workflowId], { timeoutMs });
+    // Nearly always it is a result that somebody waits for.
+    if (await this.#inbox.hasMore()) return;
+    const { lease, read } = this.#parts;
+    const found = await read();
     if (found?.leaseId !== this.leaseId) {
       void lease.renew();
       return;
     }
-    if (found.unread > 0) void this.#inbox.look();
+    if (found.unread > 0 && this.#inbox.isAwaited) void this.#inbox.look();
     if (found.parked > 0) await this.#unpark();
   }
 

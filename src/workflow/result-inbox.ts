@@ -41,6 +41,19 @@ export class ResultInbox {
     parts.over.addEventListener('abort', () => this.#wake());
   }
 
+  /** Whether somebody waits for a result just now. Who comes later looks first. */
+  get isAwaited(): boolean {
+    return this.#waiters.size > 0;
+  }
+
+  /** If somebody waits, looks for what is new, and says whether there was any. Whether a look that is under way finds it is anybody's guess. */
+  async hasMore(): Promise<boolean> {
+    if (!this.isAwaited || this.#looking !== null) return false;
+    const before = this.#after;
+    await this.look();
+    return this.#after !== before;
+  }
+
   /** Looks for what is new. Never rejects: who waits is told of nothing, and it is looked for again. */
   look(): Promise<void> {
     if (this.#looking !== null) this.#isAskedAgain = true;

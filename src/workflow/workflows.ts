@@ -20,6 +20,7 @@ import {
 import { actionOf, isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
+import { Reading } from './reading.ts';
 import type { ActionDefinitions } from './schema.ts';
 
 export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
@@ -72,6 +73,7 @@ export class Workflows {
   readonly deadLetters: DeadLetters;
   readonly #parts: WorkflowsParts;
   readonly #inbox: string;
+  readonly #reading: Reading;
   /** Those this process holds, by workflow. */
   readonly #held = new Map<string, Orchestrator>();
   #listening: Promise<void> | null = null;
@@ -80,6 +82,7 @@ export class Workflows {
   constructor(parts: WorkflowsParts) {
     this.#parts = parts;
     this.#inbox = `workflow:${parts.instanceId}`;
+    this.#reading = new Reading(parts.store.workflows, CALL);
     this.deadLetters = new DeadLetters(parts.store);
   }
 
@@ -215,6 +218,7 @@ export class Workflows {
       ...{ epoch, state },
       reemitted: reemitted.map((action) => actionOf(id, action)),
       dropped: dropped.map((action) => actionOf(id, action)),
+      read: () => this.#reading.read(id),
       onOver: () => {
         if (this.#held.get(id) === (orchestrator as Orchestrator)) this.#held.delete(id);
       },
