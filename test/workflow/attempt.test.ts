@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { confirmationNow } from '../../src/lease/tenure.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { newAction } from '../../src/workflow/action.ts';
+import { Draft } from '../../src/workflow/action.ts';
 import { Attempt, type HandlerContext } from '../../src/workflow/attempt.ts';
 
 const LEASE_ID = '5b2a9f0e-4a3a-4f0f-9a52-3d5a3f1f8f11';
@@ -12,7 +12,7 @@ function scene() {
   const clock = new FakeClock();
   const draft = { actionId: ACTION_ID, workflow: 'order', type: 'STEP', target: 'press' };
   const more = { payload: null, priority: 5, timeoutMs: null, createdAtMs: clock.wallMs() };
-  const action = { ...newAction({ ...draft, ...more }), leaseId: LEASE_ID, epoch: 0 };
+  const action = { ...new Draft({ ...draft, ...more }).stored, leaseId: LEASE_ID, epoch: 0 };
   const claimNow = () => ({ ...confirmationNow(clock), validMs: 19_000, jumpMs: 500 });
   const taken = { kind: 'reserved', workflow: 'order', action, fence: 7, tries: 1 } as const;
   const attempt = new Attempt(clock, taken, claimNow());
