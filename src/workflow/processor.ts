@@ -14,19 +14,20 @@ import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
-import { confirmationNow } from '../lease/tenure.ts';
 import type { Store } from '../store/store.ts';
-import { streamTopic } from '../store/stream-store.ts';
+import { type HeldReply, streamTopic } from '../store/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
 import { Attempt, type Claim, type Ending } from './attempt.ts';
+import { Gathering } from './gathering.ts';
+import { Hands } from './hands.ts';
 import {
   type ProcessorOptions,
   type ProcessorSettings,
   readProcessorOptions,
 } from './processor-options.ts';
 import { type ActionDefinitions, conform } from './schema.ts';
-import { Settling, settlementOf } from './settling.ts';
+import { settlementOf } from './settlement.ts';
 import { violation } from './violation.ts';
 
 /** Without a hint it is looked for work this often. */
@@ -36,11 +37,8 @@ const AGAIN_FIRST_MS = 100;
 const AGAIN_MOST_MS = 5_000;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
-/** The share of a claim that is left when it is extended, and the part of it that clocks may differ by. */
-const EXTEND_SHARE = 1 / 3;
-const GUARD_SHARE = 1 / 20;
-/** The wall clock may move by half of that part, and no more than this, before it means that the host has slept. */
-const JUMP_MOST_MS = 1_000;
+/** Outcomes in one request. */
+const SETTLE_MOST = 200;
 const DEFAULT_STOP_MS = 10_000;
 
 export interface ProcessorParts {
@@ -57,15 +55,14 @@ type Reserved = Extract<Taken, { kind: 'reserved' }>;
 export class Processor<A extends ActionDefinitions = ActionDefinitions> implements AsyncDisposable {
   readonly #parts: ProcessorParts;
   readonly #settings: ProcessorSettings;
-  readonly #settling: Settling;
-  readonly #running = new Map<Attempt, Promise<unknown>>();
+  readonly #settling: Gathering<Settlement, HeldReply>;
+  readonly #hands: Hands;
   readonly #violations = new Map<string, number>();
   #state: State = 'new';
   #looking: Promise<void> | null = null;
   #isHinted = false;
   #isToLook = false;
   #timer: Timer | null = null;
-  #extending: Timer | null = null;
   #unsubscribe: (() => void) | null = null;
   #isListening = false;
   /** When what failed here may be tried again. */
@@ -76,9 +73,11 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
     this.#parts = parts;
     this.#settings = readProcessorOptions(options);
-    const { name: target } = this.#settings;
+    const { name: target, claimMs } = this.#settings;
+    const { workflows } = parts.store;
     const call = { timeoutMs: TIMEOUT_MS };
-    this.#settling = new Settling({ workflows: parts.store.workflows, target, call });
+    this.#settling = new Gathering((all) => workflows.settle(target, all, call), SETTLE_MOST);
+    this.#hands = new Hands({ workflows, clock: parts.clock, target, claimMs });
   }
 
   get name(): string {
@@ -91,7 +90,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   /** How many actions are under way here. */
   get running(): number {
-    return this.#running.size;
+    return this.#hands.size;
   }
 
   /** How often something came that its lease or its epoch did not allow, by code. */
@@ -117,10 +116,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     this.#unsubscribe?.();
     const { clock } = this.#parts;
     if (!(await isDoneWithin(clock, withinMs, this.#idle()))) {
-      for (const attempt of this.#running.keys()) attempt.stop('its processor stops');
+      this.#hands.stopAll('its processor stops');
       await isDoneWithin(clock, withinMs, this.#idle());
     }
-    this.#extending?.cancel();
+    this.#hands.empty();
     this.#state = 'stopped';
   }
 
@@ -137,7 +136,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const { store, instanceId } = this.#parts;
     const { name, claimMs, strictness } = this.#settings;
     const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
-    const claim = this.#claimNow();
+    const claim = this.#hands.claimNow();
     const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
     const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
     if (taken.kind === 'replay') return resultOf(workflow, taken.result);
@@ -152,7 +151,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   /** What was asked for before it was told to stop still comes in, and is given back. */
   async #idle(): Promise<void> {
     await this.#looking;
-    await Promise.all(this.#running.values());
+    await this.#hands.done();
   }
 
   #readForProcessing(value: unknown): Action {
@@ -213,9 +212,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   async #takeSome(): Promise<boolean> {
     const { store, instanceId } = this.#parts;
     const { name, concurrency, claimMs } = this.#settings;
-    const most = concurrency - this.#running.size;
+    const most = concurrency - this.#hands.size;
     if (this.#state !== 'running' || most <= 0) return false;
-    const claim = this.#claimNow();
+    const claim = this.#hands.claimNow();
     const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
     const all = await store.workflows.take(name, call);
     for (const taken of all) {
@@ -228,7 +227,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #startOrGiveBack(taken: Reserved, claim: Claim): Promise<unknown> {
     if (this.#state === 'running') return this.#start(taken, claim);
     const { workflow, fence } = taken;
-    const back = this.#settling.settle({ workflow, fence, outcome: 'retry', afterMs: 0 });
+    const back = this.#settling.ask({ workflow, fence, outcome: 'retry', afterMs: 0 });
     // If that fails, too, it is given out again when its claim has run out.
     return back.catch(() => {});
   }
@@ -247,13 +246,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
   #start(taken: Reserved, claim: Claim): Promise<unknown> {
     const attempt = new Attempt(this.#parts.clock, taken, claim);
-    const done = this.#attempt(attempt).finally(() => {
-      this.#running.delete(attempt);
-      this.#lookSoon();
-    });
-    this.#running.set(attempt, done);
-    this.#extendLater();
-    return done;
+    const done = this.#attempt(attempt);
+    this.#hands.hold(attempt, done);
+    return done.finally(() => this.#lookSoon());
   }
 
   async #attempt(attempt: Attempt): Promise<unknown> {
@@ -294,7 +289,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     for (let isFirst = true; ; isFirst = false) {
       let pauseMs: number;
       try {
-        const reply = await this.#settling.settle(settlement);
+        const reply = await this.#settling.ask(settlement);
         if (reply === 'done' || isFirst) return reply;
         const { workflow, actionId } = attempt;
         // Perhaps it was heard before, and only the answer was lost.
@@ -333,36 +328,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     events.emit('action.failed', { ...attempt.facts, fence, tries, why, retryInMs, isDead });
     // It can be tried again then, and nobody tells us.
     if (retryInMs !== null) this.#dues.push(clock.monotonicMs() + retryInMs + 1);
-  }
-
-  /** What a request that is sent now brings: it ends here a while before it does in the store. */
-  #claimNow(): Claim {
-    const { claimMs } = this.#settings;
-    const guardMs = claimMs * GUARD_SHARE;
-    const valid = { validMs: claimMs - guardMs, jumpMs: Math.min(JUMP_MOST_MS, guardMs / 2) };
-    return { ...confirmationNow(this.#parts.clock), ...valid };
-  }
-
-  #extendLater(): void {
-    if (this.#extending !== null || this.#state === 'stopped') return;
-    const { claimMs } = this.#settings;
-    this.#extending = this.#parts.clock.after(claimMs * EXTEND_SHARE, () => void this.#extend());
-  }
-
-  async #extend(): Promise<void> {
-    this.#extending = null;
-    // One that was told to stop and goes on is left to run out: others may have it then.
-    const attempts = [...this.#running.keys()].filter(({ isStopped }) => !isStopped);
-    if (attempts.length === 0 || this.#state === 'stopped') return;
-    const { name, claimMs } = this.#settings;
-    const claim = this.#claimNow();
-    const call = { claimMs, timeoutMs: Math.min(TIMEOUT_MS, claimMs * EXTEND_SHARE) };
-    const replies = await this.#parts.store.workflows.extend(name, attempts, call).catch(() => []);
-    for (const [i, attempt] of attempts.entries()) {
-      if (replies[i] === 'done') attempt.extend(claim);
-      else if (replies[i] === 'gone') attempt.stop('another has the action now');
-    }
-    this.#extendLater();
   }
 
   #refused(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {

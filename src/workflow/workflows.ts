@@ -19,8 +19,8 @@ import {
 } from '../store/workflow-store.ts';
 import { actionOf, isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { Gathering } from './gathering.ts';
 import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
-import { Reading } from './reading.ts';
 import type { ActionDefinitions } from './schema.ts';
 
 export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
@@ -41,6 +41,8 @@ export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
 const CLAIM_OPTIONS = new Set(['ttl', 'wait', 'signal', 'handoff', 'resume', 'actions']);
 /** For what has no lease, and so no timings of its own. */
 const CALL = { timeoutMs: 5_000 };
+/** How many workflows are asked about in one request. */
+const READ_MOST = 200;
 /** How often a claim whose answer was lost is asked about. */
 const BEGIN_ATTEMPTS = 5;
 
@@ -73,7 +75,8 @@ export class Workflows {
   readonly deadLetters: DeadLetters;
   readonly #parts: WorkflowsParts;
   readonly #inbox: string;
-  readonly #reading: Reading;
+  /** A process that holds many workflows hears of many at once, and each hint may mean that something else has happened. */
+  readonly #reading: Gathering<string, WorkflowSnapshot | null>;
   /** Those this process holds, by workflow. */
   readonly #held = new Map<string, Orchestrator>();
   #listening: Promise<void> | null = null;
@@ -82,7 +85,7 @@ export class Workflows {
   constructor(parts: WorkflowsParts) {
     this.#parts = parts;
     this.#inbox = `workflow:${parts.instanceId}`;
-    this.#reading = new Reading(parts.store.workflows, CALL);
+    this.#reading = new Gathering((ids) => parts.store.workflows.read(ids, CALL), READ_MOST);
     this.deadLetters = new DeadLetters(parts.store);
   }
 
@@ -218,7 +221,7 @@ export class Workflows {
       ...{ epoch, state },
       reemitted: reemitted.map((action) => actionOf(id, action)),
       dropped: dropped.map((action) => actionOf(id, action)),
-      read: () => this.#reading.read(id),
+      read: () => this.#reading.ask(id),
       onOver: () => {
         if (this.#held.get(id) === (orchestrator as Orchestrator)) this.#held.delete(id);
       },
