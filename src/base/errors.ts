@@ -73,7 +73,7 @@ function whyBusy(facts: HeldFacts): string {
     : 'without expiry';
   if (facts.reason === 'quarantine')
     return `the store may have forgotten grants and makes no new ones ${left}`;
-  if (facts.reason === 'revoked') return `it was revoked and is kept free of holders ${left}`;
+  if (facts.reason === 'revoked') return `it was revoked, and is not granted here ${left}`;
   if (facts.reason === 'unsettled')
     return `${facts.holder} has not released its earlier tenure of it yet`;
   return `held by ${facts.holder} with fence ${facts.fence}, ${left}`;

@@ -109,7 +109,7 @@ export interface Events {
   'listener.failed': { event: string; error: unknown };
 }
 
-export interface ActionFacts {
+interface ActionFacts {
   workflow: string;
   action: string;
   type: string;

@@ -24,8 +24,6 @@ export interface HandlerContext {
   assertHeld(): void;
 }
 
-export type Handler = (payload: never, context: HandlerContext) => unknown;
-
 export type Ending =
   | { readonly kind: 'succeeded'; readonly value: unknown }
   /** `isFinal`: trying again would not help. */
