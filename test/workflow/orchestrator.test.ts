@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../src/base/random.ts';
+import { open } from '../../src/holdfast.ts';
 import type { ActionResult } from '../../src/workflow/action.ts';
 import type { Orchestrator } from '../../src/workflow/orchestrator.ts';
 import { inMemory, LONG_MS } from '../support/workflow-world.ts';
@@ -196,20 +198,40 @@ describe('results', () => {
   });
 
   it('W-13 without any hint results are found, and what was revived is emitted anew', async () => {
-    const { wf, processor, clock, one } = await working();
-    const action = await wf.emit('STEP', 'bad', TO);
-    const first = wf.result(action.action_id);
-    await processor.process(action);
+    const { clock, store, actor } = leaseWorld();
+    const signals = { publish: async () => {}, subscribe: async () => () => {} };
+    const deaf = await open({ ...store, signals }, { clock, random: seededRandom(9) });
+    const wf = await deaf.workflows.claim('w');
+    const { holdfast } = await actor();
+    let isBroken = true;
+    const processor = holdfast.processor({
+      ...{ name: 't', role: 'compute', tries: 1 },
+      handlers: {
+        STEP: () => {
+          if (isBroken) throw new Error('broken');
+          return 'mended';
+        },
+      },
+    });
+    await processor.start();
+    const read: ActionResult[] = [];
+    const reading = (async () => {
+      for await (const result of wf.results()) read.push(result);
+    })();
+    reading.catch(() => {});
+    const action = await wf.emit('STEP', 1, TO);
     await clock.advance(3_000);
-    expect(await first).toMatchObject({ is_dead: true });
-    const { deadLetters } = one.holdfast.workflows;
-    const { value } = await deadLetters.list('t').next();
-    const second = wf.result(A).catch(() => {});
-    await deadLetters.retry(value?.id ?? '');
-    await clock.advance(3_000);
-    expect(await one.holdfast.workflows.get('w')).toMatchObject({ parked: 0, unresolved: 1 });
-    await wf.release();
-    await second;
+    isBroken = false;
+    const { deadLetters } = holdfast.workflows;
+    const { value: letter } = await deadLetters.list('t').next();
+    await deadLetters.retry(letter?.id ?? '');
+    await clock.advance(6_000);
+    const { action_id } = action;
+    expect(read).toMatchObject([
+      { action_id, is_dead: true, epoch: 0 },
+      { action_id, value: 'mended', epoch: 1 },
+    ]);
+    await processor.stop();
   });
 
   it('W-13 waiting for a result ends with its signal, or with the tenure', async () => {

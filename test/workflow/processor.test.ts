@@ -1,0 +1,415 @@
+import { describe, expect, it } from 'vitest';
+import type { EventName, Events } from '../../src/base/events.ts';
+import { seededRandom } from '../../src/base/random.ts';
+import { StepFailedError } from '../../src/base/workflow-errors.ts';
+import { open } from '../../src/holdfast.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { HandlerContext } from '../../src/workflow/attempt.ts';
+import type { Processor } from '../../src/workflow/processor.ts';
+import type { ProcessorOptions } from '../../src/workflow/processor-options.ts';
+import { world as leaseWorld } from '../support/world.ts';
+import '../../src/store/memory/tables.ts';
+
+const TO = { target: 't' };
+const CALL = { timeoutMs: 1_000 };
+const CLAIM_MS = 30_000;
+type Step = (payload: unknown, context: HandlerContext) => unknown;
+
+/** An orchestrator of workflow `w`, and a processor of its actions in another process. */
+const working = async (STEP: Step, more: Partial<ProcessorOptions> = {}) => {
+  const { clock, store, actor } = leaseWorld();
+  const [one, two] = [await actor(), await actor()];
+  const wf = await one.holdfast.workflows.claim('w');
+  const options = { name: 't', role: 'effect' as const, handlers: { STEP }, ...more };
+  const processor = two.holdfast.processor(options);
+  const told: { name: string; [fact: string]: unknown }[] = [];
+  const names: EventName[] = [
+    ...(['action.started', 'action.done', 'action.failed', 'action.gone'] as const),
+    ...(['processor.stalled', 'processor.resumed', 'workflow.violation'] as const),
+  ];
+  for (const name of names)
+    two.holdfast.on(name, (facts: Events[typeof name]) => told.push({ ...facts, name }));
+  return { clock, store, actor, one, two, wf, processor, options, told };
+};
+
+/** Goes on until told to stop, like most that take long. */
+const endless: Step = (_, { signal }) =>
+  new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
+
+const never: Step = () => new Promise(() => {});
+
+/** Stops it, whatever its handlers do. */
+const stopped = async (clock: FakeClock, processor: { stop: Processor['stop'] }) => {
+  const stopping = processor.stop({ within: 10 });
+  await clock.advance(100);
+  await stopping;
+};
+
+const facts = (told: readonly object[]) =>
+  told.map((each) => {
+    const { name, tries, retryInMs, why } = each as Record<string, unknown>;
+    return [name, tries, ...(why === undefined ? [] : [why, retryInMs])];
+  });
+
+describe('a try', () => {
+  it('W-05 knows what it is about, and which one it is', async () => {
+    const seen: HandlerContext[] = [];
+    const { wf, processor } = await working((_, context) => seen.push(context));
+    const action = await wf.emit('STEP', 1, TO);
+    await processor.process(action);
+    expect(seen).toMatchObject([
+      {
+        ...{ epoch: 0, actionId: action.action_id, idempotencyKey: action.action_id, tries: 1 },
+        ...{ workflowId: 'w', fence: expect.any(Number), signal: { aborted: false } },
+      },
+    ]);
+    expect(() => seen[0]?.assertHeld()).not.toThrow();
+  });
+
+  it('W-13 that fails is made again, each time after twice as long; then the action is dead', async () => {
+    const at: number[] = [];
+    const { wf, processor, clock, told } = await working(
+      () => {
+        at.push(clock.monotonicMs());
+        throw new Error('no');
+      },
+      { tries: 4, backoff: 1_000 },
+    );
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(20_000);
+    const pauses = at.slice(1).map((ms, i) => Math.round((ms - (at[i] ?? 0)) / 100));
+    expect(at).toHaveLength(4);
+    for (const [i, most] of [10, 20, 40].entries()) {
+      expect(pauses[i]).toBeLessThanOrEqual(most);
+      expect(pauses[i]).toBeGreaterThanOrEqual(most * 0.9);
+    }
+    expect(told.at(-1)).toMatchObject({ name: 'action.failed', isDead: true, retryInMs: null });
+    await processor.stop();
+  });
+
+  it('W-13 that fails for good is not made again, and is no dead letter', async () => {
+    const { wf, processor, one } = await working(() => {
+      throw new StepFailedError('the card was refused', { code: 51, big: 10n });
+    });
+    const result = await processor.process(await wf.emit('STEP', 1, TO));
+    expect(result).toMatchObject({
+      ...{ success: false, is_dead: false },
+      error: { name: 'StepFailedError', message: 'the card was refused' },
+    });
+    expect((await one.holdfast.workflows.deadLetters.list().next()).done).toBe(true);
+    const other = await wf.emit('OTHER', 1, TO);
+    expect((await processor.process(other)).error?.message).toContain('no handler for OTHER');
+  });
+
+  it('W-13 is told to stop when its time is over: its own, or its processor’s', async () => {
+    const { wf, processor, clock, told } = await working(endless, { timeout: '5s', tries: 2 });
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(6_000);
+    await stopped(clock, processor);
+    const { wf: own, processor: other, clock: its } = await working(endless, { tries: 1 });
+    const action = await own.emit('STEP', 1, { ...TO, timeout: '2s' });
+    const outcome = other.process(action);
+    await its.advance(2_000);
+    expect((await outcome).error?.message).toBe('it took longer than 2000 ms');
+    expect(facts(told).slice(0, 3)).toEqual([
+      ['action.started', 1],
+      ['action.failed', 1, 'it took longer than 5000 ms', expect.any(Number)],
+      ['action.started', 2],
+    ]);
+  });
+
+  it('W-13 that does not stop when told to is left to others, and is not extended any more', async () => {
+    const { wf, processor, clock, two, store, told } = await working(never, { timeout: '5s' });
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(CLAIM_MS + 10_000);
+    const other = two.holdfast.processor({
+      ...{ name: 't', role: 'effect', handlers: { STEP: () => 'done' } },
+    });
+    await stopped(clock, processor);
+    await other.start();
+    await clock.advance(CLAIM_MS + 10_000);
+    expect((await store.workflows.read(['w'], CALL))[0]).toMatchObject({
+      unresolved: 0,
+      unread: 1,
+    });
+    expect(told.filter(({ name }) => name === 'action.done')).toHaveLength(1);
+    await other.stop();
+  });
+
+  it('W-05 a long one is extended for as long as it works', async () => {
+    let finish = () => {};
+    const { wf, processor, clock, actor, told } = await working(
+      () =>
+        new Promise<void>((resolve) => {
+          finish = resolve;
+        }),
+      { timeout: '1h' },
+    );
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    const third = await actor();
+    const other = third.holdfast.processor({
+      ...{ name: 't', role: 'effect', handlers: { STEP: () => 'stolen' } },
+    });
+    await other.start();
+    await clock.advance(20 * CLAIM_MS);
+    expect([processor.running, other.running]).toEqual([1, 0]);
+    finish();
+    await clock.advance(100);
+    expect(told.map(({ name }) => name)).toEqual(['action.started', 'action.done']);
+    await Promise.all([processor.stop(), other.stop()]);
+  });
+
+  it('W-05 loses its claim before the store gives it away, and knows it', async () => {
+    let context: HandlerContext | undefined;
+    let stoppedMs = 0;
+    const { wf, processor, clock, two, actor } = await working(
+      (_, its) => {
+        context = its;
+        its.signal.addEventListener('abort', () => {
+          stoppedMs = clock.monotonicMs();
+        });
+        return new Promise(() => {});
+      },
+      { timeout: '1h' },
+    );
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    const tookMs = clock.monotonicMs();
+    const third = await actor();
+    const taken: number[] = [];
+    const other = third.holdfast.processor({
+      ...{ name: 't', role: 'effect', handlers: { STEP: () => taken.push(clock.monotonicMs()) } },
+    });
+    await other.start();
+    two.faults.hang = true;
+    await clock.advance(CLAIM_MS * 2);
+    expect(stoppedMs - tookMs).toBe(CLAIM_MS * 0.95);
+    expect(taken[0]).toBeGreaterThan(stoppedMs);
+    expect(() => context?.assertHeld()).toThrow('its claim has run out');
+    two.faults.hang = false;
+    await other.stop();
+  });
+
+  it('W-11 hears with its next extension that its action was dropped with a revoked tenure', async () => {
+    const { wf, processor, clock, one, told } = await working(endless, { timeout: '1h' });
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    const { workflows } = one.holdfast;
+    await workflows.revokeLease(wf.leaseId, 'a test');
+    expect((await workflows.claim('w')).dropped).toHaveLength(1);
+    expect(processor.running).toBe(1);
+    await clock.advance(CLAIM_MS / 3 + 100);
+    expect(processor.running).toBe(0);
+    expect(told.map(({ name }) => name)).toEqual(['action.started', 'action.gone']);
+    await processor.stop();
+  });
+});
+
+describe('what would stop a processor', () => {
+  it('W-13 a result that is no JSON fails its action, and nobody else’s', async () => {
+    const { wf, processor, one, clock } = await working((payload) =>
+      payload === 'big' ? { big: 10n } : 'fine',
+    );
+    const other = await one.holdfast.workflows.claim('v');
+    const [bad, good] = [await wf.emit('STEP', 'big', TO), await other.emit('STEP', 1, TO)];
+    await processor.start();
+    await clock.advance(100);
+    expect(await wf.result(bad.action_id)).toMatchObject({
+      ...{ success: false, error: { name: 'ActionInvalidError' } },
+    });
+    expect(await other.result(good.action_id)).toMatchObject({ value: 'fine' });
+    await processor.stop();
+  });
+
+  it('W-13 anything may be thrown', async () => {
+    const thrown = [null, undefined, 'text', 7, Object.create(null), { a: 1 }];
+    const { wf, processor } = await working((i) => Promise.reject(thrown[i as number]), {
+      tries: 1,
+    });
+    for (const [i] of thrown.entries()) {
+      const result = await processor.process(await wf.emit('STEP', i, TO));
+      expect(result).toMatchObject({ is_dead: true, error: { message: expect.any(String) } });
+    }
+  });
+
+  it('W-13 an action that nobody can read fails, and those taken with it are done', async () => {
+    const { wf, processor, one, clock, store } = await working(() => 'fine');
+    const step = { leaseId: wf.leaseId, epoch: 0, read: [] };
+    const actions = [{ id: 'garbled', target: 't', priority: 9, body: '{"no' }];
+    await store.workflows.emit('w', { ...step, actions }, CALL);
+    const other = await one.holdfast.workflows.claim('v');
+    const good = await other.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(100);
+    expect(await store.workflows.resultOf('w', 'garbled', CALL)).toMatchObject({
+      ...{ outcome: 'failed', value: { name: 'ActionInvalidError' } },
+    });
+    expect(await other.result(good.action_id)).toMatchObject({ value: 'fine' });
+    await processor.stop();
+  });
+
+  it('W-13 an action that ends everybody who tries it is dead without another try', async () => {
+    let runs = 0;
+    const { wf, processor, clock, store, one } = await working(() => ++runs, { tries: 2 });
+    await wf.emit('STEP', 1, TO);
+    for (const consumer of ['x', 'y']) {
+      const call = { ...CALL, consumer, most: 1, claimMs: CLAIM_MS };
+      expect(await store.workflows.take('t', call)).toHaveLength(1);
+      await clock.advance(CLAIM_MS);
+    }
+    await processor.start();
+    await clock.advance(2_000);
+    expect(runs).toBe(0);
+    const { value } = await one.holdfast.workflows.deadLetters.list('t').next();
+    expect(value?.reason).toBe('it was given out 2 times, and nobody came back from it');
+    await processor.stop();
+  });
+});
+
+describe('a processor', () => {
+  it('W-13 goes on by itself after the store was gone, and tells of both once', async () => {
+    const { wf, processor, clock, two, told } = await working(() => 'done');
+    await processor.start();
+    two.faults.refuse = true;
+    await clock.advance(20_000);
+    await wf.emit('STEP', 1, TO);
+    two.faults.refuse = false;
+    await clock.advance(6_000);
+    expect(told.filter(({ name }) => name === 'processor.stalled')).toHaveLength(1);
+    expect(told.filter(({ name }) => name === 'action.done')).toHaveLength(1);
+    await processor.stop();
+  });
+
+  it('W-13 without any hint it looks for work every second', async () => {
+    const { clock, store, actor } = leaseWorld();
+    const deaf: Store = {
+      ...store,
+      signals: { publish: async () => {}, subscribe: async () => () => {} } as never,
+    };
+    const holdfast = await open(deaf, { clock, random: seededRandom(9), name: 'deaf' });
+    const wf = await (await actor()).holdfast.workflows.claim('w');
+    const at: number[] = [];
+    const processor = holdfast.processor({
+      ...{ name: 't', role: 'effect', handlers: { STEP: () => at.push(clock.monotonicMs()) } },
+    });
+    await processor.start();
+    await clock.advance(100);
+    await wf.emit('STEP', 1, TO);
+    const emittedMs = clock.monotonicMs();
+    await clock.advance(2_000);
+    expect((at[0] ?? Number.POSITIVE_INFINITY) - emittedMs).toBeLessThanOrEqual(1_000);
+    await processor.stop();
+  });
+
+  it('W-05 one action of a workflow at a time, in the order of epochs; priority ranks workflows', async () => {
+    const order: unknown[] = [];
+    let most = 0;
+    const { wf, processor, one, clock } = await working(
+      async (payload) => {
+        order.push(payload);
+        most = Math.max(most, processor.running);
+        await clock.sleep(10);
+      },
+      { concurrency: 1 },
+    );
+    const urgent = await one.holdfast.workflows.claim('urgent');
+    await wf.emit('STEP', 'low 0', { ...TO, priority: 1 });
+    await wf.emit('STEP', 'low 1', { ...TO, priority: 10 });
+    await urgent.emit('STEP', 'high 0', { ...TO, priority: 9 });
+    await processor.start();
+    await clock.advance(1_000);
+    expect(order).toEqual(['high 0', 'low 0', 'low 1']);
+    expect(most).toBe(1);
+    await processor.stop();
+  });
+
+  it('W-13 that stops takes nothing new, lets work finish, and asks what is left to stop', async () => {
+    const { wf, processor, clock, one, store } = await working(endless, { timeout: '1h' });
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    const stopping = processor.stop({ within: '2s' });
+    const other = await one.holdfast.workflows.claim('v');
+    await other.emit('STEP', 2, TO);
+    await clock.advance(1_999);
+    expect([processor.state, processor.running]).toEqual(['stopping', 1]);
+    await clock.advance(100);
+    await stopping;
+    expect([processor.state, processor.running]).toEqual(['stopped', 0]);
+    const call = { ...CALL, consumer: 'x', most: 9, claimMs: CLAIM_MS };
+    const left = await store.workflows.take('t', call);
+    expect(left.map((taken) => 'tries' in taken && taken.tries).sort()).toEqual([1, 2]);
+  });
+
+  it('W-13 that is told to stop while it takes gives back what it took', async () => {
+    let runs = 0;
+    const { wf, clock, store, options, two } = await working(() => ++runs);
+    await wf.emit('STEP', 1, TO);
+    const processor = two.holdfast.processor(options);
+    const starting = processor.start();
+    const stopping = processor.stop();
+    await clock.advance(100);
+    await Promise.all([starting, stopping]);
+    expect([runs, processor.running, processor.state]).toEqual([0, 0, 'stopped']);
+    const call = { ...CALL, consumer: 'x', most: 1, claimMs: CLAIM_MS };
+    expect(await store.workflows.take('t', call)).toHaveLength(1);
+  });
+
+  it('W-12 counts violations by code, and tells of each with all its facts', async () => {
+    const { wf, processor, told } = await working(() => 1);
+    const action = await wf.emit('STEP', 1, TO);
+    const { action_id: id } = action;
+    const other = '00000000-0000-4000-8000-00000000000a';
+    for (const change of [{ lease_id: other }, { epoch: 1 }, { action_id: other }])
+      await processor.process({ ...action, ...change }).catch(() => {});
+    expect(processor.violations).toEqual({ LEASE_VIOLATION: 1, FUTURE_EPOCH: 1, STALE_EPOCH: 1 });
+    const common = { name: 'workflow.violation', workflow: 'w' };
+    const none = {
+      expectedLease: null,
+      receivedLease: null,
+      actionEpoch: null,
+      currentEpoch: null,
+    };
+    expect(told).toEqual([
+      {
+        ...{ ...common, ...none, code: 'LEASE_VIOLATION', action: id },
+        ...{ expectedLease: wf.leaseId, receivedLease: other },
+      },
+      { ...common, ...none, code: 'FUTURE_EPOCH', action: id, actionEpoch: 1, currentEpoch: 1 },
+      { ...common, ...none, code: 'STALE_EPOCH', action: other, actionEpoch: 0, currentEpoch: 1 },
+    ]);
+  });
+
+  it('W-04 what makes no sense is refused when it is made', async () => {
+    const { two } = await working(() => 1);
+    const good = { name: 't', role: 'effect', handlers: { STEP: () => 1 } };
+    const bad = [
+      { ...good, name: 'a b' },
+      { ...good, role: 'boss' },
+      { ...good, handlers: {} },
+      { ...good, handlers: { STEP: 'later' } },
+      { ...good, handlers: undefined },
+      { ...good, concurrency: 0 },
+      { ...good, concurrency: 1.5 },
+      { ...good, tries: 0 },
+      { ...good, claim: 999 },
+      { ...good, timeout: 'soon' },
+      { ...good, backoff: -1 },
+      { ...good, colour: 'red' },
+    ];
+    for (const options of bad)
+      expect(() => two.holdfast.processor(options as never)).toThrow(
+        expect.objectContaining({ code: 'CONFIG_INVALID' }),
+      );
+    const processor = two.holdfast.processor(good as never);
+    await expect(processor.process({ lease_id: 'x' })).rejects.toMatchObject({
+      code: 'ACTION_INVALID',
+    });
+  });
+});
