@@ -1,7 +1,7 @@
 /** What a process of the bench of workflows can be asked to do. Each task is given `{ holdfast, orchestrators, … }` and facts. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { openBare } from './contenders/bare-stream.mjs';
-import { monotonicMs } from './statistics.mjs';
+import { median, monotonicMs } from './statistics.mjs';
 
 /** As large as payloads are. */
 const PAYLOAD = { order: 'order-000123', items: [{ sku: 'a-1', count: 2 }], total_cents: 4_200 };
@@ -38,24 +38,31 @@ async function claim({ holdfast, orchestrators }, { of, count, options }) {
   await Promise.all(Array.from({ length: Math.min(LANES, count) }, lane));
 }
 
-/** One after the other in each of the workflows, all workflows at once: microseconds per action. */
+/** One after the other in each of the workflows, all workflows at once: the median in microseconds. */
 async function emit({ orchestrators }, { of, count, each, target }) {
-  const startMs = monotonicMs();
-  const lane = async (_, i) => {
+  const lane = (_, i) => {
     const orchestrator = orchestrators.get(`${of}-${i}`);
-    for (let n = 0; n < each; n++) await orchestrator.emit('STEP', PAYLOAD, { target });
+    return timed(each, () => orchestrator.emit('STEP', PAYLOAD, { target }));
   };
-  await Promise.all(Array.from({ length: count }, lane));
-  return ((monotonicMs() - startMs) * 1_000) / (count * each);
+  return median((await Promise.all(Array.from({ length: count }, lane))).flat());
 }
 
-/** What no way to publish can do without, over the same client: microseconds per entry. */
+/** In microseconds, one after the other. */
+async function timed(count, run) {
+  const tookUs = [];
+  for (let n = 0; n < count; n++) {
+    const startMs = monotonicMs();
+    await run();
+    tookUs.push((monotonicMs() - startMs) * 1_000);
+  }
+  return tookUs;
+}
+
+/** What no way to publish can do without, over the same client: the median in microseconds. */
 async function add(state, { key, each }) {
   state.bare ??= await openBare(state.url);
   const body = JSON.stringify(PAYLOAD);
-  const startMs = monotonicMs();
-  for (let n = 0; n < each; n++) await state.bare.add(key, body);
-  return ((monotonicMs() - startMs) * 1_000) / each;
+  return median(await timed(each, () => state.bare.add(key, body)));
 }
 
 /** One now and then, to processors that have nothing else to do: when each was asked for. */
