@@ -81,7 +81,7 @@ export class Hands {
     const replies = await workflows.extend(target, attempts, call).catch(() => []);
     for (const [i, attempt] of attempts.entries()) {
       if (replies[i] === 'done') attempt.extend(claim);
-      else if (replies[i] === 'gone') attempt.stop('another has the action now');
+      else if (replies[i] === 'gone') attempt.stop('it is in other hands now, or has been dropped');
     }
     this.#extendLater();
   }

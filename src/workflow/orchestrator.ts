@@ -83,6 +83,8 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   readonly reemitted: readonly Action[];
   /** The same, of a tenure that was revoked: it was dropped by the claim. */
   readonly dropped: readonly Action[];
+  /** As the clocks had it at the claim: whatever becomes of them, it stays. */
+  readonly acquiredAt: Date;
   readonly #parts: OrchestratorParts;
   readonly #steps: Steps;
   readonly #inbox: ResultInbox;
@@ -93,6 +95,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   constructor(parts: OrchestratorParts) {
     const { lease } = parts;
     this.#parts = parts;
+    this.acquiredAt = lease.acquiredAt;
     this.#state = parts.state;
     this.reemitted = parts.reemitted;
     this.dropped = parts.dropped;
@@ -140,10 +143,6 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   /** Fires when this tenure is over, whatever ended it. */
   get signal(): AbortSignal {
     return this.#parts.lease.signal;
-  }
-
-  get acquiredAt(): Date {
-    return this.#parts.lease.acquiredAt;
   }
 
   /** Wants something done. Resolves when it is on its way, durably; what comes of it is its `result`. */

@@ -157,7 +157,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #readForProcessing(value: unknown): Action {
     const { lease_id: lease = null, workflow_id } = (value ?? {}) as Partial<Action>;
     if (lease === null)
-      throw this.#told(new LeaseViolationError(String(workflow_id), null, null), null);
+      throw this.#told(new LeaseViolationError(String(workflow_id ?? 'unknown'), null, null), null);
     return readAction(value);
   }
 

@@ -267,6 +267,9 @@ describe('the lease of an orchestrator', () => {
     await clock.advance(1);
     expect([wf.remainingTtl(), wf.isExpired()]).toEqual([0, true]);
     const { leaseId, acquiredAt } = wf;
+    // Somebody sets the clock of the host: it was acquired when it was.
+    clock.jumpWall(3_600_000);
+    expect(acquiredAt.toISOString()).toBe('2026-01-01T00:00:00.000Z');
     expect(thrownBy(() => wf.checkLeaseValidity())).toMatchObject({
       code: 'LEASE_EXPIRED',
       context: { lease_id: leaseId, acquired_at: acquiredAt.toISOString(), ttl_seconds: 300 },
