@@ -41,6 +41,17 @@ describe('steps', () => {
     expect(wf.epoch).toBe(250);
   });
 
+  it('W-02 an action that is known already has nobody refused who is emitted with it', async () => {
+    const { wf } = await held();
+    const first = await wf.emit('STEP', 'known', { ...TO, actionId: A });
+    const all = await Promise.all([
+      ...[wf.emit('STEP', 'a', TO), wf.emit('STEP', 'known', { ...TO, actionId: A })],
+      ...[wf.emit('STEP', 'known', { ...TO, actionId: A }), wf.emit('STEP', 'b', TO)],
+    ]);
+    expect(all.map(({ epoch }) => epoch)).toEqual([1, first.epoch, first.epoch, 2]);
+    expect(wf.epoch).toBe(3);
+  });
+
   it('W-02 W-03 emissions and updates that cross each other each have an epoch of their own', async () => {
     const { wf, store } = await held();
     const [a, , b] = await Promise.all([
