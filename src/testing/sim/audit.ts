@@ -17,7 +17,8 @@ import type { Counters } from './counters.ts';
 import type { Write } from './device.ts';
 import type { SimProcess } from './host.ts';
 import { verbOf } from './network.ts';
-import { type Peek, WorkflowAudit } from './workflow-audit.ts';
+import { WorkflowAudit } from './workflow-audit.ts';
+import { type Peek, WorkflowSight } from './workflow-sight.ts';
 
 export type Invariant =
   | 'exclusion'
@@ -104,7 +105,8 @@ export class Audit {
   /** There are workflows, and this is how to look into the store. */
   watchWorkflows(peek: Peek): void {
     this.#workflows = new WorkflowAudit({
-      ...{ nowMs: this.#nowMs, counters: this.#counters, peek },
+      ...{ nowMs: this.#nowMs, counters: this.#counters },
+      sight: new WorkflowSight(peek, this.#nowMs),
       report: (invariant, target, text) => void this.report(invariant, target, text),
       granted: (key, holder, fence) => this.#grant(key, holder, fence),
     });

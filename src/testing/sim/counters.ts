@@ -18,6 +18,12 @@ export const INTERESTING_STATES: readonly string[] = [
   // What became of commands and writes.
   ...['carried out late', 'answer lost', 'answered: NOSCRIPT', 'answered: OOM'],
   ...['write accepted', 'write fenced off', 'result.refused'],
+  // What became of workflows, of their steps, and of what they want done.
+  ...['emit refused: not held', 'emit refused: epoch', 'emit found taken', 'result heard'],
+  ...['handoff claimed', 'handoff never claimed', 'revoked', 'revoked while cut off'],
+  ...['actions emitted anew', 'actions dropped', 'parked actions emitted anew'],
+  ...['redelivered', 'tried again', 'settle refused: gone', 'take refused: lease'],
+  ...['dead letter', 'dead letter revived'],
   // What became of processes.
   ...['stopped gracefully', 'stopped late', 'loop.delayed', 'poll.stuck', 'healed'],
 ];

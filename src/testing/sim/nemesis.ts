@@ -142,7 +142,8 @@ export class Nemesis {
     reset: (_, { path }) => path.breakOff(),
     'store freezes': ({ forMs }) => this.#parts.machine.freeze(Math.min(forMs, STORE_MOST_MS)),
     'store restarts empty': (fault) => this.#restart(fault, ({ redis }) => redis.restart('empty')),
-    'store restarts': (fault) => this.#restart(fault, ({ redis }) => redis.restart({ lostMs: 0 })),
+    'store restarts': (fault) =>
+      this.#restart(fault, ({ redis }) => redis.restart({ lostMs: 0 }), 'whole'),
     'store restarts with a loss': (fault) =>
       this.#restart(fault, ({ redis }) => redis.restart({ lostMs: fault.size * LOSS_MOST_MS })),
     failover: (fault) =>
@@ -170,13 +171,18 @@ export class Nemesis {
     audit.excuse({ invariants: VALIDITY, untilMs: nowMs + 4 * ttlMs, concerns });
   }
 
-  #restart({ forMs }: Fault, come: (machine: Machine) => void): void {
-    const { machine } = this.#parts;
+  #restart(
+    { forMs }: Fault,
+    come: (machine: Machine) => void,
+    data: 'whole' | 'less' = 'less',
+  ): void {
+    const { machine, audit } = this.#parts;
     if (machine.isDown) return;
     machine.goDown();
     this.#later(Math.min(forMs, STORE_MOST_MS), () => {
       come(machine);
-      this.#forget();
+      if (data === 'whole') audit.storeForgot();
+      else this.#forget();
       machine.isDown = false;
     });
   }

@@ -16,14 +16,12 @@ import type { Invariant } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
 import { type Hand, pairsOf, partsOf, WorkflowRecord } from './workflow-record.ts';
-
-/** What the store names now, as somebody sees who needs no connection. */
-export type Peek = (args: readonly string[]) => Reply;
+import { leaseKey, type WorkflowSight } from './workflow-sight.ts';
 
 export interface WorkflowAuditParts {
   nowMs(): number;
   readonly counters: Counters;
-  readonly peek: Peek;
+  readonly sight: WorkflowSight;
   report(invariant: Invariant, target: string, text: string): void;
   granted(key: string, holder: string, fence: number): void;
 }
@@ -39,8 +37,6 @@ interface Waiting {
 type Served = (argv: readonly string[], reply: Reply) => void;
 type Snapshot = [facts: (string | null)[], unresolved: number, parked: number, unread: number];
 
-/** What stands before all keys of workflows. */
-const HUB = '{holdfast}:';
 /** All that is done with an action whose turn it is takes no longer: two before it that take long, and tries that came to nothing. */
 const RESOLVED_WITHIN_MS = 100_000;
 /** A result is looked for every two seconds; a request takes up to five. */
@@ -48,6 +44,7 @@ const HEARD_WITHIN_MS = 15_000;
 
 export class WorkflowAudit {
   readonly #parts: WorkflowAuditParts;
+  readonly #sight: WorkflowSight;
   readonly #workflows = new Map<string, WorkflowRecord>();
   readonly #waiting = new Set<Waiting>();
   /** Whether whoever has a tenure is cut off from the store just now. */
@@ -55,6 +52,7 @@ export class WorkflowAudit {
 
   constructor(parts: WorkflowAuditParts) {
     this.#parts = parts;
+    this.#sight = parts.sight;
   }
 
   /** An orchestrator waits for a result, until what this gives is called. */
@@ -82,7 +80,7 @@ export class WorkflowAudit {
   storeForgot(isTorn: boolean): void {
     for (const workflow of this.#workflows.values()) {
       if (isTorn) workflow.isDamaged = true;
-      this.#lookAt(workflow);
+      this.#sight.lookAt(workflow);
     }
   }
 
@@ -90,19 +88,17 @@ export class WorkflowAudit {
   checkHealed(calmSinceMs: number): void {
     const nowMs = this.#parts.nowMs();
     for (const workflow of this.#workflows.values()) {
-      const { id, tenure, isBegun, beganMs, isDamaged, steppedMs } = workflow;
-      if (isDamaged) continue;
+      const { id, tenure, isBegun, beganMs, steppedMs } = workflow;
       if (steppedMs < calmSinceMs)
         this.#report('healing', id, `nobody has taken a step of ${id} for long`);
-      if (!isBegun || tenure === null || this.#holderOf(id) !== tenure) continue;
+      if (!isBegun || tenure === null || this.#sight.holderOf(id) !== tenure) continue;
       for (const [action, { sinceMs }] of workflow.actions)
         if (nowMs - Math.max(sinceMs, beganMs) > RESOLVED_WITHIN_MS)
           this.#report('healing', id, `action ${action} of ${id} gets no result`);
     }
     for (const { process, workflow, action, sinceMs } of this.#waiting) {
-      const record = this.#workflows.get(workflow);
-      const inMs = record?.results.get(action);
-      if (inMs === undefined || record?.isDamaged || process.isDead) continue;
+      const inMs = this.#workflows.get(workflow)?.results.get(action);
+      if (inMs === undefined) continue;
       if (nowMs - Math.max(inMs, sinceMs) > HEARD_WITHIN_MS)
         this.#report('healing', workflow, `${process.name} does not hear of ${action}'s result`);
     }
@@ -129,7 +125,7 @@ export class WorkflowAudit {
     const { successor, isRevoked } = workflow;
     if (successor !== null)
       this.#count(successor === leaseId ? 'handoff claimed' : 'handoff never claimed');
-    if (this.#holderOf(id) !== leaseId)
+    if (this.#sight.holderOf(id) !== leaseId)
       this.#report('epochs', id, `${leaseId} began a tenure of ${id} without its lease`);
     const isDropping = isRevoked && resume !== '1';
     this.#checkKept(workflow, isDropping ? dropped : again);
@@ -212,7 +208,7 @@ export class WorkflowAudit {
     if (kind !== 1) return;
     const workflow = this.#of(id);
     this.#step(workflow, leaseId, Number(from), 'unpark');
-    this.#lookAtActions(workflow);
+    this.#sight.lookAtActions(workflow);
     workflow.epoch = Number(epoch);
     this.#count('parked actions emitted anew');
   }
@@ -243,7 +239,7 @@ export class WorkflowAudit {
   #revived(reply: Reply): void {
     if (typeof reply !== 'string') return;
     this.#count('dead letter revived');
-    this.#lookAtActions(this.#of(reply));
+    this.#sight.lookAtActions(this.#of(reply));
   }
 
   /** target, … → per action: 1, workflow, id, record, fence, tries; or 0, workflow, id, lease of it, tenure */
@@ -312,7 +308,7 @@ export class WorkflowAudit {
     holder = leaseId,
   ): void {
     const { id, tenure } = workflow;
-    const named = this.#holderOf(id);
+    const named = this.#sight.holderOf(id);
     if (named !== holder)
       this.#report('epochs', id, `${what} of ${leaseId} was taken while ${named} had ${id}`);
     if (tenure !== leaseId)
@@ -329,66 +325,14 @@ export class WorkflowAudit {
     return known;
   }
 
-  #holderOf(id: string): string | null {
-    return this.#parts.peek(['GET', leaseKey(id)]) as string | null;
-  }
-
-  /** As the store knows it now. */
-  #lookAt(workflow: WorkflowRecord): void {
-    const { id } = workflow;
-    const fields = ['lease', 'epoch', 'begun', 'revoked', 'updated', 'state'];
-    const facts = this.#parts.peek(['HMGET', `${HUB}workflow:facts:${id}`, ...fields]);
-    const [tenure = null, epoch, begun, revoked, updated, state] = facts as (string | null)[];
-    const isBegun = begun === '1';
-    Object.assign(workflow, { tenure, epoch: Number(epoch), isBegun, isRevoked: revoked === '1' });
-    workflow.successor = isBegun ? null : tenure;
-    workflow.update =
-      tenure !== null && updated === epoch && updated !== null
-        ? { epoch: Number(updated) - 1, leaseId: tenure, state: state ?? '' }
-        : null;
-    this.#lookAtActions(workflow);
-    this.#lookAtHands(workflow);
-  }
-
-  #lookAtActions(workflow: WorkflowRecord): void {
-    const { id, actions, results } = workflow;
-    const found = this.#parts.peek(['HGETALL', `${HUB}workflow:actions:${id}`]) as string[];
-    const sinceMs = this.#parts.nowMs();
-    actions.clear();
-    for (const [action, record] of pairsOf(found)) {
-      const { target, epoch } = partsOf(record);
-      actions.set(action, { target, epoch, sinceMs });
-      results.delete(action);
-    }
-    for (const action of results.keys())
-      if (this.#parts.peek(['HGET', `${HUB}workflow:results:${id}`, action]) === null)
-        results.delete(action);
-  }
-
-  #lookAtHands(workflow: WorkflowRecord): void {
-    const { id, hands } = workflow;
-    hands.clear();
-    const targets = this.#parts.peek(['HKEYS', `${HUB}workflow:targets:${id}`]);
-    for (const target of targets as string[]) {
-      const state = this.#parts.peek(['HGET', `${HUB}stream:lanes:action:${target}`, id]);
-      const [, fence] = /^h (\d+)/.exec(String(state)) ?? [];
-      const lane = `${HUB}stream:lane:{action:${target}}:${id}`;
-      const [first] = this.#parts.peek(['LRANGE', lane, '0', '0']) as string[];
-      if (fence === undefined || first === undefined) continue;
-      const action = first.slice(first.indexOf(' ') + 1);
-      hands.set(target, { fence: Number(fence), action, isGivenBack: false });
-    }
-  }
-
+  /** Where some of its keys were deleted and others not, actions may be lost, come again, or stay where nobody finds them. */
   #report(invariant: Invariant, id: string, text: string): void {
-    this.#parts.report(invariant, `workflow:${id}`, text);
+    const isExcused = invariant !== 'epochs' && this.#workflows.get(id)?.isDamaged;
+    if (isExcused) this.#count(`excused: ${invariant}`);
+    else this.#parts.report(invariant, `workflow:${id}`, text);
   }
 
   #count(name: string): void {
     this.#parts.counters.add(name);
   }
-}
-
-function leaseKey(id: string): string {
-  return `${HUB}workflow:lease:${id}`;
 }
