@@ -15,8 +15,8 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/keeper.js',
-        find: '        tenure.confirm(sent);',
-        replace: '        tenure.confirm(confirmationNow(this.#clock));',
+        find: 'tenure.renewing = false;\n        tenure.confirm(sent);',
+        replace: 'tenure.renewing = false;\n        tenure.confirm(confirmationNow(this.#clock));',
       },
     ],
   },

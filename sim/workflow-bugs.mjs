@@ -15,14 +15,19 @@ export const WORKFLOW_BUGS = [
     ],
   },
   {
-    name: 'emit without the epoch',
-    about: 'an action has the epoch that its orchestrator believes in, whatever the workflow has',
+    name: 'step without the epoch',
+    about: 'a step has the epoch that its orchestrator believes in, whatever the workflow has',
     worlds,
     patches: [
       {
         file: 'store/redis/lua/emit.lua',
         find: 'if known > 0 or epoch ~= current then',
         replace: 'if known > 0 then',
+      },
+      {
+        file: 'store/redis/lua/update.lua',
+        find: 'if current + 1 ~= following then',
+        replace: 'if not current then',
       },
     ],
   },
