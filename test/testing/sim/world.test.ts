@@ -54,6 +54,25 @@ describe('a simulated world', () => {
   );
 
   it(
+    'W-01 W-02 W-05 W-10 W-13 keeps every promise about workflows, and is the same for the same seed there, too',
+    LONG,
+    async () => {
+      const counters = new Set<string>();
+      for (let seed = 1; seed <= 4; seed++) {
+        const options = { seed, hours: 0.5, workflows: 2 };
+        const report = await simulate(options);
+        expect(report.violation, `seed ${seed}\n${draw(report)}`).toBeNull();
+        for (const [name] of report.counters) counters.add(name);
+        if (seed > 1) continue;
+        const again = await simulate(options);
+        expect([again.digest, again.steps]).toEqual([report.digest, report.steps]);
+      }
+      for (const name of ['result heard', 'actions emitted anew', 'redelivered', 'handoff claimed'])
+        expect(counters).toContain(name);
+    },
+  );
+
+  it(
     'K-15 lets two work at once where quarantine is off: found, narrowed down to what it needs, and drawn',
     LONG,
     async () => {
