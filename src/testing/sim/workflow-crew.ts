@@ -121,7 +121,11 @@ export class WorkflowCrew implements Recipient {
     try {
       const orchestrator = await holdfast.workflows.claim(id, options);
       audit.workflows?.tenant(orchestrator.leaseId, () => path.isCutOut || path.isCutBack);
-      await this.#serve(orchestrator).finally(() => orchestrator.release());
+      try {
+        await this.#serve(orchestrator);
+      } finally {
+        await orchestrator.release();
+      }
     } catch {
       // As above.
     }
