@@ -12,7 +12,9 @@ const STREAM = actionStream('');
 export interface DeadLetter {
   /** `target/…`, and the way to say which one. */
   readonly id: string;
-  readonly action: Action;
+  readonly workflow: string;
+  /** Null for what somebody has put there that is no action: it can be dropped, and nothing else. */
+  readonly action: Action | null;
   readonly tries: number;
   readonly reason: string;
   readonly diedAt: string;
@@ -52,7 +54,8 @@ export class DeadLetters {
       for (const { id, lane, value, tries, reason, atMs } of entries) {
         yield {
           id: `${stream.slice(STREAM.length)}/${id}`,
-          action: actionOf(lane, value as StoredAction),
+          workflow: lane,
+          action: readable(lane, value),
           ...{ tries, reason, diedAt: new Date(atMs).toISOString() },
         };
       }
@@ -67,4 +70,12 @@ function readId(id: string): { target: string; deadId: string } {
   if (slash > 0) return { target: id.slice(0, slash), deadId: id.slice(slash + 1) };
   const rule = "the id of a dead letter is target/…, as 'holdfast deadletters ls' shows it";
   throw new ConfigError({ field: 'id', value: id, rule });
+}
+
+function readable(workflow: string, value: unknown): Action | null {
+  try {
+    return actionOf(workflow, value as StoredAction);
+  } catch {
+    return null;
+  }
 }

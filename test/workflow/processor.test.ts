@@ -255,6 +255,24 @@ describe('what would stop a processor', () => {
     await processor.stop();
   });
 
+  it('W-13 what is no action at all is put aside, listed as such, and can be dropped', async () => {
+    const { processor, clock, store, one } = await working(() => 'fine');
+    const foreign = { lane: 'w', priority: 5, value: { not: 'ours' } };
+    await store.streams.append('action:t', [foreign], CALL);
+    await processor.start();
+    await clock.advance(100);
+    const { deadLetters } = one.holdfast.workflows;
+    const { value: letter } = await deadLetters.list().next();
+    expect(letter).toMatchObject({
+      workflow: 'w',
+      action: null,
+      reason: 'no action of a workflow',
+    });
+    expect(await deadLetters.retry(letter?.id ?? '').catch(() => null)).toBe(null);
+    expect(await deadLetters.drop(letter?.id ?? '')).toBe(true);
+    await processor.stop();
+  });
+
   it('W-13 an action that ends everybody who tries it is dead without another try', async () => {
     let runs = 0;
     const { wf, processor, clock, store, one } = await working(() => ++runs, { tries: 2 });

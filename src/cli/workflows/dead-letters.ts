@@ -16,10 +16,10 @@ export async function ls({ flags, output }: Context, target?: string): Promise<E
   await withHoldfast(flags, ({ workflows }) =>
     writeList(output, workflows.deadLetters.list(target), {
       head: ['ID', 'WORKFLOW', 'ACTION', 'TRIES', 'DIED', 'WHY'],
-      row: ({ id, action, tries, diedAt, reason }) => [
+      row: ({ id, workflow, action, tries, diedAt, reason }) => [
         id,
-        action.workflow_id,
-        action.action_type,
+        workflow,
+        action?.action_type ?? 'unreadable',
         String(tries),
         `${spanOf(Math.max(0, nowMs - Date.parse(diedAt)))} ago`,
         withoutCredentials(reason),
