@@ -268,7 +268,7 @@ describe('what would stop a processor', () => {
       action: null,
       reason: 'no action of a workflow',
     });
-    expect(await deadLetters.retry(letter?.id ?? '').catch(() => null)).toBe(null);
+    expect(await deadLetters.retry(letter?.id ?? '')).toBe(null);
     expect(await deadLetters.drop(letter?.id ?? '')).toBe(true);
     await processor.stop();
   });
