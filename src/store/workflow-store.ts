@@ -179,6 +179,7 @@ export interface TakeCall extends Call {
 
 export interface ReserveCall extends Call {
   readonly consumer: string;
+  /** 0 only looks: `reserved` then says that it could be, with fence 0, and nothing has changed. */
   readonly claimMs: number;
   readonly strictness: Strictness;
 }

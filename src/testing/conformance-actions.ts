@@ -183,6 +183,17 @@ function reserving(check: Check): void {
     const nowhere = { ...late, workflow: unknown.id, received: unknown.leaseId };
     assert.deepEqual(await unknown.reserve(ref), nowhere);
   });
+  check('W-04 only looks at an action where no time is asked for', async (kit) => {
+    const flow = await begun(kit);
+    await flow.emit('x');
+    const look = { claimMs: 0 };
+    for (let i = 0; i < 2; i++) {
+      const reply = await flow.reserve({ id: 'x', epoch: 0 }, look);
+      assert(reply.kind === 'reserved' && reply.fence === 0 && reply.tries === 1);
+    }
+    assert.equal((await flow.reserve({ id: 'other', epoch: 0 }, look)).kind, 'stale');
+    assert.equal((await flow.takeOne()).tries, 1);
+  });
   check('W-05 replays the result of what has been settled', async (kit) => {
     const flow = await begun(kit);
     await flow.emit('x');

@@ -133,19 +133,35 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
    */
   async process(value: unknown): Promise<ActionResult> {
     const action = this.#readForProcessing(value);
-    const { store, instanceId } = this.#parts;
-    const { name, claimMs, strictness } = this.#settings;
-    const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
+    const { workflow_id: workflow, action_id: id } = action;
+    const { store } = this.#parts;
     const claim = this.#hands.claimNow();
-    const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
-    const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
+    const taken = await this.#reserve(action, this.#settings.claimMs);
     if (taken.kind === 'replay') return resultOf(workflow, taken.result);
-    if (taken.kind !== 'reserved') throw this.#refused(taken);
     const failure = await this.#start(taken, claim);
     const result = await store.workflows.resultOf(workflow, id, { timeoutMs: TIMEOUT_MS });
     // It is tried again later, or another has it now; this try has come to nothing.
     if (result === null) throw failure ?? new StaleEpochError(staleFacts(action));
     return resultOf(workflow, result);
+  }
+
+  /** Whether `process` would do it, or had done it before; throws what it would throw, and changes nothing. */
+  async validateAction(value: unknown): Promise<true> {
+    await this.#reserve(this.#readForProcessing(value), 0);
+    return true;
+  }
+
+  async #reserve(
+    action: Action,
+    claimMs: number,
+  ): Promise<Extract<Taken, { kind: 'reserved' | 'replay' }>> {
+    const { store, instanceId } = this.#parts;
+    const { name, strictness } = this.#settings;
+    const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
+    const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
+    const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
+    if (taken.kind !== 'reserved' && taken.kind !== 'replay') throw this.#refused(taken);
+    return taken;
   }
 
   /** What was asked for before it was told to stop still comes in, and is given back. */

@@ -404,6 +404,26 @@ describe('a processor', () => {
     ]);
   });
 
+  it('W-04 says of an action whether it would do it, lease first and then epoch, and does nothing', async () => {
+    let runs = 0;
+    const { wf, processor } = await working(() => runs++);
+    const action = await wf.emit('STEP', 1, TO);
+    const other = { ...action, lease_id: '5b2a9f0e-4a3a-4f0f-9a52-3d5a3f1f8f11', epoch: 9 };
+    expect(await processor.validateAction(action)).toBe(true);
+    expect(await processor.validateAction(action)).toBe(true);
+    await expect(processor.validateAction(other)).rejects.toMatchObject({
+      code: 'LEASE_VIOLATION',
+      context: { expected_lease: wf.leaseId, received_lease: other.lease_id },
+    });
+    await expect(processor.validateAction({ ...action, epoch: 9 })).rejects.toMatchObject({
+      code: 'FUTURE_EPOCH',
+    });
+    expect(runs).toBe(0);
+    await processor.process(action);
+    expect(await processor.validateAction(action)).toBe(true);
+    expect([runs, processor.violations]).toEqual([1, { LEASE_VIOLATION: 1, FUTURE_EPOCH: 1 }]);
+  });
+
   it('W-04 what makes no sense is refused when it is made', async () => {
     const { two } = await working(() => 1);
     const good = { name: 't', role: 'effect', handlers: { STEP: () => 1 } };

@@ -168,6 +168,10 @@ function give(
   call: { readonly consumer: string; readonly claimMs: number },
 ): Taken {
   const { id, target, priority, body, leaseId, epoch } = action;
+  const given = { id, target, priority, body, leaseId, epoch };
+  const tries = lane.tries + 1;
+  const reserved = { kind: 'reserved' as const, workflow: workflow.id, action: given, tries };
+  if (call.claimMs === 0) return { ...reserved, fence: 0 };
   const fence = giveOut(tx, lane, call);
   tx.session.run(
     `INSERT INTO taken VALUES (?, ?, ?, ?)
@@ -177,9 +181,7 @@ function give(
     epoch,
     id,
   );
-  const given = { id, target, priority, body, leaseId, epoch };
-  const tries = lane.tries + 1;
-  return { kind: 'reserved', workflow: workflow.id, action: given, fence, tries };
+  return { ...reserved, fence };
 }
 
 /** What this target has last taken of the workflow. */

@@ -1,7 +1,7 @@
 -- reserve: gives one action to a processor that has it in hand already, if it is the one whose turn it is.
 -- KEYS     [1] the bus
 -- ARGV     [1] what the names of channels begin with, [2] target, [3] workflow, [4] action, [5] its lease id, [6] its epoch,
---          [7] consumer, [8] ms it has for it, [9] '1' = strict
+--          [7] consumer, [8] ms it has for it, '0' = look only, [9] '1' = strict
 -- Returns  {'reserved', record, fence, the how many-th time} | {'lease', lease id of the tenure or false} | {'replay', result} |
 --          {'stale' or 'future', the epoch it was compared with}
 -- Before:  hub.lua, lanes.lua, mint.lua, hands.lua, workflow.lua
@@ -42,6 +42,7 @@ end
 if epoch <= last and last_id ~= action_id then return stale end
 
 local tries = tries_of(state)
+if ARGV[8] == '0' then return {'reserved', record, 0, tries + 1} end
 withdraw(stream, id, state)
 redis.call('HSET', of('targets', id), target, epoch .. '\n' .. action_id)
 return {'reserved', record, give(stream, {{id, tries}}, ARGV[7], tonumber(ARGV[8]), now), tries + 1}
