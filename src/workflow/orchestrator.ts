@@ -99,7 +99,8 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     this.#state = parts.state;
     this.reemitted = parts.reemitted;
     this.dropped = parts.dropped;
-    const common = { ...parts, workflow: lease.key, leaseId: lease.holder };
+    const over = lease.signal;
+    const common = { ...parts, workflow: lease.key, leaseId: lease.holder, over };
     this.#steps = new Steps(
       {
         ...common,
@@ -110,7 +111,6 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     );
     this.#inbox = new ResultInbox({
       ...common,
-      over: lease.signal,
       onRead: (position) => this.#steps.markRead(position),
       onQuiet: () => void this.hear().catch(() => {}),
     });

@@ -58,6 +58,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #settling: Gathering<Settlement, HeldReply>;
   readonly #hands: Hands;
   readonly #violations = new Map<string, number>();
+  /** Aborts when it has stopped. */
+  readonly #over = new AbortController();
   #state: State = 'new';
   #looking: Promise<void> | null = null;
   #isHinted = false;
@@ -120,6 +122,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
       await isDoneWithin(clock, withinMs, this.#idle());
     }
     this.#hands.empty();
+    this.#over.abort();
     this.#state = 'stopped';
   }
 
@@ -315,7 +318,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
         pauseMs = this.#stalled(error);
         if (attempt.isPastDeadline) throw error;
       }
-      await clock.sleep(jittered(pauseMs, random));
+      await clock.sleep(jittered(pauseMs, random), this.#over.signal);
     }
   }
 

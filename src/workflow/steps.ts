@@ -32,6 +32,8 @@ export interface StepsParts {
   readonly workflow: string;
   readonly leaseId: string;
   readonly timeoutMs: number;
+  /** Aborts when the tenure is over: then nobody seeks an answer any more. */
+  readonly over: AbortSignal;
   /** Throws if this tenure may not take a step any more, as far as is known here. */
   check(): void;
   /** The store says that it may not: whatever is known here should be looked at again. */
@@ -175,7 +177,7 @@ export class Steps {
   }
 
   async #untilAnswered<R>(send: () => Promise<R>): Promise<R> {
-    const { clock, random, check } = this.#parts;
+    const { clock, random, check, over } = this.#parts;
     const leftMs = timeLeft(clock, DOUBT_MOST_MS);
     let unknown: OutcomeUnknownError | null = null;
     for (let pauseMs = AGAIN_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS)) {
@@ -194,7 +196,8 @@ export class Steps {
         this.#isInDoubt = true;
         if (leftMs() <= pauseMs) throw unknown;
       }
-      await clock.sleep(jittered(pauseMs, random));
+      await clock.sleep(jittered(pauseMs, random), over).catch(() => {});
+      if (over.aborted) throw unknown;
     }
   }
 

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { seededRandom } from '../../src/base/random.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { Steps } from '../../src/workflow/steps.ts';
+
+it('W-02 a step whose answer did not come is not asked about any more when its tenure is over, and leaves no timer behind', async () => {
+  const clock = new FakeClock();
+  const { store, faults } = faultyStore(createMemoryStore({ clock }), clock);
+  const over = new AbortController();
+  const tenure = { workflow: 'order', leaseId: 'a', timeoutMs: 100, over: over.signal };
+  const free = { check: () => {}, onRefused: () => {} };
+  const steps = new Steps({ store, clock, random: seededRandom(1), ...tenure, ...free }, 0);
+  faults.hang = true;
+  const action = { id: 'x', target: 'press', priority: 5, body: '{}' };
+  const emitting = steps.emit(action, false);
+  emitting.catch(() => {});
+  await clock.advance(110);
+  expect(clock.pendingTimers).toBe(1);
+  over.abort();
+  await expect(emitting).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  expect(clock.pendingTimers).toBe(0);
+});
