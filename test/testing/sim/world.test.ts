@@ -67,7 +67,7 @@ describe('a simulated world', () => {
         const again = await simulate(options);
         expect([again.digest, again.steps]).toEqual([report.digest, report.steps]);
       }
-      for (const name of ['result heard', 'actions emitted anew', 'redelivered', 'handoff claimed'])
+      for (const name of ['result heard', 'redelivered', 'tried again', 'handoff claimed'])
         expect(counters).toContain(name);
     },
   );
