@@ -127,3 +127,8 @@ export function takeOutOfLanes(
 function asAction([id, target, priority, body, leaseId, epoch, parked]: Row): Action {
   return { id, target, priority, body, leaseId, epoch, isParked: parked === 1 };
 }
+
+/** Without what only its row has. */
+export function plain({ id, target, priority, body, leaseId, epoch }: StoredAction): StoredAction {
+  return { id, target, priority, body, leaseId, epoch };
+}

@@ -23,6 +23,7 @@ import {
   findAction,
   parkAction,
   parkedActions,
+  plain,
   renumberAction,
   resolveAction,
   takeOutOfLanes,
@@ -253,8 +254,4 @@ function tellTargets(
 /** A key that was revoked and may not be granted yet is nobody's. */
 function asLeaseId(holder: string | null): string | null {
   return holder === TOMBSTONE ? null : holder;
-}
-
-function plain({ id, target, priority, body, leaseId, epoch }: StoredAction): StoredAction {
-  return { id, target, priority, body, leaseId, epoch };
 }

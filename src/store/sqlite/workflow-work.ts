@@ -15,6 +15,7 @@ import {
   findAction,
   firstEpoch,
   parkAction,
+  plain,
   resolveAction,
   reviveAction,
 } from './action-rows.ts';
@@ -89,6 +90,7 @@ export function reserve(
   if (turn === undefined) return refuse('future', first?.epoch ?? workflow.epoch);
   if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
     return refuse('stale', last.epoch);
+  if (call.claimMs === 0) return reserved(workflow, turn, action, 0);
   return give(tx, workflow, turn, action, call);
 }
 
@@ -167,11 +169,7 @@ function give(
   action: Action,
   call: { readonly consumer: string; readonly claimMs: number },
 ): Taken {
-  const { id, target, priority, body, leaseId, epoch } = action;
-  const given = { id, target, priority, body, leaseId, epoch };
-  const tries = lane.tries + 1;
-  const reserved = { kind: 'reserved' as const, workflow: workflow.id, action: given, tries };
-  if (call.claimMs === 0) return { ...reserved, fence: 0 };
+  const { id, target, epoch } = action;
   const fence = giveOut(tx, lane, call);
   tx.session.run(
     `INSERT INTO taken VALUES (?, ?, ?, ?)
@@ -181,7 +179,12 @@ function give(
     epoch,
     id,
   );
-  return { ...reserved, fence };
+  return reserved(workflow, lane, action, fence);
+}
+
+function reserved(workflow: Workflow, lane: Lane, action: Action, fence: number): Taken {
+  const tries = lane.tries + 1;
+  return { kind: 'reserved', workflow: workflow.id, action: plain(action), fence, tries };
 }
 
 /** What this target has last taken of the workflow. */
