@@ -105,7 +105,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
       {
         ...common,
         check: () => this.checkLeaseValidity(),
-        onRefused: () => void lease.renew(),
+        onRefused: () => void this.#doubt(),
       },
       parts.epoch,
     );
@@ -318,14 +318,23 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   async hear(): Promise<void> {
     // Nearly always it is a result that somebody waits for.
     if (await this.#inbox.hasMore()) return;
-    const { lease, read } = this.#parts;
+    const { read } = this.#parts;
     const found = await read();
     if (found?.leaseId !== this.leaseId) {
-      void lease.renew();
+      void this.#doubt();
       return;
     }
     if (found.unread > 0 && this.#inbox.isAwaited) void this.#inbox.look();
     if (found.parked > 0) await this.#unpark();
+  }
+
+  /**
+   * The store has refused us. Mostly the lease is over, and asking for a renewal shows it. If it is not, the store has lost what it knew
+   * of this tenure: the lease alone is good for nothing, and keeps others from the workflow.
+   */
+  async #doubt(): Promise<void> {
+    const { lease } = this.#parts;
+    if (await lease.renew()) await lease.release();
   }
 
   /** What is parked while there is a tenure was revived by an operator: it is emitted anew. */

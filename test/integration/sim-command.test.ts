@@ -69,5 +69,5 @@ describe('npm run sim:bugs', () => {
       expect(JSON.parse(stdout)).toMatchObject([{ name, unit: 'h simulated', bar: 20, ok: true }]);
       expect(status).toBe(0);
     }
-  });
+  }, 120_000);
 });

@@ -117,6 +117,25 @@ describe('steps', () => {
     expect((await wf.emit('STEP', 2, TO)).epoch).toBe(1);
   });
 
+  it('W-01 where the store has lost the tenure and kept the lease, the tenure is over, and the workflow free', async () => {
+    const { clock, store, actor } = leaseWorld();
+    const two = await actor();
+    const { workflows } = store;
+    const forgetful = new Proxy(workflows, {
+      get: (_, verb) =>
+        verb === 'emit'
+          ? async () => ({ kind: 'not-held', leaseId: null })
+          : Reflect.get(workflows, verb),
+    });
+    const random = seededRandom(9);
+    const one = await open({ ...store, workflows: forgetful }, { clock, random });
+    const wf = await one.workflows.claim('w');
+    expect(await codeOf(wf.emit('STEP', 1, TO))).toBe('LEASE_VIOLATION');
+    await clock.advance(10);
+    expect(wf.signal.aborted).toBe(true);
+    expect((await two.holdfast.workflows.claim('w')).leaseId).not.toBe(wf.leaseId);
+  });
+
   it('W-03 a state that is no JSON is refused, and nothing has happened', async () => {
     const { wf } = await held();
     for (const state of [10n, () => 1, Symbol('s')])
