@@ -16,6 +16,7 @@ import {
   type RevokeOptions,
   type RevokeResult,
 } from './lease/leases.ts';
+import { isDoneWithin } from './lease/letting-go.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 import { Poller, type PollerOptions } from './polling/poller.ts';
@@ -262,7 +263,7 @@ export class Holdfast implements AsyncDisposable {
   async #close(withinMs: number): Promise<void> {
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
     await Promise.all([this.#poller?.stop({ within: withinMs }), ...stopping]);
-    await this.workflows.close();
+    await isDoneWithin(this.#parts.clock, withinMs, this.workflows.close());
     await this.#parts.leases.close(withinMs);
     await this.#history?.close();
     if (this.#parts.ownsStore) await this.#parts.store.close();

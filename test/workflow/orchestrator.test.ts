@@ -136,6 +136,21 @@ describe('steps', () => {
     expect((await two.holdfast.workflows.claim('w')).leaseId).not.toBe(wf.leaseId);
   });
 
+  it('W-01 closing lets go of workflows, and does not wait longer for a store that hangs than it was told to', async () => {
+    const { clock, actor, one } = await held();
+    const two = await actor();
+    await one.holdfast.close();
+    const wf = await two.holdfast.workflows.claim('w');
+    two.faults.hang = true;
+    let isClosed = false;
+    void two.holdfast.close({ within: '1s' }).then(() => {
+      isClosed = true;
+    });
+    // A second for workflows, one for leases, and two for answers that may still come.
+    await clock.advance(4_100);
+    expect([isClosed, wf.signal.aborted]).toEqual([true, true]);
+  });
+
   it('W-03 a state that is no JSON is refused, and nothing has happened', async () => {
     const { wf } = await held();
     for (const state of [10n, () => 1, Symbol('s')])
