@@ -54,14 +54,17 @@ export class SimHost {
 
   /**
    * Whether it slept lately, and its wall clock was set back meanwhile, by as much or less: then the clocks show no sleep, or one
-   * that is shorter than it was.
+   * that is shorter than it was. That is so for who last compared them at any moment since then: what was set before does not count.
    */
   hidesSleep(sinceMs: number, toleranceMs: number): boolean {
     const lately = this.#shifts.filter(({ atMs }) => atMs >= sinceMs);
     const sumOf = (shifts: typeof lately) => shifts.reduce((sum, { ms }) => sum + ms, 0);
-    const sleptMs = sumOf(lately.filter(({ isSleep }) => isSleep));
-    const shownMs = sumOf(lately);
-    return sleptMs > 0 && shownMs < sleptMs && shownMs > -toleranceMs;
+    return lately.some((_, from) => {
+      const shifts = lately.slice(from);
+      const sleptMs = sumOf(shifts.filter(({ isSleep }) => isSleep));
+      const shownMs = sumOf(shifts);
+      return sleptMs > 0 && shownMs < sleptMs && shownMs > -toleranceMs;
+    });
   }
 
   /** The whole machine sleeps: its monotonic clock stands still. */

@@ -88,6 +88,24 @@ describe('a simulated machine', () => {
     expect(process.wallMs() - startMs).toBe(2_000);
   });
 
+  it('hides a sleep where its wall clock is set back by as much, whatever it had been set to before', () => {
+    const hides = (...shifts: readonly number[]) => {
+      const host = new SimHost(new Timeline());
+      for (const ms of shifts) host.stepWall(ms);
+      host.sleep(60_000);
+      return (backMs: number) => {
+        host.stepWall(-backMs);
+        return host.hidesSleep(0, 2_000);
+      };
+    };
+    expect(hides()(59_500)).toBe(true);
+    expect(hides()(20_000)).toBe(true);
+    expect(hides()(90_000)).toBe(false);
+    expect(hides(-30_000)(59_500)).toBe(true);
+    expect(hides(40_000)(59_500)).toBe(true);
+    expect(hides(40_000)(-5_000)).toBe(false);
+  });
+
   it('has clocks that run at its own rate, and a wall clock that can be set', async () => {
     const { timeline, host, process, done, note } = machine({ rate: 1.01 });
     const startMs = process.wallMs();
