@@ -20,6 +20,8 @@ import type { HandoffReply, NewAction, Step, StepReply } from '../store/workflow
 
 /** Actions in one request. */
 const BATCH = 100;
+/** Of how many results a request says that they have been read: the rest waits for the next. */
+const READ_MOST = 500;
 /** How long an answer is sought for. */
 const DOUBT_MOST_MS = 30_000;
 const AGAIN_FIRST_MS = 50;
@@ -103,11 +105,12 @@ export class Steps {
 
   /** Tells the store now what has been read, if it does not know. */
   async flushRead(): Promise<void> {
-    if (this.#read.size === 0) return;
     const { store, workflow, timeoutMs } = this.#parts;
-    const read = [...this.#read];
-    await store.workflows.markRead(workflow, { ...this.#step(), read }, { timeoutMs });
-    for (const position of read) this.#read.delete(position);
+    while (this.#read.size > 0) {
+      const step = this.#step();
+      await store.workflows.markRead(workflow, step, { timeoutMs });
+      for (const position of step.read) this.#read.delete(position);
+    }
   }
 
   #enqueue(step: Omit<Waiting, 'resolve' | 'reject'>): Promise<number | null> {
@@ -173,7 +176,8 @@ export class Steps {
   }
 
   #step(): Step {
-    return { leaseId: this.#parts.leaseId, epoch: this.#epoch, read: [...this.#read] };
+    const read = [...this.#read].slice(0, READ_MOST);
+    return { leaseId: this.#parts.leaseId, epoch: this.#epoch, read };
   }
 
   async #untilAnswered<R>(send: () => Promise<R>): Promise<R> {

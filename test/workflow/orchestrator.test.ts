@@ -222,6 +222,22 @@ describe('results', () => {
     await processor.stop();
   });
 
+  it('W-13 however many results have been read, the store is told of all of them, some at a time', async () => {
+    const { wf, processor, one } = await working();
+    const actions = await Promise.all(
+      Array.from({ length: 600 }, (_, i) => wf.emit('STEP', i, TO)),
+    );
+    for (const action of actions) await processor.process(action);
+    const all = wf.results();
+    for (const _ of actions) await all.next();
+    const unread = async () => (await one.holdfast.workflows.get('w'))?.unread;
+    expect(await unread()).toBe(600);
+    await wf.updateState('read');
+    expect(await unread()).toBe(100);
+    await wf.release();
+    expect(await unread()).toBe(0);
+  });
+
   it('W-13 a result that was handed out is not handed out again among all; with the next step it counts as read', async () => {
     const { wf, processor, one } = await working();
     const [a, b] = [await wf.emit('STEP', 'a', TO), await wf.emit('STEP', 'b', TO)];
