@@ -66,3 +66,20 @@ it('W-13 as many results and entries of history are kept as promised, and no mor
   expect([entries.length, more]).toEqual([HISTORY_KEPT, false]);
   expect(entries.at(-1)?.what).toMatchObject({ kind: 'settled', actionId: `x${count - 1}` });
 }, 30_000);
+
+it('W-13 a lane that somebody has deleted keeps nobody from the others', async () => {
+  const entry = { priority: 5, value: 1 };
+  await store.streams.append(
+    's',
+    [
+      { ...entry, lane: 'a' },
+      { ...entry, lane: 'b' },
+    ],
+    CALL,
+  );
+  expect(await redis.cli('DEL', '{app:holdfast}:stream:lane:{s}:a')).toBe(1);
+  const call = { ...CALL, consumer: 'c', most: 10, claimMs: 60_000 };
+  expect(await store.streams.consume('s', call)).toMatchObject([{ lane: 'b', tries: 1 }]);
+  await store.streams.append('s', [{ ...entry, lane: 'a' }], CALL);
+  expect(await store.streams.consume('s', call)).toMatchObject([{ lane: 'a', tries: 1 }]);
+});
