@@ -46,6 +46,7 @@ export type { Target } from './polling/targets.ts';
 export type { WriteOptions } from './records.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';
+export type { IntentStore } from './store/intent-store.ts';
 export type * from './store/store.ts';
 export type * from './store/stream-store.ts';
 export type { WorkflowStore } from './store/workflow-store.ts';

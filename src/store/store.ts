@@ -7,6 +7,7 @@
  * happened, `OUTCOME_UNKNOWN` that anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent
  * twice. The store's own clock decides when a lease expires.
  */
+import type { IntentStore } from './intent-store.ts';
 import type { StreamStore } from './stream-store.ts';
 import type { WorkflowStore } from './workflow-store.ts';
 
@@ -20,6 +21,7 @@ export interface Store {
   readonly log: LogStore;
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
+  readonly intents: IntentStore;
   /** What a person should know about this store before trusting it with leases. */
   examine(): Promise<Examination>;
   /** Ends every connection and timer of this store. Idempotent. */

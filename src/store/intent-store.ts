@@ -1,0 +1,138 @@
+/**
+ * What was asked for and accepted: the part of the port that keeps sessions which somebody started by an intent, from the moment
+ * it is accepted until some while after it has ended. Each verb is one atomic step.
+ *
+ * A **session** is in a state: `NEW` when it is made, `ENDED` at last; what is between is its worker's affair. It has a **revision**,
+ * which grows by one with every change of state or status; who changes one says which revision it has seen.
+ *
+ * It has **keys**, made from what was asked for. While a session has not ended, each of its keys leads to it, so that the same
+ * request, come again, finds it; as it ends, they lead nowhere, in the same step. There may be several, because secrets are changed:
+ * a request brings one key per secret that its sender knows, the current one's first.
+ *
+ * It has **clients**, those who want it to be. Each is there once, however often it asks.
+ *
+ * What is to be started is put into the stream `START_STREAM`, in a lane of its own, named by the session's id; the value is
+ * `{ session: id }`. Who wants to hear of changes of state listens to `SESSION_CHANGES_TOPIC`; what is said there is the session's id.
+ */
+import type { Call } from './store.ts';
+
+export interface IntentStore {
+  /**
+   * Finds the session that one of the keys leads to, the first key first; then all of the keys lead to it, and the client is among
+   * its clients. Otherwise it makes one: `NEW`, with these keys and this client, and its entry in the stream of starts.
+   */
+  start(request: StartRequest, call: Call): Promise<StartReply>;
+  /**
+   * Takes a client off a session; with `force`, all of them. Where none is left it is to stop: a `NEW` one has `ENDED` by this very step,
+   * with `ending` as its status; any other is `STOPPING` from now on. One that is stopping or has ended stays as it is.
+   */
+  stop(request: StopRequest, call: Call): Promise<StopReply>;
+  /** Changes state and status, if the session still has this revision, and has not ended. */
+  advance(id: string, change: Advance, call: Call): Promise<AdvanceReply>;
+  /**
+   * Puts those of the sessions into the stream of starts that are `NEW` and not in it, neither waiting nor in somebody's hands: the stream
+   * has lost them. Gives the ids of these.
+   */
+  republish(ids: readonly string[], call: Call): Promise<string[]>;
+  read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]>;
+  /** One page, the latest made first. */
+  list(call: SessionListCall): Promise<StoredSessionPage>;
+  /** Forgets up to `most` sessions that ended before a time, on the store's wall clock; says how many. */
+  prune(call: PruneCall): Promise<number>;
+}
+
+export interface StartRequest {
+  /** What a new session is called. */
+  readonly id: string;
+  readonly tenant: string;
+  /** At least one. The key of the current secret comes first. */
+  readonly keys: readonly string[];
+  readonly client: string;
+  /** What never changes of it, as JSON; the store does not look into it. */
+  readonly body: string;
+  /** What its worker says of it, as JSON; here what it is to begin with. */
+  readonly status: string;
+  readonly priority: number;
+}
+
+export type StartReply =
+  | { readonly kind: 'created' | 'replayed'; readonly session: StoredSession }
+  /** There would be more than `CLIENTS_MOST`. */
+  | { readonly kind: 'crowded'; readonly session: StoredSession };
+
+export interface StopRequest {
+  readonly id: string;
+  /** A session of another tenant is `absent`. Null for whoever may stop any. */
+  readonly tenant: string | null;
+  readonly client: string;
+  readonly force: boolean;
+  /** The status of a session that ends by this step. */
+  readonly ending: string;
+}
+
+export type StopReply =
+  /** `changed`: its state is another now. */
+  { readonly kind: 'found'; readonly session: StoredSession; readonly changed: boolean } | Absent;
+
+export interface Advance {
+  readonly ifRevision: number;
+  readonly state: SessionState;
+  readonly status: string;
+}
+
+export type AdvanceReply =
+  | { readonly kind: 'advanced'; readonly session: StoredSession }
+  /** It has another revision, or has ended: this is what it is. */
+  | { readonly kind: 'conflict'; readonly session: StoredSession }
+  | Absent;
+
+interface Absent {
+  readonly kind: 'absent';
+}
+
+export const SESSION_STATES = ['NEW', 'STARTING', 'RUNNING', 'STOPPING', 'ENDED'] as const;
+export type SessionState = (typeof SESSION_STATES)[number];
+
+export interface StoredSession {
+  readonly id: string;
+  readonly tenant: string;
+  readonly state: SessionState;
+  readonly revision: number;
+  readonly body: string;
+  readonly status: string;
+  /** How many. */
+  readonly clients: number;
+  /** On the store's wall clock. */
+  readonly createdAtMs: number;
+  /** When the state or the status was last changed. */
+  readonly changedAtMs: number;
+}
+
+export interface SessionListCall extends Call {
+  /** Only of this tenant; absent: of all. */
+  readonly tenant?: string;
+  /** Only what has not ended. */
+  readonly isOpen?: boolean;
+  /** The `cursor` of the page before. What is no cursor of this store begins at the beginning. */
+  readonly cursor?: string;
+  /** Default and limit `SESSIONS_PAGE`. */
+  readonly most?: number;
+}
+
+export interface StoredSessionPage {
+  readonly sessions: readonly StoredSession[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+export interface PruneCall extends Call {
+  readonly endedBeforeMs: number;
+  readonly most: number;
+}
+
+/** Clients that one session may have. */
+export const CLIENTS_MOST = 10_000;
+export const SESSIONS_PAGE = 1_000;
+
+export const START_STREAM = 'intent:start';
+export const SESSION_CHANGES_TOPIC = 'intent:sessions';
