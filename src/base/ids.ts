@@ -9,6 +9,9 @@ const MAX_NAME_BYTES = 256;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f{}]/;
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+
 const PLAIN = /^[A-Za-z0-9._:~/@-]{1,256}$/;
 
 const NAME_RULE = `1 to ${MAX_NAME_BYTES} bytes of well-formed text without control characters or braces`;
@@ -78,4 +81,10 @@ export function instanceId(random: Random, startedAtMs: number, name = hostname(
   const safeName = name.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || 'node';
   const bootMicros = BigInt(Math.round(startedAtMs * 1_000));
   return `${safeName}-${bootMicros * 1_000n}-${random.hex(8)}`;
+}
+
+/** Names that others choose: any well-formed text of some length, but for control characters. It goes into keys only encoded. */
+export function isForeignText(text: unknown, mostBytes: number): text is string {
+  if (typeof text !== 'string' || text.length === 0 || text.length > mostBytes) return false;
+  return !CONTROL.test(text) && text.isWellFormed() && Buffer.byteLength(text) <= mostBytes;
 }
