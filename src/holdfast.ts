@@ -6,6 +6,7 @@ import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
 import { Fleet } from './fleet.ts';
+import { type IntentOptions, Intents } from './intents/intents.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
@@ -44,7 +45,7 @@ export interface OpenOptions {
   maxTtl?: Duration;
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
-  /** Whether what happens here is written into the log that all instances share; default: where there is a poller. */
+  /** Whether what happens here is written into the log that all instances share; default: where there is a poller, or intents are accepted. */
   history?: 'on' | 'off';
   /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
   on?: { [N in EventName]?: Listener<N> };
@@ -138,6 +139,7 @@ export class Holdfast implements AsyncDisposable {
   readonly workflows: Workflows;
   readonly #parts: HoldfastParts;
   readonly #processors = new Set<Processor>();
+  readonly #intents = new Set<Intents>();
   #poller: Poller | null = null;
   #history: History | null = null;
   #closing: Promise<void> | null = null;
@@ -200,7 +202,7 @@ export class Holdfast implements AsyncDisposable {
       throw new ConfigError({ field: 'poller', value: this.instanceId, rule });
     }
     this.#poller = new Poller(this.#parts, options);
-    if (this.#parts.history !== 'off') this.#history ??= new History(this.#parts);
+    this.#record();
     return this.#poller;
   }
 
@@ -212,6 +214,18 @@ export class Holdfast implements AsyncDisposable {
     const processor = new Processor<A>(this.#parts, options);
     this.#processors.add(processor as Processor);
     return processor;
+  }
+
+  /**
+   * Accepts what clients want to have started and stopped. What it accepts is safe in the store; `start()` of it keeps it so, should
+   * the store lose some.
+   */
+  intents(options: IntentOptions = {}): Intents {
+    if (this.#closing !== null) throw new ClosedError('intents');
+    const intents = new Intents(this.#parts, options);
+    this.#intents.add(intents);
+    this.#record();
+    return intents;
   }
 
   /** Takes a lease away from whoever holds it. */
@@ -260,10 +274,17 @@ export class Holdfast implements AsyncDisposable {
     return this.#closing;
   }
 
+  /** What happens here is for all to see, unless that is not wanted. */
+  #record(): void {
+    if (this.#parts.history !== 'off') this.#history ??= new History(this.#parts);
+  }
+
   async #close(withinMs: number): Promise<void> {
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
     await Promise.all([this.#poller?.stop({ within: withinMs }), ...stopping]);
-    await isDoneWithin(this.#parts.clock, withinMs, this.workflows.close());
+    const sweeping = [...this.#intents].map((intents) => intents.stop());
+    const closing = Promise.all([this.workflows.close(), ...sweeping]);
+    await isDoneWithin(this.#parts.clock, withinMs, closing);
     await this.#parts.leases.close(withinMs);
     await this.#history?.close();
     if (this.#parts.ownsStore) await this.#parts.store.close();

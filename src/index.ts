@@ -2,6 +2,7 @@ export { type Clock, systemClock, type Timer } from './base/clock.ts';
 export type { Duration } from './base/duration.ts';
 export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
+export * from './base/intent-errors.ts';
 export type { Random } from './base/random.ts';
 export * from './base/workflow-errors.ts';
 export type { Explanation } from './cluster/explain.ts';
@@ -9,6 +10,21 @@ export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-mana
 export { defineConfig, type HoldfastConfig } from './config.ts';
 export type { Fleet, FleetView, MemberView } from './fleet.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
+export type {
+  Intent,
+  Requester,
+  StreamStart,
+  StreamStop,
+  VodStart,
+} from './intents/intent.ts';
+export type { IntentSession, Outcome, Reason } from './intents/intent-session.ts';
+export type {
+  Accepted,
+  IntentOptions,
+  Intents,
+  SessionPage,
+  SessionQuery,
+} from './intents/intents.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {
   Election,
@@ -44,9 +60,9 @@ export type { StoredResult } from './polling/results.ts';
 export type { Poll, PollContext } from './polling/schedule.ts';
 export type { Target } from './polling/targets.ts';
 export type { WriteOptions } from './records.ts';
+export type { IntentStore } from './store/intent-store.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';
-export type { IntentStore } from './store/intent-store.ts';
 export type * from './store/store.ts';
 export type * from './store/stream-store.ts';
 export type { WorkflowStore } from './store/workflow-store.ts';

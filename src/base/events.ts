@@ -58,6 +58,19 @@ export interface Events {
   'session.resumed': { session: string };
   'session.removed': { session: string };
   'session.unreadable': { session: string; why: string };
+  /** A session that came from an intent is in another state. */
+  'session.advanced': { session: string; tenant: string; state: string; reason: string | null };
+  'intent.accepted': { session: string; tenant: string; type: string; client: string };
+  /** The session was there already. */
+  'intent.replayed': { session: string; tenant: string; type: string; client: string };
+  'intent.refused': { tenant: string; type: string; client: string; why: string };
+  /** It waited for a worker, and the stream that workers take from had lost it. */
+  'intent.republished': { session: string; tenant: string };
+  'sweep.failed': { error: unknown };
+  /** No secret for idempotency is configured: one was made, and is kept in the store. */
+  'secret.created': Record<string, never>;
+  /** Another instance is, or was, configured with a secret that this one does not know. */
+  'secret.differs': Record<string, never>;
   'poll.done': { target: string; fence: number; tookMs: number };
   'poll.failed': { target: string; fence: number; tookMs: number; why: string };
   /** It was told to stop, and has not: its target is not polled again, nor handed over, until it has. */

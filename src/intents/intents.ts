@@ -1,12 +1,60 @@
-/** Accepts what clients want to have started and stopped. It never holds what a worker should hold. */
+/**
+ * Accepts what clients want to have started and stopped, and never holds what a worker should hold.
+ *
+ * A start is one step of the store: it finds the session that the same request has started before, or makes it and puts it into the
+ * stream that workers take from. So who was told that it is accepted can rely on it, and who was not may ask again: it will not be
+ * started twice. What is needed is decided by workers; here nobody is turned away for being second.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Duration } from '../base/duration.ts';
+import {
+  ConfigError,
+  LeaseHeldError,
+  OutcomeUnknownError,
+  SessionNotFoundError,
+} from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
+import { isTargetId, randomUuid } from '../base/ids.ts';
+import { SessionCrowdedError } from '../base/intent-errors.ts';
+import type { Random } from '../base/random.ts';
+import { checkKnown } from '../lease/options.ts';
+import { SESSIONS_PAGE, type SessionState } from '../store/intent-store.ts';
+import type { Store } from '../store/store.ts';
+import { ApiLease } from './api-lease.ts';
+import { idempotencyKey } from './idempotency.ts';
+import {
+  checkIntent,
+  checkRequester,
+  DEFAULT_TENANT,
+  type Intent,
+  type Requester,
+  type StreamStop,
+  type Wanted,
+  wantedBy,
+} from './intent.ts';
+import {
+  type IntentSession,
+  NO_STATUS,
+  type SessionBody,
+  type SessionStatus,
+  sessionOf,
+} from './intent-session.ts';
+import { type SecretOptions, Secrets } from './secrets.ts';
+import { Sweep } from './sweep.ts';
 
-import type { SessionState } from '../store/intent-store.ts';
-import type { Intent, Requester } from './intent.ts';
-import type { IntentSession } from './intent-session.ts';
+export interface IntentOptions extends SecretOptions {
+  /**
+   * `on`: a start takes the lease of its channel first, before it looks whether the same was started already, and throws `LEASE_HELD` if
+   * another has it. For those who move from an interface that did so; default `off`: only workers take leases.
+   */
+  apiLeases?: 'on' | 'off';
+  /** How long sessions that have ended are kept; default 24 hours. */
+  keepEnded?: Duration;
+}
 
 export interface Accepted {
   readonly session: IntentSession;
-  /** A start that found the session there already; a stop that changed nothing. */
+  /** A start that found the session there already; a stop after which it is in the state it was in. */
   readonly isReplay: boolean;
 }
 
@@ -27,17 +75,162 @@ export interface SessionPage {
   readonly cursor?: string;
 }
 
+export interface IntentParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly instanceId: string;
+}
+
+const KNOWN = new Set(['secret', 'previousSecret', 'apiLeases', 'keepEnded']);
+/** A client waits for it; and whoever gets no answer may ask again. */
+const CALL = { timeoutMs: 2_000 };
+const PRIORITY = 5;
+const DEFAULT_PAGE = 100;
+/** What is looked through for one page at most, where most of it is not what was asked for. */
+const MOST_REQUESTS = 10;
+const STOPPED: SessionStatus = { ...NO_STATUS, reason: 'R_STOPPED', outcome: 'STOPPED' };
+const NEW_STATUS = JSON.stringify(NO_STATUS);
+const STOPPED_STATUS = JSON.stringify(STOPPED);
+
 export class Intents {
+  readonly #parts: IntentParts;
+  readonly #secrets: Secrets;
+  readonly #apiLease: ApiLease | null;
+  readonly #sweep: Sweep;
+
+  constructor(parts: IntentParts, options: IntentOptions = {}) {
+    checkKnown(options, KNOWN);
+    const { apiLeases = 'off', keepEnded, ...secrets } = options;
+    if (apiLeases !== 'on' && apiLeases !== 'off')
+      throw new ConfigError({ field: 'apiLeases', value: apiLeases, rule: "it is 'on' or 'off'" });
+    this.#parts = parts;
+    this.#secrets = new Secrets(parts, secrets);
+    this.#apiLease = apiLeases === 'on' ? new ApiLease(parts) : null;
+    this.#sweep = new Sweep(parts, keepEnded);
+  }
+
   /**
    * Accepts an intent. Throws `CONFIG_INVALID` where it makes no sense, `SESSION_NOT_FOUND` for a stop of what there is not,
-   * `SESSION_CROWDED` where too many share it, `LEASE_HELD` where the interface takes leases and another has it, and what the
-   * store throws: after `OUTCOME_UNKNOWN` it may have been accepted, and asking again is safe.
+   * `SESSION_CROWDED` where too many share it, `LEASE_HELD` with `apiLeases` where another has it, and what the store throws:
+   * after `OUTCOME_UNKNOWN` it may have been accepted, and asking again is safe.
    */
-  declare submit: (intent: Intent, by: Requester) => Promise<Accepted>;
-  /** Null where there is none for this tenant. */
-  declare session: (id: string, tenant: string | null) => Promise<IntentSession | null>;
-  declare sessions: (query: SessionQuery) => Promise<SessionPage>;
+  submit(intent: Intent, by: Requester): Promise<Accepted> {
+    checkIntent(intent);
+    checkRequester(by);
+    return intent.type === 'stream.stop'
+      ? this.#stop(intent, by)
+      : this.#start(wantedBy(intent), by);
+  }
+
+  /** Null where there is none for this tenant; a tenant of null sees all. */
+  async session(id: string, tenant: string | null): Promise<IntentSession | null> {
+    if (!isTargetId(id)) return null;
+    const [found = null] = await this.#parts.store.intents.read([id], CALL);
+    if (found === null || (tenant !== null && found.tenant !== tenant)) return null;
+    return sessionOf(found);
+  }
+
+  async sessions(query: SessionQuery): Promise<SessionPage> {
+    const { tenant, kind, states, most = DEFAULT_PAGE } = query;
+    const wanted = Math.min(Math.max(1, Math.floor(most)), SESSIONS_PAGE);
+    const isOpen = states !== undefined && !states.includes('ENDED');
+    const sessions: IntentSession[] = [];
+    let { cursor } = query;
+    for (let requests = 0; requests < MOST_REQUESTS; requests++) {
+      const page = await this.#parts.store.intents.list({
+        ...{ ...CALL, isOpen, most: wanted - sessions.length },
+        ...(tenant !== null && { tenant }),
+        ...(cursor !== undefined && { cursor }),
+      });
+      for (const session of page.sessions.map(sessionOf)) {
+        const isWanted = kind === undefined || session.kind === kind;
+        if (isWanted && (states?.includes(session.state) ?? true)) sessions.push(session);
+      }
+      cursor = page.cursor;
+      if (cursor === undefined || sessions.length >= wanted) break;
+    }
+    return { sessions, ...(cursor !== undefined && { cursor }) };
+  }
+
   /** Looks from now on, from time to time, for what the stream of starts has lost, and forgets what ended long ago. */
-  declare start: () => void;
-  declare stop: () => Promise<void>;
+  start(): void {
+    this.#sweep.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#sweep.stop();
+  }
+
+  async #start(wanted: Wanted, by: Requester): Promise<Accepted> {
+    const id = randomUuid(this.#parts.random);
+    if (this.#apiLease === null) return this.#accept({ id, body: wanted }, by);
+    const tenure = await this.#apiLease.take(wanted, id).catch((error: unknown) => {
+      if (error instanceof LeaseHeldError) this.#tellRefused(wanted, by, error.message);
+      throw error;
+    });
+    let isKept = false;
+    try {
+      const accepted = await this.#accept({ id, body: { ...wanted, tenure } }, by);
+      isKept = !accepted.isReplay;
+      return accepted;
+    } catch (error) {
+      // It may be the worker's by now; if nobody's, it runs out.
+      isKept = error instanceof OutcomeUnknownError;
+      throw error;
+    } finally {
+      if (!isKept) await this.#apiLease.giveBack(tenure);
+    }
+  }
+
+  async #accept(
+    { id, body }: { id: string; body: SessionBody },
+    { tenant: owner, client }: Requester,
+  ): Promise<Accepted> {
+    const tenant = owner ?? DEFAULT_TENANT;
+    const secrets = await this.#secrets.all();
+    const reply = await this.#parts.store.intents.start(
+      {
+        ...{ id, tenant, client, priority: PRIORITY, status: NEW_STATUS },
+        keys: secrets.map((secret) => idempotencyKey(secret, tenant, body)),
+        body: JSON.stringify(body),
+      },
+      CALL,
+    );
+    const session = sessionOf(reply.session);
+    if (reply.kind === 'crowded') {
+      const error = new SessionCrowdedError({ session: session.id, clients: session.clients });
+      this.#tellRefused(body, { tenant, client }, error.message);
+      throw error;
+    }
+    this.#tellStart(reply.kind, session, client);
+    return { session, isReplay: reply.kind === 'replayed' };
+  }
+
+  #tellStart(kind: 'created' | 'replayed', session: IntentSession, client: string): void {
+    const { id, tenant, type } = session;
+    const event = kind === 'created' ? 'intent.accepted' : 'intent.replayed';
+    this.#parts.events.emit(event, { session: id, tenant, type, client });
+  }
+
+  #tellRefused({ type }: Wanted, { tenant, client }: Requester, why: string): void {
+    const facts = { tenant: tenant ?? DEFAULT_TENANT, type, client, why };
+    this.#parts.events.emit('intent.refused', facts);
+  }
+
+  async #stop({ sessionId, force = false }: StreamStop, by: Requester): Promise<Accepted> {
+    const request = { ...by, id: sessionId, force, ending: STOPPED_STATUS };
+    const reply = await this.#parts.store.intents.stop(request, CALL);
+    if (reply.kind === 'absent') throw new SessionNotFoundError(sessionId);
+    const session = sessionOf(reply.session);
+    if (reply.changed) this.#tellStop(session, by.client);
+    return { session, isReplay: !reply.changed };
+  }
+
+  #tellStop({ id: session, tenant, state, reason }: IntentSession, client: string): void {
+    const { events } = this.#parts;
+    events.emit('intent.accepted', { session, tenant, type: 'stream.stop', client });
+    events.emit('session.advanced', { session, tenant, state, reason });
+  }
 }

@@ -59,6 +59,22 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'session.removed': (facts) => `removed ${text(facts.session)}`,
   'session.unreadable': (facts) =>
     `can not read session ${text(facts.session)}: ${text(facts.why)}`,
+  'session.advanced': (facts) =>
+    `brought session ${text(facts.session)} to ${text(facts.state)}${facts.reason ? ` (${text(facts.reason)})` : ''}`,
+  'intent.accepted': (facts) =>
+    `accepted ${text(facts.type)} of ${text(facts.client)}: session ${text(facts.session)}`,
+  'intent.replayed': (facts) =>
+    `found session ${text(facts.session)} for ${text(facts.type)} of ${text(facts.client)}`,
+  'intent.refused': (facts) =>
+    `refused ${text(facts.type)} of ${text(facts.client)}: ${text(facts.why)}`,
+  'intent.republished': (facts) =>
+    `put session ${text(facts.session)} back into the stream of starts, which had lost it`,
+  'sweep.failed': (facts) =>
+    `could not look for sessions that nobody runs, and tries again: ${text(facts.error)}`,
+  'secret.created': () =>
+    'made a secret for idempotency, kept in the store: better set HOLDFAST_IDEM_SECRET for all instances',
+  'secret.differs': () =>
+    'has another secret for idempotency than an instance before it: set HOLDFAST_IDEM_SECRET_PREVIOUS while it is changed, and the same for all',
   'poll.done': (facts) => `polled ${text(facts.target)} in ${span(facts.tookMs)}`,
   'poll.failed': (facts) =>
     `failed to poll ${text(facts.target)} after ${span(facts.tookMs)}: ${text(facts.why)}`,

@@ -1,0 +1,17 @@
+/** What can be wrong with an intent that makes sense. */
+import { HoldfastError } from './errors.ts';
+
+/** So many clients share the session that it takes no more. */
+export class SessionCrowdedError extends HoldfastError {
+  readonly code = 'SESSION_CROWDED';
+  readonly session: string;
+  readonly clients: number;
+
+  constructor(facts: { session: string; clients: number }) {
+    super(
+      `session '${facts.session}' has ${facts.clients} clients, and takes no more. Those who need it no more should stop it; or let many ask under one client id.`,
+    );
+    this.session = facts.session;
+    this.clients = facts.clients;
+  }
+}

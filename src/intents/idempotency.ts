@@ -1,0 +1,31 @@
+import { createHmac } from 'node:crypto';
+import type { Wanted } from './intent.ts';
+
+/** Of the encoding below; another one gives other keys. */
+const VERSION = 1;
+const DOMAIN = 'v3_intent';
+const LENGTH_BYTES = 4;
+
+/** The same for whoever of a tenant asks for the same; nobody without the secret can tell what it is made from. */
+export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): string {
+  const { type, target, profile, bucket } = wanted;
+  const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);
+  return createHmac('sha256', secret).update(text).digest('base64url');
+}
+
+/**
+ * The version, then each field with its length in front: references contain `:`, and ids `|`, so no separator would keep the fields
+ * apart. Text that is not well-formed is refused, because two different ones would be the same in UTF-8.
+ */
+export function encodeFields(fields: readonly string[]): Buffer {
+  const size = fields.reduce((sum, field) => sum + LENGTH_BYTES + Buffer.byteLength(field), 1);
+  const encoded = Buffer.allocUnsafe(size);
+  let at = encoded.writeUInt8(VERSION);
+  for (const field of fields) {
+    if (!field.isWellFormed()) throw new TypeError('a field of an idempotency key is no Unicode');
+    const bytes = encoded.write(field, at + LENGTH_BYTES);
+    encoded.writeUInt32BE(bytes, at);
+    at += LENGTH_BYTES + bytes;
+  }
+  return encoded;
+}

@@ -1,0 +1,99 @@
+/**
+ * What nobody else would find: sessions that wait for a worker, while the stream that workers take them from has lost them; and those
+ * that ended so long ago that nobody will ask. Every instance that accepts intents sweeps; that several do costs a little, and
+ * harms nothing, because the store decides for each session whether it is lost.
+ */
+import type { Clock, Timer } from '../base/clock.ts';
+import { type Duration, durationMs } from '../base/duration.ts';
+import type { Emitter } from '../base/events.ts';
+import { jittered, type Random } from '../base/random.ts';
+import type { StoredSession } from '../store/intent-store.ts';
+import type { Store } from '../store/store.ts';
+
+const EVERY_MS = 30_000;
+const DEFAULT_KEPT = '24h';
+const CALL = { timeoutMs: 5_000 };
+/** Forgotten in one request. */
+const PRUNE_MOST = 500;
+
+interface SweepParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+}
+
+export class Sweep {
+  readonly #parts: SweepParts;
+  readonly #keptMs: number;
+  #timer: Timer | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #isRunning = false;
+
+  constructor(parts: SweepParts, kept: Duration = DEFAULT_KEPT) {
+    this.#parts = parts;
+    this.#keptMs = durationMs(kept, 'keepEnded');
+  }
+
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#arm();
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  stop(): Promise<void> {
+    this.#isRunning = false;
+    this.#timer?.cancel();
+    this.#timer = null;
+    return this.#round;
+  }
+
+  #arm(): void {
+    const { clock, random } = this.#parts;
+    this.#timer = clock.after(jittered(EVERY_MS, random), () => {
+      this.#round = this.#sweep().then(() => {
+        if (this.#isRunning) this.#arm();
+      });
+    });
+  }
+
+  /** Never rejects: what fails is tried again with the next round. */
+  async #sweep(): Promise<void> {
+    try {
+      await this.#republish();
+      await this.#prune();
+    } catch (error) {
+      this.#parts.events.emit('sweep.failed', { error });
+    }
+  }
+
+  async #republish(): Promise<void> {
+    const { intents } = this.#parts.store;
+    let cursor: string | undefined;
+    do {
+      const from = cursor === undefined ? {} : { cursor };
+      const page = await intents.list({ ...CALL, ...from, isOpen: true });
+      const waiting = page.sessions.filter(({ state }) => state === 'NEW');
+      const lost = await intents.republish(
+        waiting.map(({ id }) => id),
+        CALL,
+      );
+      this.#tell(waiting, lost);
+      cursor = page.cursor;
+    } while (cursor !== undefined && this.#isRunning);
+  }
+
+  #tell(waiting: readonly StoredSession[], lost: readonly string[]): void {
+    const { events } = this.#parts;
+    for (const { id: session, tenant } of waiting)
+      if (lost.includes(session)) events.emit('intent.republished', { session, tenant });
+  }
+
+  async #prune(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const endedBeforeMs = clock.wallMs() - this.#keptMs;
+    const call = { ...CALL, endedBeforeMs, most: PRUNE_MOST };
+    while (this.#isRunning) if ((await store.intents.prune(call)) < PRUNE_MOST) return;
+  }
+}
