@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { OutcomeUnknownError, StoreUnreachableError } from '../base/errors.ts';
+import type { IntentStore } from '../store/intent-store.ts';
 import type {
   Call,
   LeaseStore,
@@ -49,6 +50,7 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     log: faultyLog(store.log, through),
     streams: faultyStreams(store.streams, through),
     workflows: faultyWorkflows(store.workflows, through),
+    intents: faultyIntents(store.intents, through),
     signals,
     examine: () => store.examine(),
     close: () => store.close(),
@@ -176,5 +178,18 @@ function faultyWorkflows(workflows: WorkflowStore, through: Through): WorkflowSt
     history: (id, call) => through('read history', call, () => workflows.history(id, call)),
     list: (call) => through('list workflows', call, () => workflows.list(call)),
     remove: (id, call) => through('remove workflow', call, () => workflows.remove(id, call)),
+  };
+}
+
+function faultyIntents(intents: IntentStore, through: Through): IntentStore {
+  return {
+    start: (request, call) => through('start', call, () => intents.start(request, call)),
+    stop: (request, call) => through('stop', call, () => intents.stop(request, call)),
+    advance: (id, change, call) =>
+      through('advance', call, () => intents.advance(id, change, call)),
+    republish: (ids, call) => through('republish', call, () => intents.republish(ids, call)),
+    read: (ids, call) => through('read sessions', call, () => intents.read(ids, call)),
+    list: (call) => through('list sessions', call, () => intents.list(call)),
+    prune: (call) => through('prune', call, () => intents.prune(call)),
   };
 }

@@ -7,7 +7,7 @@ import { MemoryRecords } from './records.ts';
 import { MemorySignals } from './signals.ts';
 import type { openTables } from './tables.ts';
 
-/** SQLite is loaded when the first streams or workflows of a process are used: most who keep leases in memory never do. */
+/** SQLite is loaded when the first streams, workflows or intents of a process are used: most who keep leases in memory never do. */
 let loading: Promise<typeof import('./tables.ts')> | null = null;
 
 /**
@@ -33,6 +33,7 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
     log: new MemoryLog(clock),
     streams: lazily(async () => (await tables()).streams),
     workflows: lazily(async () => (await tables()).workflows),
+    intents: lazily(async () => (await tables()).intents),
     examine: async () => ({ store: 'memory:', findings: [] }),
     close: async () => {},
   };

@@ -1,4 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
+import type { IntentStore } from '../intent-store.ts';
+import { SqliteIntents } from '../sqlite/intents.ts';
 import { Session, type Tx } from '../sqlite/session.ts';
 import { SqliteStreams } from '../sqlite/streams.ts';
 import type { Batch, Transactions } from '../sqlite/turns.ts';
@@ -15,10 +17,11 @@ interface Parts {
   readonly signals: MemorySignals;
 }
 
-/** Streams and workflows of a memory store: as those of SQLite, on a database of their own that is nowhere but here. */
+/** Streams, workflows and intents of a memory store: as those of SQLite, on a database of their own that is nowhere but here. */
 export function openTables({ clock, leases, signals }: Parts): {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
+  readonly intents: IntentStore;
 } {
   const work = {
     scope: '',
@@ -35,6 +38,7 @@ export function openTables({ clock, leases, signals }: Parts): {
   return {
     streams: new SqliteStreams(work),
     workflows: new SqliteWorkflows({ ...work, leases: tenures }),
+    intents: new SqliteIntents(work),
   };
 }
 

@@ -9,6 +9,7 @@ import { DatabaseFile } from './database-file.ts';
 import { type FileFacts, judge } from './examination.ts';
 import { fileSystemType, judgeFileSystem } from './file-system.ts';
 import { type Host, systemHost } from './host.ts';
+import { SqliteIntents } from './intents.ts';
 import { SqliteLeases } from './leases.ts';
 import { Lines } from './lines.ts';
 import { SqliteLog } from './log.ts';
@@ -65,6 +66,7 @@ class SqliteStore implements Store {
   readonly log: SqliteLog;
   readonly streams: SqliteStreams;
   readonly workflows: SqliteWorkflows;
+  readonly intents: SqliteIntents;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
@@ -105,6 +107,7 @@ class SqliteStore implements Store {
     const work = { scope: prefix, turns, tell };
     this.streams = new SqliteStreams(work);
     this.workflows = new SqliteWorkflows({ ...work, leases: this.leases });
+    this.intents = new SqliteIntents(work);
   }
 
   async open(): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * The tables of streams and workflows. They stand in the file of a SQLite store, and in a database of its own that a memory store has: so
+ * The tables of streams, workflows and sessions that somebody started by an intent. They stand in the file of a SQLite store, and in a database of its own that a memory store has: so
  * what may be taken, by whom and when is said once.
  *
  * `lanes` has a row for each lane with entries, about its first one. `due` is null while that waits to be taken; otherwise it is when the claim of
@@ -8,6 +8,9 @@
  *
  * The entries of an action's stream hold the action's id and have its epoch as number. What else is to be known of it stands in `actions`, so
  * that it can get another epoch while it is in somebody's hands.
+ *
+ * The number of a session says when it was made: AUTOINCREMENT, so that no later one gets that of one which was forgotten, and a page goes on
+ * where the one before has ended. What leads to it, and who wants it, is there until it ends; how many these were then, its row says.
  *
  * Times are of the store's clock, but for `at`, `created` and `changed`, which are of the wall clock.
  */
@@ -58,5 +61,22 @@ CREATE INDEX IF NOT EXISTS results_of_action ON results (workflow, action) WHERE
 CREATE TABLE IF NOT EXISTS history (
   workflow INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL, epoch INTEGER NOT NULL, lease_id TEXT,
   what TEXT NOT NULL, PRIMARY KEY (workflow, position)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sessions (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL,
+  state TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
+  clients INTEGER NOT NULL, created REAL NOT NULL, changed REAL NOT NULL, UNIQUE (scope, id)
+);
+CREATE INDEX IF NOT EXISTS sessions_made ON sessions (scope, number);
+CREATE INDEX IF NOT EXISTS sessions_of_tenant ON sessions (scope, tenant, number);
+CREATE INDEX IF NOT EXISTS sessions_open ON sessions (scope, number) WHERE state <> 'ENDED';
+CREATE INDEX IF NOT EXISTS sessions_open_of_tenant ON sessions (scope, tenant, number) WHERE state <> 'ENDED';
+CREATE INDEX IF NOT EXISTS sessions_ended ON sessions (scope, changed) WHERE state = 'ENDED';
+CREATE TABLE IF NOT EXISTS session_keys (
+  scope TEXT NOT NULL, key TEXT NOT NULL, session INTEGER NOT NULL, PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_of_session ON session_keys (session);
+CREATE TABLE IF NOT EXISTS session_clients (
+  session INTEGER NOT NULL, client TEXT NOT NULL, PRIMARY KEY (session, client)
 ) WITHOUT ROWID;
 `;
