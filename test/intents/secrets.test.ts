@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { Emitter, type EventName } from '../../src/base/events.ts';
+import { seededRandom } from '../../src/base/random.ts';
+import { type SecretOptions, Secrets } from '../../src/intents/secrets.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+
+const OLD = 'old'.repeat(12);
+const NEW = 'new'.repeat(12);
+const WATCHED: EventName[] = ['secret.created', 'secret.differs'];
+
+function setting() {
+  const clock = new FakeClock();
+  const store = createMemoryStore({ clock });
+  let made = 0;
+  const instance = (options: SecretOptions = {}) => {
+    const events = new Emitter();
+    const happened: string[] = [];
+    for (const name of WATCHED) events.on(name, () => happened.push(name));
+    const { store: reached, faults } = faultyStore(store, clock);
+    const secrets = new Secrets({ store: reached, random: seededRandom(++made), events }, options);
+    const all = async () => (await secrets.all()).map(String);
+    return { all, happened, events, faults };
+  };
+  return { instance, store };
+}
+
+describe('secrets for idempotency', () => {
+  it('I-05 without one, one is made once for all instances, with a warning', async () => {
+    const { instance } = setting();
+    const [a, b] = [instance(), instance()];
+    const [first, second] = await Promise.all([a.all(), b.all()]);
+    expect(first).toEqual(second);
+    expect(Buffer.from(first[0] as string, 'hex')).toHaveLength(32);
+    expect([...a.happened, ...b.happened]).toEqual(['secret.created']);
+  });
+
+  it('I-05 the one that was made outlives every instance', async () => {
+    const { instance } = setting();
+    const before = await instance().all();
+    const later = instance();
+    expect(await later.all()).toEqual(before);
+    expect(later.happened).toEqual([]);
+  });
+
+  it('I-05 the current one comes first, then the previous one', async () => {
+    const { instance } = setting();
+    expect(await instance({ secret: NEW, previousSecret: OLD }).all()).toEqual([NEW, OLD]);
+  });
+
+  it('I-05 one that was made before others were configured stays known', async () => {
+    const { instance } = setting();
+    const [made] = await instance().all();
+    expect(await instance({ secret: NEW }).all()).toEqual([NEW, made]);
+    expect(await instance().all()).toEqual([made]);
+  });
+
+  it('I-05 an instance without one is refused where others have theirs configured', async () => {
+    const { instance } = setting();
+    await instance({ secret: OLD }).all();
+    await expect(instance().all()).rejects.toThrow(/HOLDFAST_IDEM_SECRET/);
+  });
+
+  it('I-05 a change is told of only where the previous one is not known', async () => {
+    const { instance } = setting();
+    await instance({ secret: OLD }).all();
+    const careful = instance({ secret: NEW, previousSecret: OLD });
+    await careful.all();
+    const careless = instance({ secret: 'x'.repeat(32) });
+    await careless.all();
+    expect([careful.happened, careless.happened]).toEqual([[], ['secret.differs']]);
+  });
+
+  it('I-05 the one that was made is put back where the store has forgotten it', async () => {
+    const { instance, store } = setting();
+    const a = instance();
+    const before = await a.all();
+    await store.records.remove('secret', [{ id: 'idempotency' }], { timeoutMs: 1_000 });
+    a.events.emit('store.forgot', { store: 'memory', why: 'it was restarted empty' });
+    expect(await a.all()).toEqual(before);
+    expect(await instance().all()).toEqual(before);
+  });
+
+  it('asks again after the store could not be asked', async () => {
+    const { instance } = setting();
+    const a = instance();
+    a.faults.refuse = true;
+    await expect(a.all()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    a.faults.refuse = false;
+    expect(await a.all()).toHaveLength(1);
+  });
+
+  it.each([
+    [{ secret: 'x'.repeat(31) }, 'secret'],
+    [{ secret: '' }, 'secret'],
+    [{ secret: NEW, previousSecret: 'short' }, 'previousSecret'],
+    [{ previousSecret: OLD }, 'previousSecret'],
+  ])('refuses %j, and does not repeat it', (options, field) => {
+    const made = () => setting().instance(options);
+    expect(made).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', field }));
+    expect(made).not.toThrow(/short|xxx|old|''/);
+  });
+});
