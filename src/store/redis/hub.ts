@@ -7,7 +7,7 @@ import type { Keys } from './keys.ts';
 import { type Script, scripts } from './scripts.ts';
 
 /** What one request does at most: what a script does at once keeps Redis from everybody else. */
-const CHUNK = 200;
+export const CHUNK = 200;
 
 /** How many entries are given out by one request at most. */
 export const TAKE_MOST = 1_000;
@@ -22,7 +22,7 @@ export function isStreamId(id: string): boolean {
 export type StreamRow = [id: string, fields: string[]];
 
 /**
- * Where streams and workflows live. All of it has one hash tag, so each verb is one script, on a Cluster too; there it stands
+ * Where streams, workflows and intents live. All of it has one hash tag, so each verb is one script, on a Cluster too; there it stands
  * still while its slot moves to another server, because a script that names keys by itself must find all of them or none.
  */
 export class Hub {
@@ -51,15 +51,21 @@ export class Hub {
     script: Script,
     head: readonly string[],
     each: readonly (readonly string[])[],
-    { timeoutMs }: Call,
+    call: Call,
   ): Promise<unknown[]> {
-    const leftMs = timeLeft(this.#clock, timeoutMs);
+    const left = this.within(call);
     const replies: unknown[] = [];
     for (let at = 0; at < each.length; at += CHUNK) {
       const args = [...head, ...each.slice(at, at + CHUNK).flat()];
-      replies.push(...((await this.run(script, args, { timeoutMs: leftMs() })) as unknown[]));
+      replies.push(...((await this.run(script, args, left())) as unknown[]));
     }
     return replies;
+  }
+
+  /** What is left of a call, for what takes several requests. */
+  within({ timeoutMs }: Call): () => Call {
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    return () => ({ timeoutMs: leftMs() });
   }
 
   /** The same, for what somebody has in hands. */

@@ -10,7 +10,7 @@ const WORKFLOW_LEASE = workflowKey('');
 export class Keys {
   readonly prefix: string;
   readonly marker: string;
-  /** In front of everything of streams and workflows: one hash tag for all of it, so that it lies on one server. */
+  /** In front of everything of streams, workflows and intents: one hash tag for all of it, so that it lies on one server. */
   readonly #hub: string;
 
   constructor(prefix: string) {
@@ -41,7 +41,7 @@ export class Keys {
     return `${escapeGlob(this.lease(beginning))}*`;
   }
 
-  /** The key that every script about streams and workflows declares; `lua/hub.lua` names the others from it. */
+  /** The key that every script about streams, workflows and intents declares; `lua/hub.lua` names the others from it. */
   get bus(): string {
     return `${this.#hub}holdfast:bus`;
   }
@@ -53,6 +53,11 @@ export class Keys {
 
   get workflows(): string {
     return `${this.#hub}workflow:all`;
+  }
+
+  /** What everything begins with that `lua/intent.lua` names. */
+  get intents(): string {
+    return `${this.#hub}intent:`;
   }
 
   deadOf(stream: string): string {

@@ -10,6 +10,7 @@ import type { AdoptableClient } from './adoptable.ts';
 import { ClusterFleet } from './cluster.ts';
 import { type Fleet, SingleFleet } from './fleet.ts';
 import { Hub } from './hub.ts';
+import { RedisIntents } from './intents.ts';
 import { Keys } from './keys.ts';
 import { RedisLeases } from './leases.ts';
 import { type Dialer, endpointDialer } from './link.ts';
@@ -80,6 +81,7 @@ async function openOn(
     log: new RedisLog({ keys, fleet }),
     streams: new RedisStreams(hub),
     workflows: new RedisWorkflows(hub),
+    intents: new RedisIntents(hub),
     examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
     close: async () => void (await Promise.all([signals.close(), fleet.close()])),
   };

@@ -10,6 +10,8 @@ export interface Script {
 const STREAM = ['hub', 'lanes'];
 const HANDS = [...STREAM, 'mint', 'hands'];
 const WORKFLOW = ['hub', 'workflow'];
+const INTENT = ['hub', 'intent'];
+const START = [...STREAM, 'intent'];
 const TENURE = [...STREAM, 'siblings', 'mint', 'workflow', 'parking'];
 
 /** One verb per file in `lua/`; what several need stands in files of its own before them. */
@@ -54,6 +56,13 @@ export const scripts = {
   revive: load('revive', [...STREAM, 'workflow']),
   snapshot: load('snapshot', WORKFLOW),
   forget: load('forget', [...STREAM, 'workflow', 'parking']),
+  start: load('start', START),
+  stop: load('stop', INTENT),
+  progress: load('progress', INTENT),
+  republish: load('republish', START),
+  view: load('view', INTENT),
+  browse: load('browse', INTENT),
+  prune: load('prune', INTENT),
   examine: load('examine', ['mint']),
   format: load('format'),
 } as const;
