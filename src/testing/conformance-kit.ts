@@ -18,6 +18,20 @@ export interface ConformanceStore {
 /** Declares one test of the suite. */
 export type Check = (title: string, run: (kit: Kit) => Promise<void>) => void;
 
+/**
+ * For tests of what all who use a store share, and any of them may take or forget: one after the other, also where the others run at
+ * the same time.
+ */
+export function inTurn(check: Check): Check {
+  let before: Promise<void> = Promise.resolve();
+  return (title, run) =>
+    check(title, (kit) => {
+      const done = before.then(() => run(kit));
+      before = done.catch(() => {});
+      return done;
+    });
+}
+
 /** A store in the hands of a test: each with keys of its own, so that they can share a server. */
 export class Kit {
   readonly store: Store;

@@ -8,10 +8,12 @@
 import assert from 'node:assert/strict';
 import { processing } from './conformance-actions.ts';
 import { delivering } from './conformance-deliveries.ts';
+import { accepting } from './conformance-intents.ts';
 import {
   CALL,
   type Check,
   type ConformanceStore,
+  inTurn,
   Kit,
   LONG_MS,
   SHORT_MS,
@@ -20,6 +22,7 @@ import { logging } from './conformance-log.ts';
 import { belonging } from './conformance-members.ts';
 import { resulting } from './conformance-outcomes.ts';
 import { recording } from './conformance-records.ts';
+import { accounting } from './conformance-sessions.ts';
 import { streaming } from './conformance-streams.ts';
 import { succession } from './conformance-tenures.ts';
 import { orchestrating } from './conformance-workflows.ts';
@@ -61,6 +64,9 @@ export function storeConformance(
     succession(check);
     processing(check);
     resulting(check);
+    const checkInTurn = inTurn(check);
+    accepting(checkInTurn);
+    accounting(checkInTurn);
   });
 }
 

@@ -69,6 +69,7 @@ storeConformance(
         log: inTurns(own.log, 'log'),
         streams: inTurns(own.streams, 'streams'),
         workflows: inTurns(own.workflows, 'workflows'),
+        intents: inTurns(own.intents, 'intents'),
       };
       return { store, elapse: wait, dispose: () => own.close() };
     },

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { START_STREAM } from '../../src/store/intent-store.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { systemHost } from '../../src/store/sqlite/host.ts';
 import { Session } from '../../src/store/sqlite/session.ts';
@@ -17,6 +18,7 @@ import {
   dead,
   retry,
 } from '../../src/testing/conformance-consumer.ts';
+import { Gateway } from '../../src/testing/conformance-gateway.ts';
 import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
 import { begun, succeed } from '../../src/testing/conformance-orchestrator.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -108,6 +110,27 @@ describe('stores on one file', () => {
     expect(await b.store.workflows.take(flow.target, call)).toEqual([]);
   });
 
+  it('with different prefixes never meet in a session', async () => {
+    const path = newFile();
+    const clock = new FakeClock();
+    const a = new Gateway((await openAt(path, { clock, prefix: 'a:' })).kit);
+    const store = (await openAt(path, { clock })).store.intents;
+    const { id, tenant } = await a.created('x');
+    expect(await store.read([id], CALL)).toEqual([null]);
+    expect(await store.list(CALL)).toEqual({ sessions: [] });
+    expect(await store.republish([id], CALL)).toEqual([]);
+    const texts = { body: '{}', status: '{}', ending: '{}' };
+    const stop = { id, tenant: null, client: 'client', force: true, ...texts };
+    expect(await store.stop(stop, CALL)).toEqual({ kind: 'absent' });
+    const keys = [a.kit.topic('key-x')];
+    const start = { id, tenant, keys, client: 'client', priority: 5, ...texts };
+    expect(await store.start(start, CALL)).toMatchObject({ kind: 'created' });
+    await a.advanced('x', 'ENDED');
+    const prune = { ...CALL, endedBeforeMs: clock.wallMs() + 1, most: 10 };
+    expect(await store.prune(prune)).toBe(0);
+    expect(await store.read([id], CALL)).toMatchObject([{ state: 'NEW' }]);
+  });
+
   it('gets what it lacks if it was made before there were streams', async () => {
     const path = newFile();
     await (await openAt(path)).store.close();
@@ -118,6 +141,9 @@ describe('stores on one file', () => {
     const { kit } = await openAt(path);
     await append(kit, ['lane', 1]);
     expect(await consumeOne(kit)).toMatchObject({ lane: 'lane', value: 1 });
+    const gateway = new Gateway(kit);
+    const made = await gateway.created('a');
+    expect(await gateway.replayed('a')).toEqual(made);
   });
 });
 
@@ -214,6 +240,75 @@ describe('a workflow', () => {
   });
 });
 
+describe('a session', () => {
+  it('I-13 is there with its keys, its clients and its start after the host has started again', async () => {
+    const path = newFile();
+    const first = await openAt(path, { host: onBoot('one') });
+    const before = await new Gateway(first.kit).created('a');
+    await first.store.close();
+
+    const { store } = await openAt(path, { host: onBoot('two') });
+    expect(await store.intents.read([before.id], CALL)).toEqual([before]);
+    const call = { ...CALL, consumer: 'c', most: 10, claimMs: 1_000 };
+    expect(await store.streams.consume(START_STREAM, call)).toMatchObject([{ lane: before.id }]);
+  });
+
+  it('I-06 leaves nothing behind in the file', async () => {
+    const path = newFile();
+    const { kit, store, clock } = await openAt(path);
+    const gateway = new Gateway(kit);
+    await gateway.created('a', { keys: ['a', 'old'] });
+    await gateway.shared('a', ['x', 'y']);
+    await gateway.advanced('a', 'ENDED');
+    await gateway.created('b', { keys: ['a'] });
+    await gateway.stop('b');
+    await gateway.ack(...(await gateway.consume()));
+    expect(await gateway.prune(clock.wallMs() + 1)).toBe(2);
+    await store.close();
+    const db = new Libsql(path);
+    for (const table of ['sessions', 'session_keys', 'session_clients', 'lanes', 'entries'])
+      expect(db.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
+    db.close();
+  });
+
+  it('has a place in the list that none has had before, also when the last was forgotten', async () => {
+    const kit = inMemory();
+    const gateway = new Gateway(kit);
+    for (const name of ['a', 'b', 'c']) await gateway.created(name);
+    const { cursor = '' } = await gateway.list({ most: 1 });
+    const { changedAtMs } = await gateway.advanced('c', 'ENDED');
+    await gateway.prune(changedAtMs + 1);
+    await gateway.created('d');
+    const { sessions } = await gateway.list({ cursor });
+    expect(sessions.map(({ id }) => id)).toEqual([gateway.id('b'), gateway.id('a')]);
+  });
+
+  it('is never another one, nor spoils what others ask for, when its id is used again', async () => {
+    const gateway = new Gateway((await openAt(newFile())).kit);
+    const ended = await gateway.at('ENDED', 'a');
+    const [twin, other] = await Promise.allSettled([gateway.start('a'), gateway.start('b')]);
+    expect(twin).toMatchObject({ status: 'rejected', reason: expect.any(TypeError) });
+    expect(other).toMatchObject({ status: 'fulfilled', value: { kind: 'created' } });
+    expect(await gateway.read('a')).toEqual(ended);
+    // Nor does the key lead to it.
+    await gateway.created('c', { keys: ['a'] });
+  });
+
+  it('I-13 is not there in part when the store fails in the middle of making it', async () => {
+    const gateway = new Gateway(inMemory());
+    await gateway.created('a');
+    const { run } = Session.prototype;
+    vi.spyOn(Session.prototype, 'run').mockImplementation(function (this: Session, ...args) {
+      if (args[0].includes('INTO lanes')) throw new Error('no more');
+      return Reflect.apply(run, this, args);
+    });
+    await expect(gateway.start('b')).rejects.toThrow('no more');
+    vi.restoreAllMocks();
+    expect(await gateway.listed()).toEqual([gateway.id('a')]);
+    await gateway.created('b');
+  });
+});
+
 it('what is no action in the stream of a target is put aside, and never in the way', async () => {
   const kit = inMemory();
   const flow = await begun(kit);
@@ -235,7 +330,27 @@ const INDEXES = [
   'actions_parked (workflow=?)',
   'results_unread (workflow=? AND position>?)',
   'results_of_action (workflow=? AND action=?)',
+  'sessions_made (scope=? AND number<?)',
+  'sessions_of_tenant (scope=? AND tenant=? AND number<?)',
+  'sessions_open (scope=? AND number<?)',
+  'sessions_open_of_tenant (scope=? AND tenant=? AND number<?)',
+  'sessions_ended (scope=? AND changed<?)',
+  'keys_of_session (session=?)',
 ];
+
+async function takeEveryStep(gateway: Gateway): Promise<void> {
+  await gateway.created('a', { keys: ['a', 'old'] });
+  await gateway.shared('a', ['x', 'y']);
+  await gateway.ack(...(await gateway.consume()));
+  await gateway.republish('a');
+  for (const isOpen of [true, false]) {
+    await gateway.list({ isOpen });
+    await gateway.store.list({ ...CALL, isOpen });
+  }
+  await gateway.stop('a', { client: 'x' });
+  await gateway.stop('a', { force: true });
+  await gateway.prune(1);
+}
 
 it('no verb walks through what it does not change', async () => {
   const statements = new Set<string>();
@@ -268,6 +383,7 @@ it('no verb walks through what it does not change', async () => {
   await retry(kit, await consumeOne(kit), 0);
   await dead(kit);
   await kit.store.streams.names(CALL);
+  await takeEveryStep(new Gateway(kit));
   expect(statements.size).toBeGreaterThan(40);
 
   const db = new Libsql(':memory:');

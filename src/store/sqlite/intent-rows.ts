@@ -51,15 +51,17 @@ export function findByKeys(
   return undefined;
 }
 
-/** A new one, with its keys and its first client. */
-export function makeSession(tx: Tx, scope: string, request: StartRequest): SessionRow {
+/** A new one, with its keys and its first client; null if another is called so. */
+export function makeSession(tx: Tx, scope: string, request: StartRequest): SessionRow | null {
   const { id, tenant, keys, client, body, status, priority } = request;
   const { session, wallMs } = tx;
-  const [number = 0] =
+  const [number] =
     session.row<[number]>(
-      `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?) RETURNING number`,
+      `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
+       ON CONFLICT (scope, id) DO NOTHING RETURNING number`,
       ...([scope, id, tenant, body, status, priority, wallMs, wallMs] satisfies Value[]),
     ) ?? [];
+  if (number === undefined) return null;
   session.run('INSERT INTO session_clients VALUES (?, ?)', number, client);
   const facts = { number, id, tenant, body, status, priority, clients: 1 };
   const made = { state: 'NEW', revision: 1, createdAtMs: wallMs, changedAtMs: wallMs } as const;

@@ -47,11 +47,14 @@ export class SqliteIntents implements IntentStore {
     this.#parts = parts;
   }
 
-  start(request: StartRequest, call: Call): Promise<StartReply> {
-    return this.#parts.turns.writeOne('start', call, (tx) => {
+  async start(request: StartRequest, call: Call): Promise<StartReply> {
+    const reply = await this.#parts.turns.writeOne('start', call, (tx) => {
       const found = findByKeys(tx, this.#parts.scope, request.keys);
       return found === undefined ? this.#create(tx, request) : this.#replay(tx, found, request);
     });
+    // Thrown only here: within the transaction it would be the end of all others in it.
+    if (reply === null) throw new TypeError(`there has been a session '${request.id}' already`);
+    return reply;
   }
 
   stop(request: StopRequest, call: Call): Promise<StopReply> {
@@ -122,8 +125,9 @@ export class SqliteIntents implements IntentStore {
     );
   }
 
-  #create(tx: Tx, request: StartRequest): StartReply {
+  #create(tx: Tx, request: StartRequest): StartReply | null {
     const row = makeSession(tx, this.#parts.scope, request);
+    if (row === null) return null;
     this.#publish(tx, row);
     return { kind: 'created', session: storedOf(row) };
   }
