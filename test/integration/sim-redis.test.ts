@@ -6,6 +6,7 @@ import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { flowStep, takeFlowStep } from './support/flow-steps.ts';
+import { intentStep, takeIntentStep } from './support/intent-steps.ts';
 import { command, type ScriptCall, scriptCall } from './support/redis-steps.ts';
 import { RedisTwins, type Twin } from './support/redis-twins.ts';
 import { storeStep, takeStoreStep } from './support/store-steps.ts';
@@ -36,6 +37,7 @@ const step = fc.oneof(
   { weight: 12, arbitrary: plainStep },
   { weight: 8, arbitrary: storeStep },
   { weight: 8, arbitrary: flowStep },
+  { weight: 6, arbitrary: intentStep },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -117,7 +119,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 async function take(each: Step): Promise<void> {
   if ('trouble' in each) return takeTrouble(each.trouble, each.meanwhile);
   if (Array.isArray(each) || 'args' in each) return takePlain(each);
-  if ('flow' in each) await compare(each, (twin) => takeFlowStep(twin, each));
+  if ('intent' in each) await compare(each, (twin) => takeIntentStep(twin, each));
+  else if ('flow' in each) await compare(each, (twin) => takeFlowStep(twin, each));
   else await compare(each, (twin) => takeStoreStep(twin, each));
 }
 

@@ -5,6 +5,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
+import { useIntents } from './support/intent-use.ts';
 import { SHORT } from './support/lease-watch.ts';
 import { useWorkflows } from './support/workflow-use.ts';
 
@@ -117,6 +118,7 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   await useLog(url, prefix);
   await useDiscovery(url, prefix);
   await useWorkflows(url, prefix);
+  await useIntents(url, prefix);
   expect((await holdfast.list()).leases.map(({ key }) => key)).toEqual(['k']);
   await holdfast.examine();
   const reasserted = nextEvent(holdfast, 'lease.reasserted');

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { scripts } from '../../../src/store/redis/scripts.ts';
 import { flowCalls } from './flow-calls.ts';
+import { intentCalls } from './intent-steps.ts';
 
 const KEYS = [
   ...['lease:a', 'lease:b', '{t}c', 'fence:{lease:a}', 'line:{lease:a}', '{t}c:fence', '{t}c:line'],
@@ -289,6 +290,7 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
   ),
   format: given(marker, words(fc.constantFrom('1', '2'))),
   ...flowCalls,
+  ...intentCalls,
 };
 
 export interface ScriptCall extends Call {

@@ -1,4 +1,4 @@
--- hub: not a verb, but what stands before every script about streams or workflows.
+-- hub: not a verb, but what stands before every script about streams, workflows or intents.
 -- KEYS     [1] the bus: a hash with the last fence that was given out with an entry
 -- ARGV     [1] what the names of channels begin with
 -- Returns  nothing; defines HUB and hint

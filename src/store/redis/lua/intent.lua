@@ -1,7 +1,7 @@
 -- intent: not a verb, but what stands before every script about sessions that were started by an intent.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines INTENT, CLIENTS_MOST, START_STREAM, session_at, facts_of, now_of, lead and change
+-- Returns  nothing; defines INTENT, CLIENTS_MOST, START_STREAM, session_at, facts_of, now_of and change
 -- Before:  hub.lua
 
 -- As intent-store.ts has them.
@@ -20,7 +20,9 @@ local function facts_of(id, field)
   local facts = redis.pcall('HMGET', at, 'tenant', 'state', 'revision', 'body', 'status', 'clients', 'created', 'changed', field or 'state')
   if facts.err then return nil, at end
   if not facts[2] then return nil end
-  if not (facts[1] and tonumber(facts[3]) and tonumber(facts[6])) then return nil, at end
+  local is_ours = facts[1] and facts[4] and facts[5]
+    and tonumber(facts[3]) and tonumber(facts[6]) and tonumber(facts[7]) and tonumber(facts[8])
+  if not is_ours then return nil, at end
   return facts
 end
 
@@ -28,14 +30,6 @@ end
 local function now_of()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
-end
-
--- From now on a key leads to a session.
-local function lead(id, key)
-  local at = session_at(id)
-  local count = (tonumber(redis.call('HGET', at, 'keys')) or 0) + 1
-  redis.call('HSET', at, 'keys', count, 'key:' .. count, key)
-  redis.call('HSET', INTENT .. 'keys', key, id)
 end
 
 -- Nothing leads to a session that has ended. A key that has come to lead to another is left to that one.

@@ -5,6 +5,14 @@
 -- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many clients |
 --          {0, name} if something else lies where a session should
 -- Before:  hub.lua, lanes.lua, intent.lua
+-- From now on this key, too, leads to a session.
+local function lead(id, key)
+  local at = session_at(id)
+  local count = (tonumber(redis.call('HGET', at, 'keys')) or 0) + 1
+  redis.call('HSET', at, 'keys', count, 'key:' .. count, key)
+  redis.call('HSET', INTENT .. 'keys', key, id)
+end
+
 local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
 for i = 9, #ARGV do keys[i - 8] = ARGV[i] end
 local led = redis.call('HMGET', INTENT .. 'keys', unpack(keys))
@@ -35,7 +43,7 @@ local latest = redis.call('ZRANGE', INTENT .. 'all', 0, 0, 'WITHSCORES')[2]
 local place = string.format('%.0f', math.min((tonumber(latest) or 0) - 1, -now))
 local stream = stream_at(START_STREAM)
 push(stream, id, ARGV[7] .. ' ' .. ARGV[8])
-redis.call('ZADD', HUB .. 'stream:all', 0, START_STREAM)
+if not latest then redis.call('ZADD', HUB .. 'stream:all', 0, START_STREAM) end
 redis.call('ZADD', INTENT .. 'all', place, id)
 redis.call('ZADD', INTENT .. 'open', place, id)
 redis.call('ZADD', INTENT .. 'all:' .. tenant, place, id)
