@@ -27,6 +27,8 @@ export interface Asked<P, Q, B> {
   /** For routes that are open to all, nobody in particular. */
   readonly caller: Caller;
   readonly headers: Headers;
+  /** Where all of this is mounted, to be put before paths in links; empty at the root. */
+  readonly base: string;
   /** Fires when the client has gone, or the server ends. */
   readonly signal: AbortSignal;
 }
@@ -67,5 +69,5 @@ export interface RouteAnswer {
 
 /** For editors and the compiler: what the schemas say is what `handle` gets. */
 export function route<P, Q, B>(definition: Route<P, Q, B>): Route {
-  return definition as unknown as Route;
+  return definition as Route;
 }

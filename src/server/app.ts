@@ -1,0 +1,101 @@
+/**
+ * The server as an app that can be mounted in a user's own, or served by `serve`. All its routes are in one table; see `exchange.ts` for
+ * what happens to a request.
+ */
+import type { Hono } from 'hono';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { type Duration, durationMs } from '../base/duration.ts';
+import { type Random, systemRandom } from '../base/random.ts';
+import type { Holdfast } from '../holdfast.ts';
+import type { Intents } from '../intents/intents.ts';
+import { checkKnown } from '../lease/options.ts';
+import { Exchange, type FailedRequest } from './exchange.ts';
+import { HostGuard } from './host-guard.ts';
+import { LanGuard, type LanSettings } from './lan-guard.ts';
+import { type LimitSettings, Limits } from './limits.ts';
+import { mount } from './mount.ts';
+import type { ServerParts } from './parts.ts';
+import type { Route } from './route.ts';
+import { intentRoutes } from './routes/intents.ts';
+import { sessionRoutes } from './routes/sessions.ts';
+import { makeToken, type TokenSettings, Tokens } from './tokens.ts';
+
+export interface AppOptions {
+  /** Who may ask; without any, a token that may do everything is made: see `madeToken`. */
+  tokens?: readonly TokenSettings[];
+  /** What accepts intents; default `holdfast.intents()`, which is then started and stopped with the app. */
+  intents?: Intents;
+  /** Which networks clients may be in; default all. Behind `@hono/node-server` only: others do not tell who is connected, and are refused. */
+  lan?: LanSettings;
+  /** Names this is reached under, besides `localhost` and bare addresses; default any. */
+  hosts?: readonly string[];
+  limits?: LimitSettings;
+  /** How long a body may take to arrive; default 10 s. */
+  bodyTimeout?: Duration;
+  /** How long until whoever asked is told that there is no answer; default 15 s. */
+  handlerTimeout?: Duration;
+  /** Told of what should not have happened; default `console.error`. */
+  onError?: (error: unknown, where: FailedRequest) => void;
+  clock?: Clock;
+  random?: Random;
+}
+
+export interface HoldfastApp {
+  /** To be mounted: `mine.route('/holdfast', app.hono)`. */
+  readonly hono: Hono;
+  readonly fetch: Hono['fetch'];
+  readonly routes: readonly Route[];
+  /** The token that was made because none is configured, for whoever started this; null where some are. */
+  readonly madeToken: string | null;
+  /** Ends what goes on for long. Requests that are being answered still are. */
+  close(): Promise<void>;
+}
+
+const KNOWN = new Set([
+  ...['tokens', 'intents', 'lan', 'hosts', 'limits', 'bodyTimeout', 'handlerTimeout', 'onError'],
+  ...['clock', 'random'],
+]);
+const DEFAULT_BODY_MS = 10_000;
+/** Longer than any call of the store may take. */
+const DEFAULT_HANDLER_MS = 15_000;
+
+export function createApp(holdfast: Holdfast, options: AppOptions = {}): HoldfastApp {
+  checkKnown(options, KNOWN);
+  const { clock = systemClock, random = systemRandom, lan, hosts, limits = {} } = options;
+  const { tokens = [], onError = complain } = options;
+  const made = tokens.length === 0 ? makeToken(random) : null;
+  const ending = new AbortController();
+  const terms = {
+    tokens: new Tokens(made === null ? tokens : [made], clock),
+    limits: new Limits(limits, clock),
+    lan: lan === undefined ? null : new LanGuard(lan),
+    hosts: hosts === undefined ? null : new HostGuard(hosts),
+    bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
+    handlerTimeoutMs: durationMs(options.handlerTimeout ?? DEFAULT_HANDLER_MS, 'handlerTimeout'),
+    onError,
+  };
+  const intents = options.intents ?? holdfast.intents();
+  const isOurs = options.intents === undefined;
+  if (isOurs) intents.start();
+  const parts: ServerParts = {
+    ...{ holdfast, intents, clock, random },
+    ...{ closing: ending.signal, observers: new Set() },
+  };
+  const routes = routesOf(parts);
+  const hono = mount(routes, new Exchange({ ...terms, parts }));
+  return {
+    ...{ hono, fetch: hono.fetch, routes, madeToken: made?.token ?? null },
+    async close() {
+      ending.abort();
+      if (isOurs) await intents.stop();
+    },
+  };
+}
+
+function routesOf(parts: ServerParts): Route[] {
+  return [...intentRoutes(parts), ...sessionRoutes(parts)];
+}
+
+function complain(error: unknown, { requestId, method, path }: FailedRequest): void {
+  console.error(`holdfast: ${method} ${path ?? '(no route)'}, request ${requestId}:`, error);
+}

@@ -1,0 +1,196 @@
+/**
+ * One request, from its arrival to its answer, in an order that is the same for all: is its client to be served at all, is there room, is there
+ * such a thing, who asks, may it, does it ask too often, is what it says readable, does it make sense. Nothing before the last step
+ * touches the store, so that whoever is refused has cost nobody anything.
+ */
+import type { Context } from 'hono';
+import { basePath } from 'hono/route';
+import { authorize } from './auth.ts';
+import { readBody, refuseBody } from './body.ts';
+import type { HostGuard } from './host-guard.ts';
+import { type Input, validated } from './input.ts';
+import type { LanGuard } from './lan-guard.ts';
+import type { Limits } from './limits.ts';
+import type { ServerParts } from './parts.ts';
+import { Problem } from './problem.ts';
+import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
+import type { Answer, Asked, Caller, Route } from './route.ts';
+import type { Tokens } from './tokens.ts';
+import { outcomeUnknown, problemOf, storeUnavailable } from './translation.ts';
+
+export interface Terms {
+  readonly parts: ServerParts;
+  readonly tokens: Tokens;
+  readonly limits: Limits;
+  readonly lan: LanGuard | null;
+  readonly hosts: HostGuard | null;
+  readonly bodyTimeoutMs: number;
+  readonly handlerTimeoutMs: number;
+  onError(error: unknown, where: FailedRequest): void;
+}
+
+export interface FailedRequest {
+  /** As its answer has it in `X-Request-Id`. */
+  readonly requestId: string;
+  readonly method: string;
+  /** As the table has it; null where there is none. */
+  readonly path: string | null;
+}
+
+/** A route, or why there is none. */
+export type Destination = Route | Problem;
+
+const REQUEST_ID_DIGITS = 16;
+
+export class Exchange {
+  readonly #terms: Terms;
+
+  constructor(terms: Terms) {
+    this.#terms = terms;
+  }
+
+  async answer(c: Context, destination: Destination): Promise<Response> {
+    const { clock, random, observers } = this.#terms.parts;
+    const startedAtMs = clock.monotonicMs();
+    const requestId = random.hex(REQUEST_ID_DIGITS);
+    const path = destination instanceof Problem ? null : destination.path;
+    const response = await this.#answer(c, destination).catch((error: unknown) =>
+      this.#refusal(c, error, { requestId, method: c.req.method, path }),
+    );
+    response.headers.set('X-Request-Id', requestId);
+    const { status } = response;
+    const tookMs = clock.monotonicMs() - startedAtMs;
+    for (const observe of observers) observe({ path, method: c.req.method, status, tookMs });
+    return response;
+  }
+
+  async #answer(c: Context, destination: Destination): Promise<Response> {
+    const { hosts, lan, limits, tokens } = this.#terms;
+    hosts?.check(new URL(c.req.url));
+    lan?.check(peerOf(c), c.req.raw.headers.get('x-forwarded-for'));
+    if (destination instanceof Problem) throw destination;
+    // What is open to all costs next to nothing, and says whether we live: that has to be heard just when there is too much to do.
+    const leave = destination.access === 'open' ? () => {} : limits.enter();
+    try {
+      const caller = authorize(destination, c.req.raw.headers, tokens);
+      if (destination.access !== 'open') limits.spend(caller.tokenId);
+      const asked = this.#asked(c, caller, await this.#read(c, destination));
+      return await sent(c, await this.#handled(destination, asked));
+    } finally {
+      leave();
+    }
+  }
+
+  async #read(c: Context, route: Route): Promise<Input> {
+    const { parts, bodyTimeoutMs } = this.#terms;
+    const request = c.req.raw;
+    if (route.body === undefined) refuseBody(request.headers);
+    const terms = { clock: parts.clock, timeoutMs: bodyTimeoutMs };
+    const body = route.body === undefined ? undefined : await readBody(request, terms);
+    const search = searchOf(request.url);
+    return validated(route, { params: paramsOf(c, route), search, body });
+  }
+
+  #asked(c: Context, caller: Caller, input: Input): Asked<unknown, unknown, unknown> {
+    const { raw } = c.req;
+    const { closing } = this.#terms.parts;
+    return {
+      ...input,
+      caller,
+      headers: raw.headers,
+      base: baseOf(c),
+      // Made for those who ask for it: most are answered before anybody could go.
+      get signal() {
+        return AbortSignal.any([raw.signal, closing]);
+      },
+    };
+  }
+
+  /** Whoever waits is told in time, also where something below does not keep its own. */
+  #handled(route: Route, asked: Asked<unknown, unknown, unknown>): Promise<Answer | Response> {
+    const { parts, handlerTimeoutMs } = this.#terms;
+    return new Promise((resolve, reject) => {
+      let isLate = false;
+      const timer = parts.clock.after(handlerTimeoutMs, () => {
+        isLate = true;
+        reject(route.method === 'GET' ? storeUnavailable() : outcomeUnknown());
+      });
+      handle(route, asked)
+        .then((answer) => {
+          if (isLate && answer instanceof Response) answer.body?.cancel().catch(() => {});
+          resolve(answer);
+        }, reject)
+        .finally(() => timer.cancel());
+    });
+  }
+
+  #refusal(c: Context, error: unknown, where: FailedRequest): Response {
+    let problem = problemOf(error);
+    if (problem === null) {
+      this.#terms.onError(error, where);
+      problem = new Problem('internal', {
+        detail: 'It has been written down, under the id in X-Request-Id.',
+      });
+    }
+    const { status, body, headers } = problemAnswer(problem, baseOf(c));
+    return new Response(body, { status, headers: { ...ANSWER_HEADERS, ...headers } });
+  }
+}
+
+async function handle(
+  route: Route,
+  asked: Asked<unknown, unknown, unknown>,
+): Promise<Answer | Response> {
+  return route.handle(asked);
+}
+
+async function sent(c: Context, answer: Answer | Response): Promise<Response> {
+  if (!(answer instanceof Response)) {
+    const { status = 200, body, headers } = answer;
+    const content = { ...ANSWER_HEADERS, 'Content-Type': 'application/json', ...headers };
+    return body === undefined
+      ? new Response(null, { status, headers: { ...ANSWER_HEADERS, ...headers } })
+      : new Response(JSON.stringify(body), { status, headers: content });
+  }
+  for (const [name, value] of Object.entries(ANSWER_HEADERS))
+    if (!answer.headers.has(name)) answer.headers.set(name, value);
+  // Nobody will read it: what would go on for long is let go.
+  if (c.req.method === 'HEAD') await answer.body?.cancel();
+  return answer;
+}
+
+/** The other end of the connection, where the server that serves this tells us: that of `@hono/node-server` does. */
+function peerOf(c: Context): string | undefined {
+  const env = c.env as { incoming?: { socket?: { remoteAddress?: unknown } } } | undefined;
+  const address = env?.incoming?.socket?.remoteAddress;
+  return typeof address === 'string' ? address : undefined;
+}
+
+function baseOf(c: Context): string {
+  return basePath(c).replace(/\/$/, '');
+}
+
+function searchOf(url: string): string {
+  const at = url.indexOf('?');
+  return at === -1 ? '' : url.slice(at + 1);
+}
+
+/** Only those of the route: wherever it is mounted may have some of its own. */
+function paramsOf(c: Context, route: Route): Record<string, string> {
+  const params: Record<string, string> = {};
+  for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
+    checkEscapes(c.req.path);
+    params[name] = c.req.param(name) ?? '';
+  }
+  return params;
+}
+
+/** What is wrongly escaped would be taken for what it looks like. */
+function checkEscapes(path: string): void {
+  if (!path.includes('%')) return;
+  try {
+    decodeURIComponent(path);
+  } catch {
+    throw new Problem('invalid-request', { detail: 'The path is wrongly percent-encoded.' });
+  }
+}

@@ -1,0 +1,68 @@
+/** What several routes take and give. What text means is decided where it is used; here it is only asked. */
+import { z } from 'zod';
+import { isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
+import { OUTCOMES, REASONS } from '../intents/intent-session.ts';
+import { SESSION_STATES } from '../store/intent-store.ts';
+
+export const idSchema = z
+  .string()
+  .refine(isTargetId, { error: TARGET_ID_RULE })
+  .meta({ pattern: '^[A-Za-z0-9._:~-]{1,128}$' });
+
+export const idParams = z.strictObject({ id: idSchema });
+
+export const DEFAULT_PAGE = 100;
+export const LARGEST_PAGE = 1_000;
+const LIMIT_RULE = `it is a whole number from 1 to ${LARGEST_PAGE}`;
+
+/** How many on a page. */
+export const limitSchema = z
+  .string({ error: LIMIT_RULE })
+  .regex(/^([1-9]\d{0,2}|1000)$/, { error: LIMIT_RULE })
+  .transform(Number)
+  .meta({ description: `How many at most, ${LIMIT_RULE}; default ${DEFAULT_PAGE}.` });
+
+const momentSchema = z.string().meta({ format: 'date-time' });
+
+const runSchema = z.object({
+  id: idSchema,
+  tenant: idSchema,
+  profile: idSchema,
+  state: z.enum(SESSION_STATES),
+  reason: z.enum(REASONS).nullable().meta({ description: 'Why it has ended.' }),
+  outcome: z.enum(OUTCOMES).nullable().meta({ description: 'What came of it.' }),
+  worker: z.string().nullable().meta({ description: 'The instance that runs it, or ran it last.' }),
+  slot: z.string().nullable().meta({ description: 'The slot it has, or had last.' }),
+  clients: z.number().int().meta({ description: 'How many clients need it.' }),
+  createdAt: momentSchema,
+  changedAt: momentSchema,
+  revision: z.number().int(),
+  detail: z.record(z.string(), z.unknown()).optional(),
+});
+
+const liveSchema = runSchema.extend({ kind: z.literal('live'), serviceRef: z.string() });
+
+const vodSchema = runSchema.extend({
+  kind: z.literal('vod'),
+  recordingId: z.string(),
+  startMs: z.number().int(),
+});
+
+export const pollSessionSchema = z
+  .object({
+    id: idSchema,
+    kind: z.literal('poll'),
+    url: z.string().optional(),
+    everyMs: z.number().optional(),
+    isPaused: z.boolean(),
+    revision: z.number().int(),
+  })
+  .meta({ id: 'PollSession', description: 'Something that is polled.' });
+
+export const intentSessionSchema = z
+  .discriminatedUnion('kind', [liveSchema, vodSchema])
+  .meta({ id: 'IntentSession', description: 'Something that an intent has started.' });
+
+export const sessionSchema = z
+  .discriminatedUnion('kind', [liveSchema, vodSchema, pollSessionSchema])
+  .meta({ id: 'Session' });

@@ -1,0 +1,34 @@
+/** Sessions as clients see them. */
+import type { z } from 'zod';
+import type { IntentSession } from '../intents/intent-session.ts';
+import type { Session } from '../session/session.ts';
+import { withoutCredentials } from '../telemetry/facts.ts';
+import type { intentSessionSchema, pollSessionSchema } from './schemas.ts';
+
+export function intentSessionJson(session: IntentSession): z.input<typeof intentSessionSchema> {
+  const { id, tenant, profile, state, reason, outcome, worker, slot } = session;
+  const { target, startMs = 0, clients, createdAtMs, changedAtMs, revision, detail } = session;
+  const common = {
+    ...{ id, tenant, profile, state, reason, outcome, worker, slot, clients },
+    ...{ createdAt: moment(createdAtMs), changedAt: moment(changedAtMs), revision },
+    ...(detail !== undefined && { detail: { ...detail } }),
+  };
+  return session.kind === 'live'
+    ? { kind: 'live', serviceRef: target, ...common }
+    : { kind: 'vod', recordingId: target, startMs, ...common };
+}
+
+/** What else its record says is for handlers, and may hold their secrets. */
+export function pollSessionJson(session: Session): z.input<typeof pollSessionSchema> {
+  const { id, url, everyMs, isPaused, revision } = session;
+  return {
+    ...{ id, kind: 'poll' },
+    ...(url !== undefined && { url: withoutCredentials(url) }),
+    ...(everyMs !== undefined && { everyMs }),
+    ...{ isPaused, revision },
+  };
+}
+
+function moment(ms: number): string {
+  return new Date(ms).toISOString();
+}
