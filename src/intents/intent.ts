@@ -41,12 +41,12 @@ export interface Requester {
   readonly client: string;
 }
 
-export const INTENT_TYPES = ['stream.start', 'vod.start', 'stream.stop'] as const;
+const INTENT_TYPES = ['stream.start', 'vod.start', 'stream.stop'] as const;
 /** Of those who name none. */
 export const DEFAULT_TENANT = 'default';
 export const DEFAULT_PROFILE = 'default';
 /** Longest name that others choose, in bytes of UTF-8. */
-export const LONGEST_REF_BYTES = 512;
+const LONGEST_REF_BYTES = 512;
 /** A hundred years: above that it is no time within a recording. */
 export const LATEST_START_MS = 100 * 365 * 24 * 3_600_000;
 const BUCKET_MS = 1_000;
@@ -74,7 +74,7 @@ export function wantedBy(intent: StreamStart | VodStart): Wanted {
 
 /** Refuses what makes no sense, before anything is written. */
 export function checkIntent(intent: Intent): void {
-  const fields = intent as unknown as Readonly<Record<string, unknown>>;
+  const fields: Readonly<Record<string, unknown>> = { ...intent };
   switch (fields.type) {
     case 'stream.start':
       checkRef('serviceRef', fields.serviceRef);
