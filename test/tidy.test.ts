@@ -166,7 +166,9 @@ describe('the reference pages', () => {
   });
 
   it('describe every error code of src/base', () => {
-    const files = ['src/base/errors.ts', 'src/base/workflow-errors.ts'].map(readSource);
+    const files = ['errors', 'intent-errors', 'workflow-errors']
+      .map((name) => `src/base/${name}.ts`)
+      .map(readSource);
     expectTidy(errorDocFindings(files, page('docs/errors.md')));
   });
 
