@@ -24,6 +24,8 @@ interface Address {
 
 /** More proxies in a row than anybody has: a header made to keep us busy. */
 const MOST_HOPS = 32;
+/** With spaces around it, as the header may have them; other blanks are none of its own. */
+const HOP = /^[ \t]*([^ \t]*)[ \t]*$/;
 const CIDR_RULE = 'it is an address or a network, such as 192.0.2.7, 10.0.0.0/8 or fd00::/8';
 const FIELDS = new Set(['allow', 'trustedProxies']);
 
@@ -56,10 +58,10 @@ export class LanGuard {
     const from = peer === undefined ? null : addressOf(peer);
     if (from === null) throw refusal('Who is connected can not be told.');
     if (!contains(this.#proxies, from)) return from;
-    const hops = (forwardedFor ?? '').split(',', MOST_HOPS + 1).map((hop) => hop.trim());
+    const hops = (forwardedFor ?? '').split(',', MOST_HOPS + 1);
     if (hops.length > MOST_HOPS) throw refusal('X-Forwarded-For has too many addresses.');
     const addresses = hops.map((hop) => {
-      const address = addressOf(hop);
+      const address = addressOf(HOP.exec(hop)?.[1] ?? '');
       if (address === null)
         throw refusal('It came over a proxy, and X-Forwarded-For is no list of addresses.');
       return address;
@@ -68,6 +70,12 @@ export class LanGuard {
     // If all are proxies, the first of them is who asks.
     return client ?? addresses[0] ?? from;
   }
+}
+
+/** Whether it is an address that only this host reaches. */
+export function isLoopback(text: string): boolean {
+  const address = addressOf(text);
+  return address !== null && contains(LOOPBACK, address);
 }
 
 /** Null for anything that is no plain address: names, ports, zones, brackets, and numbers in forms that only some programs understand. */
@@ -112,3 +120,5 @@ function refusal(why: string): Problem {
     detail: `Only clients in certain networks are served. ${why}`,
   });
 }
+
+const LOOPBACK = listOf(['127.0.0.0/8', '::1'], 'loopback');
