@@ -211,6 +211,14 @@ describe('what another program has put there', () => {
     },
   );
 
+  it('I-13 a start is published again also where its priority is none', async () => {
+    await start('a');
+    await redis.cli('HSET', `${INTENT}session:a`, 'priority', 'x');
+    await redis.cli('DEL', `${HUB}stream:lane:{${START_STREAM}}:a`);
+    expect(await store.intents.republish(['a'], CALL)).toEqual(['a']);
+    expect(await consume()).toMatchObject([{ lane: 'a' }]);
+  });
+
   it('a state that is none is KEY_FOREIGN until it is changed into one', async () => {
     await start('a');
     await redis.cli('HSET', `${INTENT}session:a`, 'state', 'BUSY');

@@ -82,19 +82,19 @@ export class RedisIntents implements IntentStore {
 
   async republish(ids: readonly string[], call: Call): Promise<string[]> {
     const each = ids.map((id) => [id, entryOf(id)]);
-    const replies = await reported(this.#hub, this.#hub.runEach(scripts.republish, [], each, call));
+    const replies = await this.#runEach(scripts.republish, each, call);
     return ids.filter((_, i) => replies[i] === 1);
   }
 
   async read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
     const each = ids.map((id) => [id]);
-    const replies = await reported(this.#hub, this.#hub.runEach(scripts.view, [], each, call));
+    const replies = await this.#runEach(scripts.view, each, call);
     return replies.map((reply, i) => {
       return reply === null ? null : this.#session(ids[i] ?? '', reply as ScriptFacts);
     });
   }
 
-  /** What another program has put in the place of a session is left out: one can not be told of it among others. */
+  /** What another program has put in the place of a session is left out: it keeps nobody from the others. */
   async list(call: SessionListCall): Promise<StoredSessionPage> {
     const { tenant, isOpen = false, cursor = '' } = call;
     const size = atMost(call.most, SESSIONS_PAGE);
@@ -137,6 +137,10 @@ export class RedisIntents implements IntentStore {
 
   #run(script: Script, args: readonly string[], call: Call): Promise<unknown> {
     return reported(this.#hub, this.#hub.run(script, args, call));
+  }
+
+  #runEach(script: Script, each: readonly string[][], call: Call): Promise<unknown[]> {
+    return reported(this.#hub, this.#hub.runEach(script, [], each, call));
   }
 
   #session(id: string, facts: ScriptFacts): StoredSession {

@@ -4,6 +4,8 @@
 -- Returns  per session: 1 | 0 if it is not new, or not lost
 -- Before:  hub.lua, lanes.lua, intent.lua
 local stream, replies = stream_at(START_STREAM), {}
+-- Of one that has lost its own: that of most.
+local MIDDLE_PRIORITY = 5
 
 -- Whether the first of a lane will be given out some day.
 local function is_there(lane, state)
@@ -21,7 +23,7 @@ for i = 2, #ARGV, 2 do
   if is_lost then
     if state then withdraw(stream, id, state) end
     redis.call('DEL', lane_of(stream, id))
-    push(stream, id, (facts[9] or '') .. ' ' .. ARGV[i + 1])
+    push(stream, id, (tonumber(facts[9]) or MIDDLE_PRIORITY) .. ' ' .. ARGV[i + 1])
   end
   replies[#replies + 1] = is_lost and 1 or 0
 end

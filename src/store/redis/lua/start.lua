@@ -5,6 +5,7 @@
 -- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many clients |
 --          {0, name} if something else lies where a session should
 -- Before:  hub.lua, lanes.lua, intent.lua
+
 -- From now on this key, too, leads to a session.
 local function lead(id, key)
   local at = session_at(id)
@@ -17,7 +18,7 @@ local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
 for i = 9, #ARGV do keys[i - 8] = ARGV[i] end
 local led = redis.call('HMGET', INTENT .. 'keys', unpack(keys))
 
-for i, found in ipairs(led) do
+for _, found in ipairs(led) do
   local facts, foreign
   if found then facts, foreign = facts_of(found, client) end
   if foreign then return {0, foreign} end
