@@ -274,4 +274,26 @@ describe('a session of many clients', () => {
     const fields = (await redis.cli('HKEYS', `${INTENT}session:a`)) as string[];
     expect(fields.filter((field) => field.startsWith('c:'))).toEqual([]);
   });
+
+  it('I-14 is found by all of its keys after a stop by force, until it has ended', async () => {
+    await start('a', { keys: ['k', 'l'] });
+    const change = { ifRevision: 1, state: 'RUNNING', status: '{"s":2}' } as const;
+    await store.intents.advance('a', change, CALL);
+    const [before] = await store.intents.read(['a'], CALL);
+    const whose = { id: 'a', tenant: 't', client: 'x', force: true, ending: '{}' };
+    expect(await store.intents.stop(whose, CALL)).toMatchObject({
+      session: {
+        ...before,
+        state: 'STOPPING',
+        revision: 3,
+        clients: 0,
+        changedAtMs: expect.any(Number),
+      },
+    });
+    const again = { kind: 'replayed', session: { id: 'a', clients: 1 } };
+    for (const key of ['k', 'l']) expect(await start('b', { keys: [key] })).toMatchObject(again);
+    await end('a', 3);
+    for (const key of ['k', 'l'])
+      expect(await start(`of-${key}`, { keys: [key] })).toMatchObject({ kind: 'created' });
+  });
 });

@@ -13,16 +13,18 @@ if state == 'STOPPING' or state == 'ENDED' then return {1, facts} end
 
 local at = session_at(id)
 if ARGV[4] == '1' then
-  local fields = {}
-  for _, field in ipairs(redis.call('HKEYS', at)) do
-    if string.sub(field, 1, 2) == 'c:' then fields[#fields + 1] = field end
-    -- Lua takes no list of thousands.
-    if #fields == 1000 then
-      redis.call('HDEL', at, unpack(fields))
-      fields = {}
+  -- There may be thousands, so it is written anew without them.
+  local fields, kept = {'priority', 'keys'}, {}
+  for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do fields[n + 2] = 'key:' .. n end
+  for i, value in ipairs(redis.call('HMGET', at, unpack(fields))) do
+    if value then
+      kept[#kept + 1] = fields[i]
+      kept[#kept + 1] = value
     end
   end
-  if #fields > 0 then redis.call('HDEL', at, unpack(fields)) end
+  redis.call('DEL', at)
+  redis.call('HSET', at, 'tenant', facts[1], 'state', state, 'revision', facts[3], 'body', facts[4], 'status', facts[5],
+    'created', facts[7], 'changed', facts[8], unpack(kept))
   facts[6] = 0
 elseif facts[9] then
   redis.call('HDEL', at, client)
