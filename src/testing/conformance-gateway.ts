@@ -112,6 +112,8 @@ export class Gateway {
     do {
       const page = await this.list({ ...call, ...(cursor !== undefined && { cursor }) });
       ids.push(...page.sessions.map(({ id }) => id));
+      // A store that comes back to where it was would go on for ever.
+      assert.equal(new Set(ids).size, ids.length, 'a session is listed twice');
       cursor = page.cursor;
     } while (cursor !== undefined);
     return ids;
