@@ -7,6 +7,11 @@ import { faultyStore } from '../../src/testing/faulty-store.ts';
 const CALL = { timeoutMs: 500 };
 const BEAT = { ...CALL, ttlMs: 60_000 };
 const TAKE = { ...CALL, consumer: 'c', most: 1, claimMs: 1_000 };
+const WISH = { id: 'i', tenant: 't', keys: ['k'], client: 'c', priority: 5 };
+const START = { ...WISH, body: '{}', status: '{}' };
+const STOP = { id: 'i', tenant: null, client: 'c', force: false, ending: '{}' };
+const ADVANCE = { ifRevision: 1, state: 'RUNNING', status: '{}' } as const;
+const PRUNE = { ...CALL, endedBeforeMs: 0, most: 1 };
 const ENTRY = { lane: 'l', priority: 5, value: 1 };
 
 function cutOff() {
@@ -28,6 +33,13 @@ const calls: [string, (store: Store) => Promise<unknown>][] = [
   ['an entry of a stream', ({ streams }) => streams.append('s', [ENTRY], CALL)],
   ['an action', ({ workflows }) => workflows.take('t', TAKE)],
   ['a workflow', ({ workflows }) => workflows.read(['w'], CALL)],
+  ['a start', ({ intents }) => intents.start(START, CALL)],
+  ['a stop', ({ intents }) => intents.stop(STOP, CALL)],
+  ['a change of a session', ({ intents }) => intents.advance('i', ADVANCE, CALL)],
+  ['what the stream of starts has lost', ({ intents }) => intents.republish(['i'], CALL)],
+  ['a session', ({ intents }) => intents.read(['i'], CALL)],
+  ['the list of sessions', ({ intents }) => intents.list(CALL)],
+  ['the forgetting of sessions', ({ intents }) => intents.prune(PRUNE)],
   ['a publication', ({ signals }) => signals.publish('topic', 'message')],
 ];
 
