@@ -2,22 +2,12 @@
 import { shortName } from '../base/ids.ts';
 import { printableJson } from '../telemetry/facts.ts';
 
-export { printable } from '../telemetry/facts.ts';
+export { jsonFacts, printable } from '../telemetry/facts.ts';
 export { spanOf } from '../telemetry/span.ts';
 
 /** JSON with what would act on a terminal escaped. Infinity, which JSON does not have, is null. */
 export function toJson(value: unknown, indent = 0): string {
   return printableJson(JSON.stringify(value, null, indent));
-}
-
-/** Fences and expiries as JSON carries them: a fence is longer than some readers' numbers are exact. */
-export function jsonFacts(facts: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(facts).map(([name, value]) => {
-      if (name === 'fence') return [name, String(value)];
-      return [name, name.endsWith('Ms') ? Math.round(Number(value)) : value];
-    }),
-  );
 }
 
 /** `1 target`, `12 targets`. */

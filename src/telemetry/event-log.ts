@@ -38,6 +38,18 @@ export type Followed =
   | { readonly kind: 'stalled'; readonly error: unknown }
   | { readonly kind: 'resumed' };
 
+/** What a follower of whole pages gets to see. */
+export type FollowedPage =
+  /** Every page that was read, also an empty one. `after`: the position it follows; absent where it begins with the oldest there is. */
+  | { readonly kind: 'page'; readonly page: EventPage; readonly after?: string }
+  | Extract<Followed, { kind: 'stalled' | 'resumed' }>;
+
+interface FollowOptions {
+  readonly after?: string;
+  readonly from?: 'now' | 'oldest';
+  readonly signal: AbortSignal;
+}
+
 export class EventLog {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -60,15 +72,23 @@ export class EventLog {
   }
 
   /** Everything after a position as it comes, without one everything from now on or from the oldest; until the signal fires. */
-  async *follow({
+  async *follow(options: FollowOptions): AsyncGenerator<Followed, void, undefined> {
+    for await (const one of this.pages(options)) {
+      if (one.kind !== 'page') {
+        yield one;
+        continue;
+      }
+      if (one.page.gap) yield { kind: 'gap' };
+      for (const event of one.page.entries) yield { kind: 'event', event };
+    }
+  }
+
+  /** The same in pages, for who passes them on to many. */
+  async *pages({
     after,
     from = 'now',
     signal,
-  }: {
-    after?: string;
-    from?: 'now' | 'oldest';
-    signal: AbortSignal;
-  }): AsyncGenerator<Followed, void, undefined> {
+  }: FollowOptions): AsyncGenerator<FollowedPage, void, undefined> {
     const bell = new Bell(this.#clock, signal);
     let unsubscribe: (() => void) | null = null;
     let position: string | undefined = after;
@@ -80,12 +100,13 @@ export class EventLog {
           unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, bell);
           if (!isPlaced) position = (await this.recall({ most: 1 })).position;
           isPlaced = true;
-          const page = await this.read(position === undefined ? {} : { after: position });
-          position = page.position ?? position;
+          const place = position === undefined ? {} : { after: position };
+          const page = await this.read(place);
+          // A log that has lost everything begins anew: what it gets is behind no position that we know.
+          position = page.position ?? (page.gap ? undefined : position);
           if (isStalled) yield { kind: 'resumed' };
           isStalled = false;
-          if (page.gap) yield { kind: 'gap' };
-          for (const event of page.entries) yield { kind: 'event', event };
+          yield { kind: 'page', page, ...place };
           if (page.more) continue;
         } catch (error) {
           if (!isStalled) yield { kind: 'stalled', error };

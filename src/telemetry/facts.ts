@@ -29,6 +29,16 @@ function plain(name: string, value: unknown): unknown {
   return withoutCredentials(String(value));
 }
 
+/** Fences and expiries as JSON carries them: a fence is longer than some readers' numbers are exact. */
+export function jsonFacts(facts: Facts): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, value]) => {
+      if (name === 'fence') return [name, String(value)];
+      return [name, name.endsWith('Ms') ? Math.round(Number(value)) : value];
+    }),
+  );
+}
+
 /** Poll targets and stores have URLs, and error messages repeat them. */
 export function withoutCredentials(text: string): string {
   return text.includes('@') ? text.replace(CREDENTIALS, '$1***@') : text;

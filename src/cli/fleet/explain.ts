@@ -3,6 +3,7 @@ import { SessionUnreadableError } from '../../base/errors.ts';
 import { checkTargetId, shortName } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';
+import { instancesOf, targetOf } from '../../telemetry/about.ts';
 import type { EventLog, LoggedEvent } from '../../telemetry/event-log.ts';
 import { sentenceOf } from '../../telemetry/sentences.ts';
 import type { Context } from '../context.ts';
@@ -10,7 +11,6 @@ import { EXIT, type Exit } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
 import { lastOf } from '../sessions/last-result.ts';
 import { jsonFacts, printable, spanOf, table, withShortNames } from '../text.ts';
-import { instancesOf, targetOf } from './about.ts';
 
 /** How many events about the target are shown, and how much of the log is searched for them. */
 const MOST_EVENTS = 10;

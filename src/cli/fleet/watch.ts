@@ -3,6 +3,7 @@ import { systemClock } from '../../base/clock.ts';
 import { type Duration, durationMs } from '../../base/duration.ts';
 import type { EventName } from '../../base/events.ts';
 import { shortName } from '../../base/ids.ts';
+import { isAboutMember, targetOf } from '../../telemetry/about.ts';
 import type { EventLog, Followed, LoggedEvent } from '../../telemetry/event-log.ts';
 import { LEVELS } from '../../telemetry/levels.ts';
 import { PrettyLog } from '../../telemetry/pretty.ts';
@@ -13,7 +14,6 @@ import { EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
 import { type Output, write } from '../output.ts';
 import { spanOf, toJson } from '../text.ts';
-import { isAboutMember, targetOf } from './about.ts';
 
 export interface WatchFlags {
   readonly target?: string;

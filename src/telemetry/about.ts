@@ -1,5 +1,5 @@
-import { shortName } from '../../base/ids.ts';
-import type { LoggedEvent } from '../../telemetry/event-log.ts';
+import { shortName } from '../base/ids.ts';
+import type { LoggedEvent } from './event-log.ts';
 
 /** The target that an event is about, if it is about one. */
 export function targetOf({ target, session, leaseClass, key }: LoggedEvent): string | undefined {
