@@ -1,5 +1,6 @@
 import type { Duration } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
+import type { IntentOptions } from './intents/intents.ts';
 import { checkKnown } from './lease/options.ts';
 import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
@@ -14,6 +15,9 @@ export interface HoldfastConfig {
   quarantine?: 'on' | 'off';
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
+
+  /** For those who accept intents: `holdfast intents`, and `holdfast up` with the role `api`. Secrets belong into the environment. */
+  intents?: Pick<IntentOptions, 'apiLeases' | 'keepEnded'>;
 
   // The rest is for `holdfast up`.
 
@@ -42,8 +46,10 @@ export interface HoldfastConfig {
 const TEXTS = ['store', 'prefix', 'name'] as const;
 const KNOWN = new Set([
   ...['store', 'prefix', 'quarantine', 'sessionIds', 'name', 'weight', 'every', 'ttl', 'timeout'],
-  ...['concurrency', 'results', 'discovery', 'http', 'poll'],
+  ...['concurrency', 'results', 'discovery', 'http', 'poll', 'intents'],
 ]);
+
+const FOR_INTENTS = new Set(['apiLeases', 'keepEnded']);
 
 /** Gives back what it is given: for editors, which then know what a configuration may say. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {
@@ -60,6 +66,7 @@ export function checkConfig(config: unknown): HoldfastConfig {
     throw new ConfigError({ field, value, rule: 'it has to be text' });
   }
   if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
+  if (said.intents !== undefined) checkKnown(said.intents as object, FOR_INTENTS);
   return config as HoldfastConfig;
 }
 

@@ -1,11 +1,13 @@
 /** The commands for instances that share targets: the instance itself, what there is to poll, who does it, and why. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { SESSION_KINDS } from '../session/session.ts';
 import { LOG_LEVELS } from '../telemetry/levels.ts';
 import { examples, type Perform } from './commands.ts';
 import type { DrainFlags } from './fleet/drain.ts';
 import type { MapFlags } from './fleet/map.ts';
 import type { WatchFlags } from './fleet/watch.ts';
 import type { AddFlags } from './sessions/add.ts';
+import type { LsFlags } from './sessions/sessions.ts';
 import type { UpFlags } from './up/up.ts';
 
 export function addUp(program: Command, perform: Perform): void {
@@ -45,8 +47,10 @@ export function addSessions(program: Command, perform: Perform): void {
   const load = () => import('./sessions/sessions.ts');
   const sessions = program
     .command('sessions')
-    .summary('add, list, show, pause, resume and remove what is polled')
-    .description('What there is to poll: add it, list it, show it, pause it, resume it, remove it.')
+    .summary('add, list, show, pause, resume and remove what is polled; list and show what runs')
+    .description(
+      'What there is to poll: add it, list it, show it, pause it, resume it, remove it. What intents have started: list it, show it.',
+    )
     .helpCommand(false);
   sessions
     .command('add')
@@ -71,11 +75,29 @@ export function addSessions(program: Command, perform: Perform): void {
     );
   sessions
     .command('ls')
-    .summary('list them: who polls each, and what came of it')
-    .description('Lists sessions, who polls each of them, and what the last poll gave.')
+    .summary('list them: who polls or runs each, and what came of it')
+    .description(
+      'Lists sessions: of those that are polled who does it, and what the last poll gave; of those that an intent has ' +
+        'started, the latest first, how far each is, why it ended, and who runs it.',
+    )
     .argument('[PREFIX]', 'only ids that begin so', '')
-    .addHelpText('after', examples('holdfast sessions ls', 'holdfast sessions ls --json device-'))
-    .action((prefix: string) => perform(async (context) => (await load()).ls(context, prefix)));
+    .addOption(
+      new Option('--kind <kind>', 'what is polled, channels, or recordings')
+        .choices(SESSION_KINDS)
+        .default('poll'),
+    )
+    .option('--state <states>', 'only those in one of these states, with commas between them')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast sessions ls',
+        'holdfast sessions ls --json device-',
+        'holdfast sessions ls --kind live --state new,starting,running',
+      ),
+    )
+    .action((prefix: string, flags: LsFlags) =>
+      perform(async (context) => (await load()).ls(context, prefix, flags)),
+    );
   sessions
     .command('get')
     .summary('show all about one')

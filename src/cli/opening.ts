@@ -39,12 +39,15 @@ export async function openWith(
 /** Does something with the store, and closes it. */
 export async function withHoldfast<T>(
   flags: StoreFlags,
-  work: (holdfast: Holdfast) => Promise<T>,
+  work: (holdfast: Holdfast, settings: HoldfastConfig) => Promise<T>,
   options: OpenOptions = {},
 ): Promise<T> {
-  const holdfast = await openConfigured(flags, options);
+  const loading = import('../holdfast.ts');
+  const settings = await readSettings(flags);
+  await loading;
+  const holdfast = await openWith(settings, options);
   try {
-    return await work(holdfast);
+    return await work(holdfast, settings);
   } finally {
     await holdfast.close({ within: 0 });
   }

@@ -7,6 +7,7 @@ import type { StoreFlags } from './context.ts';
 import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
 import { addFleet, addSessions, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
+import { addIntents } from './intent-program.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
 import { addDeadLetters, addWorkflows } from './workflow-program.ts';
@@ -55,6 +56,7 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
   addUp(program, perform);
   addSessions(program, perform);
   addFleet(program, perform);
+  addIntents(program, perform);
   addWorkflows(program, perform);
   addDeadLetters(program, perform);
   addRun(program, perform);

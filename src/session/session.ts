@@ -5,7 +5,7 @@
 import { durationMs } from '../base/duration.ts';
 import { isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
 
-const SESSION_KINDS = ['poll', 'live', 'vod'] as const;
+export const SESSION_KINDS = ['poll', 'live', 'vod'] as const;
 export type SessionKind = (typeof SESSION_KINDS)[number];
 
 /** `uuid`: nothing but UUIDs name a session. */

@@ -1,15 +1,17 @@
 /** The commands that show sessions and change what is there. Adding is in a file of its own. */
-import { HoldfastError, SessionNotFoundError } from '../../base/errors.ts';
+import { ConfigError, HoldfastError, SessionNotFoundError } from '../../base/errors.ts';
 import { checkTargetId, shortName } from '../../base/ids.ts';
 import type { FleetView } from '../../fleet.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';
-import type { Session } from '../../session/session.ts';
+import type { Session, SessionKind } from '../../session/session.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { Context } from '../context.ts';
-import { EXIT, type Exit } from '../exit-codes.ts';
+import { type CliError, EXIT, type Exit } from '../exit-codes.ts';
+import { describedSession, sessionFacts } from '../intents/session-words.ts';
 import { withHoldfast } from '../opening.ts';
 import { counted, printable, spanOf, table, toJson, withShortNames } from '../text.ts';
+import { findIntentSession, lsIntents, ofIntent } from './intent-sessions.ts';
 import { lastOf } from './last-result.ts';
 
 interface Row {
@@ -23,11 +25,32 @@ interface Row {
   readonly why?: string;
 }
 
-export async function ls({ flags, output }: Context, prefix: string): Promise<Exit> {
-  const rows = await withHoldfast(flags, (holdfast) => rowsOf(holdfast, prefix));
+/** Of what is polled. */
+const STATES = ['polled', 'free', 'paused', 'unreadable'];
+
+export interface LsFlags {
+  readonly kind: SessionKind;
+  readonly state?: string;
+}
+
+export async function ls(
+  context: Context,
+  prefix: string,
+  { kind, state }: LsFlags,
+): Promise<Exit> {
+  if (kind !== 'poll') return lsIntents(context, { kind, prefix, state });
+  const { flags, output } = context;
+  const states = state?.split(',').map((word) => word.trim().toLowerCase());
+  if (states?.some((word) => !STATES.includes(word))) {
+    const rule = `what is polled is ${STATES.join(', ')}; name several with commas between them`;
+    throw new ConfigError({ field: '--state', value: state, rule });
+  }
+  const all = await withHoldfast(flags, (holdfast) => rowsOf(holdfast, prefix));
+  const rows = all.filter((row) => states?.includes(row.state) ?? true);
   output.result(rows, () => {
     if (rows.length === 0 && prefix !== '')
       return `No session begins with '${printable(prefix)}'.\n`;
+    if (rows.length === 0 && states !== undefined) return 'There are no such sessions.\n';
     if (rows.length === 0) return 'There are no sessions. Add one: holdfast sessions add URL\n';
     const cells = rows.map((row) => [
       row.id,
@@ -74,6 +97,8 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
   checkTargetId(id, 'ID');
   const found = await withHoldfast(flags, async (holdfast) => {
     const session = await holdfast.sessions.get(id);
+    const wanted = session === null ? await findIntentSession(holdfast, id) : null;
+    if (wanted !== null) return wanted;
     if (session === null) throw new SessionNotFoundError(id);
     const [results, view] = await Promise.all([
       holdfast.fleet.results([id]),
@@ -81,6 +106,10 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
     ]);
     return { session, result: results.get(id) ?? null, view };
   });
+  if (!('session' in found)) {
+    output.result(sessionFacts(found), () => describedSession(found));
+    return EXIT.ok;
+  }
   const { session, result, view } = found;
   const place = view.targets.find(({ target }) => target === id);
   const owner = place?.owner ?? null;
@@ -134,19 +163,21 @@ export async function change(
   for (const id of ids) checkTargetId(id, 'ID');
   const outcomes = await withHoldfast(
     flags,
-    async ({ sessions }) => {
+    async (holdfast) => {
+      const { sessions } = holdfast;
       const changes = {
         pause: async (id: string) => (await sessions.pause(id)).changed,
         resume: async (id: string) => (await sessions.resume(id)).changed,
         rm: (id: string) => sessions.remove(id).then(() => true),
       };
-      const done: { id: string; changed: boolean; error?: HoldfastError }[] = [];
+      const done: { id: string; changed: boolean; error?: HoldfastError | CliError }[] = [];
       for (const id of ids) {
         try {
           done.push({ id, changed: await changes[verb](id) });
         } catch (error) {
           if (!(error instanceof HoldfastError) || !/^SESSION_/.test(error.code)) throw error;
-          done.push({ id, changed: false, error });
+          const wanted = await findIntentSession(holdfast, id);
+          done.push({ id, changed: false, error: wanted === null ? error : ofIntent(wanted) });
         }
       }
       return done;

@@ -1,0 +1,139 @@
+import { isatty } from 'node:tty';
+import { systemClock } from '../../base/clock.ts';
+import { type Duration, durationMs } from '../../base/duration.ts';
+import { SessionNotFoundError } from '../../base/errors.ts';
+import { shortName } from '../../base/ids.ts';
+import {
+  DEFAULT_TENANT,
+  type Requester,
+  type StreamStart,
+  type VodStart,
+} from '../../intents/intent.ts';
+import type { Accepted, Intents } from '../../intents/intents.ts';
+import type { Context } from '../context.ts';
+import { Ending } from '../ending.ts';
+import { CliError, EXIT, type Exit, usageError } from '../exit-codes.ts';
+import { withHoldfast } from '../opening.ts';
+import type { Output } from '../output.ts';
+import { StatusLine } from '../status-line.ts';
+import { counted, printable, spanOf } from '../text.ts';
+import { sessionFacts } from './session-words.ts';
+import { checkTyped, intentOptions } from './submission.ts';
+
+/** How often to look how far it is. */
+const LOOK_EVERY_MS = 200;
+/** If no worker has it by then, that is worth a word. */
+const LONELY_AFTER_MS = 5_000;
+
+export interface StartFlags {
+  readonly recording?: boolean;
+  readonly at?: Duration;
+  readonly profile?: string;
+  readonly client: string;
+  readonly tenant?: string;
+  readonly wait?: boolean;
+}
+
+export async function start(
+  { flags, output }: Context,
+  ref: string,
+  given: StartFlags,
+): Promise<Exit> {
+  const intent = wantedBy(ref, given);
+  const by = { tenant: given.tenant ?? DEFAULT_TENANT, client: given.client };
+  checkTyped(intent, by);
+  const ending = new Ending();
+  try {
+    return await withHoldfast(flags, async (holdfast, settings) => {
+      const intents = holdfast.intents(intentOptions(settings));
+      const accepted = await intents.submit(intent, by);
+      if (given.wait === true) return follow({ intents, by, output, ending }, accepted);
+      tell(output, accepted);
+      return EXIT.ok;
+    });
+  } finally {
+    ending.close();
+  }
+}
+
+function wantedBy(ref: string, { recording, at, profile }: StartFlags): StreamStart | VodStart {
+  const how = profile === undefined ? {} : { profile };
+  if (recording === true) {
+    const from = at === undefined ? {} : { startMs: durationMs(at, '--at') };
+    return { type: 'vod.start', recordingId: ref, ...how, ...from };
+  }
+  if (at !== undefined)
+    throw usageError('--at says where in a recording to begin: use it with --recording.');
+  return { type: 'stream.start', serviceRef: ref, ...how };
+}
+
+function tell(output: Output, { session, isReplay }: Accepted): void {
+  output.result({ ...sessionFacts(session), replayed: isReplay }, () => {
+    const { id, state, clients } = session;
+    const what = isReplay
+      ? `Session ${id} was started before: ${state}, ${counted(clients, 'client')}.`
+      : `Session ${id} is accepted, and waits for a worker.`;
+    return printable(`${what} See it: holdfast sessions get ${id}`).concat('\n');
+  });
+}
+
+interface Following {
+  readonly intents: Intents;
+  readonly by: Requester;
+  readonly output: Output;
+  readonly ending: Ending;
+}
+
+/** Waits until it runs or has ended, and says how far it is. */
+async function follow(
+  { intents, by, output, ending }: Following,
+  { session: { id }, isReplay }: Accepted,
+): Promise<Exit> {
+  const startMs = systemClock.monotonicMs();
+  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  let hasSaidLonely = false;
+  for (;;) {
+    const session = await intents.session(id, by.tenant);
+    if (session === null) throw new SessionNotFoundError(id);
+    const tookMs = systemClock.monotonicMs() - startMs;
+    if (session.state === 'RUNNING' || session.state === 'ENDED') {
+      status?.clear();
+      return conclude(output, { session, isReplay }, tookMs);
+    }
+    if (session.state === 'NEW' && tookMs > LONELY_AFTER_MS && !hasSaidLonely) {
+      status?.clear();
+      output.note('no worker has taken it yet. It stays in the store until one does.');
+      hasSaidLonely = true;
+    }
+    status?.show(`session ${id} ${PROGRESS[session.state]} … ${spanOf(tookMs)}`);
+    await systemClock.sleep(LOOK_EVERY_MS, ending.asked).catch(() => {});
+    if (!ending.asked.aborted) continue;
+    status?.clear();
+    output.note(
+      `stopped waiting; session ${id} stays wanted. If it is not: holdfast intents stop ${id}`,
+    );
+    return ending.asked.reason as NodeJS.Signals;
+  }
+}
+
+const PROGRESS = {
+  NEW: 'waits for a worker',
+  STARTING: 'is being started',
+  STOPPING: 'is being stopped',
+} as const;
+
+function conclude(output: Output, { session, isReplay }: Accepted, tookMs: number): Exit {
+  const { id, state, reason, worker } = session;
+  if (state === 'ENDED') {
+    const message = `session ${id} has ended, and does not run: ${reason ?? 'no reason given'}. All about it: holdfast sessions get ${id}`;
+    throw new CliError(EXIT.no, 'SESSION_ENDED', message, sessionFacts(session));
+  }
+  output.result(
+    { ...sessionFacts(session), replayed: isReplay, tookMs: Math.round(tookMs) },
+    () => {
+      const by = worker === null ? '' : `, by ${shortName(worker)}`;
+      return printable(`Session ${id} runs${by}, after ${spanOf(tookMs)}.`).concat('\n');
+    },
+  );
+  return EXIT.ok;
+}
