@@ -64,6 +64,9 @@ describe('layers', () => {
     ['src/workflow/action.ts', `import { plan } from '../cluster/plan.ts';`],
     ['src/lease/lease.ts', `import { open } from 'holdfast';`],
     ['src/testing/conformance.ts', `import { until } from '../../test/support/until.ts';`],
+    ['src/client/client.ts', `import { open } from '../index.ts';`],
+    ['src/client/client.ts', `import { createHash } from 'node:crypto';`],
+    ['src/client/client.ts', `import type { z } from 'zod';`],
     ['src/novelty/thing.ts', ''],
   ])('%s must not have: %s', (path, text) => {
     expect(layerFindings([sample(path, text)])).toMatchObject([{ path, line: 1 }]);

@@ -1,3 +1,5 @@
+import { sleepOn } from './sleep.ts';
+
 /**
  * Time, as the rest of Holdfast may see it. Two clocks, because neither is enough alone: the monotonic one decides
  * expiry and never goes back, but stands still while the host sleeps; the wall clock shows such a sleep, but anyone may
@@ -55,25 +57,6 @@ class SystemClock implements Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return sleepOn(this, ms, signal);
   }
-}
-
-/** `sleep` for any clock that has `after`. */
-export function sleepOn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return;
-    }
-    const onAbort = () => {
-      timer.cancel();
-      reject(signal?.reason);
-    };
-    const timer = clock.after(ms, () => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    });
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
 }
 
 export const systemClock: Clock = new SystemClock();

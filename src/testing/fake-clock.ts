@@ -1,4 +1,5 @@
-import { type Clock, sleepOn, type Timer } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import { sleepOn } from '../base/sleep.ts';
 
 interface Pending {
   readonly atMs: number;

@@ -15,6 +15,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   workflow: ['base', 'store', 'lease'],
   intents: ['base', 'store', 'lease', 'session'],
   telemetry: ['base', 'store'],
+  client: ['base'],
   top: 'base store lease session cluster polling workflow intents telemetry'.split(' '),
   testing: 'base store lease session cluster polling workflow intents telemetry top'.split(' '),
   server: 'base store lease session cluster polling workflow intents telemetry top'.split(' '),
@@ -47,7 +48,10 @@ function importProblem(
   specifier: string,
 ): string | undefined {
   if (/^holdfast(\/|$)/.test(specifier)) return `imports '${specifier}': use the relative path`;
-  if (!specifier.startsWith('.')) return undefined;
+  if (!specifier.startsWith('.')) {
+    const isPortable = layer === 'client';
+    return isPortable ? `imports '${specifier}': it has to run where there is no Node` : undefined;
+  }
   const target = new URL(specifier, `file:///${path}`).pathname.slice(1);
   if (!target.startsWith('src/')) return `imports ${target}: src must not reach outside itself`;
   const below = layerOf(target);

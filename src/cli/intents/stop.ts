@@ -63,5 +63,5 @@ async function whyNotFound(
       : isPolled
         ? `session '${id}' was not started by an intent: it is polled. To end that: holdfast sessions pause ${id}, or rm`
         : `there is no session '${id}'. Those there are: holdfast sessions ls --kind live, or vod`;
-  return new CliError(EXIT.no, 'SESSION_NOT_FOUND', `${why}.`, { session: id });
+  return new CliError(EXIT.no, 'SESSION_NOT_FOUND', why, { session: id });
 }

@@ -2,6 +2,7 @@
 import { systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import { DEFAULT_TENANT } from '../../intents/intent.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import { SESSION_STATES, type SessionState } from '../../store/intent-store.ts';
 import type { Context } from '../context.ts';
@@ -72,10 +73,11 @@ export function findIntentSession(holdfast: Holdfast, id: string): Promise<Inten
 
 /** What to do instead: an intent's session is neither paused nor removed. */
 export function ofIntent({ id, tenant, state }: IntentSession): CliError {
+  const whose = tenant === DEFAULT_TENANT ? '' : `--tenant ${tenant} `;
   const next =
     state === 'ENDED'
-      ? 'It has ended, and is forgotten by itself'
-      : `To stop it: holdfast intents stop --tenant ${tenant} ${id}`;
-  const message = `session '${id}' was started by an intent, so it is neither polled nor paused, nor removed. ${next}.`;
+      ? 'It has ended, and is forgotten by itself.'
+      : `To stop it: holdfast intents stop ${whose}${id}`;
+  const message = `session '${id}' was started by an intent, so it is neither polled nor paused, nor removed. ${next}`;
   return new CliError(EXIT.no, 'SESSION_OF_INTENT', message, { session: id });
 }

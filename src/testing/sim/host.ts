@@ -6,8 +6,9 @@
  * when it thaws, its overdue timers run first, and only then it reads what has arrived meanwhile. It may freeze in the
  * middle of a turn, between a check and the write that follows: the rest of that turn then happens at the thaw.
  */
-import { type Clock, sleepOn, type Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
+import { sleepOn } from '../../base/sleep.ts';
 import { type Happening, PHASE, type Timeline } from './timeline.ts';
 
 /** The wall clocks of all machines, where nobody has touched them. */

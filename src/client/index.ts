@@ -1,0 +1,10 @@
+export type { Duration } from '../base/duration.ts';
+export { ConfigError, HoldfastError } from '../base/errors.ts';
+export { HoldfastApiError, NoAnswerError, WaitedError } from './api-error.ts';
+export {
+  type CallOptions,
+  type ClientOptions,
+  HoldfastClient,
+  type WaitOptions,
+} from './client.ts';
+export type * from './messages.ts';
