@@ -10,6 +10,7 @@ import {
   type VodStart,
 } from '../../intents/intent.ts';
 import type { Accepted, Intents } from '../../intents/intents.ts';
+import { intentSessionJson } from '../../server/session-json.ts';
 import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { CliError, EXIT, type Exit, usageError } from '../exit-codes.ts';
@@ -17,7 +18,6 @@ import { withHoldfast } from '../opening.ts';
 import type { Output } from '../output.ts';
 import { StatusLine } from '../status-line.ts';
 import { counted, printable, spanOf } from '../text.ts';
-import { sessionFacts } from './session-words.ts';
 import { checkTyped, intentOptions } from './submission.ts';
 
 /** How often to look how far it is. */
@@ -68,7 +68,7 @@ function wantedBy(ref: string, { recording, at, profile }: StartFlags): StreamSt
 }
 
 function tell(output: Output, { session, isReplay }: Accepted): void {
-  output.result({ ...sessionFacts(session), replayed: isReplay }, () => {
+  output.result({ ...intentSessionJson(session), replayed: isReplay }, () => {
     const { id, state, clients } = session;
     const what = isReplay
       ? `Session ${id} was started before: ${state}, ${counted(clients, 'client')}.`
@@ -126,10 +126,10 @@ function conclude(output: Output, { session, isReplay }: Accepted, tookMs: numbe
   const { id, state, reason, worker } = session;
   if (state === 'ENDED') {
     const message = `session ${id} has ended, and does not run: ${reason ?? 'no reason given'}. All about it: holdfast sessions get ${id}`;
-    throw new CliError(EXIT.no, 'SESSION_ENDED', message, sessionFacts(session));
+    throw new CliError(EXIT.no, 'SESSION_ENDED', message, intentSessionJson(session));
   }
   output.result(
-    { ...sessionFacts(session), replayed: isReplay, tookMs: Math.round(tookMs) },
+    { ...intentSessionJson(session), replayed: isReplay, tookMs: Math.round(tookMs) },
     () => {
       const by = worker === null ? '' : `, by ${shortName(worker)}`;
       return printable(`Session ${id} runs${by}, after ${spanOf(tookMs)}.`).concat('\n');

@@ -3,11 +3,11 @@ import type { Holdfast } from '../../holdfast.ts';
 import { DEFAULT_TENANT, type StreamStop } from '../../intents/intent.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import type { Intents } from '../../intents/intents.ts';
+import { intentSessionJson } from '../../server/session-json.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
 import { counted, printable } from '../text.ts';
-import { sessionFacts } from './session-words.ts';
 import { checkTyped, intentOptions } from './submission.ts';
 
 export interface StopFlags {
@@ -32,7 +32,7 @@ export async function stop(
       throw await whyNotFound(holdfast, intents, { id, tenant });
     });
   });
-  output.result({ ...sessionFacts(session), changed: !isReplay }, () =>
+  output.result({ ...intentSessionJson(session), changed: !isReplay }, () =>
     printable(outcomeOf(session, { client, isChanged: !isReplay })).concat('\n'),
   );
   return EXIT.ok;

@@ -4,10 +4,11 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { DEFAULT_TENANT } from '../../intents/intent.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
+import { intentSessionJson } from '../../server/session-json.ts';
 import { SESSION_STATES, type SessionState } from '../../store/intent-store.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
-import { SESSION_HEAD, sessionFacts, sessionRow } from '../intents/session-words.ts';
+import { SESSION_HEAD, sessionRow } from '../intents/session-words.ts';
 import { writeList } from '../listing.ts';
 import { withHoldfast } from '../opening.ts';
 
@@ -34,7 +35,7 @@ export async function lsIntents({ flags, output }: Context, query: IntentQuery):
       writeList(output, sessionsOf(holdfast, { kind, states }, prefix), {
         head: SESSION_HEAD,
         row: (session) => sessionRow(session, nowMs),
-        json: sessionFacts,
+        json: intentSessionJson,
         none: `There are no such sessions. Start one: holdfast intents start ${kind === 'vod' ? '--recording ID' : 'REF'}`,
       }),
     READ_ONLY,
