@@ -1,6 +1,6 @@
 /**
  * What was asked for and accepted: the part of the port that keeps sessions which somebody started by an intent, from the moment
- * it is accepted until some while after it has ended. Each verb is one atomic step.
+ * it is accepted until some while after it has ended. Each verb is one atomic step; for those about several sessions, each of these is.
  *
  * A **session** is in a state: `NEW` when it is made, `ENDED` at last; what is between is its worker's affair. It has a **revision**,
  * which grows by one with every change of state or status; who changes one says which revision it has seen.
@@ -42,7 +42,7 @@ export interface IntentStore {
 }
 
 export interface StartRequest {
-  /** What a new session is called. */
+  /** What a new session is called. No two ever have the same. */
   readonly id: string;
   readonly tenant: string;
   /** At least one. The key of the current secret comes first. */
