@@ -4,21 +4,6 @@ import { shortName } from '../../base/ids.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import { counted, printable, spanOf, table, toJson } from '../text.ts';
 
-/** The names and forms of the HTTP interface: who reads one can read the other. */
-export function sessionFacts(session: IntentSession): Record<string, unknown> {
-  const { kind, target, startMs, detail } = session;
-  const { id, tenant, profile, state, reason, outcome, worker, slot, clients, revision } = session;
-  return {
-    ...{ id, kind, tenant },
-    ...(kind === 'live' ? { serviceRef: target } : { recordingId: target, startMs: startMs ?? 0 }),
-    ...{ profile, state, reason, outcome, worker, slot, clients },
-    createdAt: new Date(session.createdAtMs).toISOString(),
-    changedAt: new Date(session.changedAtMs).toISOString(),
-    revision,
-    ...(detail !== undefined && { detail }),
-  };
-}
-
 export const SESSION_HEAD = [
   ...['ID', 'STATE', 'REASON', 'TARGET', 'PROFILE', 'CLIENTS', 'AGE', 'WORKER'],
 ];
