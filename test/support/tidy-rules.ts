@@ -65,7 +65,7 @@ function layerOf(path: string): string {
   return rest.length === 0 ? 'top' : folder;
 }
 
-function* importsOf(source: SourceText): Generator<{ node: ts.Node; specifier: string }> {
+export function* importsOf(source: SourceText): Generator<{ node: ts.Node; specifier: string }> {
   for (const node of nodesOf(source)) {
     const module = moduleOf(node);
     if (module !== undefined && ts.isStringLiteralLike(module)) {

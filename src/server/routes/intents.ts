@@ -81,7 +81,7 @@ export const intentSchema = z.discriminatedUnion('type', [streamStart, vodStart,
   error: TYPE_RULE,
 });
 
-const acceptedSchema = z
+export const acceptedSchema = z
   .object({
     sessionId: idSchema,
     state: z.enum(SESSION_STATES),

@@ -41,7 +41,7 @@ const listQuery = z.strictObject({
   limit: limitSchema.optional(),
 });
 
-const pageSchema = z
+export const pageSchema = z
   .object({
     sessions: z.array(sessionSchema),
     unreadable: z.array(z.object({ id: z.string(), why: z.string() })).optional(),
