@@ -5,11 +5,12 @@ import { examples, type Perform, type Work } from './commands.ts';
 import { SHELLS, type Shell } from './completion.ts';
 import type { StoreFlags } from './context.ts';
 import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
-import { addFleet, addSessions, addUp } from './fleet-program.ts';
+import { addFleet, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
 import { addIntents } from './intent-program.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
+import { addSessions } from './session-program.ts';
 import { addDeadLetters, addWorkflows } from './workflow-program.ts';
 
 interface GlobalFlags extends StoreFlags {
