@@ -108,7 +108,7 @@ export class Intents {
     this.#parts = parts;
     this.#secrets = new Secrets(parts, secrets);
     this.#apiLease = apiLeases === 'on' ? new ApiLease(parts) : null;
-    this.#sweep = new Sweep(parts, keepEnded);
+    this.#sweep = new Sweep({ ...parts, secrets: this.#secrets }, keepEnded);
   }
 
   /**

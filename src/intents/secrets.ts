@@ -59,9 +59,13 @@ export class Secrets {
     this.#parts = parts;
     this.#current = secret ?? null;
     this.#previous = previousSecret ?? null;
-    parts.events.on('store.forgot', () => {
+    const askAgain = () => {
       this.#found = null;
-    });
+    };
+    parts.events.on('store.forgot', askAgain);
+    // Only one instance is told that the store has forgotten. But when it was restarted without its data, all lose their connection; and
+    // whoever comes first may have made another secret.
+    if (secret === undefined) parts.events.on('store.disconnected', askAgain);
   }
 
   /** The current one first. Asks the store once; after a failure, again. */
@@ -71,6 +75,15 @@ export class Secrets {
       throw error;
     });
     return this.#found;
+  }
+
+  /**
+   * Asks once more, should what was made here or elsewhere have been lost without a trace: two instances would go on with a secret
+   * each. Until the store has answered, what is known counts. What is configured is not lost.
+   */
+  async refresh(): Promise<void> {
+    if (this.#current !== null) return;
+    this.#found = Promise.resolve(await this.#find());
   }
 
   async #find(): Promise<readonly Buffer[]> {

@@ -1,7 +1,8 @@
 /**
- * What nobody else would find: sessions that wait for a worker, while the stream that workers take them from has lost them; and those
- * that ended so long ago that nobody will ask. Every instance that accepts intents sweeps; that several do costs a little, and
- * harms nothing, because the store decides for each session whether it is lost.
+ * What nobody else would find: sessions that wait for a worker, while the stream that workers take them from has lost them; those
+ * that ended so long ago that nobody will ask; and a secret that was made, and is not in the store any more. Every instance that
+ * accepts intents sweeps; that several do costs a little, and harms nothing, because the store decides for each session whether
+ * it is lost.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
@@ -9,6 +10,7 @@ import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import type { StoredSession } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
+import type { Secrets } from './secrets.ts';
 
 const EVERY_MS = 30_000;
 const DEFAULT_KEPT = '24h';
@@ -21,6 +23,7 @@ interface SweepParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
+  readonly secrets: Secrets;
 }
 
 export class Sweep {
@@ -63,6 +66,7 @@ export class Sweep {
     try {
       await this.#republish();
       await this.#prune();
+      await this.#parts.secrets.refresh();
     } catch (error) {
       this.#parts.events.emit('sweep.failed', { error });
     }

@@ -21,9 +21,10 @@ function setting() {
     const { store: reached, faults } = faultyStore(store, clock);
     const secrets = new Secrets({ store: reached, random: seededRandom(++made), events }, options);
     const all = async () => (await secrets.all()).map(String);
-    return { all, happened, events, faults };
+    return { all, refresh: () => secrets.refresh(), happened, events, faults };
   };
-  return { instance, store };
+  const lose = () => store.records.remove('secret', [{ id: 'idempotency' }], { timeoutMs: 1_000 });
+  return { instance, lose };
 }
 
 describe('secrets for idempotency', () => {
@@ -73,13 +74,49 @@ describe('secrets for idempotency', () => {
   });
 
   it('I-05 the one that was made is put back where the store has forgotten it', async () => {
-    const { instance, store } = setting();
+    const { instance, lose } = setting();
     const a = instance();
     const before = await a.all();
-    await store.records.remove('secret', [{ id: 'idempotency' }], { timeoutMs: 1_000 });
+    await lose();
     a.events.emit('store.forgot', { store: 'memory', why: 'it was restarted empty' });
     expect(await a.all()).toEqual(before);
     expect(await instance().all()).toEqual(before);
+  });
+
+  it('I-05 an instance whose connection broke asks again: the store may have come back empty, and another have been faster', async () => {
+    const { instance, lose } = setting();
+    const a = instance();
+    await a.all();
+    await lose();
+    const made = await instance().all();
+    a.events.emit('store.disconnected', { store: 'memory', why: 'connection reset by peer' });
+    expect(await a.all()).toEqual(made);
+  });
+
+  it('I-05 one that was made and got lost without a trace is put back, or the next one is taken, when it is looked for', async () => {
+    const { instance, lose } = setting();
+    const a = instance();
+    const before = await a.all();
+    await lose();
+    await a.refresh();
+    expect(await instance().all()).toEqual(before);
+    await lose();
+    const made = await instance().all();
+    expect(await a.all()).toEqual(before);
+    await a.refresh();
+    expect(await a.all()).toEqual(made);
+  });
+
+  it('I-05 what is known counts while the store can not be asked, and what is configured is not looked for', async () => {
+    const { instance } = setting();
+    const a = instance();
+    const before = await a.all();
+    const configured = instance({ secret: NEW });
+    await configured.all();
+    for (const { faults } of [a, configured]) faults.refuse = true;
+    await expect(a.refresh()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    expect(await a.all()).toEqual(before);
+    await configured.refresh();
   });
 
   it('asks again after the store could not be asked', async () => {
