@@ -40,7 +40,7 @@ describe('every route there is', () => {
     expect(others.filter((name) => !name.startsWith('ALL '))).toEqual([]);
   });
 
-  it.each(cases)('I-19 %s, asked with the token %s', async (_, token, route) => {
+  it.each(cases)('I-03 I-19 %s, asked with the token %s', async (_, token, route) => {
     calls.length = 0;
     const [method, path, sent] = requestFor(route);
     const headers = token === 'wrong' ? { authorization: 'Bearer not-a-token-of-ours' } : {};
@@ -54,7 +54,7 @@ describe('every route there is', () => {
     expect(got.status).toBe(refusal);
     expect(got.headers.get('content-type')).toBe('application/problem+json');
     expect(got.json.code).toBe(refusal === 401 ? 'UNAUTHENTICATED' : 'FORBIDDEN');
-    // I-03: no side effect at all.
+
     expect(calls).toEqual([]);
   });
 

@@ -67,7 +67,7 @@ export async function serverWorld({ intentOptions, ...options }: WorldOptions = 
     return { status, headers, text, json: isJson && text !== '' ? JSON.parse(text) : undefined };
   };
   calls.length = 0;
-  return { app, ask, calls, clock, errors, faults, holdfast, intents };
+  return { app, ask, calls, clock, errors, faults, holdfast, intents, store };
 }
 
 export type ServerWorld = Awaited<ReturnType<typeof serverWorld>>;
