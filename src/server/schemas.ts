@@ -12,7 +12,7 @@ export const idSchema = z
 export const idParams = z.strictObject({ id: idSchema });
 
 export const DEFAULT_PAGE = 100;
-export const LARGEST_PAGE = 1_000;
+const LARGEST_PAGE = 1_000;
 const LIMIT_RULE = `it is a whole number from 1 to ${LARGEST_PAGE}`;
 
 /** How many on a page. */

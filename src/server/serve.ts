@@ -104,6 +104,8 @@ function serverOptions({ headersTimeout, requestTimeout }: ServeOptions): Server
     ),
     maxHeaderSize: MOST_HEADER_BYTES,
     insecureHTTPParser: false,
+    // Its lack is a problem like any other, and answered as one.
+    requireHostHeader: false,
   };
 }
 

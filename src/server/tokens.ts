@@ -30,8 +30,8 @@ interface Known {
   readonly caller: Caller;
 }
 
-export const SHORTEST_TOKEN = 16;
-export const LONGEST_TOKEN = 512;
+const SHORTEST_TOKEN = 16;
+const LONGEST_TOKEN = 512;
 /** Each of them is compared with what comes, every time. */
 const MOST_TOKENS = 1_000;
 const FIELDS = new Set(['id', 'token', 'scope', 'tenant', 'expiresAt']);
