@@ -6,6 +6,50 @@ import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
 import type { SessionIds } from './session/session.ts';
 
+/** What an instance can do: answer requests, and poll its share of the targets. */
+export const ROLES = ['api', 'poller'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Where the API listens, and to whom. `docs/cli.md` says what each is for; the server checks them. */
+export interface ApiConfig {
+  /** Default 127.0.0.1. Without tokens it has to be an address that only this host reaches. */
+  host?: string;
+  /** Default 4747, or one that is free if that is taken. */
+  port?: number;
+  /** Who may ask, besides those that the environment names, where they are better kept. Without any, one is made and shown once. */
+  tokens?: readonly {
+    readonly id: string;
+    readonly token: string | readonly [current: string, previous: string];
+    readonly scope: 'v3:read' | 'v3:write' | 'v3:admin';
+    readonly tenant?: string;
+    readonly expiresAt?: string;
+  }[];
+  /** Networks that clients may be in, and proxies that are believed about it. */
+  lan?: { readonly allow: readonly string[]; readonly trustedProxies?: readonly string[] };
+  /** Names this is reached under, besides `localhost` and bare addresses; default any. */
+  hosts?: readonly string[];
+  limits?: {
+    /** Requests at once; default 1,000. */
+    readonly inFlight?: number;
+    /** For each token; default none. */
+    readonly rate?: { readonly requestsPerSecond: number; readonly burst?: number };
+  };
+  /** Who may watch events, and how far behind they may be. */
+  events?: {
+    readonly clients?: number;
+    readonly clientsPerToken?: number;
+    readonly queuedBytes?: number;
+  };
+  /** `open`: `/metrics` is for everybody who reaches it; default `token`. */
+  metrics?: 'open' | 'token';
+  bodyTimeout?: Duration;
+  handlerTimeout?: Duration;
+  headersTimeout?: Duration;
+  requestTimeout?: Duration;
+  idleTimeout?: Duration;
+  maxConnections?: number;
+}
+
 /** What `holdfast.config.mjs` may say. A flag of the command line, or its environment, wins over it. */
 export interface HoldfastConfig {
   /** Address of the store. One with a password belongs into the environment (`HOLDFAST_STORE`) instead. */
@@ -20,6 +64,11 @@ export interface HoldfastConfig {
   intents?: Pick<IntentOptions, 'apiLeases' | 'keepEnded'>;
 
   // The rest is for `holdfast up`.
+
+  /** What the instance does; default all of it. */
+  roles?: readonly Role[];
+  /** For the role `api`. */
+  api?: ApiConfig;
 
   /** The readable part of the instance's id; default the host's name. */
   name?: string;
@@ -46,10 +95,15 @@ export interface HoldfastConfig {
 const TEXTS = ['store', 'prefix', 'name'] as const;
 const KNOWN = new Set([
   ...['store', 'prefix', 'quarantine', 'sessionIds', 'name', 'weight', 'every', 'ttl', 'timeout'],
-  ...['concurrency', 'results', 'discovery', 'http', 'poll', 'intents'],
+  ...['concurrency', 'results', 'discovery', 'http', 'poll', 'intents', 'roles', 'api'],
 ]);
 
 const FOR_INTENTS = new Set(['apiLeases', 'keepEnded']);
+const FOR_API = new Set([
+  ...['host', 'port', 'tokens', 'lan', 'hosts', 'limits', 'events', 'metrics'],
+  ...['bodyTimeout', 'handlerTimeout', 'headersTimeout', 'requestTimeout', 'idleTimeout'],
+  'maxConnections',
+]);
 
 /** Gives back what it is given: for editors, which then know what a configuration may say. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {
@@ -67,6 +121,7 @@ export function checkConfig(config: unknown): HoldfastConfig {
   }
   if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
   if (said.intents !== undefined) checkKnown(said.intents as object, FOR_INTENTS);
+  if (said.api !== undefined) checkKnown(said.api as object, FOR_API);
   return config as HoldfastConfig;
 }
 

@@ -10,12 +10,16 @@ import type { UpFlags } from './up/up.ts';
 export function addUp(program: Command, perform: Perform): void {
   program
     .command('up')
-    .summary('run one instance that polls its share of the targets')
+    .summary('run one instance: it answers requests, and polls its share of the targets')
     .description(
-      'Runs one instance of a fleet: it polls its share of the sessions in the store, takes over from instances that ' +
-        'stop or die, and hands everything over when it is told to stop (Ctrl-C, SIGTERM). While the store is away it ' +
-        'goes on trying. Logs are JSON, or words on a terminal. holdfast.config.mjs can say more: docs/cli.md.',
+      'Runs one instance of a fleet: it answers requests over HTTP, polls its share of the sessions in the store, takes ' +
+        'over from instances that stop or die, and hands everything over when it is told to stop (Ctrl-C, SIGTERM). While ' +
+        'the store is away it goes on trying. Logs are JSON, or words on a terminal. holdfast.config.mjs can say more: ' +
+        'docs/cli.md.',
     )
+    .option('--roles <roles>', 'what it does: api, poller, or both (default: api,poller)', words)
+    .option('--host <address>', 'where the API listens (default: 127.0.0.1)')
+    .option('--port <number>', 'and on which port (default: 4747, or a free one)', whole)
     .option('--name <text>', "readable part of the instance's id (default: the host's name)")
     .option('--weight <number>', 'share of the targets, relative to others (default: 1)', whole)
     .option('--every <duration>', 'how often to poll a target that does not say (default: 10s)')
@@ -32,7 +36,8 @@ export function addUp(program: Command, perform: Perform): void {
       examples(
         'holdfast up',
         'HOLDFAST_STORE=redis://redis.internal:6379 holdfast up --name api --weight 2',
-        'holdfast up --config ./poller.config.mjs --log-level warn',
+        'holdfast up --roles poller --config ./poller.config.mjs --log-level warn',
+        'HOLDFAST_API_TOKEN=… holdfast up --roles api --host 0.0.0.0 --port 8080',
       ),
     )
     .action((flags: UpFlags) =>
@@ -117,6 +122,10 @@ function addWatch(program: Command, perform: Perform): void {
     .action((flags: WatchFlags) =>
       perform(async (context) => (await import('./fleet/watch.ts')).watch(context, flags)),
     );
+}
+
+function words(text: string): string[] {
+  return text.split(',');
 }
 
 function whole(text: string): number {

@@ -15,16 +15,21 @@ export async function openConfigured(
   return openWith(settings, options);
 }
 
+/** Refuses a store that nobody else can see. */
+export function checkShared({ store }: HoldfastConfig): void {
+  if (store !== 'memory:') return;
+  const message =
+    "the store 'memory:' is seen by this process alone, so it excludes nobody. Leave --store out for the embedded store.";
+  throw new CliError(EXIT.config, 'CONFIG_INVALID', message);
+}
+
 /** Opens the store that the settings name. */
 export async function openWith(
-  { store, prefix, quarantine, sessionIds }: HoldfastConfig,
+  settings: HoldfastConfig,
   options: OpenOptions = {},
 ): Promise<Holdfast> {
-  if (store === 'memory:') {
-    const message =
-      "the store 'memory:' is seen by this process alone, so it excludes nobody. Leave --store out for the embedded store.";
-    throw new CliError(EXIT.config, 'CONFIG_INVALID', message);
-  }
+  checkShared(settings);
+  const { store, prefix, quarantine, sessionIds } = settings;
   const { open } = await import('../holdfast.ts');
   return open(store, {
     ...(prefix !== undefined && { prefix }),

@@ -15,6 +15,9 @@ import { isLoopback } from './lan-guard.ts';
 import { Problem } from './problem.ts';
 import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
 
+/** What is served: an app, or what stands in for one. */
+export type Servable = Pick<HoldfastApp, 'fetch' | 'madeToken' | 'close'>;
+
 export interface ServeOptions {
   /** Which address to listen on; default 127.0.0.1. Without tokens it has to be one that only this host reaches. */
   host?: string;
@@ -58,7 +61,7 @@ const MOST_HEADER_BYTES = 16_384;
 const SHORTEST_CHECK_MS = 20;
 const LONGEST_CHECK_MS = 1_000;
 
-export async function serve(app: HoldfastApp, options: ServeOptions = {}): Promise<Serving> {
+export async function serve(app: Servable, options: ServeOptions = {}): Promise<Serving> {
   checkKnown(options, KNOWN);
   const { host = '127.0.0.1', port = 0, clock = systemClock } = options;
   const { maxConnections = DEFAULT_CONNECTIONS } = options;
@@ -170,7 +173,7 @@ function placeOf({ address, family, port }: AddressInfo): Pick<Serving, 'host' |
   return { host: address, port, url: `http://${isAny ? 'localhost' : name}:${port}` };
 }
 
-function closing(server: Server, app: HoldfastApp, clock: Clock): Serving['close'] {
+function closing(server: Server, app: Servable, clock: Clock): Serving['close'] {
   let closed: Promise<void> | null = null;
   // A connection that is kept alive is idle once its request has been answered, and would stay.
   server.on('request', (_, response) =>

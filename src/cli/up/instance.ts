@@ -2,11 +2,15 @@ import type { Holdfast } from '../../holdfast.ts';
 import type { Poller } from '../../polling/poller.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { StatusLine } from '../status-line.ts';
+import type { FrontDoor } from './front-door.ts';
 
 /** One instance, and where it says what it does. */
 export interface Instance {
   readonly holdfast: Holdfast;
-  readonly poller: Poller;
+  /** Present with the role `poller`. */
+  readonly poller: Poller | null;
+  /** Present with the role `api`. */
+  readonly door: FrontDoor | null;
   readonly log: Log;
   /** Present on a terminal. */
   readonly status: StatusLine | null;

@@ -1,0 +1,141 @@
+/**
+ * The role `api`: what listens for requests. It listens before the store is there, and says so to whoever asks; when it is there, the
+ * same door leads to the app. Whatever this needs is loaded with this file, and only where the role is wanted.
+ */
+import { systemClock } from '../../base/clock.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { systemRandom } from '../../base/random.ts';
+import type { ApiConfig, HoldfastConfig } from '../../config.ts';
+import type { Holdfast } from '../../holdfast.ts';
+import {
+  createApp,
+  type HoldfastApp,
+  readTokens,
+  type Serving,
+  serve,
+} from '../../server/index.ts';
+import { makeToken, type TokenSettings } from '../../server/tokens.ts';
+import { CliError, EXIT } from '../exit-codes.ts';
+import { intentOptions } from '../intents/submission.ts';
+import { notYet } from './not-yet.ts';
+
+const DEFAULT_HOST = '127.0.0.1';
+const DEFAULT_PORT = 4747;
+
+type AppConfig = Omit<ApiConfig, 'host' | 'port' | (typeof FOR_SERVING)[number]>;
+
+/** What a configuration says to whatever listens; the rest is for the app. */
+const FOR_SERVING = ['headersTimeout', 'requestTimeout', 'idleTimeout', 'maxConnections'] as const;
+
+export interface FrontDoorParts {
+  readonly settings: HoldfastConfig;
+  /** Told of what should not have happened, in words, and where. */
+  onError(message: string, facts: Readonly<Record<string, unknown>>): void;
+}
+
+export class FrontDoor {
+  /** What whoever runs this should know of its tokens. */
+  readonly warnings: readonly string[];
+  /** Made because none is configured; it may do everything. */
+  readonly madeToken: string | null;
+  readonly #parts: FrontDoorParts;
+  readonly #tokens: readonly TokenSettings[];
+  #app: HoldfastApp | null = null;
+  #serving: Serving | null = null;
+
+  constructor(parts: FrontDoorParts) {
+    const { tokens, warnings } = readTokens(process.env);
+    const configured = [...tokens, ...(parts.settings.api?.tokens ?? [])];
+    const made = configured.length === 0 ? makeToken(systemRandom) : null;
+    this.warnings = warnings;
+    this.madeToken = made?.token ?? null;
+    this.#parts = parts;
+    this.#tokens = made === null ? configured : [made];
+  }
+
+  /** Where it listens. */
+  get url(): string {
+    return this.#serving?.url ?? '';
+  }
+
+  /** Throws what makes no sense in the settings; on a store that is soon thrown away. */
+  async rehearse(holdfast: Holdfast): Promise<void> {
+    await this.#appOn(holdfast).close();
+  }
+
+  /** Listens. Says whether the port is another than the usual one, because that is taken. */
+  async open(): Promise<{ isMoved: boolean }> {
+    const { host = DEFAULT_HOST, port } = this.#parts.settings.api ?? {};
+    try {
+      this.#serving = await this.#serve(port ?? DEFAULT_PORT);
+      return { isMoved: false };
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+      if (port !== undefined) throw taken(host, port);
+      this.#serving = await this.#serve(0);
+      return { isMoved: true };
+    }
+  }
+
+  /** From now on requests are answered. */
+  lead(holdfast: Holdfast): void {
+    this.#app = this.#appOn(holdfast);
+  }
+
+  /** Takes no more requests; those under way may finish in that time. */
+  async close(withinMs: number): Promise<void> {
+    await this.#serving?.close({ within: withinMs });
+  }
+
+  #appOn(holdfast: Holdfast): HoldfastApp {
+    const intents = holdfast.intents(intentOptions(this.#parts.settings));
+    intents.start();
+    const app = createApp(holdfast, {
+      ...this.#appConfig(),
+      ...{ intents, tokens: this.#tokens },
+      onError: (error, where) => {
+        const [message, stack] =
+          error instanceof Error ? [error.message, error.stack] : [String(error)];
+        this.#parts.onError(`failed to answer a request: ${message}`, { ...where, stack });
+      },
+    });
+    const close = async () => {
+      await app.close();
+      await intents.stop();
+    };
+    return { ...app, close };
+  }
+
+  #appConfig(): AppConfig {
+    const { host: _, port: __, ...config } = this.#parts.settings.api ?? {};
+    const own: readonly string[] = FOR_SERVING;
+    return Object.fromEntries(Object.entries(config).filter(([name]) => !own.includes(name)));
+  }
+
+  #serve(port: number): Promise<Serving> {
+    const config = this.#parts.settings.api ?? {};
+    const { host = DEFAULT_HOST } = config;
+    const own: readonly string[] = FOR_SERVING;
+    const pace = Object.fromEntries(Object.entries(config).filter(([name]) => own.includes(name)));
+    const away = notYet({ random: systemRandom });
+    return serve(
+      {
+        madeToken: this.madeToken,
+        fetch: (request, ...context) =>
+          this.#app === null ? away(request) : this.#app.fetch(request, ...context),
+        close: async () => this.#app?.close(),
+      },
+      { ...pace, host, port, clock: systemClock },
+    );
+  }
+}
+
+function taken(host: string, port: number): CliError {
+  const message = `port ${port} of ${host} is taken by another program. Choose another with --port, or name none: then a free one is found.`;
+  return new CliError(EXIT.config, 'CONFIG_INVALID', message, { field: 'port' });
+}
+
+/** Nobody but the system knows, and it says so in a word. */
+function isTaken(error: unknown): boolean {
+  return error instanceof ConfigError && error.rule.includes('EADDRINUSE');
+}
