@@ -23,7 +23,7 @@ Runs the production classes in simulated worlds where things go wrong, and check
   --world <n>      simulated hours in each world; default 1
   --seed <n>       the seed of the first world; the others count up from it; default: by chance
   --jobs <n>       worlds at once; default: one for each core
-  --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>
+  --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>, --intents <n>
                    the same in every world; default: as its seed says
   --no-save        do not keep what broke a promise in sim/regressions.json
   --json           nothing but the result on stdout, as JSON
@@ -32,17 +32,28 @@ Runs the production classes in simulated worlds where things go wrong, and check
 Exit code: 0 if every promise was kept; 1 if one was broken; 2 for wrong arguments.`;
 
 const flags = readFlags(HELP, {
-  numbers: ['hours', 'world', 'seed', 'jobs', 'instances', 'targets', 'ttl', 'workflows'],
+  numbers: [
+    'hours',
+    'world',
+    'seed',
+    'jobs',
+    'instances',
+    'targets',
+    'ttl',
+    'workflows',
+    'intents',
+  ],
   booleans: ['no-save'],
 });
 const { hours = 100, world = 1, jobs = availableParallelism() } = flags;
-const { instances, targets, ttl, workflows } = flags;
+const { instances, targets, ttl, workflows, intents } = flags;
 const firstSeed = flags.seed ?? Math.floor(Math.random() * MOST_SEED);
 const shape = {
   ...(instances && { instances }),
   ...(targets && { targets }),
   ...(ttl && { ttlMs: ttl }),
   ...(workflows && { workflows }),
+  ...(intents && { intents }),
 };
 
 const known = JSON.parse(readFileSync(REGRESSIONS, 'utf8'));

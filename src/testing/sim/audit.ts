@@ -8,7 +8,8 @@
  * - **healing**: once nothing is wrong any more, every target has an owner within the stated time, and is worked on;
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
- * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment.
+ * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment;
+ * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
  */
@@ -16,6 +17,9 @@ import type { Reply } from '../../store/redis/wire.ts';
 import type { Counters } from './counters.ts';
 import type { Write } from './device.ts';
 import type { SimProcess } from './host.ts';
+import { IntentAudit } from './intent-audit.ts';
+import type { IntentSetting } from './intent-crew.ts';
+import { IntentSight } from './intent-sight.ts';
 import { verbOf } from './network.ts';
 import { WorkflowAudit } from './workflow-audit.ts';
 import { type Peek, WorkflowSight } from './workflow-sight.ts';
@@ -29,7 +33,9 @@ export type Invariant =
   | 'calm'
   | 'tidiness'
   | 'epochs'
-  | 'actions';
+  | 'actions'
+  | 'intents'
+  | 'sessions';
 
 export interface Violation {
   readonly invariant: Invariant;
@@ -84,6 +90,7 @@ export class Audit {
   readonly #writers = new Map<string, string>();
   readonly #excuses: Excuse[] = [];
   #workflows: WorkflowAudit | null = null;
+  #intents: IntentAudit | null = null;
   /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
   readonly #twice = new Set<number>();
   #violation: Violation | null = null;
@@ -109,6 +116,19 @@ export class Audit {
       sight: new WorkflowSight(peek, this.#nowMs),
       report: (invariant, target, text) => void this.report(invariant, target, text),
       granted: (key, holder, fence) => this.#grant(key, holder, fence),
+    });
+  }
+
+  /** Null where nobody accepts any. */
+  get intents(): IntentAudit | null {
+    return this.#intents;
+  }
+
+  watchIntents(peek: Peek, secrets: IntentSetting['secrets']): void {
+    this.#intents = new IntentAudit({
+      ...{ nowMs: this.#nowMs, counters: this.#counters },
+      ...{ sight: new IntentSight(peek), secrets },
+      report: (invariant, target, text) => void this.report(invariant, target, text),
     });
   }
 
@@ -163,7 +183,10 @@ export class Audit {
     else if (verb === 'transfer') this.#transferred(args, reply);
     else if (verb === 'put') this.#put(args, reply);
     else if (verb === 'revoke') this.#revoked(args, reply);
-    else this.#workflows?.served(verb, args.slice(3 + Number(args[2])), reply);
+    else {
+      this.#workflows?.served(verb, args.slice(3 + Number(args[2])), reply);
+      this.#intents?.served(verb, args.slice(3 + Number(args[2])), reply);
+    }
   }
 
   /** Whether somebody may work on a target, or go on with it, just now. */
@@ -180,10 +203,14 @@ export class Audit {
     if (isAccepted) this.#accept(this.#accepted, target, fence, by);
   }
 
-  /** The store has lost data: what its records have seen of fences may be gone. The devices have lost nothing. */
-  storeForgot({ isTorn = false } = {}): void {
+  /**
+   * The store has lost data: what its records have seen of fences may be gone. The devices have lost nothing. `isTorn`: some keys, and
+   * others not. `isSilent`: no connection broke.
+   */
+  storeForgot({ isTorn = false, isSilent = false } = {}): void {
     this.#recorded.clear();
     this.#workflows?.storeForgot(isTorn);
+    this.#intents?.storeForgot({ isTorn, isSilent });
   }
 
   /** Says whether it was excused. */

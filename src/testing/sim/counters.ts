@@ -1,9 +1,9 @@
-import { FAULT_KINDS, POINTS } from './faults.ts';
+import { FAULT_KINDS, INTENT_POINTS, POINTS } from './faults.ts';
 
 /** What a long run has to have come to, each at least once. */
 export const INTERESTING_STATES: readonly string[] = [
   ...FAULT_KINDS.map((kind) => `fault: ${kind}`),
-  ...POINTS.map((point) => `caught at: ${point}`),
+  ...[...POINTS, ...INTENT_POINTS].map((point) => `caught at: ${point}`),
   // What became of leases.
   ...['lease.lost: expired', 'lease.lost: taken_over', 'lease.lost: revoked'],
   ...['lease.uncertain: renewal_failed', 'lease.uncertain: clock_jump', 'lease.confirmed'],
@@ -24,6 +24,12 @@ export const INTERESTING_STATES: readonly string[] = [
   ...['actions emitted anew', 'actions dropped', 'parked actions emitted anew'],
   ...['redelivered', 'tried again', 'settle refused: gone', 'take refused: lease'],
   ...['dead letter', 'dead letter revived'],
+  // What became of intents, and of the sessions that they have started.
+  ...['intent accepted', 'replayed', 'replayed under another secret', 'republished'],
+  ...['accepted after an unknown outcome', 'replayed after an unknown outcome'],
+  ...['stopped while NEW', 'stopped while STARTING', 'stopped while RUNNING'],
+  ...['stopped for one of several', 'change refused: revision', 'session taken over'],
+  ...['session ended', 'session lost with the store', 'sessions forgotten'],
   // What became of processes.
   ...['stopped gracefully', 'stopped late', 'loop.delayed', 'poll.stuck', 'healed'],
 ];

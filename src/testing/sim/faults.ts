@@ -52,6 +52,8 @@ const KINDS = {
   'store clock is set': 1,
   /** An operator takes leases away. */
   revoke: 1,
+  /** Somebody deletes what waits in the stream of starts. */
+  'starts are lost': 4,
 } as const;
 
 export type FaultKind = keyof typeof KINDS;
@@ -66,6 +68,13 @@ export const FAULT_KINDS = Object.keys(KINDS) as FaultKind[];
 export const POINTS = [
   ...['clock', 'act', 'acquire', 'renew', 'release', 'transfer', 'reassert'],
   ...['put', 'beat', 'read', 'examine', 'PUBLISH'],
+];
+
+/** There alone where there are intents. */
+const INTENT_KINDS: ReadonlySet<FaultKind> = new Set(['starts are lost']);
+/** The same, and twice as likely: a session passes each of them once or twice, and leases all the time. */
+export const INTENT_POINTS = [
+  ...['start', 'stop', 'answer', 'republish', 'consume', 'view', 'progress', 'extend', 'ack'],
 ];
 
 export interface Fault {
@@ -92,10 +101,12 @@ export interface PlanParts {
   readonly seats: number;
   readonly ttlMs: number;
   readonly episodes: number;
+  readonly hasIntents: boolean;
 }
 
 /** An episode lasts from this many TTLs to twice as many. */
 const EPISODE_TTLS = 8;
+const POINTS_WITH_INTENTS = [...POINTS, ...INTENT_POINTS, ...INTENT_POINTS];
 /** How many kinds of fault a world has. */
 const FEWEST_KINDS = 3;
 const MOST_KINDS = 10;
@@ -103,8 +114,8 @@ const MOST_KINDS = 10;
 const GAPS_TTLS = [0.2, 0.7, 3];
 
 export function plan(parts: PlanParts): Episode[] {
-  const { random, ttlMs } = parts;
-  const kinds = chooseKinds(random);
+  const { random, ttlMs, hasIntents } = parts;
+  const kinds = chooseKinds(random, hasIntents);
   const gapMs = ttlMs * (pick(random, GAPS_TTLS) ?? 1);
   return Array.from({ length: parts.episodes }, () => {
     const lastsMs = ttlMs * EPISODE_TTLS * (1 + random.next());
@@ -121,7 +132,7 @@ function between(random: Random, meanMs: number): number {
 }
 
 function fault(
-  { random, seats, ttlMs }: PlanParts,
+  { random, seats, ttlMs, hasIntents }: PlanParts,
   kinds: readonly FaultKind[],
   atMs: number,
 ): Fault {
@@ -131,7 +142,7 @@ function fault(
     forMs: lasting(random, ttlMs),
     seat: Math.floor(random.next() * seats),
     size: random.next(),
-    point: pick(random, POINTS) ?? 'clock',
+    point: pick(random, hasIntents ? POINTS_WITH_INTENTS : POINTS) ?? 'clock',
   };
 }
 
@@ -144,8 +155,9 @@ function lasting(random: Random, ttlMs: number): number {
 }
 
 /** Some kinds, each as often as it is likely. */
-function chooseKinds(random: Random): FaultKind[] {
-  const all = FAULT_KINDS.flatMap((kind) => new Array<FaultKind>(KINDS[kind]).fill(kind));
+function chooseKinds(random: Random, hasIntents: boolean): FaultKind[] {
+  const possible = FAULT_KINDS.filter((kind) => hasIntents || !INTENT_KINDS.has(kind));
+  const all = possible.flatMap((kind) => new Array<FaultKind>(KINDS[kind]).fill(kind));
   const count = FEWEST_KINDS + Math.floor(random.next() * (MOST_KINDS - FEWEST_KINDS + 1));
   return Array.from({ length: count }, () => pick(random, all) ?? 'crash');
 }

@@ -33,8 +33,9 @@ export function tell({ options, violation, shrunk }: Finding, commit: string): s
   ].join('\n');
 }
 
-function flagsOf({ seed, hours = 1, instances, targets, ttlMs, workflows }: WorldOptions): string {
-  const flags = { seed, hours, world: hours, instances, targets, ttl: ttlMs, workflows };
+function flagsOf(options: WorldOptions): string {
+  const { seed, hours = 1, instances, targets, ttlMs: ttl, workflows, intents } = options;
+  const flags = { seed, hours, world: hours, instances, targets, ttl, workflows, intents };
   const given = Object.entries(flags).filter(([, value]) => value !== undefined);
   return given.map(([name, value]) => `--${name} ${value}`).join(' ');
 }
@@ -56,7 +57,7 @@ export function withFound(
 
 /** Whatever plan of faults it was narrowed down to. */
 function isSameWorld(a: WorldOptions, b: WorldOptions): boolean {
-  const shape = ({ seed, hours, instances, targets, ttlMs, workflows }: WorldOptions) =>
-    JSON.stringify([seed, hours, instances, targets, ttlMs, workflows]);
+  const shape = ({ seed, hours, instances, targets, ttlMs, workflows, intents }: WorldOptions) =>
+    JSON.stringify([seed, hours, instances, targets, ttlMs, workflows, intents]);
   return shape(a) === shape(b);
 }

@@ -13,6 +13,7 @@ import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
+import { IntentCrew, type IntentSetting } from './intent-crew.ts';
 import { type NetworkParts, simDialer } from './network.ts';
 import type { Trace } from './trace.ts';
 import { WorkflowCrew, type WorkflowSetting } from './workflow-crew.ts';
@@ -38,6 +39,7 @@ export interface Setting {
   readonly hasHistory: boolean;
   /** Null in worlds without any. */
   readonly workflows: WorkflowSetting | null;
+  readonly intents: IntentSetting | null;
 }
 
 export interface InstanceParts {
@@ -76,6 +78,7 @@ const WATCHED: readonly EventName[] = [
   ...(['store.warned', 'listener.failed'] as const),
   ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
   ...(['action.failed', 'action.gone', 'processor.stalled', 'processor.resumed'] as const),
+  ...(['intent.republished', 'secret.created', 'secret.differs', 'sweep.failed'] as const),
 ];
 
 export class SimInstance {
@@ -88,6 +91,7 @@ export class SimInstance {
   #holdfast: Holdfast | null = null;
   #poller: Poller | null = null;
   #crew: WorkflowCrew | null = null;
+  #desk: IntentCrew | null = null;
   /** Polls under way that do not stop when they are told to. */
   #deaf = 0;
   #knowsSinceMs = Number.POSITIVE_INFINITY;
@@ -132,6 +136,14 @@ export class SimInstance {
     void this.#poller.start();
     void this.#compete(holdfast, setting.contended);
     if (setting.workflows !== null) this.#hire(holdfast, setting.workflows);
+    if (setting.intents !== null) this.#accept(store, setting.intents);
+  }
+
+  #accept(store: Store, setting: IntentSetting): void {
+    const { audit, counters } = this.#parts;
+    const own = { process: this.process, events: this.#events, over: this.#over.signal };
+    this.#desk = new IntentCrew({ ...own, setting, store, audit, counters });
+    this.#desk.start();
   }
 
   #hire(holdfast: Holdfast, setting: WorkflowSetting): void {
@@ -151,6 +163,7 @@ export class SimInstance {
     // It is still waiting for its store, and has nothing to hand over.
     if (this.#poller === null) return this.end();
     await this.#poller?.stop({ within: STOP_WITHIN_MS });
+    await this.#desk?.stop();
     await this.#holdfast?.close({ within: STOP_WITHIN_MS });
     await this.#store?.close();
     counters.add('stopped gracefully');

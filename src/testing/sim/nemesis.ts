@@ -4,6 +4,7 @@ import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { SimProcess } from './host.ts';
+import { loseStarts } from './intent-sight.ts';
 import type { Machine } from './machine.ts';
 import type { Seat } from './seat.ts';
 import { PHASE, type Timeline } from './timeline.ts';
@@ -31,6 +32,7 @@ const LATE_READ_MS = 100;
 const STORE_MOST_MS = 60_000;
 /** What a restart or a failover may lose: the last moments. */
 const LOSS_MOST_MS = 2_000;
+const LOSE_EVERY_MS = 500;
 /** How far clocks are set. */
 const STEP_CLIENT_MS = 3_600_000;
 const STEP_STORE_MS = 40_000;
@@ -160,6 +162,7 @@ export class Nemesis {
     'keys are deleted': ({ size }) => this.#delete(size),
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
     revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
+    'starts are lost': ({ forMs, size }) => this.#loseStarts(forMs, size),
   };
 
   /** A clock that was set back while its host slept shows less of it, or nothing: nobody can notice that. */
@@ -195,7 +198,7 @@ export class Nemesis {
     const { machine, audit, timeline, ttlMs, seats } = this.#parts;
     const flushedMs = timeline.nowMs;
     machine.redis.flush();
-    this.#forget();
+    this.#forget({ isSilent: true });
     const isNew = (process: SimProcess) =>
       seats.some(
         ({ instance }) => instance?.process === process && instance.knowsSinceMs >= flushedMs,
@@ -208,15 +211,31 @@ export class Nemesis {
   #delete(share: number): void {
     const { machine, audit, timeline, random, ttlMs } = this.#parts;
     machine.redis.lose(() => random.next() < share);
-    audit.storeForgot({ isTorn: true });
+    audit.storeForgot({ isTorn: true, isSilent: true });
     const untilMs = timeline.nowMs + ttlMs + MARGIN_MS;
     audit.excuse({ invariants: VALIDITY, untilMs, concerns: anybody });
   }
 
+  /** For a while, whatever waits to be started: at one moment that is mostly nothing. */
+  #loseStarts(forMs: number, choice: number): void {
+    const { machine, counters, timeline } = this.#parts;
+    let isOver = false;
+    const lose = () => {
+      if (isOver) return;
+      const lost = loseStarts((args) => machine.peek(args), choice);
+      counters.add('start lost', lost);
+      timeline.at(timeline.nowMs + LOSE_EVERY_MS, lose, PHASE.observer);
+    };
+    lose();
+    this.#later(forMs, () => {
+      isOver = true;
+    });
+  }
+
   /** What was in a processor's hands may be in nobody's, and be given to another: there is no quarantine for it. */
-  #forget(): void {
+  #forget(how: { isSilent?: boolean } = {}): void {
     const { audit, timeline, ttlMs } = this.#parts;
-    audit.storeForgot();
+    audit.storeForgot(how);
     const untilMs = timeline.nowMs + ttlMs * CLAIM_SHARE + MARGIN_MS;
     audit.excuse({ invariants: ['actions'], untilMs, concerns: anybody });
   }

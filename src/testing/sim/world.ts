@@ -10,6 +10,7 @@ import { Courier } from './courier.ts';
 import { Device } from './device.ts';
 import { type Episode, plan, shortestEpisodeMs } from './faults.ts';
 import type { Setting } from './instance.ts';
+import { IntentClients } from './intent-clients.ts';
 import { Machine } from './machine.ts';
 import { Nemesis } from './nemesis.ts';
 import { verbOf } from './network.ts';
@@ -26,6 +27,8 @@ export interface WorldOptions {
   readonly ttlMs?: number;
   /** How many workflows there are; by default some worlds have a few, of those whose shape is not given. */
   readonly workflows?: number;
+  /** How many clients have sessions started and stopped; by default some worlds have a few, of those without workflows. */
+  readonly intents?: number;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
   /** What goes wrong; default: as the seed says. */
@@ -86,7 +89,8 @@ class World {
     this.#audit = audit;
     const random = seededRandom(mixed(seed, 1));
     const courier = new Courier({ timeline, random: seededRandom(mixed(seed, 8)) });
-    const setting = settingOf(this.#options, random, courier);
+    const clients = this.#clientsOf(this.#options);
+    const setting = settingOf(this.#options, random, { courier, clients });
     this.#setting = setting;
     const witness = (args: readonly string[], reply: Reply) => {
       trace.mix(verbOf(args));
@@ -95,7 +99,9 @@ class World {
     };
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
     const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
-    if (setting.workflows !== null) audit.watchWorkflows((args) => machine.peek(args));
+    const peek = (args: readonly string[]) => machine.peek(args);
+    if (setting.workflows !== null) audit.watchWorkflows(peek);
+    if (setting.intents !== null) audit.watchIntents(peek, setting.intents.secrets);
     const device = new Device({
       timeline,
       random: seededRandom(mixed(seed, 3)),
@@ -112,9 +118,15 @@ class World {
       random: seededRandom(mixed(seed, 4)),
       seats: this.#seats,
     });
-    const planned = { random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs };
+    const hasIntents = setting.intents !== null;
+    const planned = { random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs, hasIntents };
     const most = Math.ceil((hours * HOUR_MS) / shortestEpisodeMs(ttlMs));
     this.#episodes = episodes ?? plan({ ...planned, episodes: most });
+  }
+
+  #clientsOf({ seed, intents: count }: Pick<Required<WorldOptions>, 'seed' | 'intents'>) {
+    const random = seededRandom(mixed(seed, 9));
+    return new IntentClients({ timeline: this.#timeline, counters: this.#counters, random, count });
   }
 
   /** How long after the last fault everything is owned again: a quarantine, and then what a dead owner leaves behind. */
@@ -157,6 +169,7 @@ class World {
   async #live(): Promise<void> {
     const timeline = this.#timeline;
     for (const seat of this.#seats) seat.start();
+    this.#setting.intents?.clients.start();
     // Nothing goes wrong while they start.
     await timeline.run(this.#options.ttlMs);
     for (const [number, { faults, lastsMs }] of this.#episodes.entries()) {
@@ -200,6 +213,7 @@ class World {
     if (moved > 0) this.#audit.report('calm', '', `${moved} targets moved although nothing did`);
     if (polled() === polledBefore) this.#audit.report('healing', '', 'nobody polls');
     this.#audit.workflows?.checkHealed(calmSinceMs);
+    this.#audit.intents?.checkHealed(calmSinceMs);
     if (this.#audit.violation !== null) throw new Stop();
   }
 }
@@ -215,44 +229,57 @@ const NAMED_SHARE = 0.5;
 const HISTORY_SHARE = 0.1;
 
 /** Mostly the default. Short ones cost more: everything happens as often, in less time. */
-const TTLS_MS = [...new Array<number>(14).fill(30_000), 60_000, 60_000, 12_000, 12_000, 5_000];
+const TTLS_MS: readonly [number, ...number[]] = [
+  30_000,
+  ...new Array<number>(13).fill(30_000),
+  ...[60_000, 60_000, 12_000, 12_000, 5_000],
+];
 
 /** The share of worlds with workflows, how many they have, and who does their work. There is little to poll in them. */
 const WORKFLOWS_SHARE = 0.25;
-const WORKFLOWS = [1, 2, 2, 3];
+const WORKFLOWS = [1, 2, 2, 3] as const;
 const PROCESSORS = ['press', 'oven'];
-const TARGETS_BESIDE_WORKFLOWS = 1;
+/** The share of the other worlds whose processes accept intents, which is a fifth of all, and how many clients send them. */
+const INTENTS_SHARE = 0.27;
+const CLIENTS = [3, 4, 6] as const;
+const SECRETS = ['one', 'one', 'made', 'changing'] as const;
+const TARGETS_BESIDE_OTHER_WORK = 1;
 
-type Shape = Pick<Required<WorldOptions>, 'instances' | 'targets' | 'ttlMs' | 'workflows'>;
+type Shape = Pick<
+  Required<WorldOptions>,
+  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents'
+>;
 
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
-function shapeOf({ seed, instances: i, targets: t, ttlMs, workflows: w }: WorldOptions): Shape {
+function shapeOf(options: WorldOptions): Shape {
+  const { seed, workflows: w, intents: n } = options;
   const random = seededRandom(mixed(seed, 6));
   const instances = pick(random, [2, 3, 3, 3, 4, 5]);
   const targets = pick(random, [1, 3, 5, 5, 5, 8, 12]);
   const shape = { instances, targets, ttlMs: pick(random, TTLS_MS) };
-  const isGiven = [i, t, ttlMs].some((one) => one !== undefined);
-  const isDrawn = !isGiven && random.next() < WORKFLOWS_SHARE;
-  const workflows = w ?? (isDrawn ? pick(random, WORKFLOWS) : 0);
-  return { ...shape, ...(workflows > 0 && { targets: TARGETS_BESIDE_WORKFLOWS }), workflows };
+  const given = [options.instances, options.targets, options.ttlMs, w, n];
+  const isLeftToChance = given.every((one) => one === undefined);
+  const hasWorkflows = isLeftToChance && random.next() < WORKFLOWS_SHARE;
+  const workflows = w ?? (hasWorkflows ? pick(random, WORKFLOWS) : 0);
+  const hasIntents = isLeftToChance && !hasWorkflows && random.next() < INTENTS_SHARE;
+  const intents = n ?? (hasIntents ? pick(random, CLIENTS) : 0);
+  const isBusy = workflows > 0 || intents > 0;
+  return { ...shape, ...(isBusy && { targets: TARGETS_BESIDE_OTHER_WORK }), workflows, intents };
 }
 
-function pick(random: Random, from: readonly number[]): number {
-  return from[Math.floor(random.next() * from.length)] ?? 1;
+function pick<T>(random: Random, from: readonly [T, ...T[]]): T {
+  return from[Math.floor(random.next() * from.length)] ?? from[0];
 }
 
 function settingOf(
-  {
-    targets,
-    ttlMs,
-    quarantine,
-    workflows,
-  }: Pick<Required<WorldOptions>, 'targets' | 'ttlMs' | 'quarantine' | 'workflows'>,
+  options: Shape & Pick<Required<WorldOptions>, 'seed' | 'quarantine'>,
   random: Random,
-  courier: Courier,
+  { courier, clients }: { courier: Courier; clients: IntentClients },
 ): Setting {
+  const { seed, targets, ttlMs, quarantine, workflows, intents } = options;
   const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
   const crew = { ids, processors: PROCESSORS, ttlMs, courier };
+  const secrets = pick(seededRandom(mixed(seed, 10)), SECRETS);
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     ...{ ttlMs, quarantine },
@@ -261,5 +288,6 @@ function settingOf(
     contended: random.next() < NAMED_SHARE ? NAMED : UNNAMED,
     hasHistory: random.next() < HISTORY_SHARE,
     workflows: workflows > 0 ? crew : null,
+    intents: intents > 0 ? { clients, secrets, ttlMs } : null,
   };
 }

@@ -73,6 +73,41 @@ describe('a simulated world', () => {
   );
 
   it(
+    'I-05 I-06 I-07 I-13 I-14 I-20 keeps every promise about intents, and is the same for the same seed there, too',
+    LONG,
+    async () => {
+      const counters = new Set<string>();
+      for (let seed = 1; seed <= 4; seed++) {
+        const options = { seed, hours: 0.3, intents: 4 };
+        const report = await simulate(options);
+        expect(report.violation, `seed ${seed}\n${draw(report)}`).toBeNull();
+        for (const [name] of report.counters) counters.add(name);
+        if (seed > 1) continue;
+        const again = await simulate(options);
+        expect([again.digest, again.steps]).toEqual([report.digest, report.steps]);
+      }
+      for (const name of ['replayed', 'session ended', 'replayed after an unknown outcome'])
+        expect(counters).toContain(name);
+      for (const name of ['stopped while NEW', 'stopped while RUNNING', 'session taken over'])
+        expect(counters).toContain(name);
+    },
+  );
+
+  it('I-13 brings sessions to their end whose start the stream has lost', LONG, async () => {
+    const ways = [0, 0.5, 0.9].map((size, i) =>
+      fault('starts are lost', { atMs: 30_000 * i, forMs: 20_000, size }),
+    );
+    const options: WorldOptions = {
+      ...{ seed: 1, hours: 0.1, intents: 6 },
+      episodes: [{ lastsMs: 100_000, faults: ways }],
+    };
+    const { violation, counters } = await simulate(options);
+    expect(violation).toBeNull();
+    expect(counters.get('start lost')).toBeGreaterThan(0);
+    expect(counters.get('republished')).toBeGreaterThan(0);
+  });
+
+  it(
     'K-15 lets two work at once where quarantine is off: found, narrowed down to what it needs, and drawn',
     LONG,
     async () => {

@@ -1,0 +1,276 @@
+/**
+ * Watches intents from outside, by what their store has carried out and what their clients were told, and holds them to what Holdfast
+ * promises:
+ *
+ * - **intents**: who was told that a start is accepted has been given a session that is there, is what was asked for, and had not ended when
+ *   it was asked for. Of the same tenant, target, profile and bucket there is never more than one session that has not ended, whichever
+ *   secrets the process had that accepted it. A new one is in the stream of starts from its first moment on. Each client counts
+ *   once; the last one that stops it stops the session, and no other;
+ * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended never changes, and has no key that leads to it;
+ * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start, and
+ *   intents are accepted.
+ *
+ * When the store has lost data, what it still knows is looked at there and then, and counts from then on. Where a secret was lost that nobody was
+ * given, and no connection broke, instances may go on with a secret each until they have looked for it.
+ */
+import { mayFollow } from '../../intents/intent-session.ts';
+import type { SessionState } from '../../store/intent-store.ts';
+import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
+import type { Invariant } from './audit.ts';
+import type { Counters } from './counters.ts';
+import type { IntentSetting } from './intent-crew.ts';
+import { factsIn, IntentRecord, type SessionFacts, wantedIn } from './intent-record.ts';
+import type { IntentSight } from './intent-sight.ts';
+
+export interface IntentAuditParts {
+  nowMs(): number;
+  readonly counters: Counters;
+  readonly sight: IntentSight;
+  readonly secrets: IntentSetting['secrets'];
+  report(invariant: Invariant, target: string, text: string): void;
+}
+
+/** What a client was told of a start, and when it had asked. */
+export interface Acceptance {
+  readonly session: string;
+  /** As `wantedIn` has it. */
+  readonly wanted: string;
+  readonly askedMs: number;
+}
+
+type Served = (argv: readonly string[], reply: Reply) => void;
+
+/** A loss of data brings nothing back that was forgotten longer ago. */
+const GONE_KEPT_MS = 10_000;
+/** Instances look for a secret every half minute, unless they are frozen meanwhile. */
+const APART_MOST_MS = 300_000;
+
+export class IntentAudit {
+  readonly #parts: IntentAuditParts;
+  readonly #sight: IntentSight;
+  readonly #sessions = new Map<string, IntentRecord>();
+  /** Those that have not ended, by what was asked for. */
+  readonly #open = new Map<string, IntentRecord>();
+  /** All that were ever made. */
+  readonly #made = new Set<string>();
+  #acceptedMs = 0;
+  /** Until when each instance may have a secret of its own. */
+  #apartUntilMs = 0;
+
+  constructor(parts: IntentAuditParts) {
+    this.#parts = parts;
+    this.#sight = parts.sight;
+  }
+
+  /** A client has been told that its start is accepted. */
+  accepted({ session: id, wanted, askedMs }: Acceptance): void {
+    this.#acceptedMs = this.#parts.nowMs();
+    this.#count('intent accepted');
+    const session = this.#sessions.get(id);
+    if (!this.#made.has(id)) this.#report('intents', id, `${id} was accepted, and never made`);
+    if (session === undefined) return;
+    if (session.wanted !== wanted)
+      this.#report('intents', id, `${wanted} was asked for, and ${id} is ${session.wanted}`);
+    if (session.endedMs !== null && session.endedMs < askedMs)
+      this.#report('intents', id, `${id} was given out, and had ended before it was asked for`);
+  }
+
+  /** A script of this verb was carried out; arguments without its keys. */
+  served(verb: string, argv: readonly string[], reply: Reply): void {
+    if (!(reply instanceof ErrorReply)) this.#verbs[verb]?.(argv, reply);
+  }
+
+  /** The store may have lost data. `isTorn`: some keys, and others not. `isSilent`: no connection broke. */
+  storeForgot({ isTorn, isSilent }: { isTorn: boolean; isSilent: boolean }): void {
+    const nowMs = this.#parts.nowMs();
+    if (isSilent && this.#parts.secrets === 'made' && !this.#sight.hasSecret())
+      this.#apartUntilMs = nowMs + APART_MOST_MS;
+    this.#open.clear();
+    for (const session of this.#sessions.values()) {
+      const facts = this.#sight.factsOf(session.id);
+      if (facts === null) {
+        if (session.isOpen) this.#count('session lost with the store');
+        session.goneMs ??= nowMs;
+        continue;
+      }
+      this.#lookAt(session, facts, nowMs);
+      if (session.endedMs !== null) continue;
+      if (isTorn) session.isDamaged = true;
+      this.#open.set(session.wanted, session);
+    }
+  }
+
+  /** Nothing has been wrong for long: says what should have come of it by now. */
+  checkHealed(calmSinceMs: number): void {
+    if (this.#acceptedMs < calmSinceMs)
+      this.#report('healing', '', 'nobody has had a start accepted for long');
+    for (const { id, createdMs, state } of this.#open.values())
+      if (createdMs < calmSinceMs)
+        this.#report('healing', id, `session ${id} is ${state}, and does not come to its end`);
+  }
+
+  readonly #verbs: Readonly<Record<string, Served>> = {
+    start: (argv, reply) => this.#started(argv, reply),
+    stop: (argv, reply) => this.#stopped(argv, reply),
+    progress: (argv, reply) => this.#progressed(argv, reply),
+    republish: (argv, reply) => this.#republished(argv, reply),
+    prune: (_, reply) => this.#pruned(reply),
+  };
+
+  /** id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one that was there */
+  #started(argv: readonly string[], reply: Reply): void {
+    const [, id = '', tenant = '', client = '', body = '', , , , ...keys] = argv;
+    const [kind, facts, found] = reply as [number, unknown[], string];
+    const wanted = wantedIn(tenant, body);
+    const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };
+    if (kind === 1) this.#created(new IntentRecord(request), client);
+    if (kind === 2) this.#replayed(found, client, request, factsIn(facts));
+  }
+
+  #created(session: IntentRecord, client: string): void {
+    const { id, wanted } = session;
+    session.isDamaged = session.createdMs < this.#apartUntilMs;
+    const open = this.#open.get(wanted);
+    const isKnown = this.#made.has(id);
+    this.#made.add(id);
+    this.#sessions.set(id, session);
+    this.#open.set(wanted, session);
+    if (open !== undefined && !open.isDamaged)
+      this.#report('intents', id, `${id} was made for ${wanted} while ${open.id} is ${open.state}`);
+    if (isKnown) this.#report('intents', id, `${id} was made twice`);
+    session.clients.add(client);
+    this.#count('session made');
+    if (!this.#sight.isToStart(id))
+      this.#report('intents', id, `${id} was made, and nobody is told to start it`);
+    this.#compare(session);
+  }
+
+  #replayed(
+    id: string,
+    client: string,
+    { wanted, keys }: Pick<IntentRecord, 'wanted' | 'keys'>,
+    facts: SessionFacts,
+  ): void {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return;
+    if (session.wanted !== wanted)
+      this.#report('intents', id, `${wanted} was asked for, and ${id} is ${session.wanted}`);
+    if (!session.isOpen) this.#report('intents', id, `${id} was replayed after it had ended`);
+    session.clients.add(client);
+    this.#count('replayed');
+    if (keys[0] !== session.keys[0]) this.#count('replayed under another secret');
+    this.#compare(session, facts);
+  }
+
+  /** id, client, for all of them, ending, tenant → 1 or 2, facts; nothing where there is none */
+  #stopped([, id = '', client = '', all]: readonly string[], reply: Reply): void {
+    const session = this.#sessions.get(id);
+    if (session === undefined) return;
+    if (reply === null) {
+      if (session.goneMs === null) this.#report('sessions', id, `${id} was stopped in vain`);
+      return;
+    }
+    const [kind, facts] = reply as [number, unknown[]];
+    const { state, clients } = session;
+    const isDone = state === 'STOPPING' || state === 'ENDED';
+    if (!isDone && all === '1') clients.clear();
+    if (!isDone) clients.delete(client);
+    const isLast = !isDone && clients.size === 0;
+    if (isLast !== (kind === 2))
+      this.#report(
+        'intents',
+        id,
+        `a stop of ${id}, ${state}, with ${clients.size} others: ${kind}`,
+      );
+    if (!isDone) this.#count(isLast ? `stopped while ${state}` : 'stopped for one of several');
+    if (isLast) this.#change(session, state === 'NEW' ? 'ENDED' : 'STOPPING');
+    this.#compare(session, factsIn(facts));
+  }
+
+  /** id, revision expected, state, status → 1, facts | 2, facts if it has another revision, or has ended */
+  #progressed([, id = '', expected, state = '']: readonly string[], reply: Reply): void {
+    const session = this.#sessions.get(id);
+    if (session === undefined || reply === null) return;
+    const [kind, facts] = reply as [number, unknown[]];
+    if (kind === 2) this.#count('change refused: revision');
+    if (kind === 1) {
+      if (session.revision !== Number(expected))
+        this.#report('sessions', id, `${id} was changed at ${session.revision}, not ${expected}`);
+      this.#change(session, state as SessionState);
+    }
+    this.#compare(session, factsIn(facts));
+  }
+
+  /** Per session: id, entry → 1 if it was lost */
+  #republished([, ...pairs]: readonly string[], reply: Reply): void {
+    for (const [i, isLost] of (reply as number[]).entries()) {
+      if (isLost !== 1) continue;
+      this.#count('republished');
+      const id = pairs[2 * i] ?? '';
+      const { state } = this.#sessions.get(id) ?? {};
+      if (state !== undefined && state !== 'NEW')
+        this.#report('sessions', id, `${id} is to be started once more, and is ${state}`);
+    }
+  }
+
+  /** → how many were looked at, how many were forgotten */
+  #pruned(reply: Reply): void {
+    const [, forgotten] = reply as [number, number];
+    if (forgotten === 0) return;
+    const nowMs = this.#parts.nowMs();
+    this.#count('sessions forgotten', forgotten);
+    for (const [id, session] of this.#sessions) {
+      if (session.goneMs === null && this.#sight.factsOf(id) === null) {
+        if (session.isOpen) this.#report('sessions', id, `${id} was forgotten as ${session.state}`);
+        session.goneMs = nowMs;
+      }
+      if (session.goneMs !== null && nowMs - session.goneMs > GONE_KEPT_MS)
+        this.#sessions.delete(id);
+    }
+  }
+
+  #change(session: IntentRecord, state: SessionState): void {
+    const { id, state: before, wanted } = session;
+    const nowMs = this.#parts.nowMs();
+    if (before !== state && !mayFollow(before, state))
+      this.#report('sessions', id, `${id} became ${state} from ${before}`);
+    if (before === 'ENDED') this.#report('sessions', id, `${id} was changed after it had ended`);
+    session.change(state, nowMs);
+    if (state !== 'ENDED') return;
+    this.#count('session ended');
+    if (this.#open.get(wanted) === session) this.#open.delete(wanted);
+    if (this.#sight.leading(id, session.keys).length > 0)
+      this.#report('sessions', id, `${id} has ended, and a key leads to it`);
+  }
+
+  /** What was told of it, and what the store shows, is what must have come of it. */
+  #compare(session: IntentRecord, ...told: readonly SessionFacts[]): void {
+    const { id, state, revision, clients } = session;
+    const due = `${state}, revision ${revision}, ${clients.size} clients`;
+    const shown = this.#sight.factsOf(id);
+    for (const facts of [...told, ...(shown === null ? [] : [shown])]) {
+      const found = `${facts.state}, revision ${facts.revision}, ${facts.clients} clients`;
+      if (found !== due) this.#report('sessions', id, `${id} should be ${due}, and is ${found}`);
+    }
+  }
+
+  /** As the store knows it now. */
+  #lookAt(session: IntentRecord, { state, revision }: SessionFacts, nowMs: number): void {
+    const { id, clients, endedMs } = session;
+    clients.clear();
+    for (const client of this.#sight.clientsOf(id)) clients.add(client);
+    const isEnded = state === 'ENDED';
+    Object.assign(session, { state, revision, goneMs: null });
+    session.endedMs = isEnded ? (endedMs ?? nowMs) : null;
+  }
+
+  /** Where some of its keys were deleted and others not, a session may lie where nobody finds it. */
+  #report(invariant: Invariant, id: string, text: string): void {
+    if (this.#sessions.get(id)?.isDamaged) this.#count(`excused: ${invariant}`);
+    else this.#parts.report(invariant, `session:${id}`, text);
+  }
+
+  #count(name: string, count = 1): void {
+    this.#parts.counters.add(name, count);
+  }
+}

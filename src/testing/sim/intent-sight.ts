@@ -1,0 +1,77 @@
+/** What a store knows of sessions that intents have started, as somebody sees who looks into it, or spoils it. */
+import { START_STREAM } from '../../store/intent-store.ts';
+import { factsIn, type SessionFacts } from './intent-record.ts';
+import type { Peek } from './workflow-sight.ts';
+
+/** What stands before all keys of intents and streams. */
+const HUB = '{holdfast}:';
+const LANES = `${HUB}stream:lanes:${START_STREAM}`;
+/** What stands before a client among the fields of a session. */
+const CLIENT = 'c:';
+
+export class IntentSight {
+  readonly #peek: Peek;
+
+  constructor(peek: Peek) {
+    this.#peek = peek;
+  }
+
+  /** Null where there is none. */
+  factsOf(id: string): SessionFacts | null {
+    const fields = ['tenant', 'state', 'revision', 'body', 'status', 'clients'];
+    const facts = this.#peek(['HMGET', sessionAt(id), ...fields]) as (string | null)[];
+    return facts[1] === null ? null : factsIn(facts);
+  }
+
+  clientsOf(id: string): string[] {
+    const fields = this.#peek(['HKEYS', sessionAt(id)]) as string[];
+    return fields
+      .filter((field) => field.startsWith(CLIENT))
+      .map((field) => field.slice(CLIENT.length));
+  }
+
+  /** Whether the stream of starts has it, waiting or in somebody's hands. */
+  isToStart(id: string): boolean {
+    return this.#peek(['HGET', LANES, id]) !== null;
+  }
+
+  /** The secret that was made where nobody was given one. */
+  hasSecret(): boolean {
+    return this.#peek(['EXISTS', 'secret:idempotency']) === 1;
+  }
+
+  /** Which of the keys lead to it. */
+  leading(id: string, keys: readonly string[]): string[] {
+    return keys.filter((key) => this.#peek(['HGET', `${HUB}intent:keys`, key]) === id);
+  }
+}
+
+/** How much of a start that waits is lost: its place among the others, its lane, or what the stream knows of that. */
+const LOSSES = [
+  (_: string, state: string) => {
+    const [, priority = '', entry = ''] = state.split(' ');
+    return ['XDEL', `${HUB}stream:bus:${priority}:${START_STREAM}`, entry];
+  },
+  (lane: string) => ['DEL', `${HUB}stream:lane:{${START_STREAM}}:${lane}`],
+  (lane: string) => ['HDEL', LANES, lane],
+];
+
+/**
+ * Takes out of the stream what waits for a worker; says how much that was. What a worker has in hands is left alone: that it
+ * is brought to its end is the worker's affair.
+ */
+export function loseStarts(peek: Peek, choice: number): number {
+  const lose = LOSSES[Math.floor(choice * LOSSES.length)];
+  const found = peek(['HGETALL', LANES]) as string[];
+  let lost = 0;
+  for (let i = 0; i < found.length; i += 2) {
+    const [lane = '', state = ''] = found.slice(i, i + 2);
+    if (lose === undefined || !state.startsWith('w ')) continue;
+    lost += Number(peek(lose(lane, state)));
+  }
+  return lost;
+}
+
+function sessionAt(id: string): string {
+  return `${HUB}intent:session:${id}`;
+}
