@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readFlags } from './flags.mjs';
+import { INTENT_BUGS } from './intent-bugs.mjs';
 import { runWorlds } from './pool.mjs';
 import { SEEDED_BUGS } from './seeded-bugs.mjs';
 import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
@@ -31,7 +32,9 @@ const flags = readFlags(HELP, {
   strings: ['only'],
 });
 const { only = '', hours = 200, seed = 1, jobs = availableParallelism() } = flags;
-const chosen = [...SEEDED_BUGS, ...WORKFLOW_BUGS].filter(({ name }) => name.includes(only));
+const chosen = [...SEEDED_BUGS, ...WORKFLOW_BUGS, ...INTENT_BUGS].filter(({ name }) =>
+  name.includes(only),
+);
 if (chosen.length === 0) {
   console.error(`no bug has '${only}' in its name\n\n${HELP}`);
   process.exit(2);

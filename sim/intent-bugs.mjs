@@ -1,0 +1,193 @@
+/** The same for intents: bugs that interfaces which promise to start a thing once have had. They are looked for where there are clients. */
+const worlds = { intents: 6 };
+
+export const INTENT_BUGS = [
+  {
+    name: 'looked up, then made',
+    about: 'whether there is a session is asked first, and one is made in a second request',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/intents.js',
+        find: 'const reply = (await this.#run(scripts.start, args, call));',
+        replace: `const lookup = ['HMGET', this.#hub.keys.intents + 'keys', ...keys];
+        const led = await this.#hub.send('lookup', lookup, call);
+        if (led.every((id) => id === null))
+            args.push('');
+        const reply = (await this.#run(scripts.start, args, call));`,
+      },
+      {
+        file: 'store/redis/lua/start.lua',
+        find: 'for i = 9, #ARGV do keys[i - 8] = ARGV[i] end',
+        replace: "for i = 9, #ARGV do if ARGV[i] ~= '' then keys[i - 8] = ARGV[i] end end",
+      },
+      {
+        file: 'store/redis/lua/start.lua',
+        find: "local led = redis.call('HMGET'",
+        replace: "local led = ARGV[#ARGV] == '' and {} or redis.call('HMGET'",
+      },
+    ],
+  },
+  {
+    name: 'replayed after the end',
+    about: 'a key leads to its session for good, and a start finds what has ended long ago',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/intent.lua',
+        find: "redis.call('HDEL', INTENT .. 'keys', key)",
+        replace: 'at = at',
+      },
+      {
+        file: 'store/redis/lua/start.lua',
+        find: "if facts and facts[2] ~= 'ENDED' then",
+        replace: 'if facts then',
+      },
+    ],
+  },
+  {
+    name: 'under the current secret only',
+    about:
+      'a new session is found by the current secret; who knows the old one only starts another',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/start.lua',
+        find: 'for n = 2, #keys do lead(id, keys[n]) end\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'old secret forgotten',
+    about: 'after a change of secrets, what was started under the old one is not looked for',
+    worlds,
+    patches: [
+      {
+        file: 'intents/intents.js',
+        find: 'keys: secrets.map(',
+        replace: 'keys: secrets.slice(0, 1).map(',
+      },
+    ],
+  },
+  {
+    name: 'a secret for each process',
+    about: 'without a configured secret, each process makes one as it starts',
+    worlds,
+    patches: [
+      {
+        file: 'intents/secrets.js',
+        find: 'await store.records.put(COLLECTION, [{ id: ID, value, ifRevision }], CALL)',
+        replace: "[{ kind: 'written', revision: ifRevision, store }]",
+      },
+    ],
+  },
+  {
+    name: 'secret asked for once',
+    about: 'who knows a secret does not ask for it again when the store may have lost it',
+    worlds,
+    patches: [
+      {
+        file: 'intents/secrets.js',
+        find: "parts.events.on('store.disconnected', askAgain);",
+        replace: ';',
+      },
+      {
+        file: 'intents/sweep.js',
+        find: '            await this.#parts.secrets.refresh();\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'fields run together',
+    about: 'an idempotency key is made from text in which it can not be seen where a field ends',
+    worlds,
+    patches: [
+      {
+        file: 'intents/idempotency.js',
+        find: 'const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);',
+        replace: "const text = [DOMAIN, tenant, type, target, profile, bucket].join(':');",
+      },
+    ],
+  },
+  {
+    name: 'told to start afterwards',
+    about: 'a session is made, and put into the stream of starts by a second request',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/start.lua',
+        find: "push(stream, id, ARGV[7] .. ' ' .. ARGV[8])\n",
+        replace: '',
+      },
+      {
+        file: 'store/redis/intents.js',
+        find: 'const [, atMs] = reply;',
+        replace: `const entry = ['intent:start', id, String(priority), entryOf(id)];
+        await this.#run(scripts.enqueue, entry, call);
+        const [, atMs] = reply;`,
+      },
+    ],
+  },
+  {
+    name: 'never swept',
+    about: 'a session whose start the stream has lost waits for ever',
+    worlds,
+    patches: [
+      {
+        file: 'intents/sweep.js',
+        find: 'const EVERY_MS = 30_000;',
+        replace: 'const EVERY_MS = 1e9;',
+      },
+    ],
+  },
+  {
+    name: 'one stop for all',
+    about: 'whoever stops a session stops it for everybody',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/stop.lua',
+        find: 'if tonumber(facts[6]) > 0 then return {1, facts} end\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'counted at every start',
+    about: 'a client that asks twice counts twice, and one stop of it is not enough',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/start.lua',
+        find: 'if not facts[9] then',
+        replace: 'if facts then',
+      },
+    ],
+  },
+  {
+    name: 'stop without looking',
+    about: 'a session is stopped whatever state it is in, also once it has ended',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/stop.lua',
+        find: "if state == 'STOPPING' or state == 'ENDED' then return {1, facts} end\n",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'change without the revision',
+    about: 'a worker says what a session is, whatever has become of it since it looked',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/progress.lua',
+        find: "if facts[2] == 'ENDED' or facts[3] ~= ARGV[3] then",
+        replace: "if facts[2] == 'ENDED' then",
+      },
+    ],
+  },
+];
