@@ -85,7 +85,8 @@ export class Exchange {
     const { parts, bodyTimeoutMs } = this.#terms;
     const request = c.req.raw;
     if (route.body === undefined) refuseBody(request.headers);
-    const terms = { clock: parts.clock, timeoutMs: bodyTimeoutMs };
+    const isFramed = peerOf(c) !== undefined;
+    const terms = { clock: parts.clock, timeoutMs: bodyTimeoutMs, isFramed };
     const body = route.body === undefined ? undefined : await readBody(request, terms);
     const search = searchOf(request.url);
     return validated(route, { params: paramsOf(c, route), search, body });
