@@ -140,9 +140,15 @@ export async function scanOne(
   cursor: string,
   timeoutMs: number,
 ): Promise<ScanPage> {
-  const args = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', 'string'];
+  const from = isCursor(cursor) ? cursor : '0';
+  const args = ['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', 'string'];
   const [next, names] = (await connection.send('list', args, timeoutMs)) as [string, string[]];
   return next === '0' ? { names } : { names, cursor: next };
+}
+
+/** Cursors come back from strangers, too. What is none begins at the beginning, as everywhere. */
+function isCursor(text: string): boolean {
+  return /^\d{1,20}$/.test(text) && BigInt(text) < 2n ** 64n;
 }
 
 /** The keys a script for one key declares on a Cluster. */
