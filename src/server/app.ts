@@ -14,13 +14,15 @@ import { HostGuard } from './host-guard.ts';
 import { LanGuard, type LanSettings } from './lan-guard.ts';
 import { type LimitSettings, Limits } from './limits.ts';
 import { mount } from './mount.ts';
+import { type ObservationOptions, observe } from './observation.ts';
 import type { ServerParts } from './parts.ts';
+import type { Readiness } from './readiness.ts';
 import type { Route } from './route.ts';
 import { intentRoutes } from './routes/intents.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { makeToken, type TokenSettings, Tokens } from './tokens.ts';
 
-export interface AppOptions {
+export interface AppOptions extends ObservationOptions {
   /** Who may ask; without any, a token that may do everything is made: see `madeToken`. */
   tokens?: readonly TokenSettings[];
   /** What accepts intents; default `holdfast.intents()`, which is then started and stopped with the app. */
@@ -45,6 +47,8 @@ export interface HoldfastApp {
   readonly hono: Hono;
   readonly fetch: Hono['fetch'];
   readonly routes: readonly Route[];
+  /** What keeps this instance from taking work, as `/readyz` tells; to be added to. */
+  readonly readiness: Readiness;
   /** The token that was made because none is configured, for whoever started this; null where some are. */
   readonly madeToken: string | null;
   /** Ends what goes on for long. Requests that are being answered still are. */
@@ -52,7 +56,18 @@ export interface HoldfastApp {
 }
 
 const KNOWN = new Set([
-  ...['tokens', 'intents', 'lan', 'hosts', 'limits', 'bodyTimeout', 'handlerTimeout', 'onError'],
+  ...[
+    'tokens',
+    'intents',
+    'lan',
+    'hosts',
+    'limits',
+    'bodyTimeout',
+    'handlerTimeout',
+    'onError',
+    'events',
+    'metrics',
+  ],
   ...['clock', 'random'],
 ]);
 const DEFAULT_BODY_MS = 10_000;
@@ -81,19 +96,16 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
     ...{ holdfast, intents, clock, random },
     ...{ closing: ending.signal, observers: new Set() },
   };
-  const routes = routesOf(parts);
+  const { routes: shown, readiness } = observe(parts, options, () => routes);
+  const routes: readonly Route[] = [...intentRoutes(parts), ...sessionRoutes(parts), ...shown];
   const hono = mount(routes, new Exchange({ ...terms, parts }));
   return {
-    ...{ hono, fetch: hono.fetch, routes, madeToken: made?.token ?? null },
+    ...{ hono, fetch: hono.fetch, routes, readiness, madeToken: made?.token ?? null },
     async close() {
       ending.abort();
       if (isOurs) await intents.stop();
     },
   };
-}
-
-function routesOf(parts: ServerParts): Route[] {
-  return [...intentRoutes(parts), ...sessionRoutes(parts)];
 }
 
 function complain(error: unknown, { requestId, method, path }: FailedRequest): void {

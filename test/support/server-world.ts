@@ -42,15 +42,21 @@ export interface Got {
 
 export interface WorldOptions extends AppOptions {
   readonly intentOptions?: IntentOptions;
+  /** Whether what happens here is written into the log; default off. */
+  readonly history?: 'on' | 'off';
 }
 
 /** An app on a store in memory that counts what it is asked, and can fail; time stands still until it is moved. */
-export async function serverWorld({ intentOptions, ...options }: WorldOptions = {}) {
+export async function serverWorld({
+  intentOptions,
+  history = 'off',
+  ...options
+}: WorldOptions = {}) {
   const clock = new FakeClock();
   const { store: faulty, faults } = faultyStore(createMemoryStore({ clock }), clock);
   const { store, calls } = countedStore(faulty);
   const random = seededRandom(7);
-  const holdfast = await open(store, { clock, random, history: 'off', quarantine: 'off' });
+  const holdfast = await open(store, { clock, random, history, quarantine: 'off' });
   const intents = holdfast.intents({ secret: 's'.repeat(32), ...intentOptions });
   const errors: unknown[] = [];
   const app = createApp(holdfast, {
@@ -61,8 +67,11 @@ export async function serverWorld({ intentOptions, ...options }: WorldOptions = 
   const ask = async (method: string, path: string, sent: Sent = {}): Promise<Got> => {
     const env = { incoming: { socket: { remoteAddress: sent.peer ?? '127.0.0.1' } } };
     const response = await app.fetch(requestOf(method, path, sent), env);
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    const type = response.headers.get('content-type') ?? '';
+    // A stream of events has no end to wait for.
+    if (/event-stream/.test(type)) await response.body?.cancel();
+    const text = /event-stream/.test(type) ? '' : await response.text();
+    const isJson = /json/.test(type);
     const { status, headers } = response;
     return { status, headers, text, json: isJson && text !== '' ? JSON.parse(text) : undefined };
   };

@@ -7,6 +7,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { systemRandom } from '../../base/random.ts';
 import type { ApiConfig, HoldfastConfig } from '../../config.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import type { Poller } from '../../polling/poller.ts';
 import {
   createApp,
   type HoldfastApp,
@@ -77,9 +78,14 @@ export class FrontDoor {
     }
   }
 
-  /** From now on requests are answered. */
-  lead(holdfast: Holdfast): void {
-    this.#app = this.#appOn(holdfast);
+  /** From now on requests are answered. An instance whose poller has stopped is not ready, whatever it could answer. */
+  lead(holdfast: Holdfast, poller: Poller | null): void {
+    const app = this.#appOn(holdfast);
+    app.readiness.add('poller', () => {
+      const isOver = poller?.state === 'stopping' || poller?.state === 'stopped';
+      return isOver ? 'its poller has stopped' : null;
+    });
+    this.#app = app;
   }
 
   /** Takes no more requests; those under way may finish in that time. */

@@ -103,7 +103,7 @@ async function takePart(part: Part): Promise<Exit> {
   const isPolling = rolesOf(settings.roles).has('poller');
   const poller = isPolling ? holdfast.poller(pollerOptions(settings)) : null;
   const instance = { holdfast, poller, door, log, status };
-  door?.lead(holdfast);
+  door?.lead(holdfast, poller);
   if (poller !== null) await ending.unlessAsked(poller.start());
   if (!ending.asked.aborted) await greet(instance);
   await ending.whenAsked();

@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { serverWorld } from '../support/server-world.ts';
+
+describe('/healthz', () => {
+  it('says that the process serves, to everybody, and asks no store', async () => {
+    const { ask, calls, faults } = await serverWorld();
+    faults.hang = true;
+    const got = await ask('GET', '/healthz', { token: null });
+    expect([got.status, got.json]).toEqual([200, { alive: true }]);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe('/readyz', () => {
+  it('is fine when nothing is wrong', async () => {
+    const { ask } = await serverWorld();
+    const got = await ask('GET', '/readyz', { token: null });
+    expect([got.status, got.json]).toEqual([200, { ready: true }]);
+  });
+
+  it('asks the store once a second, however many ask', async () => {
+    const { ask, calls, clock } = await serverWorld();
+    const all = Array.from({ length: 1_000 }, () => ask('GET', '/readyz', { token: null }));
+    expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
+    expect(calls).toHaveLength(1);
+    await clock.advance(999);
+    await ask('GET', '/readyz');
+    expect(calls).toHaveLength(1);
+    await clock.advance(1);
+    await ask('GET', '/readyz');
+    expect(calls).toHaveLength(2);
+  });
+
+  it('says why not when the store is away, and comes back by itself', async () => {
+    const { ask, clock, faults } = await serverWorld();
+    faults.refuse = true;
+    const got = await ask('GET', '/readyz');
+    expect(got.status).toBe(503);
+    expect(got.headers.get('retry-after')).toBe('1');
+    expect(got.json).toMatchObject({
+      code: 'NOT_READY',
+      reasons: ['the store can not be reached'],
+    });
+    faults.refuse = false;
+    await clock.advance(1_000);
+    expect((await ask('GET', '/readyz')).status).toBe(200);
+  });
+
+  it('waits a second for a store that hangs, asks it no second time meanwhile, and leaves no timer', async () => {
+    const { ask, calls, clock, faults } = await serverWorld();
+    const idle = clock.pendingTimers;
+    faults.hang = true;
+    const waiting = [ask('GET', '/readyz'), ask('GET', '/readyz')];
+    await clock.advance(999);
+    const late = ask('GET', '/readyz');
+    await clock.advance(1);
+    const reasons = ['the store has not answered within 1000 ms'];
+    for (const got of await Promise.all([...waiting, late]))
+      expect(got.json).toMatchObject({ status: 503, reasons });
+    expect((await ask('GET', '/readyz')).json).toMatchObject({ reasons });
+    expect(calls).toHaveLength(1);
+    faults.hang = false;
+    await clock.advance(4_500);
+    expect((await ask('GET', '/readyz')).json.reasons).toEqual(['the store can not be reached']);
+    await clock.advance(1_000);
+    expect((await ask('GET', '/readyz')).status).toBe(200);
+    expect(clock.pendingTimers).toBe(idle);
+  });
+
+  it('says all that is wrong: what others add, and that it closes', async () => {
+    const { app, ask } = await serverWorld();
+    let isStopped = true;
+    const takeBack = app.readiness.add('poller', () =>
+      isStopped ? 'its poller has stopped' : null,
+    );
+    const reasons = async () => (await ask('GET', '/readyz')).json.reasons;
+    expect(await reasons()).toEqual(['its poller has stopped']);
+    isStopped = false;
+    expect(await reasons()).toBeUndefined();
+    isStopped = true;
+    await app.close();
+    expect(await reasons()).toEqual(['this instance is closing', 'its poller has stopped']);
+    takeBack();
+    expect(await reasons()).toEqual(['this instance is closing']);
+  });
+
+  it('fails while the poller of this instance can not see the fleet', async () => {
+    const { ask, clock, faults, holdfast } = await serverWorld();
+    const poller = holdfast.poller({ targets: [], poll: async () => null });
+    await poller.start();
+    faults.refuse = true;
+    await clock.advance(60_000);
+    faults.refuse = false;
+    const got = await ask('GET', '/readyz');
+    expect(got.json.reasons).toContain('its poller can not see the fleet');
+    await clock.advance(60_000);
+    expect((await ask('GET', '/readyz')).status).toBe(200);
+    const stopping = poller.stop();
+    await clock.advance(10_000);
+    await stopping;
+  });
+});
+
+describe('/metrics', () => {
+  it('counts what happens, by the names of the catalogue', async () => {
+    const { ask, clock, holdfast } = await serverWorld();
+    await holdfast.acquire('a');
+    await holdfast.acquire('b');
+    await holdfast.acquire('b');
+    await clock.advance(10_000);
+    const { text, headers } = await ask('GET', '/metrics', { token: 'read' });
+    expect(headers.get('content-type')).toMatch(/^text\/plain; version=/);
+    expect(text).toContain('holdfast_events_total{event="lease.acquired"} 2');
+    expect(text).toContain('holdfast_events_total{event="lease.refused"} 1');
+    expect(text).toContain('holdfast_events_total{event="lease.extended"} 2');
+    expect(text).toContain('holdfast_events_total{event="workflow.violation"} 0');
+    expect(text).toContain('holdfast_leases_held 2');
+    expect(text).toMatch(/holdfast_build_info\{version="\d+\.\d+\.\d+"\} 1/);
+    expect(text).toMatch(/holdfast_process_resident_memory_bytes \d+/);
+  });
+
+  it('counts intents by what came of them', async () => {
+    const { ask } = await serverWorld();
+    const body = { type: 'stream.start', serviceRef: 'x' };
+    for (let i = 0; i < 3; i++) await ask('POST', '/api/v3/intents', { body });
+    const { text } = await ask('GET', '/metrics');
+    expect(text).toContain('holdfast_intents_total{type="stream.start",result="accepted"} 1');
+    expect(text).toContain('holdfast_intents_total{type="stream.start",result="replayed"} 2');
+  });
+
+  it('counts requests by route, never by what somebody made up', async () => {
+    const { ask } = await serverWorld();
+    await ask('GET', '/api/v3/sessions/secret-id');
+    await ask('GET', '/api/v3/sessions', { token: null });
+    for (let i = 0; i < 20; i++) await ask(`MADEUP${i}`, `/made/up/${i}?x=canary`);
+    const { text } = await ask('GET', '/metrics');
+    const counted = (labels: string) => `holdfast_http_requests_total{${labels}}`;
+    expect(text).toContain(
+      counted('route="/api/v3/sessions/{id}",method="GET",status="404"').concat(' 1'),
+    );
+    expect(text).toContain(counted('route="/api/v3/sessions",method="GET",status="401"'));
+    expect(text).toContain(counted('route="none",method="other",status="404"').concat(' 20'));
+    expect(text).toMatch(/holdfast_http_request_duration_seconds_bucket\{le="0.001",route=/);
+    expect(text).not.toMatch(/secret-id|MADEUP|\/made\/|canary/);
+  });
+
+  it('is for those with a token of no tenant, unless it is open', async () => {
+    const { ask } = await serverWorld();
+    expect((await ask('GET', '/metrics', { token: null })).status).toBe(401);
+    expect((await ask('GET', '/metrics', { token: 'acme' })).status).toBe(403);
+    const open = await serverWorld({ metrics: 'open' });
+    expect((await open.ask('GET', '/metrics', { token: null })).status).toBe(200);
+  });
+});
