@@ -100,6 +100,15 @@ export class IntentAudit {
     }
   }
 
+  /** Somebody has deleted these from the stream of starts. */
+  startsLost(ids: readonly string[]): void {
+    this.#count('start lost', ids.length);
+    for (const id of ids) {
+      const session = this.#sessions.get(id);
+      if (session !== undefined) session.isStartLost = true;
+    }
+  }
+
   /** Nothing has been wrong for long: says what should have come of it by now. */
   checkHealed(calmSinceMs: number): void {
     if (this.#acceptedMs < calmSinceMs)
@@ -197,8 +206,19 @@ export class IntentAudit {
       if (session.revision !== Number(expected))
         this.#report('sessions', id, `${id} was changed at ${session.revision}, not ${expected}`);
       this.#change(session, state as SessionState);
+      this.#lookForOrphan(session);
     }
     this.#compare(session, factsIn(facts));
+  }
+
+  /**
+   * A worker may have had it in hands when the store forgot that, and goes on with it. If the stream then loses it before anybody else
+   * takes it, and that worker gives up, it is nobody's; and what is not new is not put back.
+   */
+  #lookForOrphan(session: IntentRecord): void {
+    if (!session.isStartLost || this.#sight.isToStart(session.id)) return;
+    this.#count('went on without its start');
+    session.isDamaged = true;
   }
 
   /** Per session: id, entry → 1 if it was lost */
@@ -207,9 +227,11 @@ export class IntentAudit {
       if (isLost !== 1) continue;
       this.#count('republished');
       const id = pairs[2 * i] ?? '';
-      const { state } = this.#sessions.get(id) ?? {};
-      if (state !== undefined && state !== 'NEW')
-        this.#report('sessions', id, `${id} is to be started once more, and is ${state}`);
+      const session = this.#sessions.get(id);
+      if (session === undefined) continue;
+      session.isStartLost = false;
+      if (session.state !== 'NEW')
+        this.#report('sessions', id, `${id} is to be started once more, and is ${session.state}`);
     }
   }
 

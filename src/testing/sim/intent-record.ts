@@ -26,6 +26,8 @@ export class IntentRecord {
   goneMs: number | null = null;
   /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
   isDamaged = false;
+  /** The stream has lost its start, and nobody has put it back. */
+  isStartLost = false;
 
   constructor(facts: Pick<IntentRecord, 'id' | 'tenant' | 'wanted' | 'createdMs' | 'keys'>) {
     this.id = facts.id;

@@ -6,6 +6,7 @@ import type { Peek } from './workflow-sight.ts';
 /** What stands before all keys of intents and streams. */
 const HUB = '{holdfast}:';
 const LANES = `${HUB}stream:lanes:${START_STREAM}`;
+const DUE = `${HUB}stream:due:${START_STREAM}`;
 /** What stands before a client among the fields of a session. */
 const CLIENT = 'c:';
 
@@ -32,7 +33,10 @@ export class IntentSight {
 
   /** Whether the stream of starts has it, waiting or in somebody's hands. */
   isToStart(id: string): boolean {
-    return this.#peek(['HGET', LANES, id]) !== null;
+    const [kind, priority = '', entry = ''] = String(this.#peek(['HGET', LANES, id])).split(' ');
+    if (this.#peek(['EXISTS', laneAt(id)]) !== 1) return false;
+    if (kind !== 'w') return this.#peek(['ZSCORE', DUE, id]) !== null;
+    return (this.#peek(['XRANGE', busAt(priority), entry, entry]) as unknown[]).length === 1;
   }
 
   /** The secret that was made where nobody was given one. */
@@ -50,26 +54,35 @@ export class IntentSight {
 const LOSSES = [
   (_: string, state: string) => {
     const [, priority = '', entry = ''] = state.split(' ');
-    return ['XDEL', `${HUB}stream:bus:${priority}:${START_STREAM}`, entry];
+    return ['XDEL', busAt(priority), entry];
   },
-  (lane: string) => ['DEL', `${HUB}stream:lane:{${START_STREAM}}:${lane}`],
+  (lane: string) => ['DEL', laneAt(lane)],
   (lane: string) => ['HDEL', LANES, lane],
 ];
 
 /**
- * Takes out of the stream what waits for a worker; says how much that was. What a worker has in hands is left alone: that it
+ * Takes out of the stream sessions that are new and wait for a worker; says which. What a worker has in hands is left alone: that it
  * is brought to its end is the worker's affair.
  */
-export function loseStarts(peek: Peek, choice: number): number {
+export function loseStarts(peek: Peek, choice: number): string[] {
   const lose = LOSSES[Math.floor(choice * LOSSES.length)];
   const found = peek(['HGETALL', LANES]) as string[];
-  let lost = 0;
+  const lost: string[] = [];
   for (let i = 0; i < found.length; i += 2) {
     const [lane = '', state = ''] = found.slice(i, i + 2);
     if (lose === undefined || !state.startsWith('w ')) continue;
-    lost += Number(peek(lose(lane, state)));
+    if (peek(['HGET', sessionAt(lane), 'state']) !== 'NEW') continue;
+    if (peek(lose(lane, state)) === 1) lost.push(lane);
   }
   return lost;
+}
+
+function laneAt(lane: string): string {
+  return `${HUB}stream:lane:{${START_STREAM}}:${lane}`;
+}
+
+function busAt(priority: string): string {
+  return `${HUB}stream:bus:${priority}:${START_STREAM}`;
 }
 
 function sessionAt(id: string): string {

@@ -218,12 +218,11 @@ export class Nemesis {
 
   /** For a while, whatever waits to be started: at one moment that is mostly nothing. */
   #loseStarts(forMs: number, choice: number): void {
-    const { machine, counters, timeline } = this.#parts;
+    const { machine, audit, timeline } = this.#parts;
     let isOver = false;
     const lose = () => {
       if (isOver) return;
-      const lost = loseStarts((args) => machine.peek(args), choice);
-      counters.add('start lost', lost);
+      audit.intents?.startsLost(loseStarts((args) => machine.peek(args), choice));
       timeline.at(timeline.nowMs + LOSE_EVERY_MS, lose, PHASE.observer);
     };
     lose();
