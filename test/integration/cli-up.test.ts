@@ -99,6 +99,9 @@ describe.concurrent('holdfast up', () => {
     await until(isGreeted, { what: 'the greeting', deadlineMs: 10_000 });
     expect(up.stdout).toMatch(/ took 2 targets: a, b\r\n/);
     expect(up.stdout).toContain('Who owns what: holdfast map.');
+    expect(up.stdout).toMatch(
+      /The API is at (http:\/\/127\.0\.0\.1:\d+), and explained at \1\/docs/,
+    );
     up.type('\u0003');
     expect(await up.end()).toMatchObject({ code: 0 });
     expect(up.stdout).toMatch(/handing over 2 targets …/);
@@ -160,6 +163,12 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     [['up', '--stop-within', 'soon'], 64, /--stop-within is "soon"/],
     [['up', '--log-level', 'loud'], 64, /debug, info, warn, error/],
     [['up', '--store', 'memory:'], 78, /excludes nobody/],
+    [['up', '--roles', 'worker'], 64, /--roles is "worker": this version has no workers yet/],
+    [['up', '--roles', 'api,ape'], 64, /--roles is "api,ape": there is no such role/],
+    [['up', '--host', '0.0.0.0'], 64, /--host is "0.0.0.0": others could reach it/],
+    [['up', '--host', 'nowhere.invalid'], 64, /--host is "nowhere.invalid"/],
+    [['up', '--port', '70000'], 64, /--port is 70000: it is a whole number from 0 to 65535/],
+    [['up', '--port', 'any'], 64, /It is a whole number/],
     [['up', '--config', 'no-such-file.mjs'], 78, /can not be loaded/],
     [['sessions', 'add'], 64, /say what to poll/],
     [['sessions', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],

@@ -42,12 +42,17 @@ export class UpInstance {
   }
 }
 
-/** Starts one instance. Its `config` is the text of an object; leases last 3 s and targets are polled often unless it says otherwise. */
+/**
+ * Starts one instance, which only polls unless its `roles` say otherwise. Its `config` is the text of an object; leases last 3 s and targets are
+ * polled often unless it says otherwise.
+ */
 export function startUp(
   name: string,
-  options: CliOptions & { config?: string; args?: readonly string[] } = {},
+  options: CliOptions & { config?: string; args?: readonly string[]; roles?: string } = {},
 ): UpInstance {
-  const { config = '', args = [], ...cliOptions } = options;
+  const { config = '', roles = 'poller', ...rest } = options;
+  const { args: more = [], ...cliOptions } = rest;
+  const args = ['--roles', roles, ...more];
   const path = join(privateFolder(), 'holdfast.config.mjs');
   const text = `export default { ttl: '3s', every: '200ms', discovery: 'off', ${config} };`;
   writeFileSync(path, text);

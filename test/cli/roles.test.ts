@@ -1,0 +1,61 @@
+import ts from 'typescript';
+import { describe, expect, it } from 'vitest';
+import { rolesOf } from '../../src/cli/up/roles.ts';
+import { readSource } from '../support/source-tree.ts';
+import { importsOf } from '../support/tidy-rules.ts';
+
+describe('the roles of an instance', () => {
+  it('are both, unless it is told', () => {
+    expect([...rolesOf(undefined)]).toEqual(['api', 'poller']);
+    expect([...rolesOf(['poller'])]).toEqual(['poller']);
+    expect([...rolesOf(['api', ' poller', 'api'])]).toEqual(['api', 'poller']);
+  });
+
+  it.each([
+    [['worker'], /no workers yet/],
+    [['api', 'worker'], /no workers yet/],
+    [['api', ''], /there are api, poller/],
+    [['API'], /there are api, poller/],
+    [[7], /there are api, poller/],
+    [[], /name one or more of api, poller/],
+    ['api', /name one or more/],
+    [null, /name one or more/],
+  ])('are not %j', (roles, rule) => {
+    expect(() => rolesOf(roles)).toThrow(expect.objectContaining({ field: 'roles' }));
+    expect(() => rolesOf(roles)).toThrow(rule);
+  });
+});
+
+/** What is loaded with a file: all it imports, and what that does; but nothing that is loaded later, where it is needed. */
+function loadedWith(path: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(path)) return seen;
+  seen.add(path);
+  for (const { node, specifier } of importsOf(readSource(path))) {
+    const isLater = ts.isCallExpression(node) || /^(import|export) type\b/.test(node.getText());
+    if (isLater || ts.isImportTypeNode(node)) continue;
+    if (!specifier.startsWith('.')) seen.add(specifier);
+    else loadedWith(new URL(specifier, `file:///${path}`).pathname.slice(1), seen);
+  }
+  return seen;
+}
+
+describe('what the server is made of', () => {
+  const ofServer = /^(@?hono|zod|prom-client)\b/;
+
+  it.each([
+    'src/cli/up/up.ts',
+    'src/cli/bin.ts',
+    'src/cli/intents/start.ts',
+    'src/cli/sessions/sessions.ts',
+    'src/index.ts',
+    'src/testing/index.ts',
+    'src/client/index.ts',
+  ])('is not loaded with %s', (path) => {
+    expect([...loadedWith(path)].filter((name) => ofServer.test(name))).toEqual([]);
+  });
+
+  it('is loaded where it is needed', () => {
+    const names = loadedWith('src/cli/up/front-door.ts');
+    expect([...names].some((name) => ofServer.test(name))).toBe(true);
+  });
+});
