@@ -120,9 +120,21 @@ export function checkConfig(config: unknown): HoldfastConfig {
     throw new ConfigError({ field, value, rule: 'it has to be text' });
   }
   if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
-  if (said.intents !== undefined) checkKnown(said.intents as object, FOR_INTENTS);
-  if (said.api !== undefined) checkKnown(said.api as object, FOR_API);
+  checkSection('intents', said.intents, FOR_INTENTS);
+  checkSection('api', said.api, FOR_API);
   return config as HoldfastConfig;
+}
+
+/** What stands under a name that is not known may be a secret under a wrong one: it is not repeated. */
+function checkSection(section: string, said: unknown, known: ReadonlySet<string>): void {
+  if (said === undefined) return;
+  if (typeof said !== 'object' || said === null)
+    throw new ConfigError({ field: section, value: said, rule: 'it is an object' });
+  const unknown = Object.keys(said).find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  const secrets = section === 'intents' ? '. Secrets belong into HOLDFAST_IDEM_SECRET' : '';
+  const rule = `there is no such option; there are ${[...known].join(', ')}${secrets}`;
+  throw new ConfigError({ field: `${section}.${unknown}`, value: '(not shown)', rule });
 }
 
 export function checkQuarantine(value: unknown, field: string): asserts value is 'on' | 'off' {
