@@ -20,6 +20,7 @@ export async function openBare(url) {
   await connection.open();
   const send = (...args) => connection.send(args[0], args, TIMEOUT_MS);
   return {
+    send,
     add: (key, body) => send('XADD', key, '*', 'body', body),
     async fill(key, body, count) {
       await send('XGROUP', 'CREATE', key, GROUP, '0', 'MKSTREAM');

@@ -1,0 +1,78 @@
+import { OURS } from '../contenders.mjs';
+import { absolute, fact, versus } from '../report.mjs';
+import { median } from '../statistics.mjs';
+
+/** Requests under way at once. */
+const CONNECTIONS = 64;
+const BARES = { node: 'bare route, node-redis', ours: 'bare route, our connection' };
+
+/** One process that accepts, next to the least that any route with a store behind it takes. */
+export const intentAccept = { name: 'accepted intents, one process', run };
+
+async function run(bench) {
+  return bench.onRedis(async ({ url }) => {
+    const [serving, bareNode, bareOurs, loading] = await Promise.all(
+      Array.from({ length: 4 }, () => bench.instance(url)),
+    );
+    const runners = {
+      distinct: { port: await serving.ask('serveOurs'), isDistinct: true },
+      node: { port: await bareNode.ask('serveBare', { client: 'node-redis' }), isDistinct: true },
+      ours: { port: await bareOurs.ask('serveBare', { client: 'ours' }), isDistinct: true },
+    };
+    runners.replays = { ...runners.distinct, isDistinct: false };
+    return rowsOf(await rounds(bench, loading, runners));
+  });
+}
+
+/** All of them in every round, so that what else the machine does hits all alike. The first does not count. */
+async function rounds(bench, loading, runners) {
+  const results = Object.fromEntries(Object.keys(runners).map((name) => [name, []]));
+  const { rounds, loadMs } = bench.plan;
+  for (let round = 0; round <= rounds; round++) {
+    bench.progress(intentAccept.name, `round ${round} of ${rounds}`);
+    for (const [name, { port, isDistinct }] of Object.entries(runners)) {
+      const facts = { port, isDistinct, connections: CONNECTIONS, forMs: loadMs };
+      const result = await loading.ask('load', facts);
+      check(name, round, result);
+      if (round > 0) results[name].push(result);
+    }
+  }
+  return results;
+}
+
+/** What is not what it claims to be does not count. */
+function check(name, round, { requests, created, sessions }) {
+  const expected = { distinct: requests, replays: round === 0 ? 1 : 0 }[name] ?? 0;
+  if (created !== expected)
+    throw new Error(`${name}: of ${requests} requests ${created} made a session`);
+  if (name === 'replays' && sessions !== 1) throw new Error('replays led to more than one session');
+}
+
+function rowsOf({ distinct, replays, ...bare }) {
+  const rate = (results) => median(results.map(({ perSecond }) => perSecond));
+  const accepted = rate(distinct);
+  const figures = { [OURS.name]: accepted };
+  for (const [name, results] of Object.entries(bare)) figures[BARES[name]] = rate(results);
+  const row = (measure, unit, value) => ({
+    ...{ requirement: 'I-01', measure: `${intentAccept.name}${measure}`, unit },
+    figures: { [OURS.name]: value },
+  });
+  const p99 = (results) => median(results.map(({ p99Ms }) => p99Ms));
+  const shares = [...distinct, ...replays, ...Object.values(bare).flat()].map((r) => r.cpuShare);
+  const busiest = Math.round(Math.max(...shares) * 100);
+  const distinctRow = row(', distinct channels', 'intents/s', accepted);
+  return [
+    versus({
+      ...{ ...distinctRow, figures, rivals: Object.values(BARES), atLeast: 0.4 },
+      notes: [`the loader took at most ${busiest} % of one processor`],
+    }),
+    fact(row(', distinct channels, p99', 'ms', p99(distinct))),
+    fact(row(', bare route, p99', 'ms', Math.min(...Object.values(bare).map(p99)))),
+    absolute({
+      ...row(', replays of one channel', '× distinct', rate(replays) / accepted),
+      atLeast: 1,
+    }),
+    fact(row(', replays of one channel, rate', 'intents/s', rate(replays))),
+    fact(row(', replays of one channel, p99', 'ms', p99(replays))),
+  ];
+}
