@@ -68,14 +68,14 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   if (app.madeToken !== null && host !== 'localhost' && !isLoopback(host)) throw needsTokens(host);
   checkWhole('port', port, 0, 65_535);
   checkWhole('maxConnections', maxConnections, 1, 1_000_000);
-  const server = createServer(
-    serverOptions(options),
-    getRequestListener(app.fetch, {
-      // The objects of whoever runs us stay as they are.
-      overrideGlobalObjects: false,
-      errorHandler: () => malformedResponse(),
-    }),
-  );
+  const listener = getRequestListener(app.fetch, {
+    // The objects of whoever runs us stay as they are.
+    overrideGlobalObjects: false,
+    errorHandler: () => malformedResponse(),
+  });
+  const server = createServer(serverOptions(options), (request, response) => {
+    listener(request, response).catch(() => response.destroy());
+  });
   server.maxConnections = maxConnections;
   // Node would leave out what is beyond a count, and so perhaps what a proxy has added: their size is limited instead.
   server.maxHeadersCount = 0;

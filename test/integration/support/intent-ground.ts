@@ -76,7 +76,7 @@ export async function takeStarts(store: Store): Promise<string[]> {
   return found.map(({ value }) => (value as { session: string }).session);
 }
 
-export async function takeDeliveries(store: Store): Promise<Delivery[]> {
+async function takeDeliveries(store: Store): Promise<Delivery[]> {
   const call = { ...CALL, consumer: 'the test', most: PAGE, claimMs: CLAIM_MS };
   const taken: Delivery[] = [];
   for (;;) {
