@@ -21,6 +21,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/{integration,scenarios,slow}/**'],
+          // Against what hangs. How long a test takes is no business of the suite's, least of all on a machine with much to do.
+          testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
       },

@@ -15,7 +15,7 @@ import {
 } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { isTargetId, randomUuid } from '../base/ids.ts';
-import { SessionCrowdedError } from '../base/intent-errors.ts';
+import { SecretMissingError, SessionCrowdedError } from '../base/intent-errors.ts';
 import type { Random } from '../base/random.ts';
 import { checkKnown } from '../lease/options.ts';
 import { SESSIONS_PAGE, type SessionState } from '../store/intent-store.ts';
@@ -113,7 +113,7 @@ export class Intents {
 
   /**
    * Accepts an intent. Throws `CONFIG_INVALID` where it makes no sense, `SESSION_NOT_FOUND` for a stop of what there is not,
-   * `SESSION_CROWDED` where too many share it, `LEASE_HELD` with `apiLeases` where another has it, and what the store throws:
+   * `SESSION_CROWDED` where too many share it, `SECRET_MISSING` where others have a secret and this instance has none, `LEASE_HELD` with `apiLeases` where another has it, and what the store throws:
    * after `OUTCOME_UNKNOWN` it may have been accepted, and asking again is safe.
    */
   submit(intent: Intent, by: Requester): Promise<Accepted> {
@@ -154,8 +154,15 @@ export class Intents {
     return { sessions, ...(cursor !== undefined && { cursor }) };
   }
 
+  /** Why nothing can be accepted here, as far as is known; null where it can. */
+  get trouble(): string | null {
+    return this.#secrets.isMissing ? new SecretMissingError().message : null;
+  }
+
   /** Looks from now on, from time to time, for what the stream of starts has lost, and forgets what ended long ago. */
   start(): void {
+    // So that it is known before the first client asks. What fails now is asked again then.
+    this.#secrets.all().catch(() => {});
     this.#sweep.start();
   }
 

@@ -6,8 +6,9 @@
  * a fingerprint, which secret was configured last: so an instance without, beside others that have one, is told.
  */
 import { createHmac } from 'node:crypto';
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError, RevisionConflictError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
+import { SecretMissingError } from '../base/intent-errors.ts';
 import type { Random } from '../base/random.ts';
 import type { Store } from '../store/store.ts';
 
@@ -48,6 +49,7 @@ export class Secrets {
   /** Made here or found in the store: put back should the store forget it. */
   #made: string | null = null;
   #found: Promise<readonly Buffer[]> | null = null;
+  #isMissing = false;
 
   constructor(parts: SecretsParts, { secret, previousSecret }: SecretOptions) {
     checkSecret('secret', secret);
@@ -66,6 +68,11 @@ export class Secrets {
     // Only one instance is told that the store has forgotten. But when it was restarted without its data, all lose their connection; and
     // whoever comes first may have made another secret.
     if (secret === undefined) parts.events.on('store.disconnected', askAgain);
+  }
+
+  /** Others have one, and this instance has none. As far as is known: it is found out when secrets are asked for. */
+  get isMissing(): boolean {
+    return this.#isMissing;
   }
 
   /** The current one first. Asks the store once; after a failure, again. */
@@ -87,14 +94,19 @@ export class Secrets {
   }
 
   async #find(): Promise<readonly Buffer[]> {
+    let seen = 0;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const { kept, revision } = await this.#read();
+      seen = revision;
+      this.#isMissing = this.#current === null && kept.secret === undefined && !!kept.fingerprint;
+      if (this.#isMissing) throw new SecretMissingError();
       const next = this.#toKeep(kept);
       if (next === null) return this.#secretsBeside(kept);
       if (await this.#write(next, revision)) return this.#secretsBeside(next);
     }
-    const rule = 'other instances keep changing it. Give all of them the same secret';
-    throw new ConfigError({ field: 'secret', value: HIDDEN, rule });
+    throw new RevisionConflictError({
+      ...{ resource: `${COLLECTION}:${ID}`, expected: seen, found: seen + 1 },
+    });
   }
 
   async #read(): Promise<{ kept: Kept; revision: number }> {
@@ -109,7 +121,6 @@ export class Secrets {
     // It stays, also once others are configured: their keys are made with it as well, so that who has nothing else finds the same sessions.
     if (kept.secret !== undefined) return null;
     if (this.#current === null) {
-      if (kept.fingerprint !== undefined) throw notConfigured();
       this.#made ??= this.#parts.random.hex(MADE_DIGITS);
       return { secret: this.#made };
     }
@@ -145,12 +156,6 @@ function checkSecret(field: string, secret: unknown): void {
   const isLong = typeof secret === 'string' && Buffer.byteLength(secret) >= SHORTEST_BYTES;
   const rule = `a secret is text of at least ${SHORTEST_BYTES} bytes; make one with: openssl rand -hex 32`;
   if (!isLong) throw new ConfigError({ field, value: HIDDEN, rule });
-}
-
-function notConfigured(): ConfigError {
-  const rule =
-    'the other instances have a secret for idempotency, and this one has none. Set HOLDFAST_IDEM_SECRET to the same here';
-  return new ConfigError({ field: 'secret', value: undefined, rule });
 }
 
 /** Others may write there, too. */

@@ -97,6 +97,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
     ...{ closing: ending.signal, observers: new Set() },
   };
   const { routes: shown, readiness } = observe(parts, options, () => routes);
+  readiness.add('intents', () => intents.trouble);
   const routes: readonly Route[] = [...intentRoutes(parts), ...sessionRoutes(parts), ...shown];
   const hono = mount(routes, new Exchange({ ...terms, parts }));
   return {

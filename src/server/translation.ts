@@ -38,8 +38,15 @@ export function problemOf(error: unknown): Problem | null {
         detail: 'So many clients share this session that it takes no more.',
         retryAfterMs: BUSY_RETRY_MS,
       });
+    case 'SECRET_MISSING':
+      return new Problem('not-ready', {
+        detail:
+          'Nothing was changed. Ask another instance: this one is not set up yet, and /readyz says why.',
+        retryAfterMs: BUSY_RETRY_MS,
+      });
     case 'STORE_UNREACHABLE':
     case 'STORE_REFUSED':
+    case 'STORE_UNSUITABLE':
     case 'CLOSED':
     case 'OVERLOADED':
       return storeUnavailable();

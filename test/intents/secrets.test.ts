@@ -21,7 +21,14 @@ function setting() {
     const { store: reached, faults } = faultyStore(store, clock);
     const secrets = new Secrets({ store: reached, random: seededRandom(++made), events }, options);
     const all = async () => (await secrets.all()).map(String);
-    return { all, refresh: () => secrets.refresh(), happened, events, faults };
+    return {
+      all,
+      refresh: () => secrets.refresh(),
+      isMissing: () => secrets.isMissing,
+      happened,
+      events,
+      faults,
+    };
   };
   const lose = () => store.records.remove('secret', [{ id: 'idempotency' }], { timeoutMs: 1_000 });
   return { instance, lose };
@@ -60,7 +67,9 @@ describe('secrets for idempotency', () => {
   it('I-05 an instance without one is refused where others have theirs configured', async () => {
     const { instance } = setting();
     await instance({ secret: OLD }).all();
-    await expect(instance().all()).rejects.toThrow(/HOLDFAST_IDEM_SECRET/);
+    const bare = instance();
+    await expect(bare.all()).rejects.toMatchObject({ code: 'SECRET_MISSING' });
+    expect(bare.isMissing()).toBe(true);
   });
 
   it('I-05 a change is told of only where the previous one is not known', async () => {

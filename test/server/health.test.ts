@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { serverWorld } from '../support/server-world.ts';
+import { createApp } from '../../src/server/app.ts';
+import { serverWorld, TOKENS } from '../support/server-world.ts';
 
 describe('/healthz', () => {
   it('says that the process serves, to everybody, and asks no store', async () => {
@@ -44,6 +45,30 @@ describe('/readyz', () => {
     faults.refuse = false;
     await clock.advance(1_000);
     expect((await ask('GET', '/readyz')).status).toBe(200);
+  });
+
+  it('I-05 says that a secret is missing which others have, and nothing is accepted or written until it is there', async () => {
+    const { ask, holdfast, store } = await serverWorld();
+    const intent = { type: 'stream.start', serviceRef: 'a' };
+    expect((await ask('POST', '/api/v3/intents', { token: 'write', body: intent })).status).toBe(
+      202,
+    );
+    const app = createApp(holdfast, { tokens: Object.values(TOKENS), intents: holdfast.intents() });
+    const send = (path: string, init?: RequestInit) =>
+      app.fetch(new Request(`http://localhost${path}`, init));
+    const refused = await send('/api/v3/intents', {
+      ...{ method: 'POST', body: JSON.stringify(intent) },
+      headers: {
+        authorization: `Bearer ${TOKENS.write.token}`,
+        'content-type': 'application/json',
+      },
+    });
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'NOT_READY' }]);
+    const ready = await send('/readyz');
+    expect(await ready.json()).toMatchObject({
+      ...{ status: 503, reasons: [expect.stringContaining('HOLDFAST_IDEM_SECRET')] },
+    });
+    expect((await store.intents.list({ timeoutMs: 1_000 })).sessions).toHaveLength(1);
   });
 
   it('waits a second for a store that hangs, asks it no second time meanwhile, and leaves no timer', async () => {
