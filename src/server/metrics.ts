@@ -21,6 +21,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'DELETE']);
 
 export class Metrics {
   readonly #registry = new Registry();
+  readonly #unsubscribes: (() => void)[] = [];
   #hasProcess = false;
 
   constructor({ holdfast, hub, observers }: MetricsParts) {
@@ -48,21 +49,31 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
+  /** Counts nothing more. */
+  close(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+  }
+
   #countEvents(holdfast: MetricsParts['holdfast']): void {
     const events = this.#counter('events_total', 'What has happened to this instance.', ['event']);
     for (const name of Object.keys(LEVELS) as EventName[]) {
       events.inc({ event: name }, 0);
       // Told of each renewal of each lease only where somebody listens, and the batches say how many they were.
-      if (name !== 'lease.extended') holdfast.on(name, () => events.inc({ event: name }));
+      if (name === 'lease.extended') continue;
+      this.#unsubscribes.push(holdfast.on(name, () => events.inc({ event: name })));
     }
-    holdfast.on('lease.renewed', ({ count }) => events.inc({ event: 'lease.extended' }, count));
+    this.#unsubscribes.push(
+      holdfast.on('lease.renewed', ({ count }) => events.inc({ event: 'lease.extended' }, count)),
+    );
   }
 
   #countIntents(holdfast: MetricsParts['holdfast']): void {
     const help = 'Intents that made sense, by what came of them here.';
     const intents = this.#counter('intents_total', help, ['type', 'result']);
-    for (const result of ['accepted', 'replayed', 'refused'] as const)
-      holdfast.on(`intent.${result}`, ({ type }) => intents.inc({ type, result }));
+    for (const result of ['accepted', 'replayed', 'refused'] as const) {
+      const count = ({ type }: { type: string }) => intents.inc({ type, result });
+      this.#unsubscribes.push(holdfast.on(`intent.${result}`, count));
+    }
   }
 
   #countRequests(observers: Set<RequestObserver>): void {

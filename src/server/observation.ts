@@ -31,9 +31,12 @@ export function observe(
 ): Observation {
   const { holdfast, clock, closing, observers } = parts;
   const hub = new EventHub({ log: holdfast.log, clock, options: events });
-  closing.addEventListener('abort', () => hub.close(), { once: true });
   const readiness = new Readiness({ holdfast, clock, closing });
   const metrics = new Metrics({ holdfast, hub, observers });
+  const close = () => {
+    for (const part of [hub, readiness, metrics]) part.close();
+  };
+  closing.addEventListener('abort', close, { once: true });
   const metricsAccess = access === 'open' ? 'open' : 'v3:read';
   const routes = [
     ...eventRoutes({ hub }),

@@ -38,20 +38,22 @@ interface Look {
 export class Readiness {
   readonly #parts: ReadinessParts;
   readonly #checks = new Map<string, Check>();
+  readonly #unsubscribes: readonly (() => void)[];
   #look: Look | null = null;
 
   constructor(parts: ReadinessParts) {
     this.#parts = parts;
     const { holdfast, closing } = parts;
     this.add('closing', () => (closing.aborted ? CLOSING : null));
-    holdfast.on('fleet.stalled', () => this.add('fleet', () => FLEET_STALLED));
-    holdfast.on('fleet.resumed', () => this.#checks.delete('fleet'));
-    holdfast.on('processor.stalled', ({ processor }) =>
-      this.add(`processor ${processor}`, () => `its processor ${processor} can not take actions`),
-    );
-    holdfast.on('processor.resumed', ({ processor }) =>
-      this.#checks.delete(`processor ${processor}`),
-    );
+    const nameOf = ({ processor }: { processor: string }) => `processor ${processor}`;
+    this.#unsubscribes = [
+      holdfast.on('fleet.stalled', () => this.add('fleet', () => FLEET_STALLED)),
+      holdfast.on('fleet.resumed', () => this.#checks.delete('fleet')),
+      holdfast.on('processor.stalled', (facts) =>
+        this.add(nameOf(facts), () => `its ${nameOf(facts)} can not take actions`),
+      ),
+      holdfast.on('processor.resumed', (facts) => this.#checks.delete(nameOf(facts))),
+    ];
   }
 
   /** A check under a name, instead of the one that had it. The function returned takes it back. */
@@ -60,6 +62,11 @@ export class Readiness {
     return () => {
       if (this.#checks.get(name) === check) this.#checks.delete(name);
     };
+  }
+
+  /** Hears of nothing more. */
+  close(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
   }
 
   /** Everything that is wrong; nothing where this instance can take work. */

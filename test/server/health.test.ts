@@ -176,4 +176,12 @@ describe('/metrics', () => {
     const open = await serverWorld({ metrics: 'open' });
     expect((await open.ask('GET', '/metrics', { token: null })).status).toBe(200);
   });
+
+  it('counts nothing once its app is closed, whatever else goes on in the process', async () => {
+    const { app, ask, holdfast } = await serverWorld();
+    await app.close();
+    await holdfast.acquire('a');
+    const { text } = await ask('GET', '/metrics');
+    expect(text).toContain('holdfast_events_total{event="lease.acquired"} 0');
+  });
 });
