@@ -5,7 +5,7 @@ import type { Route, RouteAnswer } from './route.ts';
 
 export interface JsonSchema {
   readonly $ref?: string;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
@@ -226,12 +226,13 @@ function problemResponse(status: number, names: readonly ProblemName[]): Operati
 }
 
 /** What may be wrong with a request whatever it asks for. */
-function commonProblems({ access, body, params }: Route): ProblemName[] {
+function commonProblems({ access, body, method, params }: Route): ProblemName[] {
   const guards: ProblemName[] = ['outside-lan', 'foreign-host', 'internal'];
   if (access === 'open') return params === undefined ? guards : ['invalid-request', ...guards];
   return [
     ...(['invalid-request', 'unauthenticated', 'forbidden', ...guards] as const),
     ...(['too-many-requests', 'store-unavailable'] as const),
+    ...(method === 'GET' ? [] : (['outcome-unknown'] as const)),
     ...(body === undefined
       ? []
       : (['request-timeout', 'body-too-large', 'unsupported-media-type'] as const)),

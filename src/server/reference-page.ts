@@ -47,7 +47,7 @@ export function referencePage(document: OpenApi): string {
   const lead = html`<header class="lead">
     <h1>Holdfast <span class="version">${document.info.version}</span></h1>
     <p>${prose(document.info.description)}</p>
-    <pre><code>export HOLDFAST_URL=http://127.0.0.1:8080${serverPath(document)}
+    <pre><code>export HOLDFAST_URL=http://127.0.0.1:4747${serverPath(document)}
 export HOLDFAST_API_TOKEN=…</code></pre>
     <p class="quiet">For programs: <a href="${FROM_DOCS.openApi}">openapi.json</a>, OpenAPI 3.1, made from the schemas that validate.</p>
   </header>`;
@@ -115,7 +115,7 @@ function article(document: OpenApi, entry: Entry): Html {
     ${parameters.length === 0 ? NOTHING : html`<h4>Parameters</h4>${fieldTable(parameters.map(parameterRow))}`}
     ${schema === undefined ? NOTHING : html`<h4>Body</h4>${bodyTables(document, schema)}`}
     <h4>Answers</h4>
-    <dl class="answers">${Object.entries(operation.responses).map(answer)}</dl>
+    ${answers(operation)}
     <h4>Try it</h4>
     <pre><code>${curlExample(document, entry)}</code></pre>
   </article>`;
@@ -181,11 +181,19 @@ function kindOf(schema: JsonSchema): Html {
   const options = schema.oneOf ?? schema.anyOf;
   if (options !== undefined) return joined(options.map(kindOf));
   if (schema.type === 'array') return html`list of ${kindOf(schema.items ?? {})}`;
-  return html`${typeof schema.type === 'string' ? schema.type : 'anything'}`;
+  return html`${[schema.type ?? 'anything'].flat().join(' | ')}`;
 }
 
 function joined(parts: readonly Html[]): Html {
   return html`${parts.map((part, i) => (i === 0 ? part : html` | ${part}`))}`;
+}
+
+/** What may go wrong with nearly everything takes little room. */
+function answers({ responses }: Operation): Html {
+  const isProblem = ([, response]: [string, OperationResponse]) => 'x-problems' in response;
+  const all = Object.entries(responses);
+  const good = all.filter((one) => !isProblem(one)).map(answer);
+  return html`<dl class="answers">${good}</dl><dl class="answers dense">${all.filter(isProblem).map(answer)}</dl>`;
 }
 
 function answer([status, response]: [string, OperationResponse]): Html {

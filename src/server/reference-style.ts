@@ -55,6 +55,8 @@ table.fields { width: 100%; border-collapse: collapse; }
 .answers div { display: flex; gap: .9rem; padding: .18rem 0; }
 .answers dt { font: 600 .82rem/1.95 var(--mono); flex: none; width: 2.4rem; }
 .answers dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
+.dense { display: flex; flex-wrap: wrap; gap: 0 1.3rem; font-size: .9rem; }
+.dense div { gap: .45rem; } .dense dt { width: auto; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 nav { font-size: .88rem; line-height: 1.4; padding-top: 2rem; }
 nav ul { list-style: none; margin: 0 0 .8rem; padding: 0; }
