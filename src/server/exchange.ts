@@ -4,7 +4,7 @@
  * touches the store, so that whoever is refused has cost nobody anything.
  */
 import type { Context } from 'hono';
-import { basePath } from 'hono/route';
+import { baseRoutePath } from 'hono/route';
 import { authorize } from './auth.ts';
 import { readBody, refuseBody } from './body.ts';
 import type { HostGuard } from './host-guard.ts';
@@ -167,8 +167,12 @@ function peerOf(c: Context): string | undefined {
   return typeof address === 'string' ? address : undefined;
 }
 
+/** As it was asked for, and still escaped: it goes into headers. */
 function baseOf(c: Context): string {
-  return basePath(c).replace(/\/$/, '');
+  const pattern = baseRoutePath(c);
+  if (pattern === '/') return '';
+  const { pathname } = new URL(c.req.url);
+  return pathname.split('/').slice(0, pattern.split('/').length).join('/');
 }
 
 function searchOf(url: string): string {

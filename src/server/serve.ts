@@ -2,7 +2,13 @@
  * Serves an app over HTTP, and holds clients to a pace: headers and bodies have to arrive in time, connections are counted, and one over
  * which nothing moves is ended. What is no HTTP gets the same kind of answer as everything else.
  */
-import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
@@ -68,14 +74,18 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   if (app.madeToken !== null && host !== 'localhost' && !isLoopback(host)) throw needsTokens(host);
   checkWhole('port', port, 0, 65_535);
   checkWhole('maxConnections', maxConnections, 1, 1_000_000);
+  const server = createServer(serverOptions(options));
   const listener = getRequestListener(app.fetch, {
-    // The objects of whoever runs us stay as they are.
+    // Replaced, they are faster; but then what others get from `fetch` is no `Response` any more.
     overrideGlobalObjects: false,
     errorHandler: () => malformedResponse(),
   });
-  const server = createServer(serverOptions(options), (request, response) => {
-    listener(request, response).catch(() => response.destroy());
-  });
+  const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    listener(incoming, outgoing).catch(() => outgoing.destroy());
+  };
+  server.on('request', answer);
+  // What is expected of us beyond `100-continue` is not done, but neither is it a reason to say nothing else.
+  server.on('checkExpectation', answer);
   server.maxConnections = maxConnections;
   // Node would leave out what is beyond a count, and so perhaps what a proxy has added: their size is limited instead.
   server.maxHeadersCount = 0;
@@ -159,7 +169,8 @@ function malformedResponse(): Response {
 
 function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    // Later ones are of connections that could not be taken, for want of files: who is connected is served on.
+    server.on('error', (error: NodeJS.ErrnoException) => {
       const rule = `it can not be listened on (${error.code ?? error.message})`;
       reject(new ConfigError({ field: 'host and port', value: `${host}:${port}`, rule }));
     });

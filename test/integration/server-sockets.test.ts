@@ -221,6 +221,13 @@ describe('what is no proper request', () => {
     await stillServes();
   });
 
+  it('expects what nobody does, and is answered all the same', async () => {
+    const { serving } = await served();
+    const headers = { Authorization: AUTHORIZATION, Expect: 'wonders', Connection: 'close' };
+    const client = await rawClient(serving.port, rawRequest(GET, headers));
+    expect(await client.ended()).toContain('HTTP/1.1 200');
+  });
+
   it('goes away in the middle, and nobody minds', async () => {
     const { serving, stillServes } = await served();
     for (const text of ['GET', rawRequest(POST, { ...JSON_BODY, 'Content-Length': '50' }, '{"a')]) {

@@ -252,6 +252,18 @@ describe('the app', () => {
     expect((await ask('GET', '/tools/holdfast/api/v3/sessions', { token: null })).status).toBe(401);
   });
 
+  it('is mounted under names that are no ASCII, too', async () => {
+    const { app } = await serverWorld();
+    const mine = new Hono();
+    mine.route('/tools/:name', app.hono);
+    const path = '/tools/%F0%9F%A6%8A%2Fa%25/api/v3/intents';
+    const accepted = await mine.fetch(requestOf('POST', path, { body: START }));
+    expect(accepted.status).toBe(202);
+    const location = accepted.headers.get('location') ?? '';
+    expect(location).toMatch(/^\/tools\/%F0%9F%A6%8A%2Fa%25\/api\/v3\/sessions\//);
+    expect((await mine.fetch(requestOf('GET', location))).status).toBe(200);
+  });
+
   it('takes no option that it does not know', async () => {
     await expect(serverWorld({ token: 'x' } as never)).rejects.toThrow(/there is no such option/);
     await expect(serverWorld({ bodyTimeout: 'soon' })).rejects.toThrow(/bodyTimeout/);
