@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Finding, type Regression, tell, withFound } from '../../../src/testing/sim/index.ts';
 
 const FOUND: Finding = {
-  options: { seed: 42, hours: 1, targets: 5 },
+  options: { seed: 42, hours: 1, targets: 5, intents: 4 },
   violation: {
     invariant: 'exclusion',
     atMs: 1_000,
@@ -29,7 +29,7 @@ describe('what was found', () => {
     expect(tell(FOUND, 'abc1234')).toBe(
       [
         '✗ seed 42: exclusion: a and b both may work on poll:t1',
-        '  commit abc1234; again: npm run sim -- --seed 42 --hours 1 --world 1 --targets 5',
+        '  commit abc1234; again: npm run sim -- --seed 42 --hours 1 --world 1 --targets 5 --intents 4',
         '  2 faults are enough (17 worlds tried): freeze at renew, flush',
         '',
         'i0.1 ====',
