@@ -1,5 +1,5 @@
 /**
- * What goes over the wire, as a client writes and reads it. The server's schemas say the same, and `test/client/messages.test.ts` that
+ * What goes over the wire, as a client writes and reads it. The server's schemas say the same, and `test/client/portability.test.ts` that
  * they do: here they are written out, because a client must not need what a server is made of.
  */
 
