@@ -69,10 +69,12 @@ export interface IntentSession extends SessionBody, SessionStatus {
   readonly changedAtMs: number;
 }
 
-export function sessionOf({ body, status, ...facts }: StoredSession): IntentSession {
-  return {
-    ...(JSON.parse(body) as SessionBody),
-    ...(JSON.parse(status) as SessionStatus),
-    ...facts,
-  };
+export function sessionOf(stored: StoredSession): IntentSession {
+  const { id, tenant, state, revision, clients, createdAtMs, changedAtMs } = stored;
+  // On the way of every request: spread together, the three take more than ten times as long.
+  return Object.assign(
+    JSON.parse(stored.body) as SessionBody,
+    JSON.parse(stored.status) as SessionStatus,
+    { id, tenant, state, revision, clients, createdAtMs, changedAtMs },
+  );
 }
