@@ -15,6 +15,7 @@ import type { ServerParts } from './parts.ts';
 import { Problem } from './problem.ts';
 import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
 import type { Answer, Asked, Caller, Route } from './route.ts';
+import { sent, type WholeAnswer, wholeAnswer } from './sending.ts';
 import type { Tokens } from './tokens.ts';
 import { outcomeUnknown, problemOf, storeUnavailable } from './translation.ts';
 
@@ -54,17 +55,16 @@ export class Exchange {
     const startedAtMs = clock.monotonicMs();
     const requestId = random.hex(REQUEST_ID_DIGITS);
     const path = destination instanceof Problem ? null : destination.path;
-    const response = await this.#answer(c, destination).catch((error: unknown) =>
+    const answer = await this.#answer(c, destination).catch((error: unknown) =>
       this.#refusal(c, error, { requestId, method: c.req.method, path }),
     );
-    response.headers.set('X-Request-Id', requestId);
-    const { status } = response;
+    const { status } = answer;
     const tookMs = clock.monotonicMs() - startedAtMs;
     for (const observe of observers) observe({ path, method: c.req.method, status, tookMs });
-    return response;
+    return sent(c, answer, requestId);
   }
 
-  async #answer(c: Context, destination: Destination): Promise<Response> {
+  async #answer(c: Context, destination: Destination): Promise<WholeAnswer | Response> {
     const { hosts, lan, limits, tokens } = this.#terms;
     hosts?.check(new URL(c.req.url));
     lan?.check(peerOf(c), c.req.raw.headers.get('x-forwarded-for'));
@@ -75,7 +75,8 @@ export class Exchange {
       const caller = authorize(destination, c.req.raw.headers, tokens);
       if (destination.access !== 'open') limits.spend(caller.tokenId);
       const asked = this.#asked(c, caller, await this.#read(c, destination));
-      return await sent(c, await this.#handled(destination, asked));
+      const answer = await this.#handled(destination, asked);
+      return answer instanceof Response ? answer : wholeAnswer(answer);
     } finally {
       leave();
     }
@@ -125,7 +126,7 @@ export class Exchange {
     });
   }
 
-  #refusal(c: Context, error: unknown, where: FailedRequest): Response {
+  #refusal(c: Context, error: unknown, where: FailedRequest): WholeAnswer {
     let problem = problemOf(error);
     if (problem === null) {
       this.#terms.onError(error, where);
@@ -134,7 +135,7 @@ export class Exchange {
       });
     }
     const { status, body, headers } = problemAnswer(problem, baseOf(c));
-    return new Response(body, { status, headers: { ...ANSWER_HEADERS, ...headers } });
+    return { status, headers: { ...ANSWER_HEADERS, ...headers }, body };
   }
 }
 
@@ -143,21 +144,6 @@ async function handle(
   asked: Asked<unknown, unknown, unknown>,
 ): Promise<Answer | Response> {
   return route.handle(asked);
-}
-
-async function sent(c: Context, answer: Answer | Response): Promise<Response> {
-  if (!(answer instanceof Response)) {
-    const { status = 200, body, headers } = answer;
-    const content = { ...ANSWER_HEADERS, 'Content-Type': 'application/json', ...headers };
-    return body === undefined
-      ? new Response(null, { status, headers: { ...ANSWER_HEADERS, ...headers } })
-      : new Response(JSON.stringify(body), { status, headers: content });
-  }
-  for (const [name, value] of Object.entries(ANSWER_HEADERS))
-    if (!answer.headers.has(name)) answer.headers.set(name, value);
-  // Nobody will read it: what would go on for long is let go.
-  if (c.req.method === 'HEAD') await answer.body?.cancel();
-  return answer;
 }
 
 /** The other end of the connection, where the server that serves this tells us: that of `@hono/node-server` does. */

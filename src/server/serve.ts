@@ -20,6 +20,7 @@ import type { HoldfastApp } from './app.ts';
 import { isLoopback } from './lan-guard.ts';
 import { Problem } from './problem.ts';
 import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
+import { straightEnv } from './sending.ts';
 
 /** What is served: an app, or what stands in for one. */
 export type Servable = Pick<HoldfastApp, 'fetch' | 'madeToken' | 'close'>;
@@ -75,7 +76,7 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   checkWhole('port', port, 0, 65_535);
   checkWhole('maxConnections', maxConnections, 1, 1_000_000);
   const server = createServer(serverOptions(options));
-  const listener = getRequestListener(app.fetch, {
+  const listener = getRequestListener((request, env) => app.fetch(request, straightEnv(env)), {
     // Replaced, they are faster; but then what others get from `fetch` is no `Response` any more.
     overrideGlobalObjects: false,
     errorHandler: () => malformedResponse(),

@@ -1,0 +1,68 @@
+/**
+ * How an answer goes out. A `Response` is made of streams, and to make it, read it again and write it takes as long as all the rest of a request.
+ * So what is whole goes straight to Node where `serve` serves us, and nobody stands between who might want to change it; elsewhere, and
+ * where an answer goes on for long, it is a `Response`.
+ */
+import type { ServerResponse } from 'node:http';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import type { Context } from 'hono';
+import { ANSWER_HEADERS } from './problem-answer.ts';
+import type { Answer } from './route.ts';
+
+/** An answer that is known to its end. */
+export interface WholeAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}
+
+const STRAIGHT = Symbol('what serves this is ours');
+
+/** What `serve` gives to the app besides the request. */
+export function straightEnv<E extends object>(env: E): E {
+  return { ...env, [STRAIGHT]: true };
+}
+
+export function wholeAnswer({ status = 200, body, headers }: Answer): WholeAnswer {
+  if (body === undefined) return { status, headers: { ...ANSWER_HEADERS, ...headers }, body: null };
+  return {
+    status,
+    headers: { ...ANSWER_HEADERS, 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  };
+}
+
+/** Gives an answer the id of its request, and sends it, or gives it to who will. */
+export async function sent(
+  c: Context,
+  answer: WholeAnswer | Response,
+  requestId: string,
+): Promise<Response> {
+  if (answer instanceof Response) return withHeaders(c, answer, requestId);
+  const { status, body } = answer;
+  const headers = { ...answer.headers, 'X-Request-Id': requestId };
+  const outgoing = outgoingOf(c);
+  if (outgoing === null) return new Response(body, { status, headers });
+  write(outgoing, { status, headers, body });
+  return RESPONSE_ALREADY_SENT;
+}
+
+function write(outgoing: ServerResponse, { status, headers, body }: WholeAnswer): void {
+  if (body === null) outgoing.writeHead(status, headers).end();
+  else
+    outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
+}
+
+async function withHeaders(c: Context, answer: Response, requestId: string): Promise<Response> {
+  for (const [name, value] of Object.entries(ANSWER_HEADERS))
+    if (!answer.headers.has(name)) answer.headers.set(name, value);
+  answer.headers.set('X-Request-Id', requestId);
+  // Nobody will read it: what would go on for long is let go.
+  if (c.req.method === 'HEAD') await answer.body?.cancel();
+  return answer;
+}
+
+function outgoingOf(c: Context): ServerResponse | null {
+  const env = c.env as { outgoing?: ServerResponse; [STRAIGHT]?: true } | undefined;
+  return env?.[STRAIGHT] === true ? (env.outgoing ?? null) : null;
+}
