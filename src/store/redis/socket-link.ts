@@ -103,8 +103,7 @@ class SocketLink implements Link {
         return;
       }
       this.#waiting.push({ resolve, reject });
-      // Sockets live in the system's time, whatever clock their user has.
-      if (this.#unwritten === '') systemClock.soon(this.#write);
+      if (this.#unwritten === '') this.#schedule();
       this.#unwritten += encodeCommand(args);
     });
   }
@@ -124,6 +123,17 @@ class SocketLink implements Link {
     this.#fail(new Error('the connection was given up'));
     this.#socket.destroy();
   };
+
+  /**
+   * What is asked for alone goes out with the end of this turn. Where others wait for an answer already, it goes with whatever else the
+   * input of this turn leads to: a write, and reading it at the other end, costs more than most commands.
+   */
+  #schedule(): void {
+    const isAlone = this.#waiting.length - this.#answered === 1;
+    // Sockets live in the system's time, whatever clock their user has.
+    if (isAlone) systemClock.soon(this.#write);
+    else systemClock.afterInput(this.#write);
+  }
 
   readonly #write = (): void => {
     const text = this.#unwritten;
