@@ -199,7 +199,11 @@ export class Intents {
     const secrets = await this.#secrets.all();
     const reply = await this.#parts.store.intents.start(
       {
-        ...{ id, tenant, client, priority: PRIORITY, status: NEW_STATUS },
+        id,
+        tenant,
+        client,
+        priority: PRIORITY,
+        status: NEW_STATUS,
         keys: secrets.map((secret) => idempotencyKey(secret, tenant, body)),
         body: JSON.stringify(body),
       },

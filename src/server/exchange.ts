@@ -74,7 +74,8 @@ export class Exchange {
     try {
       const caller = authorize(destination, c.req.raw.headers, tokens);
       if (destination.access !== 'open') limits.spend(caller.tokenId);
-      const asked = this.#asked(c, caller, await this.#read(c, destination));
+      const input = await this.#read(c, destination);
+      const asked = new Question(c, { input, caller, closing: this.#terms.parts.closing });
       const answer = await this.#handled(destination, asked);
       return answer instanceof Response ? answer : wholeAnswer(answer);
     } finally {
@@ -91,21 +92,6 @@ export class Exchange {
     const body = route.body === undefined ? undefined : await readBody(request, terms);
     const search = searchOf(request.url);
     return validated(route, { params: paramsOf(c, route), search, body });
-  }
-
-  #asked(c: Context, caller: Caller, input: Input): Asked<unknown, unknown, unknown> {
-    const { raw } = c.req;
-    const { closing } = this.#terms.parts;
-    return {
-      ...input,
-      caller,
-      headers: raw.headers,
-      base: baseOf(c),
-      // Made for those who ask for it: most are answered before anybody could go.
-      get signal() {
-        return AbortSignal.any([raw.signal, closing]);
-      },
-    };
   }
 
   /** Whoever waits is told in time, also where something below does not keep its own. */
@@ -136,6 +122,37 @@ export class Exchange {
     }
     const { status, body, headers } = problemAnswer(problem, baseOf(c));
     return { status, headers: { ...ANSWER_HEADERS, ...headers }, body };
+  }
+}
+
+/** What a handler is asked. A class, because a literal with a getter would be made from scratch for every request. */
+class Question implements Asked<unknown, unknown, unknown> {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly caller: Caller;
+  readonly headers: Headers;
+  readonly base: string;
+  readonly #request: Request;
+  readonly #closing: AbortSignal;
+
+  constructor(
+    c: Context,
+    { input, caller, closing }: { input: Input; caller: Caller; closing: AbortSignal },
+  ) {
+    this.params = input.params;
+    this.query = input.query;
+    this.body = input.body;
+    this.caller = caller;
+    this.headers = c.req.raw.headers;
+    this.base = baseOf(c);
+    this.#request = c.req.raw;
+    this.#closing = closing;
+  }
+
+  /** Made for those who ask for it: most are answered before anybody could go. */
+  get signal(): AbortSignal {
+    return AbortSignal.any([this.#request.signal, this.#closing]);
   }
 }
 
