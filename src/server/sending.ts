@@ -19,9 +19,9 @@ export interface WholeAnswer {
 
 const STRAIGHT = Symbol('what serves this is ours');
 
-/** What `serve` gives to the app besides the request. */
+/** What `serve` gives to the app besides the request: made for it, so it is ours to mark. */
 export function straightEnv<E extends object>(env: E): E {
-  return { ...env, [STRAIGHT]: true };
+  return Object.assign(env, { [STRAIGHT]: true });
 }
 
 const JSON_HEADERS = { ...ANSWER_HEADERS, 'Content-Type': 'application/json' };

@@ -84,9 +84,16 @@ function enter(parent: Open, keys: Set<string>, key: string): void {
 
 /** The quote that ends the string which begins at `start`. */
 function endOf(text: string, start: number): number {
-  let at = start + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  let at = text.indexOf('"', start + 1);
+  while (isEscaped(text, at)) at = text.indexOf('"', at + 1);
   return at;
+}
+
+/** By an odd number of backslashes: each two of them are one that stands for itself. */
+function isEscaped(text: string, quote: number): boolean {
+  let from = quote;
+  while (text[from - 1] === '\\') from--;
+  return (quote - from) % 2 === 1;
 }
 
 function stringOf(quoted: string): string {

@@ -33,6 +33,8 @@ describe('strict JSON', () => {
     ['a field twice, once escaped', '{"a":1,"\\u0061":1}', 'a'],
     ['a field twice, deep down', '{"x":[{"b":{"a":1,"c":[],"a":2}}]}', 'x.b.a'],
     ['a field twice after lists and objects', '{"a":[1,{"b":2}],"b":"}","a":{}}', 'a'],
+    ['a field twice around backslashes', '{"a":"\\\\\\"\\\\","a":1}', 'a'],
+    ['a field twice, its name ends with a backslash', '{"a\\\\":"\\"","a\\u005c":1}', 'a\\'],
     ['an empty name twice', '{"x":{"":1,"":2}}', 'x.'],
     ['__proto__', '{"__proto__":{}}', '__proto__'],
     ['__proto__, escaped', '{"a":{"\\u005f_proto__":1}}', 'a.__proto__'],
