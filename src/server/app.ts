@@ -20,6 +20,7 @@ import type { Readiness } from './readiness.ts';
 import type { Route } from './route.ts';
 import { intentRoutes } from './routes/intents.ts';
 import { sessionRoutes } from './routes/sessions.ts';
+import { straightFetch } from './sending.ts';
 import { makeToken, type TokenSettings, Tokens } from './tokens.ts';
 
 export interface AppOptions extends ObservationOptions {
@@ -101,7 +102,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const routes: readonly Route[] = [...intentRoutes(parts), ...sessionRoutes(parts), ...shown];
   const hono = mount(routes, new Exchange({ ...terms, parts }));
   return {
-    ...{ hono, fetch: hono.fetch, routes, readiness, madeToken: made?.token ?? null },
+    ...{ hono, fetch: straightFetch(hono), routes, readiness, madeToken: made?.token ?? null },
     async close() {
       ending.abort();
       if (isOurs) await intents.stop();

@@ -5,7 +5,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import type { Context } from 'hono';
+import type { Context, Hono } from 'hono';
 import { ANSWER_HEADERS } from './problem-answer.ts';
 import type { Answer } from './route.ts';
 
@@ -17,11 +17,28 @@ export interface WholeAnswer {
   readonly body: string | null;
 }
 
-const STRAIGHT = Symbol('what serves this is ours');
+/** In what goes with a request: the request as `serve` took it from Node; and that nobody has stood between since. */
+const SERVED = Symbol('served');
+const STRAIGHT = Symbol('straight');
 
-/** What `serve` gives to the app besides the request: made for it, so it is ours to mark. */
-export function straightEnv<E extends object>(env: E): E {
-  return Object.assign(env, { [STRAIGHT]: true });
+interface Marks {
+  outgoing?: ServerResponse;
+  [SERVED]?: Request;
+  [STRAIGHT]?: true;
+}
+
+/** What `serve` gives to an app besides the request: made for it, so it is ours to mark. */
+export function servedEnv<E extends object>(env: E, request: Request): E {
+  return Object.assign(env, { [SERVED]: request });
+}
+
+/** The `fetch` of an app. Where the app is mounted in another, requests do not come by here, or are not the same any more. */
+export function straightFetch({ fetch }: Hono): Hono['fetch'] {
+  return (request, env, context) => {
+    const marks = env as Marks | undefined;
+    if (marks?.[SERVED] === request) marks[STRAIGHT] = true;
+    return fetch(request, env, context);
+  };
 }
 
 const JSON_HEADERS = { ...ANSWER_HEADERS, 'Content-Type': 'application/json' };
@@ -60,6 +77,6 @@ async function withHeaders(c: Context, answer: Response, requestId: string): Pro
 }
 
 function outgoingOf(c: Context): ServerResponse | null {
-  const env = c.env as { outgoing?: ServerResponse; [STRAIGHT]?: true } | undefined;
+  const env = c.env as Marks | undefined;
   return env?.[STRAIGHT] === true ? (env.outgoing ?? null) : null;
 }

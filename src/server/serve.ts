@@ -20,7 +20,7 @@ import type { HoldfastApp } from './app.ts';
 import { isLoopback } from './lan-guard.ts';
 import { Problem } from './problem.ts';
 import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
-import { straightEnv } from './sending.ts';
+import { servedEnv } from './sending.ts';
 
 /** What is served: an app, or what stands in for one. */
 export type Servable = Pick<HoldfastApp, 'fetch' | 'madeToken' | 'close'>;
@@ -76,11 +76,14 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   checkWhole('port', port, 0, 65_535);
   checkWhole('maxConnections', maxConnections, 1, 1_000_000);
   const server = createServer(serverOptions(options));
-  const listener = getRequestListener((request, env) => app.fetch(request, straightEnv(env)), {
-    // Replaced, they are faster; but then what others get from `fetch` is no `Response` any more.
-    overrideGlobalObjects: false,
-    errorHandler: () => malformedResponse(),
-  });
+  const listener = getRequestListener(
+    (request, env) => app.fetch(request, servedEnv(env, request)),
+    {
+      // Replaced, they are faster; but then what others get from `fetch` is no `Response` any more.
+      overrideGlobalObjects: false,
+      errorHandler: () => malformedResponse(),
+    },
+  );
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     listener(incoming, outgoing).catch(() => outgoing.destroy());
   };

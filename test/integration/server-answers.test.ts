@@ -1,10 +1,7 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { open } from '../../src/holdfast.ts';
-import { createApp } from '../../src/server/app.ts';
+import { createApp, type HoldfastApp } from '../../src/server/app.ts';
 import { serve } from '../../src/server/serve.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 
@@ -75,22 +72,25 @@ describe('an answer', () => {
     await serving.close();
   });
 
-  it('can be changed by whoever has mounted the app in a server of its own', async () => {
-    await using started = await start();
-    const mine = new Hono();
-    mine.use(async (c, next) => {
-      await next();
-      c.res.headers.set('X-Mine', 'yes');
-    });
-    mine.route('/holdfast', started.app.hono);
-    const listener = getRequestListener(mine.fetch, { overrideGlobalObjects: false });
-    const server = createServer((request, response) => void listener(request, response));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const url = `http://127.0.0.1:${port}/holdfast/api/v3/sessions`;
-    const { status, headers } = await seen(await fetch(url, { headers: AUTHORIZED }));
-    expect([status, headers['x-mine']]).toEqual([200, 'yes']);
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
+  it.each([
+    ['a route', (mine: Hono, app: HoldfastApp) => mine.route('/holdfast', app.hono)],
+    ['a function', (mine: Hono, app: HoldfastApp) => mine.mount('/holdfast', app.fetch)],
+  ])(
+    'can be changed by whoever has mounted the app in another as %s, whatever serves that',
+    async (_, mount) => {
+      await using started = await start();
+      const mine = new Hono();
+      mine.use(async (c, next) => {
+        await next();
+        c.res.headers.set('X-Mine', 'yes');
+      });
+      mount(mine, started.app);
+      const { madeToken } = started.app;
+      const serving = await serve({ fetch: mine.fetch, madeToken, close: async () => {} });
+      const url = `${serving.url}/holdfast/api/v3/sessions`;
+      const { status, headers } = await seen(await fetch(url, { headers: AUTHORIZED }));
+      await serving.close();
+      expect([status, headers['x-mine']]).toEqual([200, 'yes']);
+    },
+  );
 });
