@@ -9,14 +9,14 @@ const GROUNDS = [sqliteGrounds(), redisGrounds()];
 afterAll(() => Promise.all(GROUNDS.map((kind) => kind.end())));
 
 const POINTS = [
-  { dies: 'before the step', isReplay: false, outcome: 'nothing was written, and it is started' },
-  { dies: 'after the step', isReplay: true, outcome: 'all was written, and it is found' },
+  ['before the step', 'nothing was written, and it is started', false],
+  ['after the step', 'all was written, and it is found', true],
 ] as const;
 
 describe.each(GROUNDS)('kill -9 of the interface over $name', (kind) => {
   it.each(POINTS)(
-    'I-13 $dies of the store: the connection is cut; whoever asks again at another process gets 202: $outcome',
-    async ({ dies, isReplay }) => {
+    'I-13 %s of the store: the connection is cut; whoever asks again at another process gets 202: %s',
+    async (dies, _, isReplay) => {
       await using ground = await kind.make();
       await using dying = await startApi({ ...ground.at, dies });
       await using other = await startApi(ground.at);
