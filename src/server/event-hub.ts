@@ -80,6 +80,8 @@ export class EventHub {
   readonly #audiences = new Map<string, Audience>();
   /** Clients that wait for the tail's next page. */
   readonly #waiting = new Map<EventClient, () => void>();
+  /** Who wants to know that the tail has its place. */
+  #placing: (() => void)[] = [];
   #tail: Tail | null = null;
   #beat: Timer | null = null;
   #linger: Timer | null = null;
@@ -124,6 +126,13 @@ export class EventHub {
     if (tail.isStalled) client.say(STALLED);
     this.#bring(client, tail).catch(() => client.end('failed'));
     return client.stream;
+  }
+
+  /** Resolves when the tail knows where the log ends: whoever began there misses nothing of what happens from then on. Or where that can not be known now. */
+  untilPlaced(): Promise<void> {
+    const tail = this.#tail;
+    if (tail === null || tail.window !== null || tail.isStalled) return Promise.resolve();
+    return new Promise((resolve) => this.#placing.push(resolve));
   }
 
   /** Says good-bye to all, and takes no more. */
@@ -268,6 +277,7 @@ export class EventHub {
 
   #wake(): void {
     for (const wake of this.#waiting.values()) wake();
+    for (const tell of this.#placing.splice(0)) tell();
   }
 
   #armBeat(): void {

@@ -72,6 +72,27 @@ describe('the event hub', () => {
     expect(reads).toEqual([]);
   });
 
+  it('says when it has its place in the log, or can not know it now', async () => {
+    const { clock, append, faults, hub, reading } = setUp();
+    faults.hang = true;
+    const client = reading();
+    let isPlaced = false;
+    const placed = hub.untilPlaced().then(() => {
+      isPlaced = true;
+    });
+    await append();
+    await clock.advance(1_000);
+    expect(isPlaced).toBe(false);
+    await clock.advance(9_000);
+    await placed;
+    faults.hang = false;
+    await clock.advance(10_000);
+    await hub.untilPlaced();
+    await append();
+    await clock.advance(10);
+    expect(sessions(client)).toEqual(['s1']);
+  });
+
   it('gives its clients ids that they can come back with, also before anything has happened', async () => {
     const { clock, append, reading } = setUp();
     const first = reading();

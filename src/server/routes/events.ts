@@ -73,7 +73,10 @@ export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
         };
         const filter = eventFilter(wish, caller);
         const position = positionOf(headers.get('last-event-id'), from);
-        return new Response(hub.watch({ filter, caller, position, signal }), { headers: HEADERS });
+        const stream = hub.watch({ filter, caller, position, signal });
+        // Who has its answer may rely on it: what happens from then on, it is told.
+        if (position === null) await hub.untilPlaced();
+        return new Response(stream, { headers: HEADERS });
       },
     }),
   ];
