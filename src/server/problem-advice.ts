@@ -40,7 +40,7 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
     advice: 'The header `Allow` has the methods that there are.',
   },
   'request-timeout': {
-    when: 'The body took too long to arrive.',
+    when: 'Headers or body took too long to arrive. The connection is closed.',
     advice: 'Send it again, in one go.',
   },
   'session-exists': {
@@ -57,8 +57,9 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
       'Try again after `Retry-After`. With the flag off, which is the default, intents are always accepted, and the session says what came of it.',
   },
   conflict: {
-    when: 'Others changed the same thing at the same time.',
-    advice: 'Read it again, and decide again.',
+    when: 'Others changed the same thing at the same time; or another program has written the session in a way that can not be read.',
+    advice:
+      'Read it again, and decide again. What can not be read, correct where it was written, or delete it.',
   },
   'body-too-large': {
     when: 'The body has more than 16 KiB.',
