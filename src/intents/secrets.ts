@@ -154,7 +154,7 @@ export class Secrets {
 function checkSecret(field: string, secret: unknown): void {
   if (secret === undefined) return;
   const isLong = typeof secret === 'string' && Buffer.byteLength(secret) >= SHORTEST_BYTES;
-  const rule = `a secret is text of at least ${SHORTEST_BYTES} bytes; make one with: openssl rand -hex 32`;
+  const rule = `a secret (HOLDFAST_IDEM_SECRET, and …_PREVIOUS) is text of at least ${SHORTEST_BYTES} bytes; make one with: openssl rand -hex 32`;
   if (!isLong) throw new ConfigError({ field, value: HIDDEN, rule });
 }
 
