@@ -91,6 +91,7 @@ const DEFAULT_PAGE = 100;
 /** What is looked through for one page at most, where most of it is not what was asked for. */
 const MOST_REQUESTS = 10;
 const STOPPED: SessionStatus = { ...NO_STATUS, reason: 'R_STOPPED', outcome: 'STOPPED' };
+const CHANNEL_TAKEN = 'another session has the channel, or has just had it';
 const NEW_STATUS = JSON.stringify(NO_STATUS);
 const STOPPED_STATUS = JSON.stringify(STOPPED);
 
@@ -113,10 +114,11 @@ export class Intents {
 
   /**
    * Accepts an intent. Throws `CONFIG_INVALID` where it makes no sense, `SESSION_NOT_FOUND` for a stop of what there is not,
-   * `SESSION_CROWDED` where too many share it, `SECRET_MISSING` where others have a secret and this instance has none, `LEASE_HELD` with `apiLeases` where another has it, and what the store throws:
-   * after `OUTCOME_UNKNOWN` it may have been accepted, and asking again is safe.
+   * `SESSION_CROWDED` where too many share it, `SECRET_MISSING` where others have a secret and this instance has none,
+   * `LEASE_HELD` with `apiLeases` where another has it, and what the store throws: after `OUTCOME_UNKNOWN` it may have been
+   * accepted, and asking again is safe.
    */
-  submit(intent: Intent, by: Requester): Promise<Accepted> {
+  async submit(intent: Intent, by: Requester): Promise<Accepted> {
     checkIntent(intent);
     checkRequester(by);
     return intent.type === 'stream.stop'
@@ -174,7 +176,8 @@ export class Intents {
     const id = randomUuid(this.#parts.random);
     if (this.#apiLease === null) return this.#accept({ id, body: wanted }, by);
     const tenure = await this.#apiLease.take(wanted, id).catch((error: unknown) => {
-      if (error instanceof LeaseHeldError) this.#tellRefused(wanted, by, error.message);
+      // Who has it may be of another tenant, and these events are shown to this one.
+      if (error instanceof LeaseHeldError) this.#tellRefused(wanted, by, CHANNEL_TAKEN);
       throw error;
     });
     let isKept = false;

@@ -183,9 +183,9 @@ describe('starting', () => {
       const { api } = setting();
       const { intents, faults } = await api();
       faults.hang = true;
-      expect(() => intents.submit(intent as Intent, ANN)).toThrow(
-        expect.objectContaining({ code: 'CONFIG_INVALID', field }),
-      );
+      await expect(intents.submit(intent as Intent, ANN)).rejects.toMatchObject({
+        ...{ code: 'CONFIG_INVALID', field },
+      });
     },
   );
 });
@@ -379,6 +379,19 @@ describe('where the interface takes leases', () => {
     });
     expect((await store.intents.list(CALL)).sessions).toHaveLength(1);
     expect(a.happened.concat(b.happened).sort()).toEqual(['intent.accepted', 'intent.refused']);
+  });
+
+  it('I-16 a tenant that is refused is not told whose session has the channel', async () => {
+    const { api } = setting();
+    const { intents, holdfast } = await api({ apiLeases: 'on' });
+    const whys: string[] = [];
+    holdfast.on('intent.refused', ({ why }) => whys.push(why));
+    const { session } = await intents.submit(CHANNEL, ANN);
+    const theirs = { tenant: 'beta', client: 'x' };
+    await expect(intents.submit(CHANNEL, theirs)).rejects.toMatchObject({ code: 'LEASE_HELD' });
+    expect(whys).toHaveLength(1);
+    expect(whys[0]).not.toContain(session.id);
+    expect(whys[0]).not.toContain(holdfast.instanceId);
   });
 
   it('I-16 the tenure goes with the session, and whoever presents it is refreshed', async () => {
