@@ -14,7 +14,7 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 const PLAIN = /^[A-Za-z0-9._:~/@-]{1,256}$/;
 
-const NAME_RULE = `1 to ${MAX_NAME_BYTES} bytes of well-formed text without control characters or braces`;
+export const NAME_RULE = `1 to ${MAX_NAME_BYTES} bytes of well-formed text without control characters or braces`;
 
 /** What may name a lease, or throws. */
 export function checkKey(key: unknown, field = 'key'): asserts key is string {

@@ -11,6 +11,8 @@ export const idSchema = z
 
 export const idParams = z.strictObject({ id: idSchema });
 
+/** Of every list that has pages. */
+export const CURSOR_RULE = 'it is the cursor of the page before, as that had it';
 export const DEFAULT_PAGE = 100;
 const LARGEST_PAGE = 1_000;
 const LIMIT_RULE = `it is a whole number from 1 to ${LARGEST_PAGE}`;

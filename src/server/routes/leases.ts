@@ -1,13 +1,13 @@
 /** Who holds what, according to the store; and the way to end it against the holder's will. */
 import { z } from 'zod';
-import { isForeignText, isName } from '../../base/ids.ts';
+import { isForeignText, isName, NAME_RULE } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, route } from '../route.ts';
+import { CURSOR_RULE } from '../schemas.ts';
 
 const PATH = '/api/v3/leases';
-const KEY_RULE = 'a key is 1 to 256 bytes of text without control characters or braces';
-const CURSOR_RULE = 'it is the cursor of the page before, as that had it';
+const KEY_RULE = `a key is ${NAME_RULE}`;
 /** Longest reason, in bytes: it stands in logs and lists. */
 const MOST_REASON_BYTES = 512;
 const REASON_RULE = `it is 1 to ${MOST_REASON_BYTES} bytes of text, for whoever finds it later`;

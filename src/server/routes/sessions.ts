@@ -8,6 +8,7 @@ import type { ServerParts } from '../parts.ts';
 import { Problem } from '../problem.ts';
 import { type Caller, type Route, route } from '../route.ts';
 import {
+  CURSOR_RULE,
   DEFAULT_PAGE,
   idParams,
   idSchema,
@@ -21,7 +22,6 @@ import { tenantOf } from './intents.ts';
 
 const PATH = '/api/v3/sessions';
 const STATE_RULE = `it is one or more of ${SESSION_STATES.join(', ')}, with commas between them`;
-const CURSOR_RULE = 'it is the cursor of the page before, as that had it';
 /** Some id, to ask about other fields of a session. */
 const SOME_ID = 'some';
 
