@@ -51,6 +51,12 @@ export interface SessionStatus {
   readonly worker: string | null;
   /** The slot it has, or had last. */
   readonly slot: string | null;
+  /** How often a worker was lost with it; absent: never. */
+  readonly losses?: number;
+  /** The process group that runs for it, or ran last. */
+  readonly group?: { readonly group: number; readonly startedTicks: number | null };
+  /** What its pipeline says of itself while it runs. */
+  readonly progress?: unknown;
   /** What else there is to know: how a pipeline ended, its last lines. */
   readonly detail?: Readonly<Record<string, unknown>>;
 }
