@@ -1,6 +1,6 @@
 /**
  * `holdfast run`: a lease around a command. This process, A, holds the lease and renews it; the supervisor, S, runs the
- * command and stops it in time, whatever becomes of A: see `supervision.ts`. A says until when the command may run, after
+ * command and stops it in time, whatever becomes of A: see `process/supervision.ts`. A says until when the command may run, after
  * every renewal; and where S is no more, or stands still, A ends the command itself.
  */
 import { constants } from 'node:os';
@@ -9,16 +9,17 @@ import { systemClock } from '../../base/clock.ts';
 import { checkKey } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { Lease } from '../../lease/lease.ts';
+import type { Moment } from '../../process/host.ts';
+import type { Ended } from '../../process/orders.ts';
+import { endGroup, processGroup } from '../../process/process-group.ts';
+import { type Outcome, SupervisorProcess } from '../../process/supervisor-process.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { openConfigured } from '../opening.ts';
 import type { Output } from '../output.ts';
 import { heldError, lost, notStarted, supervisorGone, survivors } from './complaints.ts';
-import type { Ended, Moment } from './orders.ts';
 import { type Plan, planRun, type TimingFlags } from './plan.ts';
-import { endGroup, processGroup } from './process-group.ts';
 import { Signals } from './signals.ts';
-import { type Outcome, SupervisorProcess } from './supervisor-process.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 export interface RunFlags extends TimingFlags {

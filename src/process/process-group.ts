@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 
 /** Pauses between two looks whether a group is gone double from the first to the second. */
 const LOOK_FIRST_MS = 2;

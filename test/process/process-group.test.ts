@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { endGroup, processGroup } from '../../src/cli/run/process-group.ts';
+import { endGroup, processGroup } from '../../src/process/process-group.ts';
 import { killAtExit } from '../support/process.ts';
 import { until } from '../support/until.ts';
 

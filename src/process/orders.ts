@@ -3,11 +3,7 @@
  * reports. The end of a pipe says that the other one is no more.
  */
 
-/** A moment on both clocks of the host; it has come when either says so. */
-export interface Moment {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-}
+import type { Moment } from './host.ts';
 
 export type Order =
   | {

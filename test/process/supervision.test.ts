@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Report } from '../../src/cli/run/orders.ts';
-import { Supervision } from '../../src/cli/run/supervision.ts';
+import type { Report } from '../../src/process/orders.ts';
+import { Supervision } from '../../src/process/supervision.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 const GRACE_MS = 500;

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { decoder, type Ended, encode, type Moment, type Order, type Report } from './orders.ts';
+import type { Moment } from './host.ts';
+import { decoder, type Ended, encode, type Order, type Report } from './orders.ts';
 
 const SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.url));
 

@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { systemClock } from '../../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { decoder, encode, type Order } from './orders.ts';
 import { processGroup } from './process-group.ts';
 import { Supervision } from './supervision.ts';

@@ -22,8 +22,9 @@
  * Both clocks are asked, every tick, and the one that is further on decides: after the host has slept, the monotonic one
  * says that the deadline is still to come, and timers believe it.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
-import type { Ended, EndReason, Moment, Order, Report } from './orders.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Moment } from './host.ts';
+import type { Ended, EndReason, Order, Report } from './orders.ts';
 import { KILLED_WITHIN_MS, lookPauses, type ProcessGroup } from './process-group.ts';
 
 /** How often the clocks are asked: how late a host that has slept may notice. */
