@@ -31,6 +31,10 @@ export async function acquireAll(
     const rule = 'at least one key, and none of them twice';
     throw new ConfigError({ field: 'keys', value: keys, rule });
   }
+  if (options.fence !== undefined) {
+    const rule = 'it is the fence of one tenure; go on with each by acquire';
+    throw new ConfigError({ field: 'fence', value: options.fence, rule });
+  }
   const { clock, random } = parts;
   const endMs = clock.monotonicMs() + waitMs(options);
   let blocked: string | null = null;

@@ -86,6 +86,7 @@ interface Wish {
   readonly holder: string;
   /** The caller has chosen the holder, so that another call may choose the same. */
   readonly named: boolean;
+  readonly fence: number | undefined;
   readonly fenceFloor: number | undefined;
   /** Its caller is still waiting for the outcome. */
   isWanted: boolean;
@@ -275,6 +276,7 @@ export class Leases {
       storeKey: terms.leaseClass.keyspace + key,
       holder: options.holder ?? `${this.#parts.instanceId}/${(this.#calls++).toString(36)}`,
       named: options.holder !== undefined,
+      fence: options.fence,
       fenceFloor: options.fenceFloor,
       isWanted: false,
       granted: null,
@@ -297,10 +299,11 @@ export class Leases {
 
   /** Asks the store once. */
   async #attempt(wish: Wish, waitedMs?: number): Promise<Outcome> {
-    const { terms, key, storeKey, holder, fenceFloor } = wish;
+    const { terms, key, storeKey, holder, fence, fenceFloor } = wish;
     const here = this.#busyHere(wish);
     if (here !== null) return here;
     const request: Mutable<AcquireRequest> = { key: storeKey, holder };
+    if (fence !== undefined) request.fence = fence;
     if (fenceFloor !== undefined) request.fenceFloor = fenceFloor;
     if (waitedMs !== undefined) request.waitedMs = waitedMs;
     try {

@@ -15,6 +15,11 @@ export interface AcquireOptions extends TimingOptions {
    * other process uses it: the store renews for whoever it names. To be woken by a transfer, begin it with `instanceId`.
    */
   holder?: string;
+  /**
+   * Goes on with the tenure of this fence, which `holder` has, should the store still know it: no new fence is minted.
+   * Only where nobody works under it any more, as when one process has handed its tenure to another by word.
+   */
+  fence?: number;
   /** The fence is higher than any before it, and at least this: what a refused write has seen. */
   fenceFloor?: number;
   /** Which timings, key names and quarantine apply; default `lease`. */
@@ -30,6 +35,7 @@ const KNOWN = new Set<string>([
   'wait',
   'signal',
   'holder',
+  'fence',
   'fenceFloor',
   'class',
 ]);
@@ -38,6 +44,7 @@ const KNOWN = new Set<string>([
 export function checkAcquireOptions(options: AcquireOptions): void {
   checkKnown(options, KNOWN);
   if (options.holder !== undefined) checkHolder(options.holder);
+  if (options.fence !== undefined) checkResumed(options.fence, options.holder);
   if (options.fenceFloor !== undefined) checkFence(options.fenceFloor, 'fenceFloor');
   if (options.class !== undefined && !Object.hasOwn(LEASE_CLASSES, options.class)) {
     const rule = `a lease class is one of ${Object.keys(LEASE_CLASSES).join(', ')}`;
@@ -50,6 +57,14 @@ export function checkAcquireOptions(options: AcquireOptions): void {
       rule: 'it has to be an AbortSignal',
     });
   }
+}
+
+/** A tenure is known by its holder and its fence: either alone names none. */
+function checkResumed(fence: unknown, holder: string | undefined): void {
+  checkFence(fence);
+  if (fence > 0 && holder !== undefined) return;
+  const rule = 'to go on with a tenure, give the holder it has, and its fence, which is above 0';
+  throw new ConfigError({ field: 'fence', value: fence, rule });
 }
 
 export function waitMs({ wait = 0 }: AcquireOptions): number {

@@ -59,6 +59,9 @@ const BAD_OPTIONS: [string, object, field: string][] = [
   ['a holder like a tombstone', { holder: '!revoked' }, 'holder'],
   ['a fractional fence floor', { fenceFloor: 1.5 }, 'fenceFloor'],
   ['a fence floor beyond exact numbers', { fenceFloor: 2 ** 53 }, 'fenceFloor'],
+  ['a fence without the holder that has it', { fence: 7 }, 'fence'],
+  ['a fence that none has', { fence: 0, holder: 'h' }, 'fence'],
+  ['a fractional fence', { fence: 1.5, holder: 'h' }, 'fence'],
   ['a signal that is none', { signal: {} }, 'signal'],
 ];
 
