@@ -13,12 +13,15 @@ const message = (flags: Parameters<typeof planRun>[0]) => {
 
 it('by default a lease lasts 30 s and the command has 5 s to stop; a short one leaves less', () => {
   expect(planRun({})).toMatchObject({
-    ttlMs: 30_000,
+    timings: { ttl: 30_000, operationTimeout: 4_000 },
     graceMs: 5_000,
     waitMs: 0,
     maxTtlMs: 300_000,
   });
-  expect(planRun({ ttl: '6s' })).toMatchObject({ ttlMs: 6_000, graceMs: 1_000 });
+  expect(planRun({ ttl: '6s' })).toMatchObject({
+    timings: { ttl: 6_000 },
+    graceMs: 1_000,
+  });
   expect(planRun({ ttl: '1h', wait: '2m' })).toMatchObject({
     maxTtlMs: 3_600_000,
     waitMs: 120_000,
@@ -35,12 +38,7 @@ it.each([
   ['30s', '0s'],
 ])('what fits is what the library accepts: --ttl %s --grace %s', (ttl, grace) => {
   const plan = planRun({ ttl, ...(grace !== undefined && { grace }) });
-  const options = {
-    ttl: plan.ttlMs,
-    stop: plan.graceMs,
-    operationTimeout: plan.operationTimeoutMs,
-  };
-  const { guardMs } = deriveTimings(options, {}, LONGEST_TTL_MS);
+  const { guardMs } = deriveTimings(plan.timings, {}, LONGEST_TTL_MS);
   expect(guardMs).toBeGreaterThanOrEqual(plan.graceMs + 100);
 });
 

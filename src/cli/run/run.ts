@@ -79,9 +79,7 @@ async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
   const isWatched = plan.waitMs > 0 && !isQuiet && !output.json && isatty(2);
   const line = isWatched ? new WaitingLine(holdfast, key) : null;
   const acquiring = holdfast.acquire(key, {
-    ttl: plan.ttlMs,
-    stop: plan.graceMs,
-    operationTimeout: plan.operationTimeoutMs,
+    ...plan.timings,
     wait: plan.waitMs,
     signal: signals.ending,
   });

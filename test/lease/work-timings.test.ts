@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { LEASE_CLASSES } from '../../src/lease/classes.ts';
+import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+import { workTimings } from '../../src/lease/work-timings.ts';
+
+it('K-12 where nothing is said, it is as class resource has it, with 5 s to end', () => {
+  expect(workTimings()).toEqual({
+    ttl: 30_000,
+    renewEvery: 10_000,
+    stop: 5_000,
+    guard: 7_000,
+    operationTimeout: 4_000,
+  });
+  expect(deriveTimings(workTimings(), {}, LONGEST_TTL_MS)).toEqual(
+    deriveTimings({}, LEASE_CLASSES.resource.timings, LONGEST_TTL_MS),
+  );
+});
+
+it('a short lease leaves less time to end, a long grace less to the store', () => {
+  expect(workTimings({ ttl: '6s' })).toMatchObject({ stop: 1_000, operationTimeout: 900 });
+  expect(workTimings({ grace: '10s' })).toMatchObject({ guard: 11_500, operationTimeout: 2_833 });
+});
+
+it.each([
+  [{ ttl: '500ms' }, /^ttl is "500ms": a lease lasts from 600ms to 12h/],
+  [{ ttl: 'soon' }, /^ttl is "soon": a duration is/],
+  [{ grace: '13s' }, /^grace is "13s": with ttl 30s at most 12500ms leave time .* lower grace/],
+  [{ ttl: '3s', grace: 5_000 }, /^grace is 5000: with ttl 3s at most 1250ms/],
+])('what does not fit is refused with the numbers: %j', (times, expected) => {
+  expect(() => workTimings(times)).toThrow(expected);
+});
+
+it('K-06 whatever it gives is accepted by the library, and the guard covers the grace', () => {
+  const times = fc.record({
+    ttl: fc.integer({ min: 600, max: LONGEST_TTL_MS }),
+    share: fc.double({ min: 0, max: 0.3, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(times, ({ ttl, share }) => {
+      const timings = workTimings({ ttl, grace: Math.floor(ttl * share) });
+      const { guardMs } = deriveTimings(timings, {}, LONGEST_TTL_MS);
+      expect(guardMs).toBeGreaterThanOrEqual(timings.stop + 100);
+    }),
+  );
+});
