@@ -19,6 +19,7 @@ import {
 } from './lease/leases.ts';
 import { isDoneWithin } from './lease/letting-go.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
+import { Pool, type PoolOptions } from './lease/pool.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 import { Poller, type PollerOptions } from './polling/poller.ts';
 import { Records } from './records.ts';
@@ -189,6 +190,14 @@ export class Holdfast implements AsyncDisposable {
    */
   elect(name: string, options: ElectOptions): Election {
     return new Election(this.#parts, name, options);
+  }
+
+  /**
+   * Slots that all who open a pool of this name share, each held by one at a time. Those who wait keep their order if they wait through
+   * the same pool: make one, and use it everywhere in the process.
+   */
+  pool(name: string, options: PoolOptions): Pool {
+    return new Pool(this.#parts, name, options);
   }
 
   /**

@@ -4,6 +4,7 @@ export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
 export * from './base/intent-errors.ts';
 export type { Random } from './base/random.ts';
+export * from './base/worker-errors.ts';
 export * from './base/workflow-errors.ts';
 export type { Explanation } from './cluster/explain.ts';
 export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-manager.ts';
@@ -51,6 +52,14 @@ export type {
 } from './lease/lease.ts';
 export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './lease/leases.ts';
 export type { AcquireOptions } from './lease/options.ts';
+export type {
+  Pool,
+  PoolOptions,
+  SlotContext,
+  SlotOptions,
+  SlotResult,
+  SlotView,
+} from './lease/pool.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
 export type { HttpPollOptions } from './polling/http-options.ts';

@@ -1,0 +1,43 @@
+/** What can be wrong where scarce things are shared out. */
+import { type BusyReason, HoldfastError } from './errors.ts';
+
+/** No slot of a pool is to be had now. `acquire` of a pool returns this as a result; `withSlot` throws it. */
+export class PoolFullError extends HoldfastError {
+  readonly code = 'POOL_FULL';
+  readonly pool: string;
+  readonly slots: number;
+  readonly reason: BusyReason;
+  readonly expiresInMs: number;
+  readonly waitedMs: number;
+
+  constructor(facts: {
+    pool: string;
+    slots: number;
+    reason: BusyReason;
+    expiresInMs: number;
+    waitedMs: number;
+  }) {
+    const { pool, slots, reason, expiresInMs, waitedMs } = facts;
+    const waited = waitedMs > 0 ? `Waited ${Math.round(waitedMs)} ms. ` : '';
+    super(
+      `pool '${pool}' has no slot to give: ${WHY[reason]}; of its ${slots}, the first runs out in ` +
+        `${spanOf(expiresInMs)} unless it is renewed. ${waited}Pass a longer wait to be woken when one is free, or add slots.`,
+    );
+    this.pool = pool;
+    this.slots = slots;
+    this.reason = reason;
+    this.expiresInMs = expiresInMs;
+    this.waitedMs = waitedMs;
+  }
+}
+
+const WHY: Readonly<Record<BusyReason, string>> = {
+  held: 'all are held',
+  revoked: 'all are held, or were revoked and are kept free for a while',
+  quarantine: 'the store may have forgotten who holds what, and makes no new grants yet',
+  unsettled: 'all are held, or this very holder has not released its earlier tenure',
+};
+
+function spanOf(ms: number): string {
+  return Number.isFinite(ms) ? `${Math.ceil(ms)} ms` : 'no time at all';
+}
