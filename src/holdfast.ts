@@ -22,6 +22,9 @@ import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 import { Poller, type PollerOptions } from './polling/poller.ts';
+import { supervisedCommands } from './process/commands.ts';
+import type { HostLock } from './process/host.ts';
+import { systemHost } from './process/system-host.ts';
 import { Records } from './records.ts';
 import type { SessionIds } from './session/session.ts';
 import { SessionStore } from './session/session-store.ts';
@@ -30,6 +33,8 @@ import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
+import { Worker } from './worker/worker.ts';
+import type { WorkerOptions } from './worker/worker-options.ts';
 import { Processor } from './workflow/processor.ts';
 import type { ProcessorOptions } from './workflow/processor-options.ts';
 import type { ActionDefinitions } from './workflow/schema.ts';
@@ -112,6 +117,7 @@ export async function open(
   return new Holdfast({
     ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
     ...{ clock, random, events, leases, sessionIds: options.sessionIds ?? 'any', history },
+    prefix: prefix ?? '',
   });
 }
 
@@ -125,6 +131,7 @@ interface HoldfastParts {
   readonly leases: Leases;
   readonly sessionIds: SessionIds;
   readonly history: 'on' | 'off' | undefined;
+  readonly prefix: string;
 }
 
 export class Holdfast implements AsyncDisposable {
@@ -141,6 +148,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #parts: HoldfastParts;
   readonly #processors = new Set<Processor>();
   readonly #intents = new Set<Intents>();
+  #worker: Worker | null = null;
   #poller: Poller | null = null;
   #history: History | null = null;
   #closing: Promise<void> | null = null;
@@ -237,6 +245,24 @@ export class Holdfast implements AsyncDisposable {
     return intents;
   }
 
+  /**
+   * Runs what intents have started, in this process, while it holds the leases that this needs. Nothing happens before `start()`. One at a
+   * time: what it holds is told apart by instance.
+   */
+  worker(options: WorkerOptions = {}): Worker {
+    if (this.#closing !== null) throw new ClosedError('worker');
+    if (this.#worker !== null && this.#worker.state !== 'stopped') {
+      const rule = 'this instance has one already; stop it first, or open another Holdfast';
+      throw new ConfigError({ field: 'worker', value: this.instanceId, rule });
+    }
+    const { clock } = this.#parts;
+    const commands = (lock: HostLock | null) =>
+      supervisedCommands({ clock, ...(lock !== null && { lock }) });
+    this.#worker = new Worker({ ...this.#parts, host: systemHost, commands }, options);
+    this.#record();
+    return this.#worker;
+  }
+
   /** Takes a lease away from whoever holds it. */
   revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
     return this.#parts.leases.revoke(key, options);
@@ -290,7 +316,8 @@ export class Holdfast implements AsyncDisposable {
 
   async #close(withinMs: number): Promise<void> {
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
-    await Promise.all([this.#poller?.stop({ within: withinMs }), ...stopping]);
+    const worker = this.#worker?.stop({ within: withinMs });
+    await Promise.all([this.#poller?.stop({ within: withinMs }), worker, ...stopping]);
     const sweeping = [...this.#intents].map((intents) => intents.stop());
     const closing = Promise.all([this.workflows.close(), ...sweeping]);
     await isDoneWithin(this.#parts.clock, withinMs, closing);

@@ -76,6 +76,15 @@ export type * from './store/store.ts';
 export type * from './store/stream-store.ts';
 export type { WorkflowStore } from './store/workflow-store.ts';
 export type { EventLog, EventPage, Followed, LoggedEvent } from './telemetry/event-log.ts';
+export type { PipelineContext, PipelineFunction } from './worker/pipeline.ts';
+export type { Worker } from './worker/worker.ts';
+export type {
+  CommandPipeline,
+  FunctionPipeline,
+  PipelineOption,
+  ResourceOptions,
+  WorkerOptions,
+} from './worker/worker-options.ts';
 export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
 export type { HandlerContext } from './workflow/attempt.ts';
 export type { DeadLetter, DeadLetters } from './workflow/dead-letters.ts';

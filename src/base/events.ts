@@ -60,6 +60,25 @@ export interface Events {
   'session.unreadable': { session: string; why: string };
   /** A session that came from an intent is in another state. */
   'session.advanced': { session: string; tenant: string; state: string; reason: string | null };
+  /** Its worker was lost, or has left it (`from` is null then): another goes on with it. */
+  'session.recovered': { session: string; tenant: string; from: string | null };
+  'pipeline.started': { session: string; tenant: string; slot: string | null; fence: number };
+  /** `isGone`: nothing of it is left. Where something is, its leases are left to run out. */
+  'pipeline.ended': {
+    session: string;
+    tenant: string;
+    slot: string | null;
+    how: 'completed' | 'failed' | 'stopped';
+    isGone: boolean;
+    tookMs: number;
+  };
+  /** It was told to end, and has not: what it holds is kept until it has. */
+  'pipeline.stuck': { session: string; tenant: string; runsForMs: number };
+  /** A worker that was killed is back under its name: what the dead one held is free. */
+  'worker.reclaimed': { worker: string; instance: string; leases: number };
+  /** Sessions can not be taken, or not be looked at; it goes on by itself. */
+  'worker.stalled': { error: unknown };
+  'worker.resumed': { afterMs: number };
   'intent.accepted': { session: string; tenant: string; type: string; client: string };
   /** The session was there already. */
   'intent.replayed': { session: string; tenant: string; type: string; client: string };

@@ -32,6 +32,8 @@ const RECORDED = [
   ...(['member.joined', 'member.left', 'member.draining', 'member.undrained'] as const),
   ...(['session.added', 'session.changed', 'session.paused', 'session.resumed'] as const),
   ...(['session.removed', 'session.unreadable', 'session.advanced'] as const),
+  ...(['session.recovered', 'pipeline.started', 'pipeline.ended', 'pipeline.stuck'] as const),
+  ...(['worker.reclaimed', 'worker.stalled', 'worker.resumed'] as const),
   ...(['intent.accepted', 'intent.refused', 'intent.republished'] as const),
   ...(['fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
   ...(['store.forgot', 'store.quarantined', 'result.refused'] as const),

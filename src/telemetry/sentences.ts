@@ -61,6 +61,18 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `can not read session ${text(facts.session)}: ${text(facts.why)}`,
   'session.advanced': (facts) =>
     `brought session ${text(facts.session)} to ${text(facts.state)}${facts.reason ? ` (${text(facts.reason)})` : ''}`,
+  'session.recovered': (facts) =>
+    `goes on with session ${text(facts.session)}, which ${facts.from === null ? 'another worker has left' : `${name(facts.from)} has lost`}`,
+  'pipeline.started': (facts) =>
+    `runs session ${text(facts.session)}${facts.slot === null ? '' : ` on ${text(facts.slot)}`}`,
+  'pipeline.ended': (facts) =>
+    `has run session ${text(facts.session)} for ${span(facts.tookMs)}: ${text(facts.how)}${facts.isGone ? '' : ', and some of it could not be ended'}`,
+  'pipeline.stuck': (facts) =>
+    `has told session ${text(facts.session)} to end, which has not in ${span(facts.runsForMs)}`,
+  'worker.reclaimed': (facts) =>
+    `is ${text(facts.worker)} again, and has freed ${text(facts.leases)} leases of ${name(facts.instance)}, which is dead`,
+  'worker.stalled': (facts) => `can not get at sessions, and tries again: ${text(facts.error)}`,
+  'worker.resumed': (facts) => `gets at sessions again after ${span(facts.afterMs)}`,
   'intent.accepted': (facts) =>
     `accepted ${text(facts.type)} of ${text(facts.client)}: session ${text(facts.session)}`,
   'intent.replayed': (facts) =>

@@ -1,0 +1,9 @@
+import type { Host } from './host.ts';
+
+export const systemHost: Host = {
+  id: null,
+  self: '',
+  isAlive: () => true,
+  lock: async () => null,
+  endGroup: async () => false,
+};

@@ -1,0 +1,72 @@
+/** What an instance that is dead has left behind: process groups, and leases that it can not release any more. */
+import { dedupKey } from '../intents/dedup-key.ts';
+import { type IntentSession, sessionOf } from '../intents/intent-session.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
+import type { Pool } from '../lease/pool.ts';
+import type { Host } from '../process/host.ts';
+import type { Store } from '../store/store.ts';
+
+/** Keys in one request. */
+const BATCH = 500;
+const CALL = { timeoutMs: 5_000 };
+const { keyspace } = LEASE_CLASSES.resource;
+
+export class Estate {
+  readonly #store: Store;
+  readonly #host: Host;
+  readonly #pools: readonly Pool[];
+
+  constructor({ store, host }: { store: Store; host: Host }, pools: readonly Pool[]) {
+    this.#store = store;
+    this.#host = host;
+    this.#pools = pools;
+  }
+
+  /** Kills what is left of the groups that ran for the instance's sessions. False if some may still be there. */
+  async endGroups(instance: string): Promise<boolean> {
+    let areGone = true;
+    for await (const { id, worker, group } of this.#openSessions())
+      if (worker === instance && group !== undefined)
+        areGone = (await this.#host.endGroup(group, id)) && areGone;
+    return areGone;
+  }
+
+  /**
+   * Releases the leases of the instance, and only these: those of open sessions, of slots, and the keys named besides. What it held of
+   * pools that are not configured any more runs out. Says how many there were.
+   */
+  async release(instance: string, besides: readonly string[]): Promise<number> {
+    const keys = new Set(besides);
+    for (const pool of this.#pools) for (const slot of pool.slots) keys.add(pool.keyOf(slot));
+    for await (const session of this.#openSessions()) keys.add(dedupKey(session));
+    const all = [...keys].map((key) => keyspace + key);
+    let released = 0;
+    for (let i = 0; i < all.length; i += BATCH)
+      released += await this.#releaseOf(instance, all.slice(i, i + BATCH));
+    return released;
+  }
+
+  async #releaseOf(instance: string, keys: readonly string[]): Promise<number> {
+    const shown = await this.#store.leases.read(keys, CALL);
+    const tenancies = keys.flatMap((key, i) => {
+      const lease = shown[i];
+      if (lease?.kind !== 'held') return [];
+      const { holder, fence } = lease;
+      const isTheirs = holder === instance || holder.startsWith(`${instance}/`);
+      return isTheirs ? [{ key, holder, fence }] : [];
+    });
+    if (tenancies.length === 0) return 0;
+    const replies = await this.#store.leases.release(tenancies, CALL);
+    return replies.filter(({ kind }) => kind === 'released').length;
+  }
+
+  async *#openSessions(): AsyncGenerator<IntentSession> {
+    let cursor: string | undefined;
+    do {
+      const from = cursor === undefined ? {} : { cursor };
+      const page = await this.#store.intents.list({ ...CALL, ...from, isOpen: true, most: BATCH });
+      for (const stored of page.sessions) yield sessionOf(stored);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Takes what is to be started, as much as there is room for. A session is claimed by one step of the store, put-if-revision: of several
+ * workers that have it in hands one makes it its own. Then its entry is acknowledged: from there on whoever looks finds it by its state. What is
+ * delivered once more, or was stopped before anybody took it, is acknowledged, and nothing is changed.
+ */
+import { Chore } from '../base/chore.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Random } from '../base/random.ts';
+import { START_STREAM, type StoredSession } from '../store/intent-store.ts';
+import type { Store } from '../store/store.ts';
+import { type Delivery, streamTopic } from '../store/stream-store.ts';
+import { SessionFile } from './session-file.ts';
+
+/** Without a hint it is looked for work this often. */
+const LOOK_EVERY_MS = 1_000;
+/** How long an entry is this worker's: claiming takes a moment, and who dies meanwhile should not be waited for. */
+const CLAIM_MS = 5_000;
+/** Entries in one request. */
+const MOST = 64;
+const CALL = { timeoutMs: 2_000 };
+
+export interface IntakeParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+  readonly instanceId: string;
+  /** How many more may be started now. */
+  room(): number;
+  has(id: string): boolean;
+  /** It is this worker's now. */
+  claimed(file: SessionFile): void;
+}
+
+export class Intake {
+  readonly #parts: IntakeParts;
+  readonly #chore: Chore;
+  readonly #claiming = new Set<Promise<void>>();
+  #unsubscribe: (() => void) | null = null;
+  #isListening = false;
+  #isStopped = false;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+    this.#chore = new Chore(parts, {
+      everyMs: LOOK_EVERY_MS,
+      round: () => this.#look(),
+      onStalled: (error) => parts.events.emit('worker.stalled', { error }),
+      onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#listen();
+    await this.#chore.start();
+  }
+
+  /** Resolves when nothing is claimed any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#unsubscribe?.();
+    await this.#chore.stop();
+    await Promise.all(this.#claiming);
+  }
+
+  /** There is room again. */
+  hint(): void {
+    this.#chore.hint();
+  }
+
+  async #listen(): Promise<void> {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    const look = () => this.#chore.hint();
+    try {
+      const { signals } = this.#parts.store;
+      const heard = { onMessage: look, onGap: look };
+      this.#unsubscribe = await signals.subscribe(streamTopic(START_STREAM), heard);
+      if (this.#isStopped) this.#unsubscribe();
+    } catch {
+      // Hints only: it is looked for work now and then without them, and listened for with the next look.
+      this.#isListening = false;
+    }
+  }
+
+  async #look(): Promise<undefined> {
+    const { store, instanceId: consumer } = this.#parts;
+    if (!this.#isListening) await this.#listen();
+    for (;;) {
+      const most = Math.min(MOST, this.#parts.room() - this.#claiming.size);
+      if (most <= 0 || this.#isStopped) return undefined;
+      const call = { ...CALL, consumer, most, claimMs: CLAIM_MS };
+      const taken = await store.streams.consume(START_STREAM, call);
+      if (taken.length > 0) await this.#claimAll(taken);
+      if (taken.length < most) return undefined;
+    }
+  }
+
+  async #claimAll(taken: readonly Delivery[]): Promise<void> {
+    const ids = taken.map(({ lane }) => lane);
+    const found = await this.#parts.store.intents.read(ids, CALL);
+    for (const [i, delivery] of taken.entries()) {
+      // What fails is given out again in a while, to whoever asks.
+      const claiming = this.#claim(delivery, found[i] ?? null).catch(() => {});
+      this.#claiming.add(claiming);
+      void claiming.then(() => {
+        this.#claiming.delete(claiming);
+        this.#chore.hint();
+      });
+    }
+  }
+
+  async #claim({ lane: id, fence }: Delivery, stored: StoredSession | null): Promise<void> {
+    const { store, instanceId: worker } = this.#parts;
+    const held = { lane: id, fence };
+    if (this.#isStopped) {
+      await store.streams.retry(START_STREAM, [{ ...held, afterMs: 0 }], CALL);
+      return;
+    }
+    if (stored?.state === 'NEW' && !this.#parts.has(id)) {
+      const file = new SessionFile(this.#parts, stored);
+      // Not written: it was stopped, or claimed by another, a moment ago.
+      const isNew = () => file.session.state === 'NEW';
+      if (await file.write('STARTING', { worker }, isNew)) this.#parts.claimed(file);
+    }
+    await store.streams.ack(START_STREAM, [held], CALL);
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Takes what a session needs, in this order: the lease of what it shows, which keeps two sessions off the same thing; then a slot. What is in somebody's
+ * hands is not waited for, unless the pool says so; what nobody has but may not be given out yet (the store may have forgotten
+ * grants, or a lease was revoked) is.
+ */
+import type { BusyReason } from '../base/errors.ts';
+import { dedupKey } from '../intents/dedup-key.ts';
+import type { IntentSession } from '../intents/intent-session.ts';
+import type { Lease } from '../lease/lease.ts';
+import { insist } from './insist.ts';
+import type { RunParts } from './run.ts';
+import { type Ended, ended, type Verdict } from './verdict.ts';
+
+/** How much longer than it says a key is waited for that may not be given out yet. */
+const LATER_MS = 1_000;
+/** What the slot of a lost worker may take to be free, later than the lease of its session. */
+const SLOT_OF_LOST_MS = 2_000;
+
+export interface Wish {
+  readonly session: IntentSession;
+  /** It was another worker's, which is no more. */
+  readonly isRecovery: boolean;
+  /** Fires when it is not wanted any more. */
+  readonly signal: AbortSignal;
+}
+
+export interface Slot {
+  readonly name: string;
+  readonly lease: Lease;
+}
+
+/** The lease that keeps two sessions off the same thing, or what becomes of the session without. */
+export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verdict> {
+  const { session, isRecovery, signal } = wish;
+  const { tenure, id } = session;
+  // What the interface has taken for it already is gone on with.
+  const who =
+    tenure === undefined || isRecovery
+      ? { holder: holderOf(parts, id) }
+      : { holder: tenure.holder, fence: tenure.fence };
+  for (let wait = 0; ; ) {
+    const options = { ...parts.options, ...who, wait, signal };
+    const ask = () => parts.leases.acquire(dedupKey(session), options);
+    const result = await insist(parts, signal, ask);
+    if (result.ok) return result.lease;
+    const { key, holder, reason, expiresInMs } = result;
+    if (isNobodys(reason)) {
+      wait = expiresInMs + LATER_MS;
+      continue;
+    }
+    // This very session, on another worker: it is in good hands.
+    if (holder.endsWith(`/${id}`)) return { kind: 'gone', isGone: true };
+    // Whose it is may be no business of this one's clients.
+    const why = `another session has '${key}'`;
+    return ended(isRecovery ? 'R_WORKER_LOST' : 'R_LEASE_BUSY', { why });
+  }
+}
+
+/** A slot of the pool, or what becomes of the session without. */
+export async function takeSlot(
+  parts: RunParts,
+  resource: string,
+  { session, isRecovery, signal }: Wish,
+): Promise<Slot | Ended> {
+  const { pool, waitMs } = parts.poolFor(resource);
+  const holder = holderOf(parts, session.id);
+  for (let wait = isRecovery ? Math.max(waitMs, SLOT_OF_LOST_MS) : waitMs; ; ) {
+    const ask = () => pool.acquire({ holder, wait, signal });
+    const result = await insist(parts, signal, ask);
+    if (result.ok) return { name: result.slot, lease: result.lease };
+    if (isNobodys(result.reason)) {
+      wait = result.expiresInMs + LATER_MS;
+      continue;
+    }
+    const why = `all ${result.slots} slots of '${result.pool}' are taken`;
+    return ended(isRecovery ? 'R_WORKER_LOST' : 'R_NO_TUNER', { why });
+  }
+}
+
+/** Its last part says for which session: so whoever finds it busy knows whether it is the same. */
+function holderOf({ instanceId }: RunParts, session: string): string {
+  return `${instanceId}/${session}`;
+}
+
+function isNobodys(reason: BusyReason): boolean {
+  return reason !== 'held';
+}
