@@ -4,7 +4,9 @@ import type { IntentOptions } from './intents/intents.ts';
 import { checkKnown } from './lease/options.ts';
 import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
+import type { RetentionOptions } from './retention.ts';
 import type { SessionIds } from './session/session.ts';
+import type { WorkerOptions } from './worker/worker-options.ts';
 
 /** What an instance can do: answer requests, and poll its share of the targets. */
 export const ROLES = ['api', 'poller'] as const;
@@ -61,7 +63,7 @@ export interface HoldfastConfig {
   sessionIds?: SessionIds;
 
   /** For those who accept intents: `holdfast intents`, and `holdfast up` with the role `api`. Secrets belong into the environment. */
-  intents?: Pick<IntentOptions, 'apiLeases' | 'keepEnded'>;
+  intents?: Pick<IntentOptions, 'apiLeases'>;
 
   // The rest is for `holdfast up`.
 
@@ -69,6 +71,15 @@ export interface HoldfastConfig {
   roles?: readonly Role[];
   /** For the role `api`. */
   api?: ApiConfig;
+  /** How long what is over is kept: `{ sessions: '24h', deadLetters: '7d', history: '24h' }`. The same for all instances: the shortest counts. */
+  retention?: RetentionOptions;
+
+  /** Pools of scarce things, by name, of which each session needs one; default `{ tuners: 4 }`. The same for all workers. */
+  resources?: NonNullable<WorkerOptions['resources']>;
+  /** What runs for a session: a function, or a command. Default something small that can be seen. */
+  pipelines?: NonNullable<WorkerOptions['pipelines']>;
+  /** For the role `worker`. */
+  worker?: Pick<WorkerOptions, 'name' | 'starts' | 'ttl' | 'grace'>;
 
   /** The readable part of the instance's id; default the host's name. */
   name?: string;
@@ -96,9 +107,15 @@ const TEXTS = ['store', 'prefix', 'name'] as const;
 const KNOWN = new Set([
   ...['store', 'prefix', 'quarantine', 'sessionIds', 'name', 'weight', 'every', 'ttl', 'timeout'],
   ...['concurrency', 'results', 'discovery', 'http', 'poll', 'intents', 'roles', 'api'],
+  ...['retention', 'resources', 'pipelines', 'worker'],
 ]);
 
-const FOR_INTENTS = new Set(['apiLeases', 'keepEnded']);
+const FOR_INTENTS = new Set(['apiLeases']);
+const FOR_RETENTION = new Set(['sessions', 'deadLetters', 'history']);
+const FOR_WORKER = new Set(['name', 'starts', 'ttl', 'grace']);
+const FOR_RESOURCE = new Set(['slots', 'wait', 'key']);
+const KINDS = new Set(['live', 'vod']);
+const FOR_PIPELINE = new Set(['run', 'command', 'env', 'cwd', 'resource']);
 const FOR_API = new Set([
   ...['host', 'port', 'tokens', 'lan', 'hosts', 'limits', 'events', 'metrics'],
   ...['bodyTimeout', 'handlerTimeout', 'headersTimeout', 'requestTimeout', 'idleTimeout'],
@@ -122,16 +139,54 @@ export function checkConfig(config: unknown): HoldfastConfig {
   if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
   checkSection('intents', said.intents, FOR_INTENTS);
   checkSection('api', said.api, FOR_API);
+  checkSection('retention', said.retention, FOR_RETENTION);
+  checkSection('worker', said.worker, FOR_WORKER);
+  checkResources(said.resources);
+  checkPipelines(said.pipelines);
   return config as HoldfastConfig;
 }
 
+/** Names are anybody's. How many there are, and for how long, the worker checks. */
+function checkResources(said: unknown): void {
+  checkSection('resources', said, null);
+  for (const [name, pool] of Object.entries(said ?? {})) {
+    if (typeof pool === 'number' || isTexts(pool)) continue;
+    const field = `resources.${name}`;
+    if (typeof pool !== 'object' || Array.isArray(pool)) {
+      const rule =
+        'it is how many there are, a list of what each is called, or { slots, wait, key }';
+      throw new ConfigError({ field, value: pool, rule });
+    }
+    checkSection(field, pool, FOR_RESOURCE);
+  }
+}
+
+function checkPipelines(said: unknown): void {
+  checkSection('pipelines', said, KINDS);
+  for (const [kind, pipeline] of Object.entries(said ?? {})) {
+    if (typeof pipeline === 'function' || pipeline === undefined) continue;
+    const field = `pipelines.${kind}`;
+    checkSection(field, pipeline, FOR_PIPELINE);
+    const { run, command } = pipeline as Record<string, unknown>;
+    const isOne = (typeof run === 'function') !== isTexts(command);
+    if (isOne && (run === undefined || command === undefined)) continue;
+    const rule =
+      "it is a function, { run: function }, or { command: ['program', 'argument', …] }; one of them";
+    throw new ConfigError({ field, value: Object.keys(pipeline as object).join(', '), rule });
+  }
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string');
+}
+
 /** What stands under a name that is not known may be a secret under a wrong one: it is not repeated. */
-function checkSection(section: string, said: unknown, known: ReadonlySet<string>): void {
+function checkSection(section: string, said: unknown, known: ReadonlySet<string> | null): void {
   if (said === undefined) return;
-  if (typeof said !== 'object' || said === null)
+  if (typeof said !== 'object' || said === null || Array.isArray(said))
     throw new ConfigError({ field: section, value: said, rule: 'it is an object' });
-  const unknown = Object.keys(said).find((name) => !known.has(name));
-  if (unknown === undefined) return;
+  const unknown = Object.keys(said).find((name) => known?.has(name) === false);
+  if (known === null || unknown === undefined) return;
   const secrets = section === 'intents' ? '. Secrets belong into HOLDFAST_IDEM_SECRET' : '';
   const rule = `there is no such option; there are ${[...known].join(', ')}${secrets}`;
   throw new ConfigError({ field: `${section}.${unknown}`, value: '(not shown)', rule });

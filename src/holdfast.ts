@@ -26,6 +26,7 @@ import { supervisedCommands } from './process/commands.ts';
 import type { HostLock } from './process/host.ts';
 import { systemHost } from './process/system-host.ts';
 import { Records } from './records.ts';
+import { Retention, type RetentionOptions } from './retention.ts';
 import type { SessionIds } from './session/session.ts';
 import { SessionStore } from './session/session-store.ts';
 import { openStore } from './store/open-store.ts';
@@ -148,6 +149,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #parts: HoldfastParts;
   readonly #processors = new Set<Processor>();
   readonly #intents = new Set<Intents>();
+  readonly #retentions = new Set<Retention>();
   #worker: Worker | null = null;
   #poller: Poller | null = null;
   #history: History | null = null;
@@ -263,6 +265,14 @@ export class Holdfast implements AsyncDisposable {
     return this.#worker;
   }
 
+  /** Forgets what has been kept for long enough, in the whole store. Nothing happens before `start()`. */
+  retention(options: RetentionOptions = {}): Retention {
+    if (this.#closing !== null) throw new ClosedError('retention');
+    const retention = new Retention(this.#parts, options);
+    this.#retentions.add(retention);
+    return retention;
+  }
+
   /** Takes a lease away from whoever holds it. */
   revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
     return this.#parts.leases.revoke(key, options);
@@ -318,7 +328,7 @@ export class Holdfast implements AsyncDisposable {
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
     const worker = this.#worker?.stop({ within: withinMs });
     await Promise.all([this.#poller?.stop({ within: withinMs }), worker, ...stopping]);
-    const sweeping = [...this.#intents].map((intents) => intents.stop());
+    const sweeping = [...this.#intents, ...this.#retentions].map((sweeper) => sweeper.stop());
     const closing = Promise.all([this.workflows.close(), ...sweeping]);
     await isDoneWithin(this.#parts.clock, withinMs, closing);
     await this.#parts.leases.close(withinMs);

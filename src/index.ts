@@ -69,6 +69,7 @@ export type { StoredResult } from './polling/results.ts';
 export type { Poll, PollContext } from './polling/schedule.ts';
 export type { Target } from './polling/targets.ts';
 export type { WriteOptions } from './records.ts';
+export type { Retention, RetentionOptions } from './retention.ts';
 export type { IntentStore } from './store/intent-store.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
 export type { AdoptableClient } from './store/redis/adoptable.ts';

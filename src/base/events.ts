@@ -86,6 +86,8 @@ export interface Events {
   /** It waited for a worker, and the stream that workers take from had lost it. */
   'intent.republished': { session: string; tenant: string };
   'sweep.failed': { error: unknown };
+  /** Kept long enough, and forgotten: how many of each. Only where there were any. */
+  'retention.swept': { sessions: number; deadLetters: number; entries: number };
   /** No secret for idempotency is configured: one was made, and is kept in the store. */
   'secret.created': Record<string, never>;
   /** Another instance is, or was, configured with a secret that this one does not know. */

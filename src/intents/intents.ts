@@ -6,7 +6,6 @@
  * started twice. What is needed is decided by workers; here nobody is turned away for being second.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Duration } from '../base/duration.ts';
 import {
   ConfigError,
   LeaseHeldError,
@@ -48,8 +47,6 @@ export interface IntentOptions extends SecretOptions {
    * another has it. For those who move from an interface that did so; default `off`: only workers take leases.
    */
   apiLeases?: 'on' | 'off';
-  /** How long sessions that have ended are kept; default 24 hours. */
-  keepEnded?: Duration;
 }
 
 export interface Accepted {
@@ -83,7 +80,7 @@ export interface IntentParts {
   readonly instanceId: string;
 }
 
-const KNOWN = new Set(['secret', 'previousSecret', 'apiLeases', 'keepEnded']);
+const KNOWN = new Set(['secret', 'previousSecret', 'apiLeases']);
 /** A client waits for it; and whoever gets no answer may ask again. */
 const CALL = { timeoutMs: 2_000 };
 const PRIORITY = 5;
@@ -103,13 +100,13 @@ export class Intents {
 
   constructor(parts: IntentParts, options: IntentOptions = {}) {
     checkKnown(options, KNOWN);
-    const { apiLeases = 'off', keepEnded, ...secrets } = options;
+    const { apiLeases = 'off', ...secrets } = options;
     if (apiLeases !== 'on' && apiLeases !== 'off')
       throw new ConfigError({ field: 'apiLeases', value: apiLeases, rule: "it is 'on' or 'off'" });
     this.#parts = parts;
     this.#secrets = new Secrets(parts, secrets);
     this.#apiLease = apiLeases === 'on' ? new ApiLease(parts) : null;
-    this.#sweep = new Sweep({ ...parts, secrets: this.#secrets }, keepEnded);
+    this.#sweep = new Sweep({ ...parts, secrets: this.#secrets });
   }
 
   /**
@@ -161,7 +158,7 @@ export class Intents {
     return this.#secrets.isMissing ? new SecretMissingError().message : null;
   }
 
-  /** Looks from now on, from time to time, for what the stream of starts has lost, and forgets what ended long ago. */
+  /** Looks from now on, from time to time, for what the stream of starts has lost. */
   start(): void {
     // So that it is known before the first client asks. What fails now is asked again then.
     this.#secrets.all().catch(() => {});

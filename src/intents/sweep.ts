@@ -1,22 +1,18 @@
 /**
- * What nobody else would find: sessions that wait for a worker, while the stream that workers take them from has lost them; those
- * that ended so long ago that nobody will ask; and a secret that was made, and is not in the store any more. Every instance that
- * accepts intents sweeps; that several do costs a little, and harms nothing, because the store decides for each session whether
- * it is lost.
+ * What nobody else would find: sessions that wait for a worker, while the stream that workers take them from has lost them; and a
+ * secret that was made, and is not in the store any more. Every instance that accepts intents sweeps; that several do costs a
+ * little, and harms nothing, because the store decides for each session whether it is lost.
  */
-import type { Clock, Timer } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
-import { jittered, type Random } from '../base/random.ts';
+import type { Random } from '../base/random.ts';
+import { Recurring } from '../base/recurring.ts';
 import type { StoredSession } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
 import type { Secrets } from './secrets.ts';
 
 const EVERY_MS = 30_000;
-const DEFAULT_KEPT = '24h';
 const CALL = { timeoutMs: 5_000 };
-/** Forgotten in one request. */
-const PRUNE_MOST = 500;
 
 interface SweepParts {
   readonly store: Store;
@@ -28,44 +24,26 @@ interface SweepParts {
 
 export class Sweep {
   readonly #parts: SweepParts;
-  readonly #keptMs: number;
-  #timer: Timer | null = null;
-  #round: Promise<void> = Promise.resolve();
-  #isRunning = false;
+  readonly #rounds: Recurring;
 
-  constructor(parts: SweepParts, kept: Duration = DEFAULT_KEPT) {
+  constructor(parts: SweepParts) {
     this.#parts = parts;
-    this.#keptMs = durationMs(kept, 'keepEnded');
+    this.#rounds = new Recurring(parts, EVERY_MS, () => this.#sweep());
   }
 
   start(): void {
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    this.#arm();
+    this.#rounds.start();
   }
 
   /** Resolves when nothing of it is under way any more. */
   stop(): Promise<void> {
-    this.#isRunning = false;
-    this.#timer?.cancel();
-    this.#timer = null;
-    return this.#round;
-  }
-
-  #arm(): void {
-    const { clock, random } = this.#parts;
-    this.#timer = clock.after(jittered(EVERY_MS, random), () => {
-      this.#round = this.#sweep().then(() => {
-        if (this.#isRunning) this.#arm();
-      });
-    });
+    return this.#rounds.stop();
   }
 
   /** Never rejects: what fails is tried again with the next round. */
   async #sweep(): Promise<void> {
     try {
       await this.#republish();
-      await this.#prune();
       await this.#parts.secrets.refresh();
     } catch (error) {
       this.#parts.events.emit('sweep.failed', { error });
@@ -85,19 +63,12 @@ export class Sweep {
       );
       this.#tell(waiting, lost);
       cursor = page.cursor;
-    } while (cursor !== undefined && this.#isRunning);
+    } while (cursor !== undefined && this.#rounds.isRunning);
   }
 
   #tell(waiting: readonly StoredSession[], lost: readonly string[]): void {
     const { events } = this.#parts;
     for (const { id: session, tenant } of waiting)
       if (lost.includes(session)) events.emit('intent.republished', { session, tenant });
-  }
-
-  async #prune(): Promise<void> {
-    const { store, clock } = this.#parts;
-    const endedBeforeMs = clock.wallMs() - this.#keptMs;
-    const call = { ...CALL, endedBeforeMs, most: PRUNE_MOST };
-    while (this.#isRunning) if ((await store.intents.prune(call)) < PRUNE_MOST) return;
   }
 }

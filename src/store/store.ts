@@ -322,14 +322,16 @@ export interface Subscriber {
 /** What has happened, in one order for all: JSON values that are kept for a while and never change. */
 export interface LogStore {
   /**
-   * Adds entries at the end, all of them or none, and drops what is too old or too much. One request, however many they
-   * are; so no more than a page of them at a time.
+   * Adds entries at the end, all of them or none, and drops the oldest where there are too many. One request, however many
+   * they are; so no more than a page of them at a time.
    */
   append(values: readonly unknown[], call: Call): Promise<void>;
   /** One page of what comes after a position, the oldest first; from the oldest there is without one. */
   read(call: LogReadCall): Promise<LogPage>;
   /** One page of what came before a position, the newest first; from the newest there is without one. */
   recall(call: LogRecallCall): Promise<LogPage>;
+  /** Drops entries that are older, on the store's clock, the oldest first; says how many. As long as it says any, there may be more. */
+  trim(call: LogTrimCall): Promise<number>;
 }
 
 export interface LogReadCall extends Call {
@@ -341,6 +343,10 @@ export interface LogReadCall extends Call {
 export interface LogRecallCall extends Call {
   readonly before?: string;
   readonly most?: number;
+}
+
+export interface LogTrimCall extends Call {
+  readonly keptMs: number;
 }
 
 export interface LogPage {
@@ -361,9 +367,8 @@ export interface LogEntry {
 }
 
 export const LOG_PAGE = 1_000;
-/** A log keeps this many entries, or a few more, and shows none that is older than this. */
+/** A log keeps this many entries, or a few more. */
 export const LOG_KEPT = 100_000;
-export const LOG_KEPT_MS = 24 * 3_600_000;
 
 // ---- Examination ----------------------------------------------------------------------------------------------------
 

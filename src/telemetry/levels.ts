@@ -53,6 +53,7 @@ export const LEVELS: Readonly<Record<EventName, LogLevel>> = {
   'intent.refused': 'info',
   'intent.republished': 'warn',
   'sweep.failed': 'warn',
+  'retention.swept': 'debug',
   'secret.created': 'warn',
   'secret.differs': 'warn',
   'poll.done': 'debug',

@@ -82,7 +82,9 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'intent.republished': (facts) =>
     `put session ${text(facts.session)} back into the stream of starts, which had lost it`,
   'sweep.failed': (facts) =>
-    `could not look for sessions that nobody runs, and tries again: ${text(facts.error)}`,
+    `could not look for what was lost or is too old, and tries again: ${text(facts.error)}`,
+  'retention.swept': (facts) =>
+    `forgot ${text(facts.sessions)} sessions that had ended, ${text(facts.deadLetters)} dead letters and ${text(facts.entries)} entries of the log`,
   'secret.created': () =>
     'made a secret for idempotency, kept in the store: better set HOLDFAST_IDEM_SECRET for all instances',
   'secret.differs': () =>

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { LOG_PAGE, type LogReadCall, type LogRecallCall } from '../store/store.ts';
-import { CALL, type Check, type Kit } from './conformance-kit.ts';
+import { CALL, type Check, inTurn, type Kit, SHORT_MS } from './conformance-kit.ts';
 
-/** The log of a store is one for all, so each test looks at the entries of its own. */
+/** The log of a store is one for all, so each test looks at the entries of its own; and one of them drops those of others. */
 export function logging(check: Check): void {
-  appending(check);
-  following(check);
-  recalling(check);
+  const next = inTurn(check);
+  appending(next);
+  following(next);
+  recalling(next);
+  trimming(next);
 }
 
 function appending(check: Check): void {
@@ -102,6 +104,28 @@ function recalling(check: Check): void {
   });
 }
 
+function trimming(check: Check): void {
+  check('drops what is older than it is told from a log, and nothing else', async (kit) => {
+    await append(kit, ['a']);
+    const old = await newest(kit);
+    await kit.elapse(2 * SHORT_MS);
+    await append(kit, ['b']);
+    const dropped = await trim(kit, SHORT_MS);
+    assert(dropped > 0, 'it says how many it dropped');
+    const page = await read(kit, { after: old });
+    assert.deepEqual([page.gap, own(kit, page.entries)], [false, ['b']]);
+    const { entries } = await read(kit, {});
+    assert.deepEqual(own(kit, entries), ['b']);
+  });
+  check('shows all of a log that has not been dropped, however old it is', async (kit) => {
+    const after = await newest(kit);
+    await append(kit, ['a']);
+    await kit.elapse(2 * SHORT_MS);
+    assert.equal(await kit.store.log.trim({ ...CALL, keptMs: 3_600_000 }), 0);
+    assert.deepEqual(await readAll(kit, after), ['a']);
+  });
+}
+
 interface Own {
   readonly by: string;
   readonly value: unknown;
@@ -131,6 +155,16 @@ function read(kit: Kit, call: Omit<LogReadCall, 'timeoutMs'>) {
 
 function recall(kit: Kit, call: Omit<LogRecallCall, 'timeoutMs'>) {
   return kit.store.log.recall({ ...CALL, ...call });
+}
+
+/** Until there is nothing left to drop; says how many that were. */
+async function trim(kit: Kit, keptMs: number): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const dropped = await kit.store.log.trim({ ...CALL, keptMs });
+    count += dropped;
+    if (dropped === 0) return count;
+  }
 }
 
 /** The position of the newest entry, whoever's it is; of one made for it where there is none. */

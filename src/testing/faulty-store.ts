@@ -132,6 +132,7 @@ function faultyLog(log: LogStore, through: Through): LogStore {
     append: (values, call) => through('append', call, () => log.append(values, call)),
     read: (call) => through('read log', call, () => log.read(call)),
     recall: (call) => through('recall', call, () => log.recall(call)),
+    trim: (call) => through('trim', call, () => log.trim(call)),
   };
 }
 

@@ -17,6 +17,7 @@ describe('durations', () => {
       ['1.5s', 1_500],
       ['5m', 300_000],
       ['2h', 7_200_000],
+      ['7d', 604_800_000],
     ];
     for (const [given, ms] of cases) expect(durationMs(given, 'x')).toBe(ms);
   });
@@ -27,7 +28,7 @@ describe('durations', () => {
       '30',
       's',
       '-1s',
-      '1d',
+      '1w',
       '1 s',
       '1e3ms',
       'Infinity',

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { LOG_KEPT, LOG_KEPT_MS, LOG_PAGE, type Store } from '../../src/store/store.ts';
+import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { scriptCalls } from './support/script-calls.ts';
 
 const CALL = { timeoutMs: 5_000 };
+const DAY_MS = 24 * 3_600_000;
 /** How many entries a node of a stream has: trimming takes whole ones. */
 const NODE = 100;
 
@@ -57,27 +58,33 @@ it('the log keeps the last hundred thousand entries or a few more, and tells of 
   expect((await read(await newest())).gap).toBe(false);
 });
 
-it('the log shows nothing that is older than a day, and drops it when something is added', async () => {
+it('the log drops what is older than it is told, to the entry, and shows all there is until then', async () => {
   const now = Date.now();
-  const number = (now - 2 * LOG_KEPT_MS) * 1_000;
+  const number = (now - 2 * DAY_MS) * 1_000;
   const add = (atMs: number, n: number) =>
     redis.cli('XADD', 'holdfast:log', `${atMs}-${number + n}`, 'v', JSON.stringify(n));
-  const old = Array.from({ length: 3 * NODE }, (_, n) => n);
-  for (const n of old) await add(now - LOG_KEPT_MS - 5_000, n);
-  for (const n of [1_000, 1_001]) await add(now - LOG_KEPT_MS + 60_000, n);
-  expect(await read()).toEqual({ gap: false, values: [1_000, 1_001] });
-  const recalled = await store.log.recall(CALL);
-  expect(recalled.entries.map(({ value }) => value)).toEqual([1_001, 1_000]);
-  const after = `${now - LOG_KEPT_MS - 5_000}-${number}`;
-  expect(await read(after)).toEqual({ gap: true, values: [1_000, 1_001] });
+  const old = Array.from({ length: 2.5 * NODE }, (_, n) => n);
+  for (const n of old) await add(now - DAY_MS - 5_000, n);
+  for (const n of [1_000, 1_001]) await add(now - DAY_MS + 60_000, n);
   await store.log.append(['new'], CALL);
-  expect(await redis.cli('XLEN', 'holdfast:log')).toBeLessThan(NODE);
+  expect((await read()).values).toEqual([...old, 1_000, 1_001, 'new']);
+  const trim = () => store.log.trim({ ...CALL, keptMs: DAY_MS });
+  expect([await trim(), await trim()]).toEqual([old.length, 0]);
   expect((await read()).values).toEqual([1_000, 1_001, 'new']);
+  const after = `${now - DAY_MS - 5_000}-${number}`;
+  expect(await read(after)).toEqual({ gap: true, values: [1_000, 1_001, 'new'] });
+  expect(await redis.cli('XLEN', 'holdfast:log')).toBe(3);
 });
 
-it('the log has no gap for who has read everything, however long nothing happened', async () => {
-  const after = `${Date.now() - 3 * LOG_KEPT_MS}-1000`;
+it('a log that is not there is trimmed of nothing, and not made by it', async () => {
+  expect(await store.log.trim({ ...CALL, keptMs: DAY_MS })).toBe(0);
+  expect(await redis.cli('EXISTS', 'holdfast:log')).toBe(0);
+});
+
+it('the log has no gap for who has read everything, also when all of it was dropped since', async () => {
+  const after = `${Date.now() - 3 * DAY_MS}-1000`;
   await redis.cli('XADD', 'holdfast:log', after, 'v', '"old"');
+  expect(await store.log.trim({ ...CALL, keptMs: DAY_MS })).toBe(1);
   expect(await read(after)).toEqual({ gap: false, values: [] });
   await store.log.append(['new'], CALL);
   expect(await read(after)).toEqual({ gap: false, values: ['new'] });
@@ -131,6 +138,7 @@ it('something foreign in the place of the log is reported, and left alone', asyn
   await expect(store.log.append(['a'], CALL)).rejects.toMatchObject(foreign);
   await expect(store.log.read(CALL)).rejects.toMatchObject(foreign);
   await expect(store.log.recall(CALL)).rejects.toMatchObject(foreign);
+  await expect(store.log.trim({ ...CALL, keptMs: 1 })).rejects.toMatchObject(foreign);
   expect(await redis.cli('GET', 'holdfast:log')).toBe('x');
   await redis.cli('DEL', 'holdfast:log');
   await redis.cli('XADD', 'holdfast:log', '*', 'field', 'no JSON');

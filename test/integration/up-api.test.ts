@@ -267,7 +267,7 @@ describe('holdfast up, with the role api', () => {
       chmodSync(path, 0o644);
       const env = { ...WITH_TOKEN, HOLDFAST_API_TOKENS_FILE: path };
       const tokens = `[{ id: 'eye', token: 'of-the-configuration', scope: 'v3:read' }]`;
-      const config = `api: { tokens: ${tokens}, limits: { inFlight: 50 } }, intents: { keepEnded: '1h' }`;
+      const config = `api: { tokens: ${tokens}, limits: { inFlight: 50 } }, intents: { apiLeases: 'off' }, retention: { sessions: '1h' }`;
       await using up = startUp('ana', { at, roles: 'api', env, config });
       const url = await urlOf(up);
       await up.says(/every user of this host may read the tokens/);
@@ -293,6 +293,7 @@ it('a configuration that makes no sense is one line, before anything listens', S
     [`api: { limits: { inFlight: 0 } }`, /limits\.inFlight is 0/],
     [`api: { lan: { allow: ['10.0.0.0/99'] } }`, /10\.0\.0\.0\/99/],
     [`api: { tokens: [{ id: 'a', token: 'canary', scope: 'v3:read' }] }`, /token is /],
+    [`retention: { sessions: '0s' }`, /retention\.sessions is "0s": it is from 1s to 3650d/],
     [`intents: { apiLeases: 'maybe' }`, /apiLeases is "maybe"/],
     [`intents: { secret: 'canary' }`, /intents\.secret is .* HOLDFAST_IDEM_SECRET/],
     ['', /HOLDFAST_API_TOKEN/, { HOLDFAST_API_TOKEN: 'canary' }],

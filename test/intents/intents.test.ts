@@ -324,19 +324,6 @@ describe('the sweep', () => {
     await intents.stop();
   });
 
-  it('forgets what ended longer ago than it is kept', async () => {
-    const { api, clock } = setting();
-    const { intents } = await api({ keepEnded: '1m' });
-    intents.start();
-    const { session } = await intents.submit(CHANNEL, ANN);
-    await intents.submit({ type: 'stream.stop', sessionId: session.id }, ANN);
-    await clock.advance(31_000);
-    expect(await intents.session(session.id, null)).not.toBeNull();
-    await clock.advance(62_000);
-    expect(await intents.session(session.id, null)).toBeNull();
-    await intents.stop();
-  });
-
   it('says that it failed, and goes on when the store is back', async () => {
     const { api, clock, consume, store } = setting();
     const { intents, faults, happened } = await api();

@@ -141,6 +141,7 @@ class World {
       append: (values, call) => log.append(values, call),
       read: (call) => either(() => log.read(call)),
       recall: (call) => either(() => log.recall(call)),
+      trim: (call) => log.trim(call),
     };
   }
 

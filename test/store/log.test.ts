@@ -5,10 +5,11 @@ import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { LOG_KEPT, LOG_KEPT_MS, LOG_PAGE, type Store } from '../../src/store/store.ts';
+import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 const CALL = { timeoutMs: 5_000 };
+const DAY_MS = 24 * 3_600_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -54,16 +55,21 @@ describe.each(stores)('the log in %s', (_, open) => {
     await store.close();
   });
 
-  it('shows nothing that is older than a day', async () => {
+  it('drops what is older than it is told, and shows all there is until then', async () => {
     const clock = new FakeClock();
     const store = await open(clock);
+    const trim = () => store.log.trim({ ...CALL, keptMs: DAY_MS });
+    expect(await trim()).toBe(0);
     await store.log.append(['old'], CALL);
     const old = await newest(store);
     await clock.advance(1_000);
-    await store.log.append(['older than a day'], CALL);
-    await clock.advance(LOG_KEPT_MS - 500);
-    expect(await valuesOf(store)).toEqual(['older than a day']);
+    await store.log.append(['younger'], CALL);
+    await clock.advance(DAY_MS - 500);
+    expect(await valuesOf(store)).toEqual(['old', 'younger']);
+    expect(await trim()).toBe(1);
+    expect(await valuesOf(store)).toEqual(['younger']);
     await clock.advance(500);
+    expect([await trim(), await trim()]).toEqual([1, 0]);
     expect(await valuesOf(store)).toEqual([]);
     expect((await store.log.recall(CALL)).entries).toEqual([]);
     expect(await store.log.read({ ...CALL, after: old })).toMatchObject({ gap: true, entries: [] });
@@ -72,12 +78,13 @@ describe.each(stores)('the log in %s', (_, open) => {
     await store.close();
   });
 
-  it('has no gap for who has read everything, however long nothing happened', async () => {
+  it('has no gap for who has read everything, also when all of it was dropped since', async () => {
     const clock = new FakeClock();
     const store = await open(clock);
     await store.log.append(['a', 'b'], CALL);
     const after = await newest(store);
-    await clock.advance(3 * LOG_KEPT_MS);
+    await clock.advance(3 * DAY_MS);
+    expect(await store.log.trim({ ...CALL, keptMs: DAY_MS })).toBe(2);
     expect(await store.log.read({ ...CALL, after })).toMatchObject({ gap: false, entries: [] });
     await store.log.append(['c'], CALL);
     const page = await store.log.read({ ...CALL, after });
@@ -132,20 +139,16 @@ describe('the log in a file', () => {
     await store.close();
   });
 
-  it('is cleared in small steps, until nothing is left that is too old', async () => {
+  it('is trimmed in steps, until nothing is left that is too old', async () => {
     const clock = new FakeClock();
-    const file = newFile();
-    const store = await openSqliteStore(file, { clock });
+    const store = await openSqliteStore(newFile(), { clock });
     const page = Array.from({ length: LOG_PAGE }, (_, n) => n);
-    await store.log.append(page, CALL);
-    await clock.advance(LOG_KEPT_MS + 1);
-    const db = new Libsql(file);
-    const rows = () => (db.prepare('SELECT count(*) FROM log').raw().get([]) as [number])[0];
+    for (let i = 0; i < 6; i++) await store.log.append(page, CALL);
+    await clock.advance(DAY_MS);
     await store.log.append(['new'], CALL);
-    expect(rows()).toBeGreaterThan(900);
-    for (let i = 0; i < LOG_PAGE; i += 10) await store.log.append(['new'], CALL);
-    expect(rows()).toBe(101);
-    db.close();
+    const trim = () => store.log.trim({ ...CALL, keptMs: DAY_MS });
+    expect([await trim(), await trim(), await trim()]).toEqual([5_000, 1_000, 0]);
+    expect(await valuesOf(store)).toEqual(['new']);
     await store.close();
   });
 });

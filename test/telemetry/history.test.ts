@@ -26,6 +26,7 @@ function setUp() {
       },
       read: store.log.read,
       recall: store.log.recall,
+      trim: store.log.trim,
     },
   };
   const random = seededRandom(1);

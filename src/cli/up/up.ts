@@ -100,6 +100,7 @@ async function takePart(part: Part): Promise<Exit> {
     return EXIT.ok;
   }
   log.identify(holdfast.instanceId);
+  holdfast.retention(settings.retention).start();
   const isPolling = rolesOf(settings.roles).has('poller');
   const poller = isPolling ? holdfast.poller(pollerOptions(settings)) : null;
   const instance = { holdfast, poller, door, log, status };
@@ -127,6 +128,7 @@ async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor |
   checkShared(settings);
   const roles = rolesOf(settings.roles);
   await using holdfast = await open('memory:', { history: 'off' });
+  holdfast.retention(settings.retention);
   if (roles.has('poller')) holdfast.poller(pollerOptions(settings));
   const door = roles.has('api') ? await doorFor(settings, log) : null;
   await door?.rehearse(holdfast);

@@ -2,11 +2,11 @@ import type { Clock } from '../../base/clock.ts';
 import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   LOG_KEPT,
-  LOG_KEPT_MS,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
   type LogStore,
+  type LogTrimCall,
 } from '../store.ts';
 
 interface Row {
@@ -32,11 +32,10 @@ export class MemoryLog implements LogStore {
   async append(values: readonly unknown[]): Promise<void> {
     const atMs = this.#clock.monotonicMs();
     for (const json of asEntries(values)) this.#rows.push({ json, atMs });
-    this.#dropOld();
+    this.#drop(Math.max(0, this.#rows.length - LOG_KEPT));
   }
 
   async read({ after, most }: LogReadCall): Promise<LogPage> {
-    this.#dropOld();
     const size = pageSize(most);
     const last = after === undefined ? this.#dropped : numberOf(after);
     const isGap = !(last >= this.#dropped && last <= this.#dropped + this.#rows.length);
@@ -45,12 +44,17 @@ export class MemoryLog implements LogStore {
   }
 
   async recall({ before, most }: LogRecallCall): Promise<LogPage> {
-    this.#dropOld();
     const size = pageSize(most);
     const end = before === undefined ? this.#rows.length : numberOf(before) - this.#dropped - 1;
     if (Number.isNaN(end)) return pageOf([], size, true);
     const until = Math.min(Math.max(0, end), this.#rows.length);
     return pageOf(this.#numbered(Math.max(0, until - size - 1), until).reverse(), size, false);
+  }
+
+  async trim({ keptMs }: LogTrimCall): Promise<number> {
+    const oldestMs = this.#clock.monotonicMs() - keptMs;
+    const young = this.#rows.findIndex(({ atMs }) => atMs > oldestMs);
+    return this.#drop(young === -1 ? this.#rows.length : young);
   }
 
   #numbered(from: number, until: number): [string, string][] {
@@ -59,14 +63,10 @@ export class MemoryLog implements LogStore {
       .map(({ json }, i) => [String(this.#dropped + from + i + 1), json]);
   }
 
-  #dropOld(): void {
-    const oldestMs = this.#clock.monotonicMs() - LOG_KEPT_MS;
-    const tooMany = Math.max(0, this.#rows.length - LOG_KEPT);
-    const young = this.#rows.findIndex(({ atMs }, i) => i >= tooMany && atMs > oldestMs);
-    const count = young === -1 ? this.#rows.length : young;
-    if (count === 0) return;
-    this.#rows.splice(0, count);
+  #drop(count: number): number {
+    if (count > 0) this.#rows.splice(0, count);
     this.#dropped += count;
+    return count;
   }
 }
 

@@ -3,11 +3,11 @@ import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   type Call,
   LOG_KEPT,
-  LOG_KEPT_MS,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
   type LogStore,
+  type LogTrimCall,
 } from '../store.ts';
 import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
@@ -32,7 +32,7 @@ export class RedisLog implements LogStore {
 
   async append(values: readonly unknown[], call: Call): Promise<void> {
     if (values.length === 0) return;
-    const args = [String(LOG_KEPT), String(LOG_KEPT_MS), ...asEntries(values)];
+    const args = [String(LOG_KEPT), ...asEntries(values)];
     await this.#run(scripts.append, args, call);
   }
 
@@ -50,13 +50,17 @@ export class RedisLog implements LogStore {
     return { entries: [], more: false, gap: true };
   }
 
+  async trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
+    return Number(await this.#run(scripts.trim, [String(Math.round(keptMs))], call));
+  }
+
   async #page(
     script: Script,
     position: string,
     { most, timeoutMs }: LogReadCall | LogRecallCall,
   ): Promise<LogPage> {
     const size = pageSize(most);
-    const args = [position, String(size + 1), String(LOG_KEPT_MS)];
+    const args = [position, String(size + 1)];
     const reply = await this.#run(script, args, { timeoutMs });
     const [gap, found] = reply as [number, Entry[]];
     try {

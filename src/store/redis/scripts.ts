@@ -37,6 +37,7 @@ export const scripts = {
   append: load('append', ['mint', 'log']),
   follow: load('follow', ['mint', 'log']),
   recall: load('recall', ['mint', 'log']),
+  trim: load('trim', ['mint', 'log']),
   enqueue: load('enqueue', STREAM),
   consume: load('consume', HANDS),
   extend: load('extend', HANDS),

@@ -2,11 +2,11 @@ import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   type Call,
   LOG_KEPT,
-  LOG_KEPT_MS,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
   type LogStore,
+  type LogTrimCall,
 } from '../store.ts';
 import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
@@ -16,11 +16,14 @@ import type { Turns } from './turns.ts';
 const CLEARED = 2;
 /** and each request these besides, so that a log that was left full gets down to its size. */
 const CLEARED_BESIDES = 16;
+/** Dropped in one transaction, for being too old. */
+const TRIMMED = 5_000;
+/** What the last entry says when it is too old. It keeps its row, and with it the number to go on from. */
+const NOTHING = '';
 
 /**
  * Entries are rows with numbers that follow each other without gaps: so it shows when some are missing. The first number
- * of a log is made from the time, as fences are, so that nobody takes a position in a file that is gone for one in this. What is too old
- * counts as absent; the last entry keeps its row all the same, and with it the number to go on from.
+ * of a log is made from the time, as fences are, so that nobody takes a position in a file that is gone for one in this.
  */
 export class SqliteLog implements LogStore {
   readonly #scope: string;
@@ -62,31 +65,50 @@ export class SqliteLog implements LogStore {
 
   recall(call: LogRecallCall): Promise<LogPage> {
     const size = pageSize(call.most);
-    return this.#turns.readOne('recall', call, ({ session, nowMs }) => {
+    return this.#turns.readOne('recall', call, ({ session }) => {
       const before = call.before === undefined ? Number.MAX_SAFE_INTEGER : numberOf(call.before);
       if (before === null) return pageOf([], size, true);
-      const rows = session.rows<[number, string, number]>(
-        'SELECT number, json, at FROM log WHERE scope = ? AND number < ? ORDER BY number DESC LIMIT ?',
+      const rows = session.rows<[number, string]>(
+        'SELECT number, json FROM log WHERE scope = ? AND number < ? AND json <> ? ORDER BY number DESC LIMIT ?',
         this.#scope,
         before,
+        NOTHING,
         size + 1,
       );
-      const found = rows.filter(([, , at]) => at > nowMs - LOG_KEPT_MS);
       return pageOf(
-        found.map(([number, json]) => [String(number), json]),
+        rows.map(([number, json]) => [String(number), json]),
         size,
         false,
       );
     });
   }
 
-  /** What is young enough behind a number: one more than a page has, to see whether there is more. */
-  #from({ session, nowMs }: Tx, after: number, size: number): [string, string][] {
+  trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
+    return this.#turns.writeOne('trim', call, (tx) => {
+      const last = this.#last(tx);
+      if (last === null) return 0;
+      const untilMs = tx.nowMs - keptMs;
+      const dropped = tx.session.run(
+        'DELETE FROM log WHERE scope = ? AND number < ? AND at <= ?',
+        this.#scope,
+        Math.min(last, this.#oldest(tx, last) + TRIMMED),
+        untilMs,
+      );
+      const emptied = tx.session.run(
+        'UPDATE log SET json = ? WHERE scope = ? AND number = ? AND at <= ? AND json <> ?',
+        ...[NOTHING, this.#scope, last, untilMs, NOTHING],
+      );
+      return dropped + emptied;
+    });
+  }
+
+  /** What is behind a number: one more than a page has, to see whether there is more. */
+  #from({ session }: Tx, after: number, size: number): [string, string][] {
     const rows = session.rows<[number, string]>(
-      'SELECT number, json FROM log WHERE scope = ? AND number > ? AND at > ? ORDER BY number LIMIT ?',
+      'SELECT number, json FROM log WHERE scope = ? AND number > ? AND json <> ? ORDER BY number LIMIT ?',
       this.#scope,
       after,
-      nowMs - LOG_KEPT_MS,
+      NOTHING,
       size + 1,
     );
     return rows.map(([number, json]) => [String(number), json]);
@@ -98,18 +120,19 @@ export class SqliteLog implements LogStore {
     return session.row<[number | null]>(sql, this.#scope)?.[0] ?? null;
   }
 
-  #clear({ session, nowMs }: Tx, last: number, most: number): void {
-    const [oldest = last] =
-      session.row<[number]>(
-        'SELECT number FROM log WHERE scope = ? ORDER BY number LIMIT 1',
-        this.#scope,
-      ) ?? [];
-    session.run(
-      'DELETE FROM log WHERE scope = ? AND number < ? AND (number <= ? OR at <= ?)',
+  #oldest({ session }: Tx, last: number): number {
+    const sql = 'SELECT number FROM log WHERE scope = ? ORDER BY number LIMIT 1';
+    return session.row<[number]>(sql, this.#scope)?.[0] ?? last;
+  }
+
+  #clear(tx: Tx, last: number, most: number): void {
+    const oldest = this.#oldest(tx, last);
+    if (oldest > last - LOG_KEPT) return;
+    tx.session.run(
+      'DELETE FROM log WHERE scope = ? AND number < ? AND number <= ?',
       this.#scope,
-      Math.min(last, oldest + most),
+      oldest + most,
       last - LOG_KEPT,
-      nowMs - LOG_KEPT_MS,
     );
   }
 }

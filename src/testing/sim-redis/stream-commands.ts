@@ -65,18 +65,29 @@ function xdel({ database }: CommandContext, [, key = '', ...texts]: readonly str
   return ids.filter((id) => remove(database, stream, id)).length;
 }
 
-/** Only "about" so many: whole nodes. */
+/** "About" so many, which is whole nodes; or exactly from an id on. */
 function xtrim({ database }: CommandContext, args: readonly string[]): Value {
   const [, key = '', strategy = '', about, threshold = ''] = args;
-  if (about !== '~' || args.length !== 5) throw new NotSimulatedError('XTRIM but with ~');
   const isByLength = strategy.toUpperCase() === 'MAXLEN';
   if (!isByLength && strategy.toUpperCase() !== 'MINID') throw syntaxError();
+  if (args.length !== 5 || (about !== '~' && (about !== '=' || isByLength)))
+    throw new NotSimulatedError('XTRIM but with ~, or MINID =');
+  if (about === '=') return trimExactly(database, key, readId(threshold, 0));
   const limit = isByLength ? { kept: readKept(threshold) } : { minId: readId(threshold, 0) };
   const stream = database.read('stream', key);
   if (stream === undefined) return 0;
   const before = stream.length;
   const trimmed = stream.trim(limit);
   if (trimmed.length > 0) database.journal.note(() => stream.restore(trimmed));
+  return before - stream.length;
+}
+
+function trimExactly(database: Database, key: string, minId: StreamId): number {
+  const stream = database.read('stream', key);
+  if (stream === undefined) return 0;
+  const before = stream.length;
+  while (stream.length > 0 && compareIds(stream.firstId, minId) < 0)
+    remove(database, stream, stream.firstId);
   return before - stream.length;
 }
 

@@ -6,6 +6,7 @@ import type { Emitter } from '../../base/events.ts';
 import { wantedBy } from '../../intents/intent.ts';
 import { type Accepted, Intents } from '../../intents/intents.ts';
 import type { SecretOptions } from '../../intents/secrets.ts';
+import { Retention } from '../../retention.ts';
 import type { Store } from '../../store/store.ts';
 import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
@@ -44,6 +45,7 @@ export class IntentCrew implements Gateway {
   readonly process: SimProcess;
   readonly #parts: IntentCrewParts;
   readonly #intents: Intents;
+  readonly #retention: Retention;
   readonly #worker: StandInWorker;
 
   constructor(parts: IntentCrewParts) {
@@ -51,18 +53,21 @@ export class IntentCrew implements Gateway {
     this.#parts = parts;
     this.process = process;
     const own = { ...parts, clock: process, random: process.random, instanceId: process.name };
-    this.#intents = new Intents(own, { ...this.#secrets(), keepEnded: KEEP_ENDED });
+    this.#intents = new Intents(own, this.#secrets());
+    this.#retention = new Retention(own, { sessions: KEEP_ENDED });
     this.#worker = new StandInWorker({ ...parts, claimMs: setting.ttlMs * CLAIM_SHARE });
   }
 
   start(): void {
     this.#intents.start();
+    this.#retention.start();
     this.#worker.start();
     this.#parts.setting.clients.register(this);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#intents.stop(), this.#worker.stopped()]);
+    const sweeping = [this.#intents.stop(), this.#retention.stop()];
+    await Promise.all([...sweeping, this.#worker.stopped()]);
   }
 
   receive({ intent, by, askedMs, answer }: IntentRequest): void {

@@ -271,13 +271,14 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
   ),
   append: behind(
     log,
-    words(fc.constantFrom('100000', '0', '3', '150'), keptMs),
+    words(fc.constantFrom('100000', '0', '3', '150')),
     fc
       .oneof(some(json, 3), fc.constant(new Array<string>(70).fill('1')))
       .map((args) => ({ keys: [], args })),
   ),
-  follow: given(log, words(position, fc.constantFrom('1', '2', '500', '0'), keptMs)),
-  recall: given(log, words(position, fc.constantFrom('1', '2', '500', '0'), keptMs)),
+  follow: given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
+  recall: given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
+  trim: given(log, words(keptMs)),
   examine: behind(
     marker,
     words(fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fence, fc.constantFrom('0', '1')),

@@ -10,7 +10,7 @@ const WINDOW_MS = 20_000;
 const VERBS = [
   ...['acquire', 'refresh', 'raise', 'wait', 'renew', 'reassert', 'restore', 'release', 'transfer'],
   ...['revoke', 'force', 'read', 'forgo', 'list', 'put', 'remove', 'get', 'changes', 'discover'],
-  ...['beat', 'leave', 'members', 'everybody', 'append', 'follow', 'recall', 'publish'],
+  ...['beat', 'leave', 'members', 'everybody', 'append', 'follow', 'recall', 'trim', 'publish'],
 ] as const;
 
 /** One step. `pick` chooses one of the fences, versions or positions told so far, old ones included. */
@@ -118,6 +118,9 @@ async function aboutTheRest(
       return log.read({ ...CALL, ...at, most: 1 + (pick % 5) });
     case 'recall':
       return log.recall({ ...CALL, ...at, most: 1 + (pick % 5) });
+    case 'trim':
+      // What is kept for a moment would be a race with the clock.
+      return log.trim({ ...CALL, keptMs: pick % 4 === 0 ? -TTL_MS : TTL_MS * 1_000 });
     default:
       return signals.publish(who, id);
   }

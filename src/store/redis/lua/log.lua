@@ -1,7 +1,7 @@
 -- log: not a verb, but what stands before every script about the log.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines parts_of, last_of and oldest_of
+-- Returns  nothing; defines parts_of and last_of
 -- Before:  mint.lua
 
 -- The log is a stream whose ids are `<ms>-<number>`. Numbers follow each other without gaps, so it shows when some are
@@ -21,10 +21,4 @@ local function last_of(log)
   for i = 1, #facts, 2 do
     if facts[i] == 'last-generated-id' then return facts[i + 1] end
   end
-end
-
--- The time of the oldest entries that count, in ms. Trimming takes whole nodes of the stream, and happens only when
--- something is added; so there may be older ones.
-local function oldest_of(kept_ms)
-  return math.floor(clock() / 1000) - tonumber(kept_ms)
 end

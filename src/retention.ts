@@ -1,0 +1,145 @@
+/**
+ * Forgets what has been kept for long enough: sessions that have ended, dead letters, and what the shared log says. Nothing else of Holdfast
+ * does; so where nobody runs this, all of it stays, but for the log, which has a largest size.
+ *
+ * Any number of instances may do it at once: what one has forgotten the others do not find. Where they are told different times, the
+ * shortest counts. Sessions and dead letters are dated by the store's wall clock, and their age is taken from this instance's; the log's
+ * from the store's own.
+ */
+import type { Clock } from './base/clock.ts';
+import { type Duration, durationMs } from './base/duration.ts';
+import { ConfigError } from './base/errors.ts';
+import type { Emitter } from './base/events.ts';
+import type { Random } from './base/random.ts';
+import { Recurring } from './base/recurring.ts';
+import { checkKnown } from './lease/options.ts';
+import type { Store } from './store/store.ts';
+
+export interface RetentionOptions {
+  /** How long sessions from intents are kept after they have ended; default 24 hours. */
+  sessions?: Duration;
+  /** How long work that was tried as often as it may be is kept; default 7 days. */
+  deadLetters?: Duration;
+  /** How long what happened is kept in the shared log, which has 100,000 entries at most; default 24 hours. */
+  history?: Duration;
+}
+
+export interface RetentionParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly events: Emitter;
+}
+
+const KNOWN = new Set(['sessions', 'deadLetters', 'history']);
+const DEFAULTS = { sessions: '24h', deadLetters: '7d', history: '24h' } as const;
+const LEAST_MS = 1_000;
+const MOST_MS = 3_650 * 86_400_000;
+
+const EVERY_MS = 60_000;
+const CALL = { timeoutMs: 5_000 };
+/** Sessions forgotten in one request. */
+const PRUNE_MOST = 500;
+/** Of each sort, forgotten in one round; the next one goes on. */
+const ROUND_MOST = 10_000;
+
+export class Retention {
+  readonly #parts: RetentionParts;
+  readonly #keptMs: Readonly<Record<keyof RetentionOptions, number>>;
+  readonly #rounds: Recurring;
+
+  constructor(parts: RetentionParts, options: RetentionOptions = {}) {
+    this.#parts = parts;
+    this.#keptMs = readRetention(options);
+    this.#rounds = new Recurring(parts, EVERY_MS, () => this.#round());
+  }
+
+  /** Looks from now on, about once a minute, for what has been kept for long enough. */
+  start(): this {
+    this.#rounds.start();
+    return this;
+  }
+
+  /** Resolves when nothing of it is under way any more. */
+  stop(): Promise<void> {
+    return this.#rounds.stop();
+  }
+
+  /** Never rejects: what fails is tried again with the next round. */
+  async #round(): Promise<void> {
+    const { events, clock } = this.#parts;
+    const nowMs = clock.wallMs();
+    const swept = { sessions: 0, deadLetters: 0, entries: 0 };
+    try {
+      swept.sessions = await this.#forgetSessions(nowMs - this.#keptMs.sessions);
+      swept.deadLetters = await this.#dropLetters(nowMs - this.#keptMs.deadLetters);
+      swept.entries = await this.#trimLog();
+    } catch (error) {
+      events.emit('sweep.failed', { error });
+    }
+    if (Object.values(swept).some((count) => count > 0)) events.emit('retention.swept', swept);
+  }
+
+  async #forgetSessions(endedBeforeMs: number): Promise<number> {
+    const { intents } = this.#parts.store;
+    const call = { ...CALL, endedBeforeMs, most: PRUNE_MOST };
+    return this.#repeat(async (count) => {
+      const pruned = await intents.prune(call);
+      return { count: count + pruned, isOver: pruned < PRUNE_MOST };
+    });
+  }
+
+  async #dropLetters(beforeMs: number): Promise<number> {
+    const { streams } = this.#parts.store;
+    let count = 0;
+    for (const stream of await streams.names(CALL))
+      count = await this.#repeat(async (before) => {
+        const { entries, more } = await streams.dead(stream, CALL);
+        const old = entries.filter(({ atMs }) => atMs < beforeMs).map(({ id }) => id);
+        if (old.length === 0) return { count: before, isOver: true };
+        const dropped = await streams.drop(stream, old, CALL);
+        // None: another instance was faster, and is at it.
+        const isOver = dropped === 0 || !more || old.length < entries.length;
+        return { count: before + dropped, isOver };
+      }, count);
+    return count;
+  }
+
+  #trimLog(): Promise<number> {
+    const call = { ...CALL, keptMs: this.#keptMs.history };
+    return this.#repeat(async (count) => {
+      const dropped = await this.#parts.store.log.trim(call);
+      return { count: count + dropped, isOver: dropped === 0 };
+    });
+  }
+
+  /** Until it is over, or enough for one round, or nobody wants it any more. */
+  async #repeat(
+    step: (count: number) => Promise<{ count: number; isOver: boolean }>,
+    before = 0,
+  ): Promise<number> {
+    let reached = { count: before, isOver: false };
+    while (this.#rounds.isRunning && !reached.isOver && reached.count < ROUND_MOST)
+      reached = await step(reached.count);
+    return reached.count;
+  }
+}
+
+/** For how many milliseconds each is kept; or a `CONFIG_INVALID`. */
+function readRetention(
+  options: RetentionOptions,
+): Readonly<Record<keyof RetentionOptions, number>> {
+  checkKnown(options, KNOWN);
+  const read = (name: keyof RetentionOptions) => {
+    const value = options[name] ?? DEFAULTS[name];
+    const field = `retention.${name}`;
+    const ms = durationMs(value, field);
+    if (ms >= LEAST_MS && ms <= MOST_MS) return ms;
+    throw new ConfigError({ field, value, rule: 'it is from 1s to 3650d' });
+  };
+  return {
+    sessions: read('sessions'),
+    deadLetters: read('deadLetters'),
+    history: read('history'),
+  };
+}
