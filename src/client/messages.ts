@@ -56,7 +56,11 @@ interface RunFacts {
   readonly createdAt: string;
   readonly changedAt: string;
   readonly revision: number;
-  /** How a pipeline ended, its last lines. */
+  /** How often a worker was lost with it. */
+  readonly losses: number;
+  /** What its pipeline says while it runs. */
+  readonly progress?: unknown;
+  /** How its pipeline ended: exit code, how long it ran, its last lines. */
   readonly detail?: Readonly<Record<string, unknown>> | undefined;
 }
 

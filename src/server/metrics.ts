@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { EventName } from '../base/events.ts';
 import { packageVersion } from '../base/version.ts';
 import type { Holdfast } from '../holdfast.ts';
+import { REASONS } from '../intents/intent-session.ts';
 import { LEVELS } from '../telemetry/levels.ts';
 import type { EventHub } from './event-hub.ts';
 import type { Answered, RequestObserver } from './parts.ts';
@@ -27,6 +28,7 @@ export class Metrics {
   constructor({ holdfast, hub, observers }: MetricsParts) {
     this.#countEvents(holdfast);
     this.#countIntents(holdfast);
+    this.#countEndings(holdfast);
     this.#countRequests(observers);
     this.#gauge('leases_held', 'Leases that this instance holds.', () => holdfast.held);
     this.#gauge('sse_clients', 'Clients that watch events through this instance.', () => hub.size);
@@ -74,6 +76,16 @@ export class Metrics {
       const count = ({ type }: { type: string }) => intents.inc({ type, result });
       this.#unsubscribes.push(holdfast.on(`intent.${result}`, count));
     }
+  }
+
+  #countEndings(holdfast: MetricsParts['holdfast']): void {
+    const help = 'Sessions from intents that this instance has ended, by the reason.';
+    const ended = this.#counter('sessions_ended_total', help, ['reason']);
+    for (const reason of REASONS) ended.inc({ reason }, 0);
+    const count = ({ state, reason }: { state: string; reason: string | null }) => {
+      if (state === 'ENDED' && reason !== null) ended.inc({ reason });
+    };
+    this.#unsubscribes.push(holdfast.on('session.advanced', count));
   }
 
   #countRequests(observers: Set<RequestObserver>): void {

@@ -39,7 +39,12 @@ const runSchema = z.object({
   createdAt: momentSchema,
   changedAt: momentSchema,
   revision: z.number().int(),
-  detail: z.record(z.string(), z.unknown()).optional(),
+  losses: z.number().int().meta({ description: 'How often a worker was lost with it.' }),
+  progress: z.unknown().optional().meta({ description: 'What its pipeline says while it runs.' }),
+  detail: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({ description: 'How its pipeline ended: exit code, how long it ran, its last lines.' }),
 });
 
 const liveSchema = runSchema.extend({ kind: z.literal('live'), serviceRef: z.string() });

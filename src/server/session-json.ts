@@ -5,12 +5,15 @@ import type { Session } from '../session/session.ts';
 import { withoutCredentials } from '../telemetry/facts.ts';
 import type { intentSessionSchema, pollSessionSchema } from './schemas.ts';
 
+/** But for the process group that runs for it: that is between its workers. */
 export function intentSessionJson(session: IntentSession): z.input<typeof intentSessionSchema> {
   const { id, tenant, profile, state, reason, outcome, worker, slot } = session;
-  const { target, startMs = 0, clients, createdAtMs, changedAtMs, revision, detail } = session;
+  const { target, startMs = 0, clients, createdAtMs, changedAtMs, revision } = session;
+  const { losses = 0, progress, detail } = session;
   const common = {
     ...{ id, tenant, profile, state, reason, outcome, worker, slot, clients },
-    ...{ createdAt: moment(createdAtMs), changedAt: moment(changedAtMs), revision },
+    ...{ createdAt: moment(createdAtMs), changedAt: moment(changedAtMs), revision, losses },
+    ...(progress !== undefined && { progress }),
     ...(detail !== undefined && { detail: { ...detail } }),
   };
   return session.kind === 'live'

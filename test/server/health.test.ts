@@ -153,6 +153,16 @@ describe('/metrics', () => {
     expect(text).toContain('holdfast_intents_total{type="stream.start",result="replayed"} 2');
   });
 
+  it('counts sessions that have ended, by the reason', async () => {
+    const { ask } = await serverWorld();
+    const body = { type: 'stream.start', serviceRef: 'x' };
+    const { sessionId } = (await ask('POST', '/api/v3/intents', { body })).json;
+    await ask('POST', '/api/v3/intents', { body: { type: 'stream.stop', sessionId } });
+    const { text } = await ask('GET', '/metrics');
+    expect(text).toContain('holdfast_sessions_ended_total{reason="R_STOPPED"} 1');
+    expect(text).toContain('holdfast_sessions_ended_total{reason="R_NO_TUNER"} 0');
+  });
+
   it('counts requests by route, never by what somebody made up', async () => {
     const { ask } = await serverWorld();
     await ask('GET', '/api/v3/sessions/secret-id');

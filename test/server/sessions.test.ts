@@ -133,7 +133,25 @@ describe('a session that came from an intent', () => {
       createdAt: '2026-01-01T00:00:00.000Z',
       changedAt: '2026-01-01T00:00:00.000Z',
       revision: 1,
+      losses: 0,
     });
+    expect(sessionSchema.parse(json)).toEqual(json);
+  });
+
+  it('I-17 shows how far its pipeline is and how it ended, but not its process group', async () => {
+    const world = await serverWorld();
+    const { sessionId } = (await start(world, 'one')).json;
+    const status = {
+      ...{ reason: null, outcome: null, worker: 'w-1', slot: 'tuner:2', losses: 1 },
+      ...{ group: { group: 4_711, startedTicks: 1 }, progress: { frames: 7 } },
+      detail: { tookMs: 3, code: 1, output: ['no such channel'] },
+    };
+    const advance = { ifRevision: 1, state: 'RUNNING', status: JSON.stringify(status) } as const;
+    await world.store.intents.advance(sessionId, advance, { timeoutMs: 1_000 });
+    const { json, text } = await world.ask('GET', `${PATH}/${sessionId}`);
+    const { group, ...rest } = status;
+    expect(json).toMatchObject({ ...rest, state: 'RUNNING' });
+    expect(text).not.toContain('group');
     expect(sessionSchema.parse(json)).toEqual(json);
   });
 

@@ -2,24 +2,37 @@
 import { systemClock } from '../../base/clock.ts';
 import { shortName } from '../../base/ids.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
-import { counted, printable, spanOf, table, toJson } from '../text.ts';
+import { intentSessionJson } from '../../server/session-json.ts';
+import { counted, cut, printable, spanOf, table, toJson } from '../text.ts';
+
+/** What a list says of how far one is has this much room. */
+const PROGRESS_COLUMNS = 40;
 
 export const SESSION_HEAD = [
-  ...['ID', 'STATE', 'REASON', 'TARGET', 'PROFILE', 'CLIENTS', 'AGE', 'WORKER'],
+  ...['ID', 'STATE', 'REASON', 'TARGET', 'PROFILE', 'CLIENTS', 'AGE', 'SLOT', 'WORKER'],
+  'PROGRESS',
 ];
 
 export function sessionRow(session: IntentSession, nowMs: number): string[] {
-  const { id, state, reason, profile, clients, createdAtMs, worker } = session;
+  const { id, state, reason, profile, clients, createdAtMs, slot, worker } = session;
   return [
     ...[id, state, reason ?? '-', targetOf(session), profile, String(clients)],
-    spanOf(Math.max(0, nowMs - createdAtMs)),
+    ...[spanOf(Math.max(0, nowMs - createdAtMs)), slot ?? '-'],
     worker === null ? '-' : shortName(worker),
+    cut(howFar(session) ?? '-', PROGRESS_COLUMNS),
   ];
+}
+
+/** All there is, for whoever may use the store: also what ran, which is nobody else's business. */
+export function sessionJson(session: IntentSession): object {
+  const { group } = session;
+  return { ...intentSessionJson(session), ...(group !== undefined && { group }) };
 }
 
 export function describedSession(session: IntentSession): string {
   const nowMs = systemClock.wallMs();
-  const lines: (readonly [string, string])[] = [
+  const { losses = 0, progress, detail = {} } = session;
+  const lines: Line[] = [
     ['id', session.id],
     ['kind', session.kind],
     ['tenant', session.tenant],
@@ -34,9 +47,47 @@ export function describedSession(session: IntentSession): string {
     ['created', momentOf(session.createdAtMs, nowMs)],
     ['changed', momentOf(session.changedAtMs, nowMs)],
     ['revision', String(session.revision)],
+    ...(losses > 0 ? [['losses', `its worker was lost ${counted(losses, 'time')}`] as const] : []),
+    ...(progress === undefined ? [] : [['progress', shown(progress)] as const]),
+    ...ending(detail),
   ];
-  if (session.detail !== undefined) lines.push(['detail', toJson(session.detail)]);
   return table(lines.map((line) => line.map(printable)));
+}
+
+type Line = readonly [name: string, value: string];
+type Detail = NonNullable<IntentSession['detail']>;
+
+/** What its pipeline says while it runs; and when it has ended, how. */
+function howFar({ state, progress, detail }: IntentSession): string | undefined {
+  if (state !== 'ENDED' || detail === undefined)
+    return progress === undefined ? progress : shown(progress);
+  const { tookMs } = detail;
+  const how = exitOf(detail) ?? (typeof detail.error === 'string' ? detail.error : undefined);
+  const span = typeof tookMs === 'number' ? `ran ${spanOf(tookMs)}` : undefined;
+  return [how, span].filter((part) => part !== undefined).join(', ') || undefined;
+}
+
+function exitOf({ code, signal }: Detail): string | undefined {
+  if (typeof signal === 'string') return signal;
+  return typeof code === 'number' ? `exit ${code}` : undefined;
+}
+
+/** How its pipeline ended, one fact on each line; what is not known here is shown as it is. */
+function ending({ tookMs, code, signal, output, error, result, ...rest }: Detail): Line[] {
+  const lines: Line[] = [];
+  if (typeof tookMs === 'number') lines.push(['ran for', spanOf(tookMs)]);
+  if (typeof code === 'number') lines.push(['exit code', String(code)]);
+  if (typeof signal === 'string') lines.push(['ended by', signal]);
+  if (error !== undefined) lines.push(['why', shown(error)]);
+  if (result !== undefined) lines.push(['result', shown(result)]);
+  for (const [name, value] of Object.entries(rest)) lines.push([name, shown(value)]);
+  const last = Array.isArray(output) ? output : [];
+  for (const [i, text] of last.entries()) lines.push([i === 0 ? 'last lines' : '', shown(text)]);
+  return lines;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : toJson(value);
 }
 
 /** What runs, and from where. */

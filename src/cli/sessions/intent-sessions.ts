@@ -4,11 +4,10 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { DEFAULT_TENANT } from '../../intents/intent.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
-import { intentSessionJson } from '../../server/session-json.ts';
 import { SESSION_STATES, type SessionState } from '../../store/intent-store.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
-import { SESSION_HEAD, sessionRow } from '../intents/session-words.ts';
+import { SESSION_HEAD, sessionJson, sessionRow } from '../intents/session-words.ts';
 import { writeList } from '../listing.ts';
 import { withHoldfast } from '../opening.ts';
 
@@ -35,7 +34,7 @@ export async function lsIntents({ flags, output }: Context, query: IntentQuery):
       writeList(output, sessionsOf(holdfast, { kind, states }, prefix), {
         head: SESSION_HEAD,
         row: (session) => sessionRow(session, nowMs),
-        json: intentSessionJson,
+        json: sessionJson,
         none: `There are no such sessions. Start one: holdfast intents start ${kind === 'vod' ? '--recording ID' : 'REF'}`,
       }),
     READ_ONLY,

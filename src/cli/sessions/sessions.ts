@@ -4,12 +4,11 @@ import { checkTargetId, shortName } from '../../base/ids.ts';
 import type { FleetView } from '../../fleet.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';
-import { intentSessionJson } from '../../server/session-json.ts';
 import type { Session, SessionKind } from '../../session/session.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { Context } from '../context.ts';
 import { type CliError, EXIT, type Exit } from '../exit-codes.ts';
-import { describedSession } from '../intents/session-words.ts';
+import { describedSession, sessionJson } from '../intents/session-words.ts';
 import { withHoldfast } from '../opening.ts';
 import { counted, printable, spanOf, table, toJson, withShortNames } from '../text.ts';
 import { findIntentSession, lsIntents, ofIntent } from './intent-sessions.ts';
@@ -108,7 +107,7 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
     return { session, result: results.get(id) ?? null, view };
   });
   if (!('session' in found)) {
-    output.result(intentSessionJson(found), () => describedSession(found));
+    output.result(sessionJson(found), () => describedSession(found));
     return EXIT.ok;
   }
   const { session, result, view } = found;
