@@ -87,7 +87,6 @@ const DEFAULT_KEYS: Readonly<Record<string, string>> = { tuners: 'tuner' };
 const DEFAULT_RESOURCE: Readonly<Record<Kind, string | null>> = { live: 'tuners', vod: null };
 const DEFAULT_STARTS = 64;
 const MOST_STARTS = 10_000;
-const DEFAULT_GRACE = '5s';
 
 export function readWorkerOptions(
   options: WorkerOptions,
@@ -105,13 +104,10 @@ export function readWorkerOptions(
     pipelineOf(kind, pipelines[kind] ?? { run: builtIn, ...withoutResource(kind, resources) });
   const settings = { live: readPipeline('live'), vod: readPipeline('vod') };
   for (const kind of KINDS) checkResource(`pipelines.${kind}`, settings[kind].resource, resources);
+  const timings = workTimings({ ttl, grace });
   return {
     ...{ name: name ?? null, resources, pipelines: settings, starts },
-    timings: workTimings({
-      ...(ttl !== undefined && { ttl }),
-      ...(grace !== undefined && { grace }),
-    }),
-    graceMs: durationMs(grace ?? DEFAULT_GRACE, 'grace'),
+    ...{ timings, graceMs: timings.stop },
   };
 }
 
