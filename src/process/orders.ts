@@ -1,23 +1,28 @@
 /**
- * What `holdfast run` and its supervisor say to each other: JSON, a line each, over a pipe for orders and one for
- * reports. The end of a pipe says that the other one is no more.
+ * What those who run commands and their supervisor say to each other: JSON, a line each, over a pipe for orders and one
+ * for reports. Each is about one command, by the number that whoever orders it has given it. The end of a pipe says that
+ * the other one is no more.
  */
-
 import type { Moment } from './host.ts';
 
+/** What is to be run, and how. */
+export interface Start {
+  readonly command: readonly string[];
+  /** Beside the environment that the supervisor has itself. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly deadline: Moment;
+  readonly graceMs: number;
+  /** Input and outputs are those of the supervisor; else there is nothing to read, and what it writes is read by the supervisor. */
+  readonly isInherited: boolean;
+}
+
 export type Order =
-  | {
-      readonly do: 'start';
-      readonly command: readonly string[];
-      /** Beside the environment that the supervisor has itself. */
-      readonly env: Readonly<Record<string, string>>;
-      readonly deadline: Moment;
-      readonly graceMs: number;
-    }
+  | ({ readonly do: 'start' } & Start)
   /** The lease was renewed: the command may run until then. */
   | { readonly do: 'extend'; readonly deadline: Moment }
   | { readonly do: 'signal'; readonly signal: NodeJS.Signals }
-  /** The lease is lost: stop the command. */
+  /** The lease is lost, or nobody needs it any more: stop the command. */
   | { readonly do: 'stop' };
 
 /** Why the command is no longer running. */
@@ -40,15 +45,27 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
   /** Some of its processes could not be ended: they run as another user, or hang in the kernel. */
   readonly survivors: boolean;
+  /** The last lines that it wrote; none where its outputs are inherited. */
+  readonly output: readonly string[];
+}
+
+export interface Failed {
+  readonly event: 'failed';
+  /** The code of the system's error. */
+  readonly error: string;
 }
 
 export type Report =
-  | { readonly event: 'started'; readonly group: number }
+  | { readonly event: 'started'; readonly group: number; readonly startedTicks: number | null }
+  | { readonly event: 'progress'; readonly text: string }
   /** It could not be started. */
-  | { readonly event: 'failed'; readonly error: string }
+  | Failed
   | Ended;
 
-export function encode(message: Order | Report): string {
+/** Says which command it is about. */
+export type About<M extends Order | Report> = M & { readonly id: number };
+
+export function encode(message: About<Order> | About<Report>): string {
   return `${JSON.stringify(message)}\n`;
 }
 

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
+import type { GroupRecord } from './host.ts';
+import { membersOf, statOf } from './proc.ts';
 
 /** Pauses between two looks whether a group is gone double from the first to the second. */
 const LOOK_FIRST_MS = 2;
@@ -25,6 +26,22 @@ export function processGroup(leader: number): ProcessGroup {
   return {
     signal: (signal) => void send(leader, signal),
     isAlive: () => send(leader, 0) && !isAllZombies(leader),
+  };
+}
+
+/**
+ * The group that was started then. Where another process has the id of its leader, it is gone: no id is given to anybody for as
+ * long as a group has it.
+ */
+export function recordedGroup({ group, startedTicks }: GroupRecord): ProcessGroup {
+  const processes = processGroup(group);
+  const isAnother = () => {
+    const leader = startedTicks === null ? null : statOf(group);
+    return leader !== null && leader.startedTicks !== startedTicks;
+  };
+  return {
+    signal: (signal) => void (isAnother() || processes.signal(signal)),
+    isAlive: () => !isAnother() && processes.isAlive(),
   };
 }
 
@@ -68,24 +85,6 @@ function send(leader: number, signal: NodeJS.Signals | 0): boolean {
  * Where there is no /proc, everybody in the group counts as alive.
  */
 function isAllZombies(group: number): boolean {
-  if (process.platform !== 'linux') return false;
-  let members = 0;
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue;
-    const [state, , groupOfPid] = statOf(pid);
-    if (groupOfPid !== String(group)) continue;
-    if (state !== 'Z' && state !== 'X') return false;
-    members += 1;
-  }
-  return members > 0;
-}
-
-/** State, parent and group, and what follows them: behind the name, which may have spaces and brackets of its own. */
-function statOf(pid: string): string[] {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return [];
-  }
+  const members = membersOf(group);
+  return members.length > 0 && members.every(({ isDead }) => isDead);
 }

@@ -6,6 +6,9 @@
  * the guard, which is the grace and a margin. So a group that is asked to end at the deadline, and killed when the grace
  * is over, is dead in time.
  *
+ * A may have many commands, each under leases of its own. They have one supervisor process, and in it a supervision
+ * each, which knows nothing of the others.
+ *
  * **Idle.** In: at the beginning. Nothing runs. Out: A orders the start → running, or ended if the deadline has passed
  * already or the command can not be started; A is no more, or we are told to end → ended.
  *
@@ -17,31 +20,48 @@
  * SIGKILL when the grace is over, counted from then or from the deadline, whichever comes first. Out: the group is gone,
  * or is still there a while after SIGKILL → ended.
  *
- * **Ended.** What came of it is reported once, and nothing happens any more.
+ * **Ended.** What came of it is reported once, when what it wrote has been read, and nothing happens any more.
  *
  * Both clocks are asked, every tick, and the one that is further on decides: after the host has slept, the monotonic one
  * says that the deadline is still to come, and timers believe it.
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Moment } from './host.ts';
-import type { Ended, EndReason, Order, Report } from './orders.ts';
+import type { Ended, EndReason, Order, Report, Start } from './orders.ts';
 import { KILLED_WITHIN_MS, lookPauses, type ProcessGroup } from './process-group.ts';
 
 /** How often the clocks are asked: how late a host that has slept may notice. */
 const TICK_MS = 100;
 
-type Start = Extract<Order, { do: 'start' }>;
+/**
+ * What the dead have written is read within a moment. Somebody who has left the group may keep the outputs open for ever, and
+ * nobody waits for that.
+ */
+const READ_WITHIN_MS = 200;
+
 type Exit = Pick<Ended, 'code' | 'signal'>;
+
+/** A command that was started. */
+export interface Spawned {
+  readonly group: number;
+  readonly startedTicks: number | null;
+  readonly processes: ProcessGroup;
+  /** Its last lines. Nothing is read any more. */
+  endOutput(): readonly string[];
+}
 
 export interface SupervisionParts {
   readonly clock: Clock;
   /** Starts the command as the leader of a new group; null if it can not be started, which `onError` is told about. */
-  spawn(start: Start, on: SpawnListener): { id: number; group: ProcessGroup } | null;
+  spawn(start: Start, on: SpawnListener): Spawned | null;
   report(report: Report): void;
 }
 
-interface SpawnListener {
+export interface SpawnListener {
   onExit(exit: Exit): void;
+  /** All that it wrote has been read, and nobody can write more. */
+  onRead(): void;
+  onProgress(text: string): void;
   onError(error: string): void;
 }
 
@@ -49,13 +69,17 @@ export class Supervision {
   readonly #parts: SupervisionParts;
   #state: 'idle' | 'running' | 'stopping' | 'ended' = 'idle';
   #group: ProcessGroup | null = null;
+  #spawned: Spawned | null = null;
   #exit: Exit | null = null;
+  #isRead = false;
   #graceMs = 0;
   #deadline: Moment = NEVER;
   #stoppedAt: Moment = NEVER;
   #killedAtMs: number | null = null;
   #pauses = lookPauses();
   #why: EndReason = 'done';
+  #survivors = false;
+  #isTold = false;
   #timer: Timer | null = null;
 
   constructor(parts: SupervisionParts) {
@@ -98,14 +122,22 @@ export class Supervision {
         this.#exit = exit;
         this.#look();
       },
+      onRead: () => {
+        this.#isRead = true;
+        if (this.#state === 'ended') this.#tell();
+      },
+      onProgress: (text) => this.#parts.report({ event: 'progress', text }),
       onError: (error) => {
         this.#state = 'ended';
+        this.#isTold = true;
         this.#parts.report({ event: 'failed', error });
       },
     });
     if (spawned === null) return;
-    this.#group = spawned.group;
-    this.#parts.report({ event: 'started', group: spawned.id });
+    this.#spawned = spawned;
+    this.#group = spawned.processes;
+    const { group, startedTicks } = spawned;
+    this.#parts.report({ event: 'started', group, startedTicks });
     this.#look();
   }
 
@@ -128,8 +160,8 @@ export class Supervision {
 
   /** Looks at the clocks and at the group, does what is due, and comes back in time for what is next. */
   #look(): void {
-    this.#timer?.cancel();
     if (this.#group === null || this.#state === 'ended') return;
+    this.#timer?.cancel();
     if (this.#exit !== null && !this.#group.isAlive()) {
       this.#end(false);
     } else if (this.#state === 'stopping') {
@@ -173,10 +205,22 @@ export class Supervision {
 
   #end(survivors: boolean): void {
     this.#state = 'ended';
-    const { code = null, signal = null } = this.#exit ?? {};
+    this.#survivors = survivors;
     // From here on its id may be another's.
     this.#group = null;
-    this.#parts.report({ event: 'ended', why: this.#why, code, signal, survivors });
+    if (this.#isRead || this.#spawned === null) this.#tell();
+    else this.#timer = this.#parts.clock.after(READ_WITHIN_MS, () => this.#tell());
+  }
+
+  #tell(): void {
+    this.#timer?.cancel();
+    if (this.#isTold) return;
+    const { code = null, signal = null } = this.#exit ?? {};
+    const [why, survivors] = [this.#why, this.#survivors];
+    // Before it is said that it has ended: there may be a last word in it on how far it came.
+    const output = this.#spawned?.endOutput() ?? [];
+    this.#isTold = true;
+    this.#parts.report({ event: 'ended', why, code, signal, survivors, output });
   }
 
   #isPast({ monotonicMs, wallMs }: Moment, plusMs = 0): boolean {

@@ -1,52 +1,171 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { Moment } from './host.ts';
-import { decoder, type Ended, encode, type Order, type Report } from './orders.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { GroupRecord, HostLock, Moment } from './host.ts';
+import { NO_LOCK } from './host-lock.ts';
+import {
+  type About,
+  decoder,
+  type Ended,
+  encode,
+  type Failed,
+  type Order,
+  type Report,
+  type Start,
+} from './orders.ts';
 
 const SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.url));
 
 export type Outcome =
   | Ended
-  | Extract<Report, { event: 'failed' }>
+  | Failed
   /** The supervisor itself is no more, and has not said what became of the command. */
   | { readonly event: 'gone' };
 
-/** The supervisor as `holdfast run` sees it: see `supervision.ts`. */
+export interface SupervisorOptions {
+  /** Commands have the input and the outputs of this process; else they have nothing to read, and their last lines are kept. */
+  readonly isInherited: boolean;
+  /** Is not free before the supervisor is gone. */
+  readonly lock?: HostLock;
+  readonly clock?: Clock;
+}
+
+/** The supervisor as those see it who give it orders: see `supervision.ts`. */
 export class SupervisorProcess {
-  /** What became of the command. */
-  readonly outcome: Promise<Outcome>;
-  readonly #child: ChildProcess;
-  readonly #orders: Writable | undefined;
-  #group: number | null = null;
+  /** Resolves when it is no more, and all that it said has been heard. */
+  readonly gone: Promise<void>;
+  readonly #isInherited: boolean;
+  readonly #clock: Clock;
+  readonly #child: ChildProcess | null;
+  readonly #orders: Socket | null;
+  readonly #reports: Socket | null;
+  readonly #commands = new Map<number, OrderedCommand>();
+  #ordered = 0;
+  #isGone = false;
 
   /** Starts the process, which then waits for orders: it takes as long to start as the store takes to connect to. */
-  constructor() {
-    this.#child = spawn(process.execPath, [SCRIPT], {
-      // A session of its own, so that what a terminal or a shell does to us is not done to it.
-      detached: true,
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe', 'pipe'],
-    });
-    this.#child.unref();
+  constructor({ isInherited, lock, clock = systemClock }: SupervisorOptions) {
+    this.#isInherited = isInherited;
+    this.#clock = clock;
+    this.#child = spawnSupervisor(isInherited, lock);
+    this.#child?.unref();
     // Where it can not be started, there are no pipes to it either.
-    const [, , , orders, reports] = this.#child.stdio ?? [];
-    this.#orders = orders as Writable | undefined;
+    const [, , , orders = null, reports = null] = this.#child?.stdio ?? [];
+    this.#orders = orders as Socket | null;
+    this.#reports = reports as Socket | null;
     // Whoever does not read orders any more has said what there is to say on the other pipe, which shows its end too.
     this.#orders?.on('error', () => {});
-    this.outcome = new Promise((resolve) => {
-      const gone = () => resolve({ event: 'gone' });
-      this.#child.once('error', gone);
-      this.#hear(reports as Readable | undefined, resolve, gone);
+    const decode = decoder<About<Report>>((report) => this.#hear(report));
+    this.gone = new Promise((resolve) => {
+      const gone = () => resolve(this.#end());
+      if (this.#reports === null) gone();
+      this.#child?.once('error', gone);
+      this.#reports?.setEncoding('utf8').on('data', decode).on('close', gone).on('error', gone);
     });
+    this.#keepUp();
   }
 
-  /** The command's process group, once it is known. */
-  get group(): number | null {
+  /** How much of what it was told it has not heard yet. */
+  get unheardBytes(): number {
+    return this.#orders?.writableLength ?? 0;
+  }
+
+  start(what: Omit<Start, 'isInherited'>): OrderedCommand {
+    const id = ++this.#ordered;
+    const command = new OrderedCommand((order, then) => this.#tell({ id, ...order }, then));
+    if (this.#isGone) {
+      command.settle({ event: 'gone' });
+      return command;
+    }
+    this.#commands.set(id, command);
+    this.#keepUp();
+    this.#tell({ id, do: 'start', isInherited: this.#isInherited, ...what });
+    return command;
+  }
+
+  /** No more orders. What runs is stopped, and then it ends. */
+  dismiss(): void {
+    this.#orders?.destroy();
+  }
+
+  /** For one that does not do its work, when somebody else has. */
+  kill(): void {
+    this.#child?.kill('SIGKILL');
+  }
+
+  /** What is said in one turn of the event loop is written at once: a renewal may concern hundreds of commands. */
+  #tell(order: About<Order>, then?: () => void): void {
+    const orders = this.#orders;
+    if (orders === null) return;
+    if (orders.writableCorked === 0) {
+      orders.cork();
+      this.#clock.soon(() => orders.uncork());
+    }
+    orders.write(encode(order), () => then?.());
+  }
+
+  #hear({ id, ...report }: About<Report>): void {
+    const command = this.#commands.get(id);
+    if (report.event === 'started') command?.start(report);
+    else if (report.event === 'progress') command?.progress(report.text);
+    else {
+      this.#commands.delete(id);
+      command?.settle(report);
+      this.#keepUp();
+    }
+  }
+
+  #end(): void {
+    this.#isGone = true;
+    for (const command of this.#commands.values()) command.settle({ event: 'gone' });
+    this.#commands.clear();
+  }
+
+  /** Who has nothing to wait for is not kept from ending. */
+  #keepUp(): void {
+    if (this.#commands.size > 0) this.#reports?.ref();
+    else this.#reports?.unref();
+  }
+}
+
+function spawnSupervisor(isInherited: boolean, lock: HostLock | undefined): ChildProcess | null {
+  try {
+    return spawn(process.execPath, [SCRIPT], {
+      // A session of its own, so that what a terminal or a shell does to us is not done to it.
+      detached: true,
+      stdio: [
+        ...(isInherited ? (['inherit', 'inherit'] as const) : (['ignore', 'ignore'] as const)),
+        ...(['inherit', 'pipe', 'pipe'] as const),
+        ...(lock === undefined || lock === NO_LOCK ? [] : [lock.fd]),
+      ],
+    });
+  } catch {
+    return null;
+  }
+}
+
+/** A command as whoever has ordered it sees it. */
+export class OrderedCommand {
+  /** Its process group, once it runs; null if it never did. */
+  readonly started: Promise<GroupRecord | null>;
+  /** What became of it. */
+  readonly outcome: Promise<Outcome>;
+  readonly #tell: (order: Order, then?: () => void) => void;
+  readonly #onStarted: (group: GroupRecord | null) => void;
+  readonly #onOutcome: (outcome: Outcome) => void;
+  #group: GroupRecord | null = null;
+  #onProgress: (text: string) => void = () => {};
+
+  constructor(tell: (order: Order, then?: () => void) => void) {
+    this.#tell = tell;
+    const [started, outcome] = [withResolver<GroupRecord | null>(), withResolver<Outcome>()];
+    [this.started, this.#onStarted] = started;
+    [this.outcome, this.#onOutcome] = outcome;
+  }
+
+  get group(): GroupRecord | null {
     return this.#group;
-  }
-
-  start(what: Omit<Extract<Order, { do: 'start' }>, 'do'>): void {
-    this.#tell({ do: 'start', ...what });
   }
 
   extend(deadline: Moment): void {
@@ -62,29 +181,30 @@ export class SupervisorProcess {
     this.#tell({ do: 'stop' });
   }
 
-  /** No more orders. If the command runs, it is stopped. */
-  dismiss(): void {
-    this.#orders?.destroy();
+  onProgress(listener: (text: string) => void): void {
+    this.#onProgress = listener;
   }
 
-  /** For one that does not do its work, when somebody else has. */
-  kill(): void {
-    this.#child.kill('SIGKILL');
+  /** For the supervisor: it has said so. */
+  start({ group, startedTicks }: GroupRecord): void {
+    this.#group = { group, startedTicks };
+    this.#onStarted(this.#group);
   }
 
-  #tell(order: Order, then?: () => void): void {
-    this.#orders?.write(encode(order), () => then?.());
+  progress(text: string): void {
+    this.#onProgress(text);
   }
 
-  #hear(
-    reports: Readable | undefined,
-    resolve: (outcome: Outcome) => void,
-    gone: () => void,
-  ): void {
-    const decode = decoder<Report>((report) => {
-      if (report.event === 'started') this.#group = report.group;
-      else resolve(report);
-    });
-    reports?.setEncoding('utf8').on('data', decode).on('close', gone).on('error', gone);
+  settle(outcome: Outcome): void {
+    this.#onStarted(null);
+    this.#onOutcome(outcome);
   }
+}
+
+function withResolver<T>(): [Promise<T>, (value: T) => void] {
+  let resolver: (value: T) => void = () => {};
+  const promise = new Promise<T>((resolve) => {
+    resolver = resolve;
+  });
+  return [promise, resolver];
 }

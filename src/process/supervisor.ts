@@ -1,59 +1,89 @@
 /**
- * The process between `holdfast run` and the command: see `supervision.ts`. Loads next to nothing, because it stays for
- * as long as the command runs and is started every time.
+ * The process between those who hold leases and the commands that run under them: see `supervision.ts`. Loads next to
+ * nothing, because it stays for as long as the commands run, and `holdfast run` starts one every time. Whatever else it
+ * was given open it keeps open, and gives to nobody: a lock on a name of its host is free when it is gone, too.
  */
-import { spawn } from 'node:child_process';
-import { writeSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { systemClock } from '../base/clock.ts';
-import { decoder, encode, type Order } from './orders.ts';
+import { CommandOutput } from './command-output.ts';
+import { type About, decoder, encode, type Order, type Start } from './orders.ts';
+import { statOf } from './proc.ts';
 import { processGroup } from './process-group.ts';
-import { Supervision } from './supervision.ts';
+import type { Spawned, SpawnListener } from './supervision.ts';
+import { Supervisions } from './supervisions.ts';
 
 /** Where orders come from; its end says that whoever gives them is no more. */
-const orders = new Socket({ fd: 3 });
-/** Where reports go to. Not back over the first: an order to the dead breaks its pipe, and what was not read is lost. */
-const REPORTS_FD = 4;
+const orders = new Socket({ fd: 3, readable: true, writable: false });
+/**
+ * Where reports go to. Not back over the first: an order to the dead breaks its pipe, and what was not read is lost.
+ * Never waited for: whoever gives orders may stand still, and commands have to be stopped all the same.
+ */
+const reports = new Socket({ fd: 4, readable: false, writable: true });
+/** While more than that is not read, nothing is said of progress. How a command ended is kept for whenever it is. */
+const UNHEARD_BYTES = 64 * 1_024;
 
-const supervision = new Supervision({
+const supervisions = new Supervisions({
   clock: systemClock,
-  spawn({ command: [file = '', ...args], env }, { onExit, onError }) {
-    const failed = (error: NodeJS.ErrnoException) => onError(error.code ?? error.message);
-    try {
-      // A session and group of its own; and of our files the first three, never the pipes to our orders.
-      const options = {
-        detached: true,
-        stdio: 'inherit',
-        env: { ...process.env, ...env },
-      } as const;
-      const child = spawn(file, args, options);
-      child.once('error', failed);
-      child.once('exit', (code, signal) => onExit({ code, signal }));
-      return child.pid === undefined ? null : { id: child.pid, group: processGroup(child.pid) };
-    } catch (error) {
-      failed(error as NodeJS.ErrnoException);
-      return null;
-    }
-  },
-  report(report) {
-    try {
-      writeSync(REPORTS_FD, encode(report));
-    } catch {
-      // Nobody is there to hear it; the command is stopped all the same.
-    }
-    if (report.event !== 'started') process.exit();
-  },
+  spawn: spawnCommand,
+  report: (report) => void reports.write(encode(report)),
+  leave: () => process.exit(),
 });
+
+function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
+  const failed = (error: NodeJS.ErrnoException) => on.onError(error.code ?? error.message);
+  try {
+    const child = spawnChild(start);
+    child.once('error', failed);
+    child.once('exit', (code, signal) => on.onExit({ code, signal }));
+    child.once('close', () => on.onRead());
+    if (child.pid === undefined) return null;
+    const { pid } = child;
+    const startedTicks = statOf(pid)?.startedTicks ?? null;
+    const endOutput = readOutput(child, on);
+    return { group: pid, startedTicks, processes: processGroup(pid), endOutput };
+  } catch (error) {
+    failed(error as NodeJS.ErrnoException);
+    return null;
+  }
+}
+
+/** In a session and group of its own; and of our files it gets the first three at most, never the pipes to our orders. */
+function spawnChild({ command: [file = '', ...args], env, cwd, isInherited }: Start): ChildProcess {
+  return spawn(file, args, {
+    detached: true,
+    stdio: isInherited ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+    ...(cwd !== undefined && { cwd }),
+  });
+}
+
+function readOutput({ stdout, stderr }: ChildProcess, on: SpawnListener): Spawned['endOutput'] {
+  const output = new CommandOutput({
+    clock: systemClock,
+    isHeard: () => reports.writableLength < UNHEARD_BYTES,
+    onProgress: (text) => on.onProgress(text),
+  });
+  const streams = [stdout, stderr].filter((stream) => stream !== null);
+  for (const stream of streams) stream.on('data', output.reader()).on('error', () => {});
+  return () => {
+    // Somebody may still have them open; that is no business of ours.
+    for (const stream of streams) stream.destroy();
+    return output.end();
+  };
+}
 
 orders.setEncoding('utf8');
 orders.on(
   'data',
-  decoder<Order>((order) => supervision.hear(order)),
+  decoder<About<Order>>((order) => supervisions.hear(order)),
 );
 orders.on('error', () => {});
-orders.on('close', () => supervision.orphan());
+orders.on('close', () => supervisions.orphan());
+// Nobody is there to hear them; the commands are stopped all the same.
+reports.on('error', () => {});
 
-process.on('SIGTERM', () => supervision.terminate());
+process.on('SIGTERM', () => supervisions.terminate());
 // Meant for the command, which gets them passed on; or for debuggers.
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const) {
   process.on(signal, () => {});

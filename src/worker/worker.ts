@@ -76,7 +76,7 @@ export class Worker implements AsyncDisposable {
 
   constructor(parts: WorkerParts, options: WorkerOptions = {}) {
     this.#parts = parts;
-    this.#settings = readWorkerOptions(options, builtIn);
+    this.#settings = readWorkerOptions(options, builtIn(parts.clock));
     const { resources, timings, name } = this.#settings;
     this.#options = { ...timings, class: 'resource' };
     parts.leases.check(this.#options);

@@ -19,23 +19,36 @@ let group: FakeGroup;
 let reports: Report[];
 let supervision: Supervision;
 let onExit: (exit: { code: number | null; signal: NodeJS.Signals | null }) => void;
+let onRead: () => void;
 let onError: (error: string) => void;
+/** What it wrote has been read by the time that it ends. */
+let isReadAtOnce: boolean;
 let startedMs: number;
 
 beforeEach(() => {
   clock = new FakeClock();
   group = new FakeGroup();
   reports = [];
+  isReadAtOnce = true;
   startedMs = clock.monotonicMs();
   supervision = new Supervision({
     clock,
     spawn: ({ command }, on) => {
-      onExit = (exit) => on.onExit(exit);
+      onExit = (exit) => {
+        on.onExit(exit);
+        if (isReadAtOnce) on.onRead();
+      };
+      onRead = () => on.onRead();
       onError = (error) => on.onError(error);
       if (command[0] === 'none') return null;
       return {
-        id: 42,
-        group: {
+        group: 42,
+        startedTicks: 4711,
+        endOutput: () => {
+          on.onProgress('the last word');
+          return ['its last line'];
+        },
+        processes: {
           isAlive: () => group.isAlive,
           signal(signal) {
             group.signals.push([signal, clock.monotonicMs() - startedMs]);
@@ -54,7 +67,8 @@ const moment = (afterMs: number) => ({
 });
 
 function start(command = ['sleep'], validMs = VALID_MS): void {
-  supervision.hear({ do: 'start', command, env: {}, deadline: moment(validMs), graceMs: GRACE_MS });
+  const what = { command, env: {}, deadline: moment(validMs), graceMs: GRACE_MS };
+  supervision.hear({ do: 'start', isInherited: false, ...what });
 }
 
 /** The command ends, and with it its group. */
@@ -74,8 +88,12 @@ describe('a command that is supervised', () => {
     onExit({ code: 7, signal: null });
     await clock.advance(10_000);
     expect(reports).toEqual([
-      { event: 'started', group: 42 },
-      { event: 'ended', why: 'done', code: 7, signal: null, survivors: false },
+      { event: 'started', group: 42, startedTicks: 4711 },
+      { event: 'progress', text: 'the last word' },
+      {
+        ...{ event: 'ended', why: 'done', code: 7, signal: null },
+        ...{ survivors: false, output: ['its last line'] },
+      },
     ]);
     expect(group.signals).toEqual([]);
     expect(clock.pendingTimers).toBe(0);
@@ -84,6 +102,7 @@ describe('a command that is supervised', () => {
   it('can not be started: that is reported instead', () => {
     start(['none']);
     onError('ENOENT');
+    onRead();
     supervision.orphan();
     expect(reports).toEqual([{ event: 'failed', error: 'ENOENT' }]);
   });
@@ -197,6 +216,32 @@ describe('a command that is supervised', () => {
     supervision.orphan();
     await clock.advance(10_000);
     expect(reports.at(-1)).toMatchObject({ why: 'orphaned', survivors: true });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('has ended when what it wrote has been read, too', async () => {
+    start();
+    isReadAtOnce = false;
+    group.isAlive = false;
+    onExit({ code: 0, signal: null });
+    expect(supervision.state).toBe('ended');
+    expect(reports).toHaveLength(1);
+    await clock.advance(100);
+    onRead();
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', why: 'done' });
+    await clock.advance(1_000);
+    expect(reports).toHaveLength(3);
+  });
+
+  it('has left somebody behind who keeps its outputs open: nobody waits for that', async () => {
+    start();
+    isReadAtOnce = false;
+    group.isAlive = false;
+    onExit({ code: 0, signal: null });
+    await clock.advance(200);
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', output: ['its last line'] });
+    onRead();
+    expect(reports).toHaveLength(3);
     expect(clock.pendingTimers).toBe(0);
   });
 

@@ -12,7 +12,11 @@ import type { Lease } from '../../lease/lease.ts';
 import type { Moment } from '../../process/host.ts';
 import type { Ended } from '../../process/orders.ts';
 import { endGroup, processGroup } from '../../process/process-group.ts';
-import { type Outcome, SupervisorProcess } from '../../process/supervisor-process.ts';
+import {
+  type OrderedCommand,
+  type Outcome,
+  SupervisorProcess,
+} from '../../process/supervisor-process.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { openConfigured } from '../opening.ts';
@@ -54,7 +58,7 @@ export async function run(
       'run needs process groups, which Windows does not have. Use it inside of WSL, or withLease in a program.';
     throw new CliError(EXIT.usage, 'UNSUPPORTED', message);
   }
-  const supervisor = new SupervisorProcess();
+  const supervisor = new SupervisorProcess({ isInherited: true });
   const signals = new Signals();
   try {
     const opening = openConfigured(flags, { maxTtl: plan.maxTtlMs });
@@ -95,22 +99,23 @@ async function runUnder(run: Run, holdfast: Holdfast, lease: Lease): Promise<Exi
   const { command, plan, supervisor, signals, output } = run;
   const { graceMs } = plan;
   const env = { HOLDFAST_LEASE_KEY: lease.key, HOLDFAST_LEASE_FENCE: String(lease.fence) };
-  supervisor.start({ command, env, deadline: deadlineOf(lease), graceMs });
-  signals.passOnTo((signal, then) => supervisor.signal(signal, then));
+  const ordered = supervisor.start({ command, env, deadline: deadlineOf(lease), graceMs });
+  signals.passOnTo((signal, then) => ordered.signal(signal, then));
   // The answer to a renewal that comes too late is announced as well, and must not move the deadline.
   const extend = () => {
-    if (lease.remainingMs() > 0) supervisor.extend(deadlineOf(lease));
+    if (lease.remainingMs() > 0) ordered.extend(deadlineOf(lease));
   };
   holdfast.on('lease.renewed', extend);
   holdfast.on('lease.reasserted', extend);
 
   const over = new AbortController();
   const outcome = await Promise.race([
-    supervisor.outcome,
-    endedAfterLoss(supervisor, graceMs, lease, over.signal),
+    ordered.outcome,
+    endedAfterLoss(run, ordered, lease, over.signal),
   ]);
   over.abort();
-  const verdict = await judge(run, lease, outcome);
+  supervisor.dismiss();
+  const verdict = await judge(run, ordered, lease, outcome);
   // What may still act is never handed over: its lease runs out.
   if (verdict.isEnded) await lease.release();
   if (verdict.error !== undefined) output.complain(verdict.error);
@@ -126,19 +131,20 @@ function deadlineOf(lease: Lease): Moment {
 
 /** Has the command stopped when its lease is lost; and where that does not happen in time, kills it. */
 function endedAfterLoss(
-  supervisor: SupervisorProcess,
-  graceMs: number,
+  { supervisor, plan }: Run,
+  ordered: OrderedCommand,
   lease: Lease,
   over: AbortSignal,
 ): Promise<Outcome> {
   return new Promise((resolve) => {
     const onLost = async () => {
-      supervisor.stop();
-      await systemClock.sleep(graceMs, over);
-      const isGone = await endGroupOf(supervisor, 0);
+      ordered.stop();
+      await systemClock.sleep(plan.graceMs, over);
+      const survivors = !(await endGroupOf(ordered, 0));
       // It stands still, or it would have been faster; and it keeps our output open.
       supervisor.kill();
-      resolve({ event: 'ended', why: 'ordered', code: null, signal: null, survivors: !isGone });
+      const [code, signal] = [null, null];
+      resolve({ event: 'ended', why: 'ordered', code, signal, survivors, output: [] });
     };
     const listener = () => void onLost().catch(() => {});
     if (lease.signal.aborted) listener();
@@ -146,8 +152,8 @@ function endedAfterLoss(
   });
 }
 
-async function endGroupOf({ group }: SupervisorProcess, graceMs: number): Promise<boolean> {
-  return group !== null && (await endGroup(processGroup(group), graceMs, systemClock));
+async function endGroupOf({ group }: OrderedCommand, graceMs: number): Promise<boolean> {
+  return group !== null && (await endGroup(processGroup(group.group), graceMs, systemClock));
 }
 
 interface Verdict {
@@ -157,11 +163,15 @@ interface Verdict {
   readonly isEnded: boolean;
 }
 
-async function judge(run: Run, lease: Lease, outcome: Outcome): Promise<Verdict> {
-  const { supervisor, plan, command } = run;
+async function judge(
+  { plan, command }: Run,
+  ordered: OrderedCommand,
+  lease: Lease,
+  outcome: Outcome,
+): Promise<Verdict> {
   if (outcome.event === 'failed') return failing(notStarted(command[0] ?? '', outcome.error), true);
   if (outcome.event === 'gone') {
-    const isEnded = await endGroupOf(supervisor, lease.signal.aborted ? 0 : plan.graceMs);
+    const isEnded = await endGroupOf(ordered, lease.signal.aborted ? 0 : plan.graceMs);
     return failing(supervisorGone(isEnded), isEnded);
   }
   if (outcome.survivors) return failing(survivors(lease.key), false);
