@@ -33,27 +33,37 @@ export class Estate {
 
   /**
    * Releases the leases of the instance, and only these: those of open sessions, of slots, and the keys named besides. What it held of
-   * pools that are not configured any more runs out. Says how many there were.
+   * pools that are not configured any more runs out. So does what it had taken as an interface, for a session that another worker may have
+   * gone on with under that name. Says how many there were.
    */
   async release(instance: string, besides: readonly string[]): Promise<number> {
     const keys = new Set(besides);
     for (const pool of this.#pools) for (const slot of pool.slots) keys.add(pool.keyOf(slot));
-    for await (const session of this.#openSessions()) keys.add(dedupKey(session));
+    const spared = new Set<string>();
+    for await (const session of this.#openSessions()) {
+      keys.add(dedupKey(session));
+      const { worker, tenure } = session;
+      if (tenure !== undefined && worker !== instance) spared.add(tenure.holder);
+    }
     const all = [...keys].map((key) => keyspace + key);
     let released = 0;
     for (let i = 0; i < all.length; i += BATCH)
-      released += await this.#releaseOf(instance, all.slice(i, i + BATCH));
+      released += await this.#releaseOf(instance, all.slice(i, i + BATCH), spared);
     return released;
   }
 
-  async #releaseOf(instance: string, keys: readonly string[]): Promise<number> {
+  async #releaseOf(
+    instance: string,
+    keys: readonly string[],
+    spared: ReadonlySet<string>,
+  ): Promise<number> {
     const shown = await this.#store.leases.read(keys, CALL);
     const tenancies = keys.flatMap((key, i) => {
       const lease = shown[i];
       if (lease?.kind !== 'held') return [];
       const { holder, fence } = lease;
       const isTheirs = holder === instance || holder.startsWith(`${instance}/`);
-      return isTheirs ? [{ key, holder, fence }] : [];
+      return isTheirs && !spared.has(holder) ? [{ key, holder, fence }] : [];
     });
     if (tenancies.length === 0) return 0;
     const replies = await this.#store.leases.release(tenancies, CALL);

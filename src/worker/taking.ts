@@ -36,7 +36,7 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
   // What the interface has taken for it already is gone on with.
   const who =
     tenure === undefined || isRecovery
-      ? { holder: holderOf(parts, id) }
+      ? { holder: holderOf(parts, session) }
       : { holder: tenure.holder, fence: tenure.fence };
   for (let wait = 0; ; ) {
     const options = { ...parts.options, ...who, wait, signal };
@@ -63,7 +63,7 @@ export async function takeSlot(
   { session, isRecovery, signal }: Wish,
 ): Promise<Slot | Ended> {
   const { pool, waitMs } = parts.poolFor(resource);
-  const holder = holderOf(parts, session.id);
+  const holder = holderOf(parts, session);
   for (let wait = isRecovery ? Math.max(waitMs, SLOT_OF_LOST_MS) : waitMs; ; ) {
     const ask = () => pool.acquire({ holder, wait, signal });
     const result = await insist(parts, signal, ask);
@@ -78,8 +78,10 @@ export async function takeSlot(
 }
 
 /** Its last part says for which session: so whoever finds it busy knows whether it is the same. */
-function holderOf({ instanceId }: RunParts, session: string): string {
-  return `${instanceId}/${session}`;
+function holderOf({ instanceId }: RunParts, { id, tenure }: IntentSession): string {
+  const holder = `${instanceId}/${id}`;
+  // What the interface here had taken under that name, another worker may have gone on with, and may still be letting go of.
+  return holder === tenure?.holder ? `${instanceId}/again/${id}` : holder;
 }
 
 function isNobodys(reason: BusyReason): boolean {
