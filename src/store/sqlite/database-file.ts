@@ -41,10 +41,6 @@ export class DatabaseFile {
     this.#checkpoints = new Checkpoints(options.path, options.clock);
   }
 
-  get path(): string {
-    return this.#options.path;
-  }
-
   /**
    * Runs `work` in a transaction, now; opens the file first if need be. What it throws says what happened: `isBusy`
    * for a lock that somebody else holds, else one of our errors; nothing has happened then, unless it says otherwise.

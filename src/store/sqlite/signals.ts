@@ -1,4 +1,3 @@
-import { type FSWatcher, watch } from 'node:fs';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
 import type { SignalStore, Subscriber } from '../store.ts';
@@ -12,13 +11,9 @@ import type { Turns } from './turns.ts';
 const CALL = { timeoutMs: 2_000 };
 /** How long unsubscribing may hold up closing; what stays behind expires. */
 const CLOSE_CALL = { timeoutMs: 200 };
-/**
- * How often the file is looked at while somebody here waits for a key; and otherwise, while anybody listens at all. Where the system tells of
- * writes, it is looked at soon after each, too: writes that come together cost one look.
- */
+/** How often the file is looked at while somebody here waits for a key; and otherwise, while anybody listens at all. */
 const WATCH_MS = 25;
 const IDLE_WATCH_MS = 100;
-const AFTER_WRITE_MS = 1;
 /** How long a listener counts as one without a sign of life, and how often it gives one. A process that is gone counts no more at once. */
 const LISTENER_MS = 3_000;
 const REFRESH_MS = 1_000;
@@ -50,8 +45,6 @@ export class SqliteSignals implements SignalStore {
   readonly #expected = new Set<string>();
   #timer: Timer | null = null;
   #timerMs = 0;
-  #writes: FSWatcher | null = null;
-  #nudge: Timer | null = null;
   #isClosed = false;
   #generation = -1;
   #dataVersion: number | null = null;
@@ -124,7 +117,6 @@ export class SqliteSignals implements SignalStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#timer?.cancel();
-    this.#unwatchWrites();
     const wasListening = this.#subscribers.size > 0;
     this.#subscribers.clear();
     if (!wasListening) return;
@@ -213,40 +205,9 @@ export class SqliteSignals implements SignalStore {
   #watch(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    if (this.#isClosed || this.#subscribers.size === 0) {
-      this.#unwatchWrites();
-      return;
-    }
-    this.#watchWrites();
+    if (this.#isClosed || this.#subscribers.size === 0) return;
     this.#timerMs = this.#expected.size > 0 ? WATCH_MS : IDLE_WATCH_MS;
     this.#timer = this.#clock.after(this.#timerMs, () => this.#look());
-  }
-
-  /** The system tells of writes to the file that transactions go to first; where it can not, the timer has to do. */
-  #watchWrites(): void {
-    if (this.#writes !== null) return;
-    try {
-      const writes = watch(`${this.#file.path}-wal`, { persistent: false });
-      this.#writes = writes;
-      writes.on('change', (kind) => {
-        // It is not that file any more: there may be another of its name.
-        if (kind === 'rename') this.#unwatchWrites();
-        this.#nudge ??= this.#clock.after(AFTER_WRITE_MS, () => {
-          this.#nudge = null;
-          this.#look();
-        });
-      });
-      writes.on('error', () => this.#unwatchWrites());
-    } catch {
-      // Tried again with the next look.
-    }
-  }
-
-  #unwatchWrites(): void {
-    this.#writes?.close();
-    this.#writes = null;
-    this.#nudge?.cancel();
-    this.#nudge = null;
   }
 
   #look(): void {
