@@ -91,8 +91,9 @@ export class Lookout {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unsubscribe?.();
-    this.#agenda.clear();
     await this.#chore.stop();
+    // Not before: a look that was under way plans the next ones.
+    this.#agenda.clear();
   }
 
   /** This worker has one no more: others may. */
