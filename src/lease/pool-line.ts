@@ -14,6 +14,7 @@
  * what stood in the way; or when the time is up for a while and there was no answer at all. It leaves the other lines. What is granted to it
  * all the same, because two slots were freed at a time or the answer was under way, is released at once and goes to the next in line.
  */
+import { setMaxListeners } from 'node:events';
 import type { Clock, Timer } from '../base/clock.ts';
 import { OutcomeUnknownError } from '../base/errors.ts';
 import { type Asker, asError, type Obstacle, type Slots, type Taken } from './slots.ts';
@@ -82,6 +83,8 @@ export class PoolLine {
       },
     };
     signal?.addEventListener('abort', onAbort, { once: true });
+    // Every line listens to it, and there are as many as slots: no reason to warn of a leak.
+    setMaxListeners(0, waiter.leaving.signal);
     return waiter;
   }
 
@@ -105,13 +108,18 @@ export class PoolLine {
   async #look(together: readonly Waiter[]): Promise<void> {
     const view = await this.#slots.look().catch(() => null);
     if (view === null) return;
-    await Promise.all(
-      together.map(async (waiter) => {
-        if (waiter.isDone) return;
-        const taken = await this.#slots.takeFree(view, waiter.asker);
-        if (taken !== null) give(waiter, taken);
-      }),
+    const taking = together.map(({ isDone, asker }) =>
+      isDone ? null : this.#slots.takeFree(view, asker),
     );
+    const taken = await Promise.all(taking);
+    let isOneWithout = false;
+    for (const [i, waiter] of together.entries()) {
+      const slot = taken[i] ?? null;
+      isOneWithout ||= slot === null && !waiter.isDone;
+      // Another process has taken what was meant for one of them: those behind it do not get ahead by that.
+      if (slot !== null && isOneWithout) void slot.lease.release();
+      else if (slot !== null) give(waiter, slot);
+    }
   }
 
   /** All lines in one go: whoever stands before another in one of them does so in all. */

@@ -1,0 +1,317 @@
+import { describe, expect, it } from 'vitest';
+import type { SlotOptions } from '../../src/lease/pool.ts';
+import { around, holdersOf, poolOf, type Taken } from '../support/pools.ts';
+import { world } from '../support/world.ts';
+
+const WAIT = { wait: '20s' };
+
+/** A world with a full pool and a second process that wants some of it. */
+async function fullPool(slots = 3) {
+  const { clock, store, actor } = world();
+  const [one, two] = [await actor(), await actor()];
+  const [a, b] = [poolOf(one, { slots }), poolOf(two, { slots })];
+  const held = await a.fill();
+  /** Who got a slot, in the order of getting it. */
+  const served: string[] = [];
+  const waits = (holder: string, options: SlotOptions = WAIT): Promise<Taken> => {
+    const taking = b.take({ holder, ...options });
+    taking.then(
+      () => served.push(holder),
+      () => {},
+    );
+    return taking;
+  };
+  /** The other process lets go of a slot. */
+  const free = async (slot: string) => {
+    await held.find((taken) => taken.slot === slot)?.lease.release();
+  };
+  return { clock, store, actor, one, two, a, b, held, served, waits, free };
+}
+
+describe('who waits', () => {
+  it('K-10 has whichever slot is freed first, at once, with a fence above those before it', async () => {
+    const { clock, held, waits, free } = await fullPool();
+    const waiting = waits('w');
+    await clock.advance(5_000);
+    await free('2');
+    await clock.advance(0);
+    const { slot, lease } = await waiting;
+    expect(slot).toBe('2');
+    expect(lease.fence).toBeGreaterThan(held[1]?.lease.fence ?? 0);
+  });
+
+  it('K-10 has the slot of a holder that died at the expiry observed', async () => {
+    const { clock, one, waits, b } = await fullPool();
+    one.faults.hang = true;
+    const waiting = waits('w', { wait: '40s' });
+    await clock.advance(29_999);
+    expect(await holdersOf(b.pool)).not.toContain('w');
+    await clock.advance(20);
+    expect((await waiting).lease.isHeld()).toBe(true);
+  });
+
+  it('K-10 is served in the order of coming, whichever slots are freed', async () => {
+    const { clock, served, waits, free } = await fullPool();
+    const all = ['first', 'second', 'third'].map((holder) => waits(holder));
+    await clock.advance(10);
+    for (const slot of ['3', '1', '2']) {
+      await free(slot);
+      await clock.advance(0);
+    }
+    expect(served).toEqual(['first', 'second', 'third']);
+    expect((await Promise.all(all)).map(({ slot }) => slot)).toEqual(['3', '1', '2']);
+  });
+
+  it('K-10 is not overtaken by who comes while it still looks, and a slot is freed meanwhile', async () => {
+    const { clock, store, served, waits, free } = await fullPool();
+    let isSlow = true;
+    around(store, 'read', (read) => async (keys, call) => {
+      const seen = await read(keys, call);
+      // What the first has seen is on its way for a while.
+      if (isSlow) await clock.sleep(50);
+      return seen;
+    });
+    const first = waits('first');
+    await clock.advance(10);
+    isSlow = false;
+    await free('1');
+    const second = waits('second');
+    await clock.advance(100);
+    expect(served).toEqual(['first']);
+    await free('2');
+    await clock.advance(0);
+    expect([(await first).slot, (await second).slot]).toEqual(['1', '2']);
+  });
+
+  it('I-08 is given the first free slot, like everybody, where nobody stands in line', async () => {
+    const { clock, actor } = world();
+    const { pool, take } = poolOf(await actor());
+    const all = Array.from({ length: 3 }, () => take(WAIT));
+    expect((await Promise.all(all)).map(({ slot }) => slot)).toEqual(['1', '2', '3']);
+    expect(clock.pendingTimers).toBe(1);
+    expect(await holdersOf(pool)).not.toContain(null);
+  });
+
+  it('K-10 asks nothing while it waits', async () => {
+    const { clock, store, waits } = await fullPool();
+    const waiting = waits('w', { wait: '9s' }).catch(() => {});
+    await clock.advance(100);
+    let asked = 0;
+    around(store, 'acquire', (acquire) => (requests, call) => {
+      asked++;
+      return acquire(requests, call);
+    });
+    await clock.advance(8_000);
+    expect(asked).toBe(0);
+    await clock.advance(1_000);
+    await waiting;
+    // Once more for each slot, when the time was up: so the answer is true.
+    expect(asked).toBe(3);
+  });
+});
+
+describe('when two slots are freed at a time', () => {
+  it('one waiter has one of them, and the other is free again at once', async () => {
+    const { clock, waits, free, b } = await fullPool();
+    const waiting = waits('w');
+    await clock.advance(10);
+    await Promise.all([free('1'), free('2')]);
+    await clock.advance(0);
+    const { slot } = await waiting;
+    expect(await holdersOf(b.pool)).toEqual(
+      ['1', '2', '3'].map((each) =>
+        each === slot ? 'w' : each === '3' ? expect.any(String) : null,
+      ),
+    );
+  });
+
+  it('two waiters have one each', async () => {
+    const { clock, served, waits, free, b } = await fullPool();
+    const all = [waits('first'), waits('second'), waits('third')];
+    await clock.advance(10);
+    await Promise.all([free('1'), free('2')]);
+    await clock.advance(0);
+    expect(served).toEqual(['first', 'second']);
+    expect(
+      (await holdersOf(b.pool)).filter((holder) => served.includes(holder ?? '')),
+    ).toHaveLength(2);
+    await free('3');
+    await clock.advance(0);
+    expect((await Promise.all(all)).map(({ slot }) => slot).sort()).toEqual(['1', '2', '3']);
+  });
+
+  it('waiters of two processes have one each', async () => {
+    const { clock, actor, waits, free } = await fullPool();
+    const c = poolOf(await actor());
+    const all = [waits('here'), c.take({ holder: 'there', ...WAIT })];
+    await clock.advance(10);
+    await Promise.all([free('1'), free('2')]);
+    await clock.advance(0);
+    expect((await Promise.all(all)).map(({ slot }) => slot).sort()).toEqual(['1', '2']);
+  });
+});
+
+describe('who gives up', () => {
+  it('K-10 by its signal is told the reason, and stands in no line any more', async () => {
+    const { clock, served, waits, free } = await fullPool();
+    const [reason, controller] = ['enough', new AbortController()];
+    const impatient = waits('impatient', { ...WAIT, signal: controller.signal });
+    const outcome = expect(impatient).rejects.toBe(reason);
+    void waits('patient');
+    await clock.advance(1_000);
+    controller.abort(reason);
+    await outcome;
+    await free('2');
+    await clock.advance(0);
+    expect(served).toEqual(['patient']);
+  });
+
+  it('K-10 before it has asked asks nothing', async () => {
+    const { two, waits } = await fullPool();
+    two.faults.hang = true;
+    const signal = AbortSignal.abort(new Error('never mind'));
+    await expect(waits('w', { ...WAIT, signal })).rejects.toThrow('never mind');
+    await expect(waits('w', { wait: 0, signal })).rejects.toThrow('never mind');
+  });
+
+  it.each([
+    ['while it looks', 'read'],
+    ['while it is granted one', 'acquire'],
+  ] as const)('K-10 %s has nothing, and the slot is free', async (_, verb) => {
+    const { clock, store, actor } = world();
+    const { pool, take } = poolOf(await actor());
+    const controller = new AbortController();
+    around(store, verb, (original) => async (given: never, call: never) => {
+      const answer = await (original as (a: never, b: never) => Promise<never>)(given, call);
+      controller.abort(new Error('too late'));
+      return answer;
+    });
+    await expect(take({ ...WAIT, signal: controller.signal })).rejects.toThrow('too late');
+    await clock.advance(0);
+    expect(await holdersOf(pool)).toEqual([null, null, null]);
+  });
+
+  it('K-10 by its signal while a slot that was freed is granted to it: it goes to the next', async () => {
+    const { clock, store, served, waits, free } = await fullPool();
+    const controller = new AbortController();
+    const impatient = waits('impatient', { ...WAIT, signal: controller.signal });
+    const outcome = expect(impatient).rejects.toThrow('enough');
+    void waits('patient');
+    await clock.advance(10);
+    around(store, 'acquire', (acquire) => async (requests, call) => {
+      const replies = await acquire(requests, call);
+      if (replies.some(({ kind }) => kind === 'granted')) controller.abort(new Error('enough'));
+      return replies;
+    });
+    await free('3');
+    await clock.advance(10);
+    await outcome;
+    expect(served).toEqual(['patient']);
+  });
+
+  it('K-10 because its time is up is told what stands in the way', async () => {
+    const { clock, b } = await fullPool();
+    const waiting = b.pool.acquire({ wait: '2s' });
+    await clock.advance(2_000);
+    expect(await waiting).toEqual({
+      ...{ ok: false, pool: 'gpu', slots: 3, reason: 'held', waitedMs: 2_000 },
+      expiresInMs: 28_000,
+    });
+    expect(clock.pendingTimers).toBeLessThanOrEqual(1);
+  });
+
+  it('K-10 has what is freed at the very end all the same', async () => {
+    const { clock, store, waits, free } = await fullPool();
+    // No hint arrives: only the last question can find out.
+    store.signals.publish = async () => {};
+    const waiting = waits('w', { wait: '2s' });
+    await clock.advance(1_999);
+    await free('3');
+    await clock.advance(1);
+    expect((await waiting).slot).toBe('3');
+  });
+});
+
+describe('a store that fails while somebody waits', () => {
+  it('K-10 is no reason to fail if it comes back in time', async () => {
+    const { clock, two, waits, free } = await fullPool();
+    two.faults.refuse = true;
+    const waiting = waits('w');
+    await clock.advance(3_000);
+    await free('2');
+    two.faults.refuse = false;
+    await clock.advance(1_100);
+    expect((await waiting).slot).toBe('2');
+  });
+
+  it.each([
+    ['refuses', 'STORE_UNREACHABLE', 2_000],
+    ['hangs', 'OUTCOME_UNKNOWN', 3_000],
+  ] as const)('K-10 and %s to the end is the error: %s, after %i ms', async (how, code, ms) => {
+    const { clock, two, waits } = await fullPool();
+    two.faults.refuse = how === 'refuses';
+    two.faults.hang = how === 'hangs';
+    const outcome = expect(waits('w', { wait: '2s' })).rejects.toMatchObject({ code });
+    await clock.advance(ms);
+    await outcome;
+  });
+
+  it('K-10 for one slot keeps nobody from another; and if none is freed, nobody says that all are held', async () => {
+    const { clock, store, waits, free } = await fullPool();
+    const error = new Error('bad key');
+    around(store, 'acquire', (acquire) => async (requests, call) => {
+      const replies = await acquire(requests, call);
+      return replies.map((reply, i) =>
+        requests[i]?.key === 'lease:gpu:1' ? { kind: 'failed', error } : reply,
+      );
+    });
+    const lucky = waits('lucky');
+    await clock.advance(100);
+    await free('2');
+    await clock.advance(0);
+    expect((await lucky).slot).toBe('2');
+    const outcome = expect(waits('unlucky', { wait: '1s' })).rejects.toBe(error);
+    await clock.advance(2_000);
+    await outcome;
+  });
+
+  it('whose answer was lost gives the slot back', async () => {
+    const { clock, actor } = world();
+    const one = await actor();
+    const { pool, take } = poolOf(one, { slots: 1 });
+    one.faults.loseReplies = true;
+    const outcome = expect(take({ wait: '100ms' })).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    });
+    await clock.advance(1_200);
+    await outcome;
+    one.faults.loseReplies = false;
+    await clock.advance(40_000);
+    expect(await holdersOf(pool)).toEqual([null]);
+  });
+
+  it('and is closed ends every wait', async () => {
+    const { clock, two, waits } = await fullPool();
+    const outcomes = ['v', 'w'].map((holder) =>
+      expect(waits(holder)).rejects.toMatchObject({ code: 'CLOSED' }),
+    );
+    await clock.advance(10);
+    await two.holdfast.close();
+    await Promise.all(outcomes);
+    await expect(waits('late')).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+});
+
+it('a pool of 256 slots is waited for without a complaint of the runtime', async () => {
+  const warnings: string[] = [];
+  const listen = (warning: Error) => warnings.push(warning.message);
+  process.on('warning', listen);
+  const { clock, waits, free } = await fullPool(256);
+  const all = ['a', 'b', 'c'].map((holder) => waits(holder));
+  await clock.advance(10);
+  for (const slot of ['200', '100', '1']) await free(slot);
+  await clock.advance(10);
+  expect((await Promise.all(all)).map(({ slot }) => slot).sort()).toEqual(['1', '100', '200']);
+  process.off('warning', listen);
+  expect(warnings).toEqual([]);
+});
