@@ -6,6 +6,7 @@
  *     wait(key), release    for handovers; waiting is at the library's defaults
  *     keep(keys, everyMs)   holds many keys: `{ renew({ lanes, redisCpuUs }) → { ms, redisUs } }`; who renews by
  *                           itself does it every so often
+ *     pool(name, slots)     for those who have a counting semaphore: `{ acquire(), release(held) }`; acquire waits
  *     claims(key, ttlMs)    what says "I still hold it": `[{ label, believes(), untilMs }]`
  *
  * `retryMs` is how often a waiter of this library asks: a handover begins at a random moment of that.

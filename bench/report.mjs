@@ -14,6 +14,12 @@ export function versus({ rivals = PEERS.map(({ name }) => name), atLeast, atMost
   return { ...row, best, value, valueUnit: `× ${best}`, ...judged(value, { atLeast, atMost }) };
 }
 
+/** The same next to one rival, without a bar. */
+export function beside({ rival, ...row }) {
+  const value = row.figures[OURS.name] / row.figures[rival];
+  return { ...row, best: rival, value, valueUnit: `× ${rival}`, bar: null, ok: true };
+}
+
 /** Our own figure is to be `atLeast` or `atMost` this, in its unit. */
 export function absolute({ atLeast, atMost, ...row }) {
   const value = row.figures[OURS.name];

@@ -15,6 +15,9 @@ export const tasks = {
   letGo,
   wait,
   release,
+  slotPairs,
+  takeSlot,
+  freeSlot,
   claim,
   watch,
   isHeld,
@@ -123,6 +126,31 @@ async function release({ contender, memory }, { key }) {
   memory.delete(key);
   const askedAtMs = monotonicMs();
   await contender.release(held);
+  return askedAtMs;
+}
+
+/** Callers that acquire and release a slot of one pool: pairs per second. */
+async function slotPairs({ contender }, { pool, slots, callers, count }) {
+  const own = contender.pool(pool, slots);
+  const startMs = monotonicMs();
+  await each(count, callers, async () => own.release(await own.acquire()));
+  return (count / (monotonicMs() - startMs)) * 1_000;
+}
+
+/** Waits for a slot. When it was had. */
+async function takeSlot({ contender, memory }, { pool, slots }) {
+  const held = await contender.pool(pool, slots).acquire();
+  const heldAtMs = monotonicMs();
+  memory.set(pool, [...(memory.get(pool) ?? []), held]);
+  return heldAtMs;
+}
+
+/** Gives one of its slots back. When that was asked for. */
+async function freeSlot({ contender, memory }, { pool, slots }) {
+  const [held, ...rest] = memory.get(pool);
+  memory.set(pool, rest);
+  const askedAtMs = monotonicMs();
+  await contender.pool(pool, slots).release(held);
   return askedAtMs;
 }
 

@@ -19,6 +19,18 @@ export async function openContender(url) {
     hold: (key, options) => acquire(holdfast, key, options),
     keep: (keys, everyMs) => keep(url, keys, everyMs),
     claims: (key, ttlMs) => claims(holdfast, key, ttlMs),
+    pool: (name, slots) => pool(holdfast.pool(name, { slots })),
+  };
+}
+
+function pool(slots) {
+  return {
+    async acquire() {
+      const result = await slots.acquire({ wait: '30s' });
+      if (!result.ok) throw new Error(`${result.pool} is full`);
+      return result.lease;
+    },
+    release: (lease) => lease.release(),
   };
 }
 

@@ -1,10 +1,12 @@
 import { Redis } from 'ioredis';
-import { Mutex } from 'redis-semaphore';
+import { Mutex, Semaphore } from 'redis-semaphore';
 import { monotonicMs } from '../statistics.mjs';
 import { KEPT_MS, keepEach, PAIR_TTL_MS } from './keeping.mjs';
 
 /** `refreshInterval: 0` spares it a timer per lock. */
 const BY_HAND = { refreshInterval: 0, acquireAttemptsLimit: 1 };
+/** At its default it asks every 10 ms. */
+const WAITING = { refreshInterval: 0, lockTimeout: PAIR_TTL_MS, acquireTimeout: PAIR_TTL_MS };
 const PAIR = { ...BY_HAND, lockTimeout: PAIR_TTL_MS };
 
 export async function openContender(url, clientOptions) {
@@ -22,6 +24,14 @@ export async function openContender(url, clientOptions) {
         acquire: (key) => acquire(client, key, { ...BY_HAND, lockTimeout: KEPT_MS }),
         extend,
       }),
+    pool: (name, slots) => ({
+      async acquire() {
+        const semaphore = new Semaphore(client, name, slots, WAITING);
+        await semaphore.acquire();
+        return semaphore;
+      },
+      release: (semaphore) => semaphore.release(),
+    }),
     async claims(key, ttlMs) {
       const untilMs = monotonicMs() + ttlMs;
       const mutex = await acquire(client, key, { lockTimeout: ttlMs });

@@ -13,7 +13,8 @@ beforeEach(() => {
   policyFile = join(bin, 'policy-rc.d');
   said = [];
   for (const tool of ['sh', 'env', 'rm', 'chmod', 'cat']) symlinkSync(found(tool), join(bin, tool));
-  writeFileSync(join(bin, 'openssl'), '#!/bin/sh\n', { mode: 0o755 });
+  for (const other of ['openssl', 'ffmpeg'])
+    writeFileSync(join(bin, other), '#!/bin/sh\n', { mode: 0o755 });
 });
 afterEach(() => rmSync(bin, { recursive: true }));
 

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 const INSTALL_DEADLINE_MS = 300_000;
 
 /** What the integration tests start, beside Node: each is in the Debian package of the same name. */
-const PROGRAMS = ['redis-server', 'openssl'];
+const PROGRAMS = ['redis-server', 'openssl', 'ffmpeg'];
 
 /** What decides whether, and how, programs may be installed here. */
 export interface Machine {
@@ -43,7 +43,7 @@ function advice(missing: readonly string[]): string {
   const names = missing.join(' ');
   return (
     `The integration tests need ${missing.join(' and ')} on the PATH: install it (Debian and Ubuntu: ` +
-    `\`apt-get install ${names}\`, macOS: \`brew install redis openssl\`), or run \`npm run test:unit\`.`
+    `\`apt-get install ${names}\`, macOS: \`brew install redis openssl ffmpeg\`), or run \`npm run test:unit\`.`
   );
 }
 
