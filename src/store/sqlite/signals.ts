@@ -3,6 +3,7 @@ import type { Random } from '../../base/random.ts';
 import type { SignalStore, Subscriber } from '../store.ts';
 import type { DatabaseFile } from './database-file.ts';
 import type { Host } from './host.ts';
+import { LogWatch } from './log-watch.ts';
 import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
 import type { Turns } from './turns.ts';
@@ -11,7 +12,10 @@ import type { Turns } from './turns.ts';
 const CALL = { timeoutMs: 2_000 };
 /** How long unsubscribing may hold up closing; what stays behind expires. */
 const CLOSE_CALL = { timeoutMs: 200 };
-/** How often the file is looked at while somebody here waits for a key; and otherwise, while anybody listens at all. */
+/**
+ * How often the file is looked at while somebody here waits for a key; and otherwise, while anybody listens at all. That is for hosts
+ * on which nobody says that it was written to: else it is looked at then, and this finds nothing.
+ */
 const WATCH_MS = 25;
 const IDLE_WATCH_MS = 100;
 /** How long a listener counts as one without a sign of life, and how often it gives one. A process that is gone counts no more at once. */
@@ -38,6 +42,7 @@ export class SqliteSignals implements SignalStore {
   readonly #turns: Turns;
   readonly #clock: Clock;
   readonly #host: Host;
+  readonly #log: LogWatch;
   /** This store among all that use the file. */
   readonly #owner: string;
   readonly #subscribers = new Map<string, Set<Subscriber>>();
@@ -53,6 +58,7 @@ export class SqliteSignals implements SignalStore {
   #isRefreshing = false;
 
   constructor(parts: {
+    path: string;
     names: Names;
     file: DatabaseFile;
     turns: Turns;
@@ -65,6 +71,7 @@ export class SqliteSignals implements SignalStore {
     this.#turns = parts.turns;
     this.#clock = parts.clock;
     this.#host = parts.host;
+    this.#log = new LogWatch(parts.path, parts.clock, () => this.#look());
     this.#owner = `${parts.host.process}/${parts.random.hex(8)}`;
   }
 
@@ -117,6 +124,7 @@ export class SqliteSignals implements SignalStore {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#timer?.cancel();
+    this.#log.close();
     const wasListening = this.#subscribers.size > 0;
     this.#subscribers.clear();
     if (!wasListening) return;
@@ -159,7 +167,10 @@ export class SqliteSignals implements SignalStore {
     const known = this.#subscribers.get(name);
     if (!known?.delete(subscriber) || known.size > 0 || this.#isClosed) return;
     this.#subscribers.delete(name);
-    if (this.#subscribers.size === 0) this.#refreshedMs = 0;
+    if (this.#subscribers.size === 0) {
+      this.#refreshedMs = 0;
+      this.#log.close();
+    }
     this.#turns
       .writeOne('unsubscribe', CALL, ({ session }) => {
         if (!this.#subscribers.has(name))
@@ -186,6 +197,8 @@ export class SqliteSignals implements SignalStore {
         tx.after.push(() => this.#begin(last));
       }
     });
+    const isListening = !this.#isClosed && this.#subscribers.size > 0;
+    if (isListening && !this.#log.isWatching) this.#log.open();
     const isLate =
       this.#refreshedMs > 0 && this.#clock.monotonicMs() - this.#refreshedMs > LISTENER_MS;
     this.#refreshedMs = beganMs;
@@ -197,6 +210,7 @@ export class SqliteSignals implements SignalStore {
   #begin(last: number): void {
     const isFirst = this.#generation === -1;
     this.#generation = this.#file.generation;
+    this.#log.close();
     this.#lastRead = last;
     this.#dataVersion = null;
     if (!isFirst) this.#clock.soon(() => this.#tellGap());

@@ -92,7 +92,15 @@ class SqliteStore implements Store {
     const where = { path: this.#path, name, clock, events, marker };
     const file = new DatabaseFile({ ...where, fileSystemType: this.#fileSystemType });
     const turns = new Turns({ file, name, clock, random });
-    const signals = new SqliteSignals({ names, file, turns, clock, random, host });
+    const signals = new SqliteSignals({
+      path: this.#path,
+      names,
+      file,
+      turns,
+      clock,
+      random,
+      host,
+    });
     const lines = new Lines({ names, signals });
     const sweep = new Sweep();
     this.#file = file;
