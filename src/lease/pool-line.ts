@@ -130,6 +130,8 @@ export class PoolLine {
     // From here on every line answers in time.
     waiter.timer.cancel();
     const waitMs = Math.max(1, untilMs - this.#clock.monotonicMs());
+    // As many listen to it as there are slots, and all of them stop when it fires: Node would take more than ten for a leak.
+    setMaxListeners(0, leaving.signal);
     const inLine = { ...asker, signal: leaving.signal };
     const obstacles: Obstacle[] = [];
     const note = (obstacle: Obstacle) => {
