@@ -61,7 +61,10 @@ export class Chore {
     this.#timer?.cancel();
     this.#round ??= this.#go().then((dueMs) => {
       this.#round = null;
-      if (this.#isRunning) this.#timer = this.#clock.after(dueMs, () => void this.#begin());
+      if (!this.#isRunning) return;
+      // Between the last look at it and this there may have been a hint; unheeded, it would keep all others from being heard.
+      if (this.#isHinted) void this.#begin();
+      else this.#timer = this.#clock.after(dueMs, () => void this.#begin());
     });
     return this.#round;
   }
