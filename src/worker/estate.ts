@@ -1,34 +1,53 @@
-/** What an instance that is dead has left behind: process groups, and leases that it can not release any more. */
+/** What an instance that is dead has left behind: process groups, leases that it can not release any more, and sessions that it will not end. */
+import type { Emitter } from '../base/events.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
-import { type IntentSession, sessionOf } from '../intents/intent-session.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Pool } from '../lease/pool.ts';
 import type { Host } from '../process/host.ts';
 import type { Store } from '../store/store.ts';
+import { SessionFile } from './session-file.ts';
 
-/** Keys in one request. */
+/** Keys, or sessions, in one request. */
 const BATCH = 500;
 const CALL = { timeoutMs: 5_000 };
 const { keyspace } = LEASE_CLASSES.resource;
 
+export interface EstateParts {
+  readonly store: Store;
+  readonly host: Host;
+  readonly events: Emitter;
+  readonly instanceId: string;
+}
+
 export class Estate {
-  readonly #store: Store;
-  readonly #host: Host;
+  readonly #parts: EstateParts;
   readonly #pools: readonly Pool[];
 
-  constructor({ store, host }: { store: Store; host: Host }, pools: readonly Pool[]) {
-    this.#store = store;
-    this.#host = host;
+  constructor(parts: EstateParts, pools: readonly Pool[]) {
+    this.#parts = parts;
     this.#pools = pools;
   }
 
   /** Kills what is left of the groups that ran for the instance's sessions. False if some may still be there. */
   async endGroups(instance: string): Promise<boolean> {
     let areGone = true;
-    for await (const { id, worker, group } of this.#openSessions())
+    for await (const { session } of this.#openSessions()) {
+      const { id, worker, group } = session;
       if (worker === instance && group !== undefined)
-        areGone = (await this.#host.endGroup(group, id)) && areGone;
+        areGone = (await this.#parts.host.endGroup(group, id)) && areGone;
+    }
     return areGone;
+  }
+
+  /** Takes the instance's name off its sessions: nobody need wait to see whether it is really dead. */
+  async disown(instance: string): Promise<void> {
+    for await (const file of this.#openSessions()) {
+      const { worker, state, losses = 0 } = file.session;
+      const isTheirs = () => file.session.worker === instance;
+      if (worker !== instance) continue;
+      // Whoever else was faster has seen to it.
+      await file.write(state, { worker: null, slot: null, losses: losses + 1 }, isTheirs);
+    }
   }
 
   /**
@@ -40,7 +59,7 @@ export class Estate {
     const keys = new Set(besides);
     for (const pool of this.#pools) for (const slot of pool.slots) keys.add(pool.keyOf(slot));
     const spared = new Set<string>();
-    for await (const session of this.#openSessions()) {
+    for await (const { session } of this.#openSessions()) {
       keys.add(dedupKey(session));
       const { worker, tenure } = session;
       if (tenure !== undefined && worker !== instance) spared.add(tenure.holder);
@@ -57,7 +76,7 @@ export class Estate {
     keys: readonly string[],
     spared: ReadonlySet<string>,
   ): Promise<number> {
-    const shown = await this.#store.leases.read(keys, CALL);
+    const shown = await this.#parts.store.leases.read(keys, CALL);
     const tenancies = keys.flatMap((key, i) => {
       const lease = shown[i];
       if (lease?.kind !== 'held') return [];
@@ -66,16 +85,17 @@ export class Estate {
       return isTheirs && !spared.has(holder) ? [{ key, holder, fence }] : [];
     });
     if (tenancies.length === 0) return 0;
-    const replies = await this.#store.leases.release(tenancies, CALL);
+    const replies = await this.#parts.store.leases.release(tenancies, CALL);
     return replies.filter(({ kind }) => kind === 'released').length;
   }
 
-  async *#openSessions(): AsyncGenerator<IntentSession> {
+  async *#openSessions(): AsyncGenerator<SessionFile> {
+    const { intents } = this.#parts.store;
     let cursor: string | undefined;
     do {
       const from = cursor === undefined ? {} : { cursor };
-      const page = await this.#store.intents.list({ ...CALL, ...from, isOpen: true, most: BATCH });
-      for (const stored of page.sessions) yield sessionOf(stored);
+      const page = await intents.list({ ...CALL, ...from, isOpen: true, most: BATCH });
+      for (const stored of page.sessions) yield new SessionFile(this.#parts, stored);
       cursor = page.cursor;
     } while (cursor !== undefined);
   }

@@ -4,8 +4,8 @@
  *
  * It is told of changes by signals; what these miss is found every few seconds for its own, and every half minute for all. A session of another is
  * looked at again when its lease would run out, as last seen: a worker that lives has renewed it by then. What is found in nobody's hands is looked
- * at once more a moment later, because who is just beginning or ending with it holds nothing for that moment either. If two are
- * mistaken, or equally fast, the lease decides between them.
+ * at once more, because who is just ending with it holds nothing for a moment either; and who is beginning with it may take as long as
+ * its store does: nothing runs then, and it is given the time of a lease. If two are mistaken, or equally fast, the lease decides between them.
  */
 import { Agenda, type Entry } from '../base/agenda.ts';
 import { Chore } from '../base/chore.ts';
@@ -21,7 +21,7 @@ import type { ReadReply, Store } from '../store/store.ts';
 /** How often all open sessions are gone through, and how often its own. */
 const ALL_EVERY_MS = 30_000;
 const OWN_EVERY_MS = 3_000;
-/** What is in nobody's hands still has to be so after this. */
+/** What is in nobody's hands, and is not just being started, still has to be so after this. */
 const SETTLED_MS = 300;
 /** A lease that would run out is looked at a moment later: the store counts in whole milliseconds. */
 const AFTER_EXPIRY_MS = 5;
@@ -39,6 +39,8 @@ export interface LookoutParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
+  /** How long another worker may take to begin with what it has claimed. */
+  readonly patienceMs: number;
   /** The sessions that this worker has. */
   own(): Iterable<string>;
   /** What the store shows of one of them. False: it has it no more. */
@@ -229,7 +231,8 @@ export class Lookout {
       this.#agenda.schedule(watched, nowMs + leftMs + AFTER_EXPIRY_MS);
     } else if (watched.nobodysAt !== revision) {
       watched.nobodysAt = revision;
-      this.#agenda.schedule(watched, nowMs + SETTLED_MS);
+      const isBegun = stored.state !== 'STARTING';
+      this.#agenda.schedule(watched, nowMs + (isBegun ? SETTLED_MS : this.#parts.patienceMs));
     } else if (this.#parts.recover(stored)) this.#forget(id);
     else this.#agenda.schedule(watched, nowMs + NO_ROOM_MS);
   }

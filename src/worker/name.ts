@@ -145,6 +145,7 @@ export class WorkerName {
       before.lock === this.#lockName;
     if (!isProven || !(await this.#insist(() => this.#estate.endGroups(holder)))) return false;
     const leases = await this.#insist(() => this.#estate.release(holder, [this.#key]));
+    await this.#insist(() => this.#estate.disown(holder));
     events.emit('worker.reclaimed', { worker: this.#name, instance: holder, leases });
     return true;
   }

@@ -52,7 +52,7 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
     if (holder.endsWith(`/${id}`)) return { kind: 'gone', isGone: true };
     // Whose it is may be no business of this one's clients.
     const why = `another session has '${key}'`;
-    return ended(isRecovery ? 'R_WORKER_LOST' : 'R_LEASE_BUSY', { why });
+    return ended(hasRun(wish) ? 'R_WORKER_LOST' : 'R_LEASE_BUSY', { why });
   }
 }
 
@@ -60,8 +60,9 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
 export async function takeSlot(
   parts: RunParts,
   resource: string,
-  { session, isRecovery, signal }: Wish,
+  wish: Wish,
 ): Promise<Slot | Ended> {
+  const { session, isRecovery, signal } = wish;
   const { pool, waitMs } = parts.poolFor(resource);
   const holder = holderOf(parts, session);
   for (let wait = isRecovery ? Math.max(waitMs, SLOT_OF_LOST_MS) : waitMs; ; ) {
@@ -73,7 +74,7 @@ export async function takeSlot(
       continue;
     }
     const why = `all ${result.slots} slots of '${result.pool}' are taken`;
-    return ended(isRecovery ? 'R_WORKER_LOST' : 'R_NO_TUNER', { why });
+    return ended(hasRun(wish) ? 'R_WORKER_LOST' : 'R_NO_TUNER', { why });
   }
 }
 
@@ -82,6 +83,11 @@ function holderOf({ instanceId }: RunParts, { id, tenure }: IntentSession): stri
   const holder = `${instanceId}/${id}`;
   // What the interface here had taken under that name, another worker may have gone on with, and may still be letting go of.
   return holder === tenure?.holder ? `${instanceId}/again/${id}` : holder;
+}
+
+/** What has run already is not refused, but lost. */
+function hasRun({ session, isRecovery }: Wish): boolean {
+  return isRecovery && session.state !== 'STARTING';
 }
 
 function isNobodys(reason: BusyReason): boolean {

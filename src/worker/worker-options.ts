@@ -2,8 +2,7 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkTargetId } from '../base/ids.ts';
 import { checkKnown } from '../lease/options.ts';
-import type { TimingOptions } from '../lease/timings.ts';
-import { workTimings } from '../lease/work-timings.ts';
+import { type WorkTimings, workTimings } from '../lease/work-timings.ts';
 import type { PipelineFunction } from './pipeline.ts';
 
 /** Things of which each can be used by one session at a time. */
@@ -57,7 +56,7 @@ export interface WorkerSettings {
   readonly resources: readonly ResourceSettings[];
   readonly pipelines: Readonly<Record<Kind, PipelineSettings>>;
   readonly starts: number;
-  readonly timings: TimingOptions;
+  readonly timings: WorkTimings;
   readonly graceMs: number;
 }
 

@@ -96,6 +96,7 @@ export class Worker implements AsyncDisposable {
     });
     this.#lookout = new Lookout({
       ...parts,
+      patienceMs: timings.ttl,
       own: () => this.#runs.keys(),
       seen: (id, stored) => this.#seen(id, stored),
       recover: (stored) => this.#recover(stored),

@@ -316,6 +316,19 @@ describe('several workers', () => {
     expect(world.played).toHaveLength(1);
   });
 
+  it('I-09 leave what another has claimed alone while it is slow to begin, and go on with it if it never does', async () => {
+    const world = workerWorld();
+    const id = await world.start('channel-7');
+    const status = JSON.stringify({ reason: null, outcome: null, worker: 'slow', slot: null });
+    const claim = { ifRevision: 1, state: 'STARTING', status } as const;
+    await world.store.intents.advance(id, claim, CALL);
+    await (await world.worker()).worker.start();
+    await world.clock.advance(29_000);
+    expect((await world.session(id)).worker).toBe('slow');
+    const went = await world.reaches(id, 'RUNNING', 10_000);
+    expect(went).toMatchObject({ worker: expect.not.stringMatching('slow'), losses: 1 });
+  });
+
   it('go on at once with what one that stops has left', async () => {
     const world = workerWorld();
     const leaving = await world.worker();
