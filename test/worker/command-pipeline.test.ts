@@ -1,0 +1,177 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type {
+  CommandOrder,
+  CommandOutcome,
+  CommandRun,
+  Commands,
+} from '../../src/process/commands.ts';
+import type { GroupRecord, Moment } from '../../src/process/host.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { commandPipeline } from '../../src/worker/command-pipeline.ts';
+import type { PipelineEnd } from '../../src/worker/pipeline.ts';
+import type { CommandPipeline } from '../../src/worker/worker-options.ts';
+import { FakeHold, sessionFor } from './support/fake-hold.ts';
+
+/** Runs nothing: a test says what became of it. */
+class FakeCommands implements Commands {
+  order: CommandOrder | undefined;
+  readonly heard: [string, Moment?][] = [];
+  end: (outcome: CommandOutcome) => void = () => {};
+  progress: (text: string) => void = () => {};
+
+  run(order: CommandOrder): CommandRun {
+    this.order = order;
+    return {
+      started: Promise.resolve({ group: 42, startedTicks: 4711 }),
+      outcome: new Promise((resolve) => {
+        this.end = resolve;
+      }),
+      extend: (deadline) => void this.heard.push(['extend', deadline]),
+      stop: () => void this.heard.push(['stop']),
+      onProgress: (listener) => {
+        this.progress = listener;
+      },
+    };
+  }
+
+  async close(): Promise<void> {}
+}
+
+let clock: FakeClock;
+let hold: FakeHold;
+let commands: FakeCommands;
+beforeEach(() => {
+  clock = new FakeClock();
+  hold = new FakeHold(clock);
+  commands = new FakeCommands();
+});
+
+function start(option: Partial<CommandPipeline> = {}, session = sessionFor({})) {
+  const pipeline = commandPipeline({ command: ['ffmpeg', '-i', 'x'], ...option }, 'tuners', {
+    ...{ clock, commands, graceMs: 700 },
+  });
+  expect(pipeline.resource).toBe('tuners');
+  return pipeline.start(session, hold);
+}
+
+type Ended = Extract<CommandOutcome, { event: 'ended' }>;
+const RESULT = { code: 0, signal: null, survivors: false, output: ['last'] };
+const ENDED: Ended = { event: 'ended', why: 'done', ...RESULT };
+
+async function endWith(
+  outcome: CommandOutcome,
+  { isTold = false, ...option }: Partial<CommandPipeline> & { isTold?: boolean } = {},
+): Promise<PipelineEnd> {
+  const running = start(option);
+  if (isTold) running.stop();
+  await clock.advance(250);
+  commands.end(outcome);
+  return running.ended;
+}
+
+describe('I-17 a pipeline that is a command', () => {
+  it('is told of its session, its slot and its fence', async () => {
+    const env = { MINE: '1', HOLDFAST_FENCE: 'not mine to say' };
+    const running = start({ env, cwd: '/srv' });
+    const group: GroupRecord = { group: 42, startedTicks: 4711 };
+    expect(await running.started).toEqual(group);
+    expect(commands.order).toEqual({
+      command: ['ffmpeg', '-i', 'x'],
+      env: {
+        MINE: '1',
+        HOLDFAST_SESSION_ID: 's-1',
+        HOLDFAST_SESSION_KIND: 'live',
+        HOLDFAST_SESSION_TYPE: 'stream.start',
+        HOLDFAST_SESSION_TARGET: '1:0:19:2B66',
+        HOLDFAST_SESSION_PROFILE: 'hd',
+        HOLDFAST_SESSION_BUCKET: '0',
+        HOLDFAST_SESSION_TENANT: 'acme',
+        HOLDFAST_SLOT: '2',
+        HOLDFAST_FENCE: '1234',
+      },
+      cwd: '/srv',
+      deadline: hold.deadline(),
+      graceMs: 700,
+    });
+  });
+
+  it('of a recording is told where in it to begin; and of no slot if it needs none', () => {
+    const session = sessionFor({ kind: 'vod', type: 'vod.start', bucket: '10', startMs: 10_500 });
+    const noSlot = Object.assign(hold, { slot: null });
+    start({}, session);
+    expect(noSlot.slot).toBeNull();
+    expect(commands.order?.env.HOLDFAST_SESSION_START_MS).toBe('10500');
+    expect(commands.order?.env).not.toHaveProperty('HOLDFAST_SLOT');
+  });
+
+  it('may run on when its lease was renewed, and says how far it is', () => {
+    const running = start();
+    hold.validMs = 20_000;
+    running.extend();
+    expect(commands.heard).toEqual([['extend', hold.deadline()]]);
+    commands.progress('frame 7');
+    expect(hold.said).toEqual(['frame 7']);
+  });
+
+  it('has completed when it ends with 0', async () => {
+    expect(await endWith(ENDED)).toEqual({
+      how: 'completed',
+      isGone: true,
+      detail: { tookMs: 250, code: 0, signal: null, output: ['last'] },
+    });
+  });
+
+  it.each([
+    ['ends with another code', { code: 3 }, 'it ended with exit code 3'],
+    ['is ended by a signal', { code: null, signal: 'SIGSEGV' }, 'it was ended by SIGSEGV'],
+    ['loses its supervisor', { why: 'unsupervised', code: null }, /supervised it died or stood/],
+    ['’s supervisor is told to end', { why: 'terminated' }, /supervised it was told to end/],
+  ] as const)('has failed when it %s', async (_, outcome, error) => {
+    const end = await endWith({ ...ENDED, ...outcome });
+    expect(end).toMatchObject({ how: 'failed', isGone: true, detail: { output: ['last'] } });
+    expect(end.detail.error).toMatch(error);
+  });
+
+  it.each([
+    ['ENOENT', {}, "'ffmpeg' was not found. Check its name, and PATH"],
+    ['ENOENT', { cwd: '/none' }, "…, and PATH, and that the directory '/none' exists"],
+    ['EACCES', {}, "'ffmpeg' can not be executed (EACCES). Check that it is a program, …"],
+    ['EMFILE', {}, "'ffmpeg' could not be started (EMFILE): the host has no room for more. …"],
+    ['CLOSED', {}, 'it was not started: the worker stops'],
+  ])(
+    'has failed when it can not be started (%s), and says what to do',
+    async (error, option, text) => {
+      const end = await endWith({ event: 'failed', error }, option);
+      expect(end).toMatchObject({ how: 'failed', isGone: true });
+      const [from = '', to] = text.split('…');
+      expect(end.detail.error?.startsWith(from)).toBe(true);
+      if (from === '') expect(end.detail.error?.endsWith(to ?? '')).toBe(true);
+    },
+  );
+
+  it.each([
+    ['a code', { ...ENDED, code: 255 }],
+    ['a signal', { ...ENDED, why: 'ordered', code: null, signal: 'SIGTERM' }],
+    ['0', ENDED],
+    ['not having been started', { event: 'failed', error: 'ENOENT' }],
+  ] as const)('was stopped when it was told to end, and did with %s', async (_, outcome) => {
+    expect(await endWith(outcome, { isTold: true })).toMatchObject({
+      how: 'stopped',
+      isGone: true,
+    });
+    expect(commands.heard).toEqual([['stop']]);
+  });
+
+  it('was stopped when its lease was lost: nobody had to say so', async () => {
+    hold.abort();
+    expect(await endWith({ ...ENDED, code: 1 })).toMatchObject({ how: 'stopped' });
+    const end = await endWith({ ...ENDED, why: 'deadline', code: null, signal: 'SIGTERM' });
+    expect(end).toMatchObject({ how: 'stopped' });
+  });
+
+  it('of which some is left is not gone, and says so', async () => {
+    const end = await endWith({ ...ENDED, survivors: true }, { isTold: true });
+    expect(end).toMatchObject({ how: 'stopped', isGone: false });
+    expect(end.detail.error).toMatch(/could not be ended/);
+  });
+});

@@ -1,0 +1,50 @@
+import type { IntentSession } from '../../../src/intents/intent-session.ts';
+import type { Moment } from '../../../src/process/host.ts';
+import type { FakeClock } from '../../../src/testing/fake-clock.ts';
+import type { PipelineHold } from '../../../src/worker/pipeline.ts';
+
+/** What a pipeline runs under, without leases. */
+export class FakeHold implements PipelineHold {
+  readonly fence = 1_234;
+  readonly slot: string | null = '2';
+  readonly said: unknown[] = [];
+  asserted = 0;
+  validMs = 10_000;
+  readonly #clock: FakeClock;
+  readonly #controller = new AbortController();
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(): void {
+    this.#controller.abort();
+  }
+
+  assertHeld(): void {
+    this.asserted += 1;
+  }
+
+  progress(value: unknown): void {
+    this.said.push(value);
+  }
+
+  deadline(): Moment {
+    const monotonicMs = this.#clock.monotonicMs() + this.validMs;
+    return { monotonicMs, wallMs: this.#clock.wallMs() + this.validMs };
+  }
+}
+
+export function sessionFor(about: Partial<IntentSession>): IntentSession {
+  return {
+    ...{ id: 's-1', tenant: 'acme', state: 'STARTING', revision: 2, clients: 1 },
+    ...{ kind: 'live', type: 'stream.start', target: '1:0:19:2B66', profile: 'hd', bucket: '0' },
+    ...{ reason: null, outcome: null, worker: 'w', slot: null },
+    ...{ createdAtMs: 0, changedAtMs: 0 },
+    ...about,
+  };
+}
