@@ -40,6 +40,18 @@ describe('who waits', () => {
     expect(lease.fence).toBeGreaterThan(held[1]?.lease.fence ?? 0);
   });
 
+  it('K-10 and has one wants no other any more', async () => {
+    const { clock, two, waits, free } = await fullPool();
+    void waits('w');
+    await clock.advance(10);
+    await free('2');
+    await clock.advance(0);
+    await free('1');
+    await free('3');
+    await clock.advance(30_000);
+    expect(two.names()).toEqual(['lease.acquired']);
+  });
+
   it('K-10 has the slot of a holder that died at the expiry observed', async () => {
     const { clock, one, waits, b } = await fullPool();
     one.faults.hang = true;
