@@ -52,6 +52,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   MEMBER_NOT_FOUND: EXIT.no,
   REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
+  POOL_FULL: EXIT.held,
   LEASE_LOST: EXIT.lost,
   LEASE_NOT_FOUND: EXIT.no,
 };

@@ -83,6 +83,11 @@ function addRun(program: Command, perform: Perform): void {
       '--grace <duration>',
       'from SIGTERM to SIGKILL when the lease is lost (default: 5s, or a sixth of the ttl)',
     )
+    .option(
+      '--slots <number>',
+      'let so many run at once: hold one slot of a pool, not the key',
+      slots,
+    )
     .option('--quiet', 'say nothing if the lease is held by another')
     .option('--held-exit-code <number>', 'exit code if the lease is not to be had', exitCode)
     .addHelpText(
@@ -90,6 +95,7 @@ function addRun(program: Command, perform: Perform): void {
       examples(
         'holdfast run nightly-report -- ./report.sh',
         'holdfast run --wait 10m --ttl 1m migrations -- npm run migrate',
+        'holdfast run --slots 4 --wait 1h encoders -- ./encode.sh film.mkv    # four at once, on all machines together',
         'holdfast run --quiet --held-exit-code 0 mails -- ./send.sh    # in cron on three machines',
       ),
     )
@@ -162,6 +168,12 @@ function quarantineOption(): Option {
 function exitCode(text: string): number {
   if (!/^\d{1,3}$/.test(text) || Number(text) > 255)
     throw new InvalidArgumentError('It is a number from 0 to 255.');
+  return Number(text);
+}
+
+function slots(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 256)
+    throw new InvalidArgumentError('It is a number from 1 to 256.');
   return Number(text);
 }
 

@@ -2,6 +2,7 @@
 import { LeaseLostError } from '../../base/errors.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { AcquireResult } from '../../lease/leases.ts';
+import type { SlotResult } from '../../lease/pool.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
 import { spanOf } from '../text.ts';
 
@@ -12,6 +13,21 @@ export function heldError(refusal: Refusal): CliError {
   const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
   const advice = waited || ' Use --wait to wait for it.';
   return new CliError(EXIT.held, 'LEASE_HELD', `${whyHeld(refusal)}.${advice}`, facts);
+}
+
+export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError {
+  const { ok: _, ...facts } = refusal;
+  const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
+  const advice = waited || ' Use --wait to wait for one.';
+  return new CliError(EXIT.held, 'POOL_FULL', `${whyFull(refusal)}.${advice}`, facts);
+}
+
+function whyFull({ pool, slots, reason, expiresInMs }: Extract<SlotResult, { ok: false }>): string {
+  const left = spanOf(expiresInMs);
+  if (reason === 'quarantine')
+    return `no slot of '${pool}' is granted for ${left} yet: the store is new, or was restarted, and may have forgotten leases`;
+  const what = reason === 'held' ? 'held' : 'held, or was revoked and is kept free for a while';
+  return `each of the ${slots} slots of '${pool}' is ${what}; the first expires in ${left}`;
 }
 
 function whyHeld({ key, holder, fence, expiresInMs, reason }: Refusal): string {

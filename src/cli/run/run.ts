@@ -21,14 +21,17 @@ import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { openConfigured } from '../opening.ts';
 import type { Output } from '../output.ts';
-import { heldError, lost, notStarted, supervisorGone, survivors } from './complaints.ts';
+import { lost, notStarted, supervisorGone, survivors } from './complaints.ts';
 import { type Plan, planRun, type TimingFlags } from './plan.ts';
 import { Signals } from './signals.ts';
 import { WaitingLine } from './waiting-line.ts';
+import { wantedLease, wantedSlot } from './wanted.ts';
 
 export interface RunFlags extends TimingFlags {
   readonly quiet?: boolean;
   readonly heldExitCode?: number;
+  /** How many may run at once; absent: one. */
+  readonly slots?: number;
 }
 
 /** A command that was ended by one of these ends us the same way, as shells expect; for others there is 128 + n. */
@@ -36,6 +39,7 @@ const RAISED: readonly string[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 interface Run {
   readonly key: string;
+  readonly slots: number | undefined;
   readonly command: readonly string[];
   readonly plan: Plan;
   readonly isQuiet: boolean;
@@ -49,7 +53,7 @@ export async function run(
   { flags, output }: Context,
   key: string,
   command: readonly string[],
-  { quiet: isQuiet = false, heldExitCode = EXIT.held, ...timings }: RunFlags,
+  { quiet: isQuiet = false, heldExitCode = EXIT.held, slots, ...timings }: RunFlags,
 ): Promise<Exit> {
   checkKey(key, 'KEY');
   const plan = planRun(timings);
@@ -64,7 +68,7 @@ export async function run(
     const opening = openConfigured(flags, { maxTtl: plan.maxTtlMs });
     const holdfast = await unlessEnded(signals, opening);
     if (holdfast === null) return signals.endedBy;
-    const run = { key, command, plan, isQuiet, heldExitCode, output, supervisor, signals };
+    const run = { key, slots, command, plan, isQuiet, heldExitCode, output, supervisor, signals };
     try {
       return await acquireAndRun(run, holdfast);
     } finally {
@@ -79,26 +83,33 @@ export async function run(
 }
 
 async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
-  const { key, plan, isQuiet, heldExitCode, output, signals } = run;
+  const { key, slots, plan, isQuiet, heldExitCode, output, signals } = run;
+  const wanted =
+    slots === undefined ? wantedLease(holdfast, key, plan) : wantedSlot(holdfast, key, slots, plan);
   const isWatched = plan.waitMs > 0 && !isQuiet && !output.json && isatty(2);
-  const line = isWatched ? new WaitingLine(holdfast, key) : null;
-  const acquiring = holdfast.acquire(key, {
-    ...plan.timings,
-    wait: plan.waitMs,
-    signal: signals.ending,
-  });
+  const line = isWatched ? new WaitingLine(wanted) : null;
+  const acquiring = wanted.acquire(signals.ending);
   const result = await unlessEnded(signals, acquiring).finally(() => line?.close());
   if (result === null) return signals.endedBy;
-  if (result.ok) return runUnder(run, holdfast, result.lease);
-  if (!isQuiet) output.complain(heldError(result));
+  if ('lease' in result) return runUnder(run, holdfast, result.lease, result.slot);
+  if (!isQuiet) output.complain(result.refusal);
   return heldExitCode;
 }
 
 /** Runs the command while the lease is held, and lets go when nothing of it is left. */
-async function runUnder(run: Run, holdfast: Holdfast, lease: Lease): Promise<Exit> {
+async function runUnder(
+  run: Run,
+  holdfast: Holdfast,
+  lease: Lease,
+  slot: string | null,
+): Promise<Exit> {
   const { command, plan, supervisor, signals, output } = run;
   const { graceMs } = plan;
-  const env = { HOLDFAST_LEASE_KEY: lease.key, HOLDFAST_LEASE_FENCE: String(lease.fence) };
+  const env = {
+    HOLDFAST_LEASE_KEY: lease.key,
+    HOLDFAST_LEASE_FENCE: String(lease.fence),
+    ...(slot !== null && { HOLDFAST_SLOT: slot }),
+  };
   const ordered = supervisor.start({ command, env, deadline: deadlineOf(lease), graceMs });
   signals.passOnTo((signal, then) => ordered.signal(signal, then));
   // The answer to a renewal that comes too late is announced as well, and must not move the deadline.

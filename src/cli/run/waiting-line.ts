@@ -1,23 +1,21 @@
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
-import type { Holdfast } from '../../holdfast.ts';
 import { write } from '../output.ts';
 import { printable, spanOf } from '../text.ts';
+import type { Wanted } from './wanted.ts';
 
 const EVERY_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 
 /** One line on the terminal that says who is being waited for; gone when the wait is over. */
 export class WaitingLine {
-  readonly #holdfast: Holdfast;
-  readonly #key: string;
+  readonly #wanted: Wanted;
   readonly #clock: Clock;
   readonly #sinceMs: number;
   #timer: Timer | null = null;
   #isOver = false;
 
-  constructor(holdfast: Holdfast, key: string, clock: Clock = systemClock) {
-    this.#holdfast = holdfast;
-    this.#key = key;
+  constructor(wanted: Wanted, clock: Clock = systemClock) {
+    this.#wanted = wanted;
     this.#clock = clock;
     this.#sinceMs = clock.monotonicMs();
     void this.#refresh();
@@ -30,16 +28,10 @@ export class WaitingLine {
   }
 
   async #refresh(): Promise<void> {
-    const who = await this.#holdfast.inspect(this.#key).then(
-      (lease) => {
-        if (lease.kind !== 'held') return 'not held, but not to be had yet';
-        return `held by ${lease.holder}, expires in ${spanOf(lease.expiresInMs)}`;
-      },
-      () => 'the store does not answer',
-    );
+    const who = await this.#wanted.holders().catch(() => 'the store does not answer');
     if (this.#isOver) return;
     const waited = spanOf(this.#clock.monotonicMs() - this.#sinceMs);
-    const text = printable(`Waited ${waited} for '${this.#key}': ${who}`);
+    const text = printable(`Waited ${waited} for '${this.#wanted.name}': ${who}`);
     // A line that is too long would become two, of which one stays.
     const columns = process.stderr.columns || DEFAULT_COLUMNS;
     write(2, `${CLEAR_LINE}${text.slice(0, columns - 1)}`);
