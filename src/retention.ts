@@ -6,12 +6,12 @@
  * shortest counts. Sessions and dead letters are dated by the store's wall clock, and their age is taken from this instance's; the log's
  * from the store's own.
  */
+import { Chore } from './base/chore.ts';
 import type { Clock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
 import type { Emitter } from './base/events.ts';
-import type { Random } from './base/random.ts';
-import { Recurring } from './base/recurring.ts';
+import { jittered, type Random } from './base/random.ts';
 import { checkKnown } from './lease/options.ts';
 import type { Store } from './store/store.ts';
 
@@ -46,38 +46,47 @@ const ROUND_MOST = 10_000;
 export class Retention {
   readonly #parts: RetentionParts;
   readonly #keptMs: Readonly<Record<keyof RetentionOptions, number>>;
-  readonly #rounds: Recurring;
+  readonly #chore: Chore;
+  #isRunning = false;
 
   constructor(parts: RetentionParts, options: RetentionOptions = {}) {
     this.#parts = parts;
     this.#keptMs = readRetention(options);
-    this.#rounds = new Recurring(parts, EVERY_MS, () => this.#round());
+    this.#chore = new Chore(parts, {
+      everyMs: EVERY_MS,
+      round: () => this.#round(),
+      onStalled: (error) => parts.events.emit('sweep.failed', { error }),
+      onResumed: () => {},
+    });
   }
 
-  /** Looks from now on, about once a minute, for what has been kept for long enough. */
+  /** Looks now, and then about once a minute, for what has been kept for long enough. */
   start(): this {
-    this.#rounds.start();
+    if (this.#isRunning) return this;
+    this.#isRunning = true;
+    void this.#chore.start();
     return this;
   }
 
   /** Resolves when nothing of it is under way any more. */
   stop(): Promise<void> {
-    return this.#rounds.stop();
+    this.#isRunning = false;
+    return this.#chore.stop();
   }
 
-  /** Never rejects: what fails is tried again with the next round. */
-  async #round(): Promise<void> {
-    const { events, clock } = this.#parts;
+  /** Says when to come back. */
+  async #round(): Promise<number> {
+    const { events, clock, random } = this.#parts;
     const nowMs = clock.wallMs();
     const swept = { sessions: 0, deadLetters: 0, entries: 0 };
     try {
       swept.sessions = await this.#forgetSessions(nowMs - this.#keptMs.sessions);
       swept.deadLetters = await this.#dropLetters(nowMs - this.#keptMs.deadLetters);
       swept.entries = await this.#trimLog();
-    } catch (error) {
-      events.emit('sweep.failed', { error });
+    } finally {
+      if (Object.values(swept).some((count) => count > 0)) events.emit('retention.swept', swept);
     }
-    if (Object.values(swept).some((count) => count > 0)) events.emit('retention.swept', swept);
+    return jittered(EVERY_MS, random);
   }
 
   async #forgetSessions(endedBeforeMs: number): Promise<number> {
@@ -119,7 +128,7 @@ export class Retention {
     before = 0,
   ): Promise<number> {
     let reached = { count: before, isOver: false };
-    while (this.#rounds.isRunning && !reached.isOver && reached.count < ROUND_MOST)
+    while (this.#isRunning && !reached.isOver && reached.count < ROUND_MOST)
       reached = await step(reached.count);
     return reached.count;
   }

@@ -3,10 +3,9 @@
  * secret that was made, and is not in the store any more. Every instance that accepts intents sweeps; that several do costs a
  * little, and harms nothing, because the store decides for each session whether it is lost.
  */
-import type { Clock } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
-import type { Random } from '../base/random.ts';
-import { Recurring } from '../base/recurring.ts';
+import { jittered, type Random } from '../base/random.ts';
 import type { StoredSession } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
 import type { Secrets } from './secrets.ts';
@@ -24,20 +23,35 @@ interface SweepParts {
 
 export class Sweep {
   readonly #parts: SweepParts;
-  readonly #rounds: Recurring;
+  #timer: Timer | null = null;
+  #round: Promise<void> = Promise.resolve();
+  #isRunning = false;
 
   constructor(parts: SweepParts) {
     this.#parts = parts;
-    this.#rounds = new Recurring(parts, EVERY_MS, () => this.#sweep());
   }
 
   start(): void {
-    this.#rounds.start();
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#arm();
   }
 
   /** Resolves when nothing of it is under way any more. */
   stop(): Promise<void> {
-    return this.#rounds.stop();
+    this.#isRunning = false;
+    this.#timer?.cancel();
+    this.#timer = null;
+    return this.#round;
+  }
+
+  #arm(): void {
+    const { clock, random } = this.#parts;
+    this.#timer = clock.after(jittered(EVERY_MS, random), () => {
+      this.#round = this.#sweep().then(() => {
+        if (this.#isRunning) this.#arm();
+      });
+    });
   }
 
   /** Never rejects: what fails is tried again with the next round. */
@@ -63,7 +77,7 @@ export class Sweep {
       );
       this.#tell(waiting, lost);
       cursor = page.cursor;
-    } while (cursor !== undefined && this.#rounds.isRunning);
+    } while (cursor !== undefined && this.#isRunning);
   }
 
   #tell(waiting: readonly StoredSession[], lost: readonly string[]): void {
