@@ -20,6 +20,8 @@ const orders = new Socket({ fd: 3, readable: true, writable: false });
  * Never waited for: whoever gives orders may stand still, and commands have to be stopped all the same.
  */
 const reports = new Socket({ fd: 4, readable: false, writable: true });
+/** What our own settings are called in the environment, now and before. */
+const OURS = /^(HOLDFAST|XG2G)_/;
 /** While more than that is not read, nothing is said of progress. How a command ended is kept for whenever it is. */
 const UNHEARD_BYTES = 64 * 1_024;
 
@@ -53,9 +55,14 @@ function spawnChild({ command: [file = '', ...args], env, cwd, isInherited }: St
   return spawn(file, args, {
     detached: true,
     stdio: isInherited ? 'inherit' : ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env },
+    env: { ...(isInherited ? process.env : withoutOurs(process.env)), ...env },
     ...(cwd !== undefined && { cwd }),
   });
+}
+
+/** Tokens, secrets and the password of the store are in there, and what is run for a session needs none of them. */
+function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !OURS.test(name)));
 }
 
 function readOutput({ stdout, stderr }: ChildProcess, on: SpawnListener): Spawned['endOutput'] {

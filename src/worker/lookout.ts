@@ -155,13 +155,21 @@ export class Lookout {
         found.add(stored.id);
         this.#note(stored.id, stored);
       }
-      const waiting = page.sessions.filter(({ state }) => state === 'NEW').map(({ id }) => id);
-      // Should the stream of starts have lost any.
-      if (waiting.length > 0) await store.intents.republish(waiting, CALL);
+      await this.#republish(page.sessions.filter(({ state }) => state === 'NEW'));
       cursor = page.cursor;
     } while (cursor !== undefined && !this.#isStopped);
     for (const id of this.#others.keys()) if (!found.has(id)) this.#forget(id);
     this.#allDueMs = startMs + ALL_EVERY_MS;
+  }
+
+  /** Should the stream of starts have lost any of what waits for a worker. */
+  async #republish(waiting: readonly StoredSession[]): Promise<void> {
+    if (waiting.length === 0) return;
+    const { store, events } = this.#parts;
+    const ids = waiting.map(({ id }) => id);
+    const lost = new Set(await store.intents.republish(ids, CALL));
+    for (const { id: session, tenant } of waiting)
+      if (lost.has(session)) events.emit('intent.republished', { session, tenant });
   }
 
   async #lookAt(ids: readonly string[]): Promise<void> {

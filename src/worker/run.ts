@@ -74,7 +74,7 @@ export class Run {
   readonly #stop = new AbortController();
   #cause: Cause | null = null;
   /** Which lease, and why. */
-  #lost = '';
+  #lost = 'its leases: its time was up';
   /** The name of its slot, and the key of that. */
   #slot: { readonly name: string; readonly key: string } | null = null;
   #running: Running | null = null;
@@ -195,6 +195,8 @@ export class Run {
     this.#hasEnded = true;
     progress.close();
     const { how, detail, isGone } = end;
+    // Whoever supervises it knows before this process does, if that has stood still.
+    if (how === 'stopped') this.#end('lost');
     events.emit('pipeline.ended', { ...facts, how, isGone, tookMs: detail.tookMs });
     await announcing;
     return this.#verdictOf(this.#cause, end);
