@@ -6,12 +6,11 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
-import type { StoredSession } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
+import { openSessions, putBackLost } from './open-sessions.ts';
 import type { Secrets } from './secrets.ts';
 
 const EVERY_MS = 30_000;
-const CALL = { timeoutMs: 5_000 };
 
 interface SweepParts {
   readonly store: Store;
@@ -57,32 +56,13 @@ export class Sweep {
   /** Never rejects: what fails is tried again with the next round. */
   async #sweep(): Promise<void> {
     try {
-      await this.#republish();
+      for await (const sessions of openSessions(this.#parts.store)) {
+        await putBackLost(this.#parts, sessions);
+        if (!this.#isRunning) return;
+      }
       await this.#parts.secrets.refresh();
     } catch (error) {
       this.#parts.events.emit('sweep.failed', { error });
     }
-  }
-
-  async #republish(): Promise<void> {
-    const { intents } = this.#parts.store;
-    let cursor: string | undefined;
-    do {
-      const from = cursor === undefined ? {} : { cursor };
-      const page = await intents.list({ ...CALL, ...from, isOpen: true });
-      const waiting = page.sessions.filter(({ state }) => state === 'NEW');
-      const lost = await intents.republish(
-        waiting.map(({ id }) => id),
-        CALL,
-      );
-      this.#tell(waiting, lost);
-      cursor = page.cursor;
-    } while (cursor !== undefined && this.#isRunning);
-  }
-
-  #tell(waiting: readonly StoredSession[], lost: readonly string[]): void {
-    const { events } = this.#parts;
-    for (const { id: session, tenant } of waiting)
-      if (lost.includes(session)) events.emit('intent.republished', { session, tenant });
   }
 }

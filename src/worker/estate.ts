@@ -1,13 +1,14 @@
 /** What an instance that is dead has left behind: process groups, leases that it can not release any more, and sessions that it will not end. */
 import type { Emitter } from '../base/events.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
+import { openSessions } from '../intents/open-sessions.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Pool } from '../lease/pool.ts';
 import type { Host } from '../process/host.ts';
 import type { Store } from '../store/store.ts';
 import { SessionFile } from './session-file.ts';
 
-/** Keys, or sessions, in one request. */
+/** Keys in one request. */
 const BATCH = 500;
 const CALL = { timeoutMs: 5_000 };
 const { keyspace } = LEASE_CLASSES.resource;
@@ -90,13 +91,7 @@ export class Estate {
   }
 
   async *#openSessions(): AsyncGenerator<SessionFile> {
-    const { intents } = this.#parts.store;
-    let cursor: string | undefined;
-    do {
-      const from = cursor === undefined ? {} : { cursor };
-      const page = await intents.list({ ...CALL, ...from, isOpen: true, most: BATCH });
-      for (const stored of page.sessions) yield new SessionFile(this.#parts, stored);
-      cursor = page.cursor;
-    } while (cursor !== undefined);
+    for await (const sessions of openSessions(this.#parts.store))
+      for (const stored of sessions) yield new SessionFile(this.#parts, stored);
   }
 }

@@ -14,6 +14,7 @@ import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import { sessionOf } from '../intents/intent-session.ts';
+import { openSessions, putBackLost } from '../intents/open-sessions.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/intent-store.ts';
 import type { ReadReply, Store } from '../store/store.ts';
@@ -147,29 +148,16 @@ export class Lookout {
     const { store, clock } = this.#parts;
     const startMs = clock.monotonicMs();
     const found = new Set<string>();
-    let cursor: string | undefined;
-    do {
-      const from = cursor === undefined ? {} : { cursor };
-      const page = await store.intents.list({ ...CALL, ...from, isOpen: true, most: BATCH });
-      for (const stored of page.sessions) {
+    for await (const sessions of openSessions(store)) {
+      for (const stored of sessions) {
         found.add(stored.id);
         this.#note(stored.id, stored);
       }
-      await this.#republish(page.sessions.filter(({ state }) => state === 'NEW'));
-      cursor = page.cursor;
-    } while (cursor !== undefined && !this.#isStopped);
+      await putBackLost(this.#parts, sessions);
+      if (this.#isStopped) return;
+    }
     for (const id of this.#others.keys()) if (!found.has(id)) this.#forget(id);
     this.#allDueMs = startMs + ALL_EVERY_MS;
-  }
-
-  /** Should the stream of starts have lost any of what waits for a worker. */
-  async #republish(waiting: readonly StoredSession[]): Promise<void> {
-    if (waiting.length === 0) return;
-    const { store, events } = this.#parts;
-    const ids = waiting.map(({ id }) => id);
-    const lost = new Set(await store.intents.republish(ids, CALL));
-    for (const { id: session, tenant } of waiting)
-      if (lost.has(session)) events.emit('intent.republished', { session, tenant });
   }
 
   async #lookAt(ids: readonly string[]): Promise<void> {
