@@ -20,8 +20,8 @@ export class PoolFullError extends HoldfastError {
     const { pool, slots, reason, expiresInMs, waitedMs } = facts;
     const waited = waitedMs > 0 ? `Waited ${Math.round(waitedMs)} ms. ` : '';
     super(
-      `pool '${pool}' has no slot to give: ${WHY[reason]}; of its ${slots}, the first runs out in ` +
-        `${spanOf(expiresInMs)} unless it is renewed. ${waited}Pass a longer wait to be woken when one is free, or add slots.`,
+      `pool '${pool}' has none of its ${slots} slots to give: ${WHY[reason]}. ${firstEnd(expiresInMs)}` +
+        `${waited}Pass a longer wait to be woken when one is free, or add slots.`,
     );
     this.pool = pool;
     this.slots = slots;
@@ -38,8 +38,10 @@ const WHY: Readonly<Record<BusyReason, string>> = {
   unsettled: 'all are held, or this very holder has not released its earlier tenure',
 };
 
-function spanOf(ms: number): string {
-  return Number.isFinite(ms) ? `${Math.ceil(ms)} ms` : 'no time at all';
+function firstEnd(ms: number): string {
+  return Number.isFinite(ms)
+    ? `The first runs out in ${Math.ceil(ms)} ms unless it is renewed. `
+    : '';
 }
 
 /** Another worker has this name, or it can not be known that it has not any more. */

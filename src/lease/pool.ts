@@ -12,7 +12,7 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { type BusyReason, ConfigError } from '../base/errors.ts';
 import { checkKey } from '../base/ids.ts';
 import { PoolFullError } from '../base/worker-errors.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadReply, Store } from '../store/store.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
 import type { HeldContext, Leases } from './leases.ts';
 import { checkAcquireOptions, checkKnown } from './options.ts';
@@ -162,9 +162,8 @@ export class Pool {
   async inspect(): Promise<readonly SlotView[]> {
     const shown = await this.#slots.read();
     return this.slots.map((slot, i) => {
-      const reply = shown[i];
-      if (reply === undefined || reply.kind === 'failed')
-        throw reply?.error ?? new Error('the store has not answered for every slot');
+      const reply = shown[i] as ReadReply;
+      if (reply.kind === 'failed') throw reply.error;
       const { kind, fence } = reply;
       const expiresInMs = kind === 'free' ? 0 : reply.expiresInMs;
       return { slot, holder: kind === 'held' ? reply.holder : null, fence, expiresInMs };

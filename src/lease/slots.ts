@@ -57,7 +57,7 @@ export class Slots {
   /** Looks at all of them. */
   async look(): Promise<View> {
     const shown = await this.read();
-    return new View(this.names.map((slot, i) => [slot, obstacleOf(shown[i])]));
+    return new View(this.names.map((slot, i) => [slot, obstacleOf(shown[i] as ReadReply)]));
   }
 
   /**
@@ -151,8 +151,7 @@ export function judge(obstacles: readonly Obstacle[]): { reason: BusyReason; exp
   return { reason, expiresInMs };
 }
 
-function obstacleOf(shown: ReadReply | undefined): Obstacle | null {
-  if (shown === undefined) return new Error('the store has not answered for every slot');
+function obstacleOf(shown: ReadReply): Obstacle | null {
   if (shown.kind === 'failed') return shown.error;
   if (shown.kind === 'free') return null;
   return { reason: shown.kind, expiresInMs: shown.expiresInMs };
