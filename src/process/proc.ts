@@ -50,7 +50,8 @@ export function groupStartedWith(name: string, value: string): GroupRecord | nul
   return { group: found.group, startedTicks: statOf(found.group)?.startedTicks ?? null };
 }
 
-function processes(): ProcessStat[] {
+/** All that can be seen from here. */
+export function processes(): ProcessStat[] {
   if (!CAN_LOOK) return [];
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(statOf).filter((stat) => stat !== null);

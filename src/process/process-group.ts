@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import type { GroupRecord } from './host.ts';
-import { membersOf, statOf } from './proc.ts';
+import { type ProcessStat, processes, statOf } from './proc.ts';
 
 /** Pauses between two looks whether a group is gone double from the first to the second. */
 const LOOK_FIRST_MS = 2;
@@ -83,8 +83,19 @@ function send(leader: number, signal: NodeJS.Signals | 0): boolean {
 /**
  * The dead stay in their group until somebody reaps them, and in a container whose first process does not, that is never.
  * Where there is no /proc, everybody in the group counts as alive.
+ *
+ * All who ask in one turn of the event loop share one look: who stops hundreds of commands would else look at every process
+ * of the host for each of them. It can not be too old to tell that all are dead, for the dead have no children.
  */
 function isAllZombies(group: number): boolean {
-  const members = membersOf(group);
+  if (seen === null) {
+    seen = processes();
+    systemClock.afterInput(() => {
+      seen = null;
+    });
+  }
+  const members = seen.filter((stat) => stat.group === group);
   return members.length > 0 && members.every(({ isDead }) => isDead);
 }
+
+let seen: readonly ProcessStat[] | null = null;

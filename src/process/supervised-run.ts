@@ -88,7 +88,7 @@ export class SupervisedRun implements CommandRun {
    * is about to end. Or else it was `refused` for that reason, and was never started.
    */
   async under(
-    supervisor: SupervisorProcess,
+    supervisor: Pick<SupervisorProcess, 'start' | 'unheardBytes'>,
     onStandstill: () => void,
   ): Promise<'ended' | 'terminated' | 'refused'> {
     const { command: words, env, cwd, graceMs } = this.#order;
