@@ -9,7 +9,8 @@
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
  * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment;
- * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`.
+ * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
+ * - **slots**: of what workers run for these, in `worker-audit.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
  */
@@ -21,6 +22,7 @@ import { IntentAudit } from './intent-audit.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { IntentSight } from './intent-sight.ts';
 import { verbOf } from './network.ts';
+import { WorkerAudit } from './worker-audit.ts';
 import { WorkflowAudit } from './workflow-audit.ts';
 import { type Peek, WorkflowSight } from './workflow-sight.ts';
 
@@ -35,7 +37,8 @@ export type Invariant =
   | 'epochs'
   | 'actions'
   | 'intents'
-  | 'sessions';
+  | 'sessions'
+  | 'slots';
 
 export interface Violation {
   readonly invariant: Invariant;
@@ -91,6 +94,7 @@ export class Audit {
   readonly #excuses: Excuse[] = [];
   #workflows: WorkflowAudit | null = null;
   #intents: IntentAudit | null = null;
+  #workers: WorkerAudit | null = null;
   /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
   readonly #twice = new Set<number>();
   #violation: Violation | null = null;
@@ -124,11 +128,27 @@ export class Audit {
     return this.#intents;
   }
 
-  watchIntents(peek: Peek, secrets: IntentSetting['secrets']): void {
+  /** The same of what runs for their sessions. */
+  get workers(): WorkerAudit | null {
+    return this.#workers;
+  }
+
+  watchIntents(
+    peek: Peek,
+    {
+      secrets,
+      longestTtlMs: ttlMs,
+      graceMs,
+    }: Pick<IntentSetting, 'secrets' | 'longestTtlMs' | 'graceMs'>,
+  ): void {
+    const common = { nowMs: this.#nowMs, counters: this.#counters };
+    const report: Audit['report'] = (...told) => this.report(...told);
+    const workers = new WorkerAudit({ ...common, peek, ttlMs, graceMs, report });
+    this.#workers = workers;
     this.#intents = new IntentAudit({
-      ...{ nowMs: this.#nowMs, counters: this.#counters },
-      ...{ sight: new IntentSight(peek), secrets },
-      report: (invariant, target, text) => void this.report(invariant, target, text),
+      ...{ ...common, sight: new IntentSight(peek), secrets },
+      report: (invariant, target, text) => void report(invariant, target, text),
+      ended: (id) => workers.ended(id),
     });
   }
 
@@ -151,6 +171,7 @@ export class Audit {
       this.#contest(target, claims);
     }
     this.#workflows?.forget(process);
+    this.#workers?.forget(process);
   }
 
   excuse(excuse: Excuse): void {
@@ -159,6 +180,7 @@ export class Audit {
 
   /** After everything that happens: nothing else can make a second process valid. */
   settled(): void {
+    this.#workers?.settled();
     if (this.#contested.size === 0) return;
     for (const target of this.#contested) {
       const valid: SimProcess[] = [];
@@ -176,10 +198,11 @@ export class Audit {
     }
   }
 
-  /** A command was carried out. */
-  served(args: readonly string[], reply: Reply): void {
+  /** A command was carried out. `by`: whose it was. */
+  served(args: readonly string[], reply: Reply, by: SimProcess): void {
     const verb = verbOf(args);
-    if (verb === 'acquire') this.#acquired(args, reply);
+    if (verb === 'acquire') this.#acquired(args, reply, by);
+    else if (verb === 'release') this.#workers?.released(args, reply, by);
     else if (verb === 'transfer') this.#transferred(args, reply);
     else if (verb === 'put') this.#put(args, reply);
     else if (verb === 'revoke') this.#revoked(args, reply);
@@ -261,7 +284,7 @@ export class Audit {
   }
 
   /** `EVALSHA sha n marker lease… era ttl inbox (holder options)…` */
-  #acquired(args: readonly string[], reply: Reply): void {
+  #acquired(args: readonly string[], reply: Reply, by: SimProcess): void {
     if (!Array.isArray(reply)) return;
     const keys = Number(args[2]);
     for (const [i, granted] of reply.entries()) {
@@ -275,6 +298,7 @@ export class Audit {
         );
       this.#fencesOf(key).offered = null;
       this.#grant(key, holder, granted);
+      this.#workers?.granted(key, holder, granted, by);
     }
   }
 
@@ -316,9 +340,12 @@ export class Audit {
    */
   #revoked(args: readonly string[], reply: Reply): void {
     if (args[5] !== '1' || !Array.isArray(reply)) return;
-    const target = (args[3] ?? '').replace(/^poll:lease:/, 'poll:');
+    const key = args[3] ?? '';
+    const target = key.replace(/^poll:lease:/, 'poll:');
     const untilMs = this.#nowMs() + Number(reply[2]) + MARGIN_MS;
     this.excuse({ invariants: ['exclusion'], untilMs, target });
+    const slot = key.replace(/^lease:/, 'slot:');
+    this.excuse({ invariants: ['slots'], untilMs, target: slot });
   }
 
   /** `EVALSHA sha n index record… kept (id json fence revision)…` */

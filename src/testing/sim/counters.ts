@@ -28,8 +28,15 @@ export const INTERESTING_STATES: readonly string[] = [
   ...['intent accepted', 'replayed', 'replayed under another secret', 'republished'],
   ...['accepted after an unknown outcome', 'replayed after an unknown outcome'],
   ...['stopped while NEW', 'stopped while STARTING', 'stopped while RUNNING'],
-  ...['stopped for one of several', 'change refused: revision', 'session taken over'],
+  ...['stopped for one of several', 'change refused: revision'],
   ...['session ended', 'session lost with the store', 'sessions forgotten'],
+  // What became of what workers run for them.
+  ...['delivered again', 'session recovered', 'STOPPING session recovered', 'session handed over'],
+  ...['session gone on with', 'freed after a death', 'stopped before it ran', 'worker refused'],
+  ...['pipeline begun again', 'pipeline threw', 'pipeline failed', 'pipeline ended by itself'],
+  ...['pipeline stopped', 'pipeline stopped too late', 'ended: R_STOPPED', 'ended: R_LEASE_BUSY'],
+  ...['ended: R_NO_TUNER', 'ended: R_LEASE_EXPIRED', 'ended: R_WORKER_LOST'],
+  ...['ended: R_PIPELINE_ENDED', 'ended: R_PIPELINE_FAILED'],
   // What became of processes.
   ...['stopped gracefully', 'stopped late', 'loop.delayed', 'poll.stuck', 'healed'],
 ];

@@ -54,6 +54,8 @@ const KINDS = {
   revoke: 1,
   /** Somebody deletes what waits in the stream of starts. */
   'starts are lost': 4,
+  /** The process is killed, and started again at once. */
+  restart: 4,
 } as const;
 
 export type FaultKind = keyof typeof KINDS;
@@ -71,7 +73,7 @@ export const POINTS = [
 ];
 
 /** There alone where there are intents. */
-const INTENT_KINDS: ReadonlySet<FaultKind> = new Set(['starts are lost']);
+const INTENT_KINDS: ReadonlySet<FaultKind> = new Set(['starts are lost', 'restart']);
 /** The same, and twice as likely: a session passes each of them once or twice, and leases all the time. */
 export const INTENT_POINTS = [
   ...['start', 'stop', 'answer', 'republish', 'consume', 'view', 'progress', 'extend', 'ack'],

@@ -22,6 +22,8 @@ export class SimHost {
   /** How fast its clocks run: 1.001 gains a millisecond a second. */
   readonly rate: number;
   readonly processes = new Set<SimProcess>();
+  /** Names that its processes have locked, and who has each. */
+  readonly locks = new Map<string, SimProcess>();
   #wallOffsetMs: number;
   #sleptMs = 0;
   /** By how much its wall clock has moved against the monotonic one, and when. */
@@ -108,7 +110,7 @@ export class SimProcess implements Clock {
   #armed: Happening | null = null;
   #thawMs = 0;
   #isThawing = false;
-  #isDead = false;
+  #diedMs: number | null = null;
   /** What has arrived while it could not read. */
   readonly #arrived: (() => void)[] = [];
 
@@ -122,7 +124,12 @@ export class SimProcess implements Clock {
   }
 
   get isDead(): boolean {
-    return this.#isDead;
+    return this.#diedMs !== null;
+  }
+
+  /** Since when, in true time; null while it lives. */
+  get diedMs(): number | null {
+    return this.#diedMs;
   }
 
   get isFrozen(): boolean {
@@ -132,6 +139,11 @@ export class SimProcess implements Clock {
   /** For how long yet. */
   get frozenForMs(): number {
     return Math.max(0, this.#thawMs - this.#timeline.nowMs);
+  }
+
+  /** When it last went on after it could not, or will, in true time; 0 if it never was frozen. */
+  get thawedMs(): number {
+    return this.#thawMs;
   }
 
   /** Timers that have not run and were not cancelled. */
@@ -154,7 +166,7 @@ export class SimProcess implements Clock {
   }
 
   after(delayMs: number, run: () => void): Timer {
-    if (this.#isDead) return { cancel: () => {} };
+    if (this.isDead) return { cancel: () => {} };
     const dueMs = this.monotonicMs() + Math.max(SHORTEST_TIMER_MS, delayMs);
     const timer: LocalTimer = { dueMs, order: this.#timerOrder++, run };
     this.#timers.splice(this.#place(timer), 0, timer);
@@ -169,13 +181,13 @@ export class SimProcess implements Clock {
 
   soon(run: () => void): void {
     this.#timeline.soon(() => {
-      if (!this.#isDead) run();
+      if (!this.isDead) run();
     });
   }
 
   afterInput(run: () => void): void {
     const whenFree = () => {
-      if (this.#isDead) return;
+      if (this.isDead) return;
       // It froze meanwhile: then this comes after what arrives until the thaw.
       if (this.isFrozen) this.#timeline.at(this.#thawMs, whenFree, PHASE.afterInput);
       else run();
@@ -197,14 +209,14 @@ export class SimProcess implements Clock {
 
   /** Something from outside reaches the process: now, or when it can read it. */
   deliver(run: () => void): void {
-    if (this.#isDead) return;
+    if (this.isDead) return;
     if (this.isFrozen || this.#isThawing) this.#arrived.push(run);
     else run();
   }
 
   /** It gets nothing done for so long; more if it is frozen again meanwhile. */
   freeze(ms: number): void {
-    if (this.#isDead) return;
+    if (this.isDead) return;
     const wasFrozen = this.isFrozen || this.#isThawing;
     this.#thawMs = Math.max(this.#thawMs, this.#timeline.nowMs + ms);
     this.#arm();
@@ -215,7 +227,7 @@ export class SimProcess implements Clock {
 
   /** It is gone, and all it was going to do. */
   kill(): void {
-    this.#isDead = true;
+    this.#diedMs ??= this.#timeline.nowMs;
     this.#timers.length = 0;
     this.#arrived.length = 0;
     if (this.#armed !== null) this.#timeline.takeBack(this.#armed);
@@ -224,7 +236,7 @@ export class SimProcess implements Clock {
   }
 
   #thaw(): void {
-    if (this.#isDead) return;
+    if (this.isDead) return;
     if (this.isFrozen) {
       this.#timeline.at(this.#thawMs, () => this.#thaw());
       return;

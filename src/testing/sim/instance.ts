@@ -79,6 +79,7 @@ const WATCHED: readonly EventName[] = [
   ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
   ...(['action.failed', 'action.gone', 'processor.stalled', 'processor.resumed'] as const),
   ...(['intent.republished', 'secret.created', 'secret.differs', 'sweep.failed'] as const),
+  ...(['session.advanced'] as const),
 ];
 
 export class SimInstance {
@@ -140,9 +141,9 @@ export class SimInstance {
   }
 
   #accept(store: Store, setting: IntentSetting): void {
-    const { audit, counters } = this.#parts;
+    const { audit, counters, device } = this.#parts;
     const own = { process: this.process, events: this.#events, over: this.#over.signal };
-    this.#desk = new IntentCrew({ ...own, setting, store, audit, counters });
+    this.#desk = new IntentCrew({ ...own, setting, store, audit, counters, device });
     this.#desk.start();
   }
 
@@ -169,16 +170,17 @@ export class SimInstance {
     counters.add('stopped gracefully');
     const left = process.pendingTimers;
     // What does not stop when it is told to is its user's, and may go on.
-    if (left > 0 && this.#deaf === 0)
+    if (left > 0 && this.#deaf + (this.#desk?.deaf ?? 0) === 0)
       audit.report('tidiness', '', `${process.name} has left ${left} timers`);
     this.end();
   }
 
   /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
   revoke(choice: number, force: boolean): void {
-    const { targets, contended } = this.#parts.setting;
+    const { targets, contended, intents } = this.#parts.setting;
     if (this.#crew !== null) return void this.#crew.intervene(choice).catch(() => {});
-    const keys = [...targets, contended.key];
+    const slots = Array.from({ length: intents?.tuners ?? 0 }, (_, i) => `tuner:${i + 1}`);
+    const keys = [...targets, contended.key, ...slots];
     const key = keys[Math.floor(choice * keys.length)] ?? '';
     const isTarget = targets.includes(key);
     const options = { reason: 'simulated', force, class: isTarget ? 'poll' : 'lease' } as const;

@@ -6,14 +6,15 @@
  *   it was asked for. Of the same tenant, target, profile and bucket there is never more than one session that has not ended, whichever
  *   secrets the process had that accepted it. A new one is in the stream of starts from its first moment on. Each client counts
  *   once; the last one that stops it stops the session, and no other;
- * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended never changes, and has no key that leads to it;
- * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start, and
- *   intents are accepted.
+ * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended says why and what came of it, never changes, and has no
+ *   key that leads to it;
+ * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start or its worker is
+ *   dead, and intents are accepted.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from then on. Where a secret was lost that nobody was
  * given, and no connection broke, instances may go on with a secret each until they have looked for it.
  */
-import { mayFollow } from '../../intents/intent-session.ts';
+import { mayFollow, type Reason, type SessionStatus } from '../../intents/intent-session.ts';
 import type { SessionState } from '../../store/intent-store.ts';
 import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
 import type { Invariant } from './audit.ts';
@@ -28,6 +29,8 @@ export interface IntentAuditParts {
   readonly sight: IntentSight;
   readonly secrets: IntentSetting['secrets'];
   report(invariant: Invariant, target: string, text: string): void;
+  /** A session has. */
+  ended(id: string): void;
 }
 
 /** What a client was told of a start, and when it had asked. */
@@ -40,6 +43,12 @@ export interface Acceptance {
 
 type Served = (argv: readonly string[], reply: Reply) => void;
 
+/** What may have come of it, by why it has ended. */
+const OUTCOMES: Readonly<Record<Reason, string>> = {
+  ...{ R_STOPPED: 'STOPPED', R_LEASE_BUSY: 'REJECTED_BUSY', R_NO_TUNER: 'REJECTED_NO_TUNER' },
+  ...{ R_LEASE_EXPIRED: 'FAILED', R_PIPELINE_FAILED: 'FAILED', R_WORKER_LOST: 'FAILED' },
+  R_PIPELINE_ENDED: 'COMPLETED',
+};
 /** A loss of data brings nothing back that was forgotten longer ago. */
 const GONE_KEPT_MS = 10_000;
 /** Instances look for a secret every half minute, unless they are frozen meanwhile. */
@@ -103,10 +112,22 @@ export class IntentAudit {
   /** Somebody has deleted these from the stream of starts. */
   startsLost(ids: readonly string[]): void {
     this.#count('start lost', ids.length);
-    for (const id of ids) {
-      const session = this.#sessions.get(id);
-      if (session !== undefined) session.isStartLost = true;
-    }
+  }
+
+  /** A pipeline has begun. */
+  ran(id: string): void {
+    const session = this.#sessions.get(id);
+    if (session !== undefined && ++session.runs > 1) this.#count('pipeline begun again');
+  }
+
+  /** Those that the store takes for running, with who has each. */
+  running(): Pick<IntentRecord, 'id' | 'worker'>[] {
+    return [...this.#open.values()].filter(({ state }) => state === 'RUNNING');
+  }
+
+  /** Whether it ever was one. */
+  isSession(id: string): boolean {
+    return this.#made.has(id);
   }
 
   /** Nothing has been wrong for long: says what should have come of it by now. */
@@ -122,6 +143,7 @@ export class IntentAudit {
     start: (argv, reply) => this.#started(argv, reply),
     stop: (argv, reply) => this.#stopped(argv, reply),
     progress: (argv, reply) => this.#progressed(argv, reply),
+    consume: (_, reply) => this.#delivered(reply),
     republish: (argv, reply) => this.#republished(argv, reply),
     prune: (_, reply) => this.#pruned(reply),
   };
@@ -172,7 +194,7 @@ export class IntentAudit {
   }
 
   /** id, client, for all of them, ending, tenant → 1 or 2, facts; nothing where there is none */
-  #stopped([, id = '', client = '', all]: readonly string[], reply: Reply): void {
+  #stopped([, id = '', client = '', all, ending = '']: readonly string[], reply: Reply): void {
     const session = this.#sessions.get(id);
     if (session === undefined) return;
     if (reply === null) {
@@ -193,11 +215,15 @@ export class IntentAudit {
       );
     if (!isDone) this.#count(isLast ? `stopped while ${state}` : 'stopped for one of several');
     if (isLast) this.#change(session, state === 'NEW' ? 'ENDED' : 'STOPPING');
+    if (isLast && state === 'NEW') this.#end(session, JSON.parse(ending) as SessionStatus);
     this.#compare(session, factsIn(facts));
   }
 
   /** id, revision expected, state, status → 1, facts | 2, facts if it has another revision, or has ended */
-  #progressed([, id = '', expected, state = '']: readonly string[], reply: Reply): void {
+  #progressed(
+    [, id = '', expected, state = '', status = '']: readonly string[],
+    reply: Reply,
+  ): void {
     const session = this.#sessions.get(id);
     if (session === undefined || reply === null) return;
     const [kind, facts] = reply as [number, unknown[]];
@@ -205,20 +231,38 @@ export class IntentAudit {
     if (kind === 1) {
       if (session.revision !== Number(expected))
         this.#report('sessions', id, `${id} was changed at ${session.revision}, not ${expected}`);
+      this.#follow(session, JSON.parse(status) as SessionStatus);
       this.#change(session, state as SessionState);
-      this.#lookForOrphan(session);
+      if (state === 'ENDED') this.#end(session, JSON.parse(status) as SessionStatus);
     }
     this.#compare(session, factsIn(facts));
   }
 
-  /**
-   * A worker may have had it in hands when the store forgot that, and goes on with it. If the stream then loses it before anybody else
-   * takes it, and that worker gives up, it is nobody's; and what is not new is not put back.
-   */
-  #lookForOrphan(session: IntentRecord): void {
-    if (!session.isStartLost || this.#sight.isToStart(session.id)) return;
-    this.#count('went on without its start');
-    session.isDamaged = true;
+  /** Per entry: lane … */
+  #delivered(reply: Reply): void {
+    for (const [lane] of reply as [string][]) {
+      const state = this.#sessions.get(lane)?.state ?? 'NEW';
+      if (state !== 'NEW') this.#count('delivered again');
+    }
+  }
+
+  /** From one worker to another, or to nobody. */
+  #follow(session: IntentRecord, { worker }: SessionStatus): void {
+    const { worker: before, state } = session;
+    session.worker = worker;
+    if (state === 'NEW' || before === worker) return;
+    if (worker === null) this.#count('session handed over');
+    else if (before === null) this.#count('session gone on with');
+    else this.#count(state === 'STOPPING' ? 'STOPPING session recovered' : 'session recovered');
+  }
+
+  #end({ id, runs }: IntentRecord, { reason, outcome }: SessionStatus): void {
+    const due = reason === null ? undefined : OUTCOMES[reason];
+    if (due === undefined || due !== outcome)
+      this.#report('sessions', id, `${id} has ended with ${reason} and ${outcome}`);
+    this.#count(`ended: ${reason}`);
+    if (reason === 'R_STOPPED' && runs === 0) this.#count('stopped before it ran');
+    this.#parts.ended(id);
   }
 
   /** Per session: id, entry → 1 if it was lost */
@@ -227,11 +271,9 @@ export class IntentAudit {
       if (isLost !== 1) continue;
       this.#count('republished');
       const id = pairs[2 * i] ?? '';
-      const session = this.#sessions.get(id);
-      if (session === undefined) continue;
-      session.isStartLost = false;
-      if (session.state !== 'NEW')
-        this.#report('sessions', id, `${id} is to be started once more, and is ${session.state}`);
+      const { state = 'NEW' } = this.#sessions.get(id) ?? {};
+      if (state !== 'NEW')
+        this.#report('sessions', id, `${id} is to be started once more, and is ${state}`);
     }
   }
 
@@ -277,8 +319,10 @@ export class IntentAudit {
   }
 
   /** As the store knows it now. */
-  #lookAt(session: IntentRecord, { state, revision }: SessionFacts, nowMs: number): void {
+  #lookAt(session: IntentRecord, facts: SessionFacts, nowMs: number): void {
+    const { state, revision } = facts;
     const { id, clients, endedMs } = session;
+    session.worker = (JSON.parse(facts.status) as Partial<SessionStatus>).worker ?? null;
     clients.clear();
     for (const client of this.#sight.clientsOf(id)) clients.add(client);
     const isEnded = state === 'ENDED';

@@ -2,7 +2,7 @@
  * Those who want things started and stopped: some clients of two tenants, outside of all processes. Who gets no answer, or one
  * that says nothing for sure, asks again, elsewhere.
  */
-import { OutcomeUnknownError, SessionNotFoundError } from '../../base/errors.ts';
+import { LeaseHeldError, OutcomeUnknownError, SessionNotFoundError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import type { Intent, Requester, StreamStart, VodStart } from '../../intents/intent.ts';
 import type { Accepted } from '../../intents/intents.ts';
@@ -36,6 +36,9 @@ const TENANTS = ['north', 'south'];
 const WISHES: readonly (StreamStart | VodStart)[] = [
   { type: 'stream.start', serviceRef: '1:0:19', profile: 'hd' },
   { type: 'stream.start', serviceRef: '1:0', profile: '19:hd' },
+  { type: 'stream.start', serviceRef: '1:0:19', profile: 'sd' },
+  { type: 'stream.start', serviceRef: 'a' },
+  { type: 'stream.start', serviceRef: 'b' },
   { type: 'vod.start', recordingId: 'r', startMs: 200 },
   { type: 'vod.start', recordingId: 'r', startMs: 900 },
   { type: 'vod.start', recordingId: 'r', startMs: 1_000 },
@@ -101,7 +104,8 @@ export class IntentClients {
     let wasUnknown = false;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const outcome = await this.#ask(intent, by);
-      if (outcome instanceof SessionNotFoundError) return null;
+      // There is none to stop; or the channel is taken, which only some are told.
+      if (outcome instanceof SessionNotFoundError || outcome instanceof LeaseHeldError) return null;
       if (!(outcome instanceof Error)) {
         if (wasUnknown) counters.add('accepted after an unknown outcome');
         if (wasUnknown && outcome.isReplay) counters.add('replayed after an unknown outcome');

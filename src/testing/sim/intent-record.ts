@@ -8,6 +8,8 @@ export interface SessionFacts {
   readonly revision: number;
   /** How many. */
   readonly clients: number;
+  /** As JSON. */
+  readonly status: string;
 }
 
 export class IntentRecord {
@@ -26,8 +28,10 @@ export class IntentRecord {
   goneMs: number | null = null;
   /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
   isDamaged = false;
-  /** The stream has lost its start, and nobody has put it back. */
-  isStartLost = false;
+  /** Who has it, as its status says. */
+  worker: string | null = null;
+  /** How often a pipeline was begun for it. */
+  runs = 0;
 
   constructor(facts: Pick<IntentRecord, 'id' | 'tenant' | 'wanted' | 'createdMs' | 'keys'>) {
     this.id = facts.id;
@@ -56,8 +60,9 @@ export function wantedIn(tenant: string, body: string): string {
 
 /** As scripts give them: tenant, state, revision, body, status, clients … */
 export function factsIn(facts: readonly unknown[]): SessionFacts {
-  const [, state, revision, , , clients] = facts;
+  const [, state, revision, , status, clients] = facts;
   return {
+    status: String(status),
     state: state as SessionState,
     revision: Number(revision),
     clients: Number(clients),

@@ -5,18 +5,20 @@
 import type { Random } from '../../base/random.ts';
 import type { Reply } from '../../store/redis/wire.ts';
 import { type SimClient, SimRedis } from '../sim-redis/server.ts';
-import { SimHost } from './host.ts';
+import { SimHost, type SimProcess } from './host.ts';
 import type { Timeline } from './timeline.ts';
 
 /** A connection, as its server sees it. */
 export interface Served {
+  /** At its other end. */
+  readonly process: SimProcess;
   push(reply: Reply): void;
   cut(why: string): void;
   go(): void;
 }
 
-/** Told of every command that was carried out, in their order. */
-export type Witness = (args: readonly string[], reply: Reply) => void;
+/** Told of every command that was carried out, in their order, and whose it was. */
+export type Witness = (args: readonly string[], reply: Reply, by: SimProcess) => void;
 
 export class Machine {
   readonly redis: SimRedis;
@@ -81,7 +83,7 @@ export class Machine {
       const client = this.#clients.get(served);
       if (client === undefined) return;
       const reply = this.redis.execute(client, args);
-      this.#witness(args, reply);
+      this.#witness(args, reply, served.process);
       answer(reply);
     });
   }

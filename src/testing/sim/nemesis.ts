@@ -41,11 +41,13 @@ const HIDDEN_MS = 2_000;
 /** Beyond the TTL: what the quarantine adds. */
 const MARGIN_MS = 1_000;
 
+/** Who is started again at once is started within this. */
+const AT_ONCE_MOST_MS = 500;
 /** The share of revocations that do not wait for the holder. */
 const FORCED_SHARE = 0.3;
 
-/** Who believes in what: of actions, that is about attempts at them, and nothing else. */
-const VALIDITY = ['exclusion', 'actions'] as const;
+/** Who believes in what: of actions, that is about attempts at them, and nothing else; of slots, about pipelines. */
+const VALIDITY = ['exclusion', 'actions', 'slots'] as const;
 const anybody = () => true;
 
 type Strike = (fault: Fault, seat: Seat) => void;
@@ -163,6 +165,10 @@ export class Nemesis {
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
     revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
     'starts are lost': ({ forMs, size }) => this.#loseStarts(forMs, size),
+    restart: ({ size }, seat) => {
+      seat.kill();
+      this.#later(size * AT_ONCE_MOST_MS, () => seat.start());
+    },
   };
 
   /** A clock that was set back while its host slept shows less of it, or nothing: nobody can notice that. */
@@ -204,7 +210,7 @@ export class Nemesis {
         ({ instance }) => instance?.process === process && instance.knowsSinceMs >= flushedMs,
       );
     const untilMs = flushedMs + 2 * (ttlMs + MARGIN_MS);
-    audit.excuse({ invariants: ['exclusion'], untilMs, concerns: isNew });
+    audit.excuse({ invariants: ['exclusion', 'slots'], untilMs, concerns: isNew });
   }
 
   /** Who deletes a lease frees it under its holder, who finds out with its next renewal. */
@@ -248,6 +254,7 @@ export class Nemesis {
     host.stepWall(ms);
     const behindMs = this.#latestWallMs - host.wallMs(nowMs);
     this.#setBackMs += Math.max(0, -ms);
+    if (ms < 0) audit.workers?.setBack(-ms);
     const untilMs = nowMs + ttlMs + MARGIN_MS;
     if (ms > 0) audit.excuse({ invariants: VALIDITY, untilMs, concerns: anybody });
     if (behindMs > 0)

@@ -9,8 +9,10 @@ import { Counters } from './counters.ts';
 import { Courier } from './courier.ts';
 import { Device } from './device.ts';
 import { type Episode, plan, shortestEpisodeMs } from './faults.ts';
+import type { SimProcess } from './host.ts';
 import type { Setting } from './instance.ts';
 import { IntentClients } from './intent-clients.ts';
+import type { IntentSetting } from './intent-crew.ts';
 import { Machine } from './machine.ts';
 import { Nemesis } from './nemesis.ts';
 import { verbOf } from './network.ts';
@@ -92,16 +94,16 @@ class World {
     const clients = this.#clientsOf(this.#options);
     const setting = settingOf(this.#options, random, { courier, clients });
     this.#setting = setting;
-    const witness = (args: readonly string[], reply: Reply) => {
+    const witness = (args: readonly string[], reply: Reply, by: SimProcess) => {
       trace.mix(verbOf(args));
       if (reply instanceof ErrorReply) counters.add(`answered: ${reply.message.split(' ', 1)}`);
-      audit.served(args, reply);
+      audit.served(args, reply, by);
     };
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
     const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
     const peek = (args: readonly string[]) => machine.peek(args);
     if (setting.workflows !== null) audit.watchWorkflows(peek);
-    if (setting.intents !== null) audit.watchIntents(peek, setting.intents.secrets);
+    if (setting.intents !== null) audit.watchIntents(peek, setting.intents);
     const device = new Device({
       timeline,
       random: seededRandom(mixed(seed, 3)),
@@ -199,6 +201,7 @@ class World {
 
   async #checkCalm(): Promise<void> {
     const calmSinceMs = this.#timeline.nowMs;
+    this.#audit.workers?.calmBegins();
     const moves = () => this.#counters.get('granted: poll');
     const polled = () => this.#counters.get('poll begun');
     // Nothing moves before the work on it has settled.
@@ -213,8 +216,15 @@ class World {
     if (moved > 0) this.#audit.report('calm', '', `${moved} targets moved although nothing did`);
     if (polled() === polledBefore) this.#audit.report('healing', '', 'nobody polls');
     this.#audit.workflows?.checkHealed(calmSinceMs);
-    this.#audit.intents?.checkHealed(calmSinceMs);
+    this.#checkSessions(calmSinceMs);
     if (this.#audit.violation !== null) throw new Stop();
+  }
+
+  #checkSessions(calmSinceMs: number): void {
+    const { intents, workers } = this.#audit;
+    if (intents === null) return;
+    intents.checkHealed(calmSinceMs);
+    workers?.checkHealed(intents.running(), (id) => intents.isSession(id));
   }
 }
 
@@ -243,6 +253,17 @@ const PROCESSORS = ['press', 'oven'];
 const INTENTS_SHARE = 0.27;
 const CLIENTS = [3, 4, 6] as const;
 const SECRETS = ['one', 'one', 'made', 'changing'] as const;
+/** What they have to share: fewer tuners than channels, and in some worlds as many decks for recordings. */
+const TUNERS = [2, 2, 3, 4] as const;
+const DECKS = [0, 0, 2] as const;
+const WAITS_MS = [0, 0, 2_000, 8_000] as const;
+/** The share of worlds whose workers have names, and of those that lease as they accept. */
+const NAMES_SHARE = 0.6;
+const API_LEASES_SHARE = 0.15;
+/** How long those last. */
+const API_TTL_MS = 30_000;
+/** Of the TTL: what a pipeline has to end. */
+const GRACE_SHARE = 0.1;
 const TARGETS_BESIDE_OTHER_WORK = 1;
 
 type Shape = Pick<
@@ -279,7 +300,7 @@ function settingOf(
   const { seed, targets, ttlMs, quarantine, workflows, intents } = options;
   const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
   const crew = { ids, processors: PROCESSORS, ttlMs, courier };
-  const secrets = pick(seededRandom(mixed(seed, 10)), SECRETS);
+  const desk = deskOf(seededRandom(mixed(seed, 10)), ttlMs);
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     ...{ ttlMs, quarantine },
@@ -288,6 +309,17 @@ function settingOf(
     contended: random.next() < NAMED_SHARE ? NAMED : UNNAMED,
     hasHistory: random.next() < HISTORY_SHARE,
     workflows: workflows > 0 ? crew : null,
-    intents: intents > 0 ? { clients, secrets, ttlMs } : null,
+    intents: intents > 0 ? { ...desk, clients } : null,
+  };
+}
+
+function deskOf(random: Random, ttlMs: number): Omit<IntentSetting, 'clients'> {
+  return {
+    ...{ ttlMs, graceMs: ttlMs * GRACE_SHARE, longestTtlMs: Math.max(ttlMs, API_TTL_MS) },
+    secrets: pick(random, SECRETS),
+    ...{ tuners: pick(random, TUNERS), decks: pick(random, DECKS) },
+    waitMs: pick(random, WAITS_MS),
+    hasNames: random.next() < NAMES_SHARE,
+    apiLeases: random.next() < API_LEASES_SHARE ? 'on' : 'off',
   };
 }

@@ -13,27 +13,32 @@ function scene() {
   const audit = new Audit(() => timeline.nowMs, counters);
   const host = new SimHost(timeline);
   const process = (name: string) => new SimProcess(host, name, seededRandom(1));
+  const somebody = process('somebody');
   const claim = (of: SimProcess, isValid: () => boolean = () => true) =>
     audit.claim({ process: of, target: 't', isValid });
   const acquired = (holder: string, reply: Reply) =>
     audit.served(
       ['EVALSHA', scripts.acquire.sha, '2', 'marker', 'k', 'era', '1000', 'inbox', holder, ''],
       [reply],
+      somebody,
     );
   const transferred = (successor: string, fence: number) =>
     audit.served(
       ['EVALSHA', scripts.transfer.sha, '1', 'k', '2000', 'a', '1', successor, 'inbox'],
       [fence],
+      somebody,
     );
   const put = (fence: string, reply: Reply) =>
     audit.served(
       ['EVALSHA', scripts.put.sha, '2', 'index', 'result:t', '1000', 't', '{}', fence, ''],
       [reply],
+      somebody,
     );
   const revoked = (force: '0' | '1', remainingMs: number) =>
     audit.served(
       ['EVALSHA', scripts.revoke.sha, '1', 'poll:lease:t', '!revoked', force, '60000'],
       ['a', 6, remainingMs],
+      somebody,
     );
   return { audit, counters, process, claim, acquired, transferred, put, revoked, timeline };
 }

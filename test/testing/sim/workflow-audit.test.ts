@@ -22,8 +22,9 @@ function scene() {
     return store.get(`${command} ${key.slice('{holdfast}:'.length)}`) ?? empty;
   });
   const host = new SimHost(timeline);
+  const somebody = new SimProcess(host, 'somebody', seededRandom(2));
   const served = (verb: keyof typeof scripts, args: readonly string[], reply: Reply) =>
-    audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply);
+    audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply, somebody);
   const hold = (leaseId: string | null) => store.set('GET workflow:lease:w', leaseId);
   const begin = (leaseId: string, epoch: number, again: string[] = [], dropped: string[] = []) => {
     hold(leaseId);

@@ -88,7 +88,7 @@ describe('a simulated world', () => {
       }
       for (const name of ['replayed', 'session ended', 'replayed after an unknown outcome'])
         expect(counters).toContain(name);
-      for (const name of ['stopped while NEW', 'stopped while RUNNING', 'session taken over'])
+      for (const name of ['stopped while STARTING', 'stopped while RUNNING', 'session recovered'])
         expect(counters).toContain(name);
     },
   );
