@@ -4,11 +4,11 @@
 set -eu
 
 # What a client names is never part of a command: it chooses among what there is.
-case "$HOLDFAST_TARGET" in
+case "$HOLDFAST_SESSION_TARGET" in
   one) picture=testsrc tone=330 ;;
   two) picture=testsrc2 tone=440 ;;
   three) picture=smptebars tone=550 ;;
-  *) echo "there is no channel '$HOLDFAST_TARGET'" >&2; exit 1 ;;
+  *) echo "there is no channel '$HOLDFAST_SESSION_TARGET'" >&2; exit 1 ;;
 esac
 
 mkdir -p "$TV_FOLDER/hls/$HOLDFAST_SESSION_ID"

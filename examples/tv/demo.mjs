@@ -11,7 +11,7 @@ import { open } from 'holdfast';
 import { Box } from './box.mjs';
 import { requireFfmpeg } from './ffmpeg.mjs';
 import { playlistOf } from './playlist.mjs';
-import { isAlive, processesWith } from './processes.mjs';
+import { end, isAlive, processesWith } from './processes.mjs';
 import { claim, milliseconds, objections, say, title, until } from './stage.mjs';
 
 const HELP = `npm run example:tv [-- --keep]
@@ -39,8 +39,8 @@ if (hindrance !== null) {
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-tv-'));
 const box = new Box(folder);
 process.once('exit', () => {
-  // Those that were started from here, by their ids; after an orderly end there are none.
-  for (const { pid } of box.processes) process.kill(pid, 'SIGKILL');
+  // Those that were started from here; after an orderly end there are none.
+  for (const { pid } of box.processes) end(pid);
   if (!flags.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 for (const [signal, code] of [
@@ -63,8 +63,8 @@ async function perform() {
   say(`holdfast up listens on ${url}, process ${box.pid}, worker 'living-room'`);
 
   title('Three channels are asked for.');
-  const one = await ask('one');
-  const two = await ask('two');
+  const one = await run('one');
+  const two = await run('two');
   claim(one.slot === 'tuner:1' && two.slot === 'tuner:2', 'one and two run, on a tuner each');
   const refused = await ask('three');
   claim(
@@ -87,14 +87,20 @@ async function perform() {
   await grows(one, three);
 
   title('Everything is switched off.');
-  await end(one, three);
+  await switchOff(one, three);
 }
 
-/** Asks for a channel, and says what came of it. */
+/** Asks for a channel: the session once it runs, or has ended instead. */
 async function ask(channel) {
   const { sessionId } = await box.client.start({ serviceRef: channel });
-  const session = await box.client.waitFor(sessionId, { until: 'RUNNING', timeout: '10s' });
-  if (session.state === 'ENDED') return session;
+  return box.client.waitFor(sessionId, { until: 'RUNNING', timeout: '10s' });
+}
+
+/** Asks for a channel that there is a tuner for. */
+async function run(channel) {
+  const session = await ask(channel);
+  if (session.state !== 'RUNNING')
+    throw new Error(`${channel} does not run: ${session.reason} ${JSON.stringify(session.detail)}`);
   const { pid, env } = await ffmpegOf(session);
   const { fence } = await leaseOf(session.slot);
   claim(
@@ -133,7 +139,7 @@ async function handOver(session) {
     `two has ended (${ended.reason}): ffmpeg ${pid} is dead, exit code ${code}, after ${milliseconds(tookMs)}`,
   );
   claim((await leaseOf(session.slot)) === undefined, `${session.slot} is free`);
-  const three = await ask('three');
+  const three = await run('three');
   const after = await leaseOf(session.slot);
   claim(
     three.slot === session.slot && after.fence > fence,
@@ -170,7 +176,7 @@ async function survive(...sessions) {
   claim(backMs < leftMs, `all of that ${milliseconds(backMs)} after the start of the process`);
 }
 
-async function end(...sessions) {
+async function switchOff(...sessions) {
   for (const { id, serviceRef } of sessions) {
     await box.client.stop(id);
     const { state, reason } = await box.client.waitFor(id, { until: 'ENDED', timeout: '10s' });

@@ -9,5 +9,5 @@ export default defineConfig({
     live: { command: ['sh', fileURLToPath(new URL('channel.sh', import.meta.url))] },
   },
   // With a name of its own, it frees at once what it had when it was killed.
-  worker: { name: 'living-room', grace: '2s' },
+  worker: { name: 'living-room' },
 });

@@ -17,6 +17,15 @@ export function isAlive(pid) {
   return stat !== null && !['Z', 'X'].includes(stat.charAt(stat.lastIndexOf(')') + 2));
 }
 
+/** Kills it, unless it is gone by itself. */
+export function end(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}
+
 function environmentOf(pid) {
   const text = read(`/proc/${pid}/environ`);
   if (text === null || text === '') return null;
