@@ -37,7 +37,8 @@ it('I-12 names this host since its boot, and this process among all it has had',
 });
 
 it('I-12 a process that is stopped is alive; one that is dead is not, buried or not, nor is another with its id', async () => {
-  const stopped = await startGroup('sh -c "exit 0" & echo $!; kill -STOP $$');
+  const untilStopped = 'until grep -q "State:.T" /proc/$PPID/status; do sleep 0.01; done';
+  const stopped = await startGroup(`sh -c '${untilStopped}' & echo $!; kill -STOP $$`);
   const dead = Number(stopped.said);
   await until(() => statOf(dead)?.isDead, { what: 'the dead to be dead' });
   expect(host.isAlive(`${dead}-${statOf(dead)?.startedTicks}`)).toBe(false);
