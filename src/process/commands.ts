@@ -89,7 +89,7 @@ class SupervisedCommands implements Commands {
 class Crew {
   readonly supervisor: SupervisorProcess;
   readonly #clock: Clock;
-  readonly #runs = new Set<SupervisedRun>();
+  readonly #runs = new Map<SupervisedRun, Promise<unknown>>();
   #isAbandoned = false;
 
   constructor({ clock, lock }: CommandsParts) {
@@ -98,18 +98,19 @@ class Crew {
   }
 
   async run(run: SupervisedRun, onStandstill: () => void): ReturnType<SupervisedRun['under']> {
-    this.#runs.add(run);
-    const end = await run.under(this.supervisor, () => {
+    const end = run.under(this.supervisor, () => {
       onStandstill();
       void this.#abandon();
     });
+    this.#runs.set(run, end);
+    await end;
     this.#runs.delete(run);
     return end;
   }
 
-  /** Waits until all that it runs has ended, and lets it go. */
+  /** Waits until it runs nothing, and lets it go. */
   async close(): Promise<void> {
-    await Promise.all([...this.#runs].map(({ outcome }) => outcome));
+    await Promise.all(this.#runs.values());
     this.supervisor.dismiss();
     const timer = this.#clock.after(KILLED_WITHIN_MS, () => this.supervisor.kill());
     await this.supervisor.gone;
@@ -120,12 +121,12 @@ class Crew {
   async #abandon(): Promise<void> {
     if (this.#isAbandoned) return;
     this.#isAbandoned = true;
-    const known = [...this.#runs].filter(({ isKnown }) => isKnown);
+    const known = [...this.#runs.keys()].filter(({ isKnown }) => isKnown);
     await Promise.all(known.map((run) => run.endFromHere()));
     this.supervisor.kill();
     // What became of the others can be found out when it is dead: until then it may start them.
     const timer = this.#clock.after(KILLED_WITHIN_MS, () => {
-      for (const run of this.#runs) run.giveUp();
+      for (const run of this.#runs.keys()) run.giveUp();
     });
     await this.supervisor.gone;
     timer.cancel();

@@ -9,7 +9,7 @@ import type { OrderedCommand, Outcome, SupervisorProcess } from './supervisor-pr
 /** A supervisor that takes longer to start a command, its own start included, stands still. */
 const START_WITHIN_MS = 10_000;
 /** One that takes longer to say that what was killed is gone, as well. */
-const REPORT_WITHIN_MS = 1_000;
+const REPORT_WITHIN_MS = 3_000;
 /** What a supervisor that reads has not read yet is far less; one that lets so much lie does not read any more. */
 const MOST_UNHEARD_BYTES = 1_024 * 1_024;
 /** Whoever is killed between starting a command and saying so leaves one that may not yet have what it is found by. */
@@ -101,10 +101,7 @@ export class SupervisedRun implements CommandRun {
     this.#isBehind = () => supervisor.unheardBytes > MOST_UNHEARD_BYTES;
     command.onProgress((text) => this.#onProgress(text));
     if (this.#stoppedAt !== null) command.stop();
-    this.#timer ??= this.#clock.after(START_WITHIN_MS, () => {
-      this.#timer = null;
-      if (!this.isKnown) onStandstill();
-    });
+    this.#timer ??= this.#clock.after(START_WITHIN_MS, () => this.#doubt(() => !this.isKnown));
     void command.started.then((group) => group !== null && this.#onStarted(group));
     const outcome = await command.outcome;
     if (this.#isRefusal(outcome)) return 'refused';
@@ -160,7 +157,14 @@ export class SupervisedRun implements CommandRun {
     const group = this.#group;
     if (group !== null) await endGroup(group, 0, this.#clock);
     if (this.#isSettled) return;
-    this.#timer = this.#clock.after(REPORT_WITHIN_MS, () => this.#onStandstill());
+    this.#timer = this.#clock.after(REPORT_WITHIN_MS, () => this.#doubt(() => true));
+  }
+
+  /** Who stood still itself wakes to its timers first: what was waited for may have arrived and not be read yet. */
+  #doubt(isMissing: () => boolean): void {
+    this.#clock.afterInput(() => {
+      if (!this.#isSettled && isMissing()) this.#onStandstill();
+    });
   }
 
   /** What a supervisor has started that died before it could say so. */

@@ -124,8 +124,10 @@ export class SupervisorProcess {
 
   /** Who has nothing to wait for is not kept from ending. */
   #keepUp(): void {
-    if (this.#commands.size > 0) this.#reports?.ref();
-    else this.#reports?.unref();
+    for (const pipe of [this.#orders, this.#reports]) {
+      if (this.#commands.size > 0) pipe?.ref();
+      else pipe?.unref();
+    }
   }
 }
 

@@ -61,10 +61,21 @@ describe('the supervisor of a command counts as standing still', () => {
     run.stop();
     run.stop();
     expect(supervisor.heard).toEqual([{ do: 'stop' }]);
-    await clock.advance(GRACE_MS + 999);
+    await clock.advance(GRACE_MS + 2_999);
     expect(standstills).toBe(0);
     await clock.advance(1);
     expect(standstills).toBe(1);
+  });
+
+  it('not when what it said has arrived, and only we were too late to hear it', async () => {
+    void run.under(supervisor, onStandstill);
+    clock.block(20_000);
+    clock.afterInput = (then) => {
+      supervisor.command.start(NOBODY);
+      then();
+    };
+    await clock.advance(0);
+    expect(standstills).toBe(0);
   });
 
   it('when it lets lie what it is told', async () => {
