@@ -34,16 +34,21 @@ function grantedMs({ run }: Underway): number {
 describe.concurrent.each(GROUNDS)('kill -9 of a worker, over $name:', (kind) => {
   it('I-11 its leases last until they run out, and others are refused meanwhile; then its session runs at the other one', async () => {
     await using world = await WorkerWorld.on(kind);
-    const resources = { tuners: 1 };
-    const dies = await world.worker({ resources, pipelines: { live: world.pipeline('stubborn') } });
+    // Long enough for a busy machine to refuse two before they have run out.
+    const settings = { ttl: 8_000, resources: { tuners: 1 } };
+    const dies = await world.worker({
+      ...{ ...settings, pipelines: { live: world.pipeline('stubborn') } },
+    });
     const before = await world.runs(await world.start('channel'));
-    const lives = await world.worker({ resources });
+    const lives = await world.worker(settings);
     await dies.child.kill();
     const freeMs = await earliestMs(world);
     expect(freeMs).toBeGreaterThan(wallMs());
-    const rival = await world.ends(await world.start('channel', { profile: 'sd' }));
+    const [rival, other] = await Promise.all([
+      world.start('channel', { profile: 'sd' }).then((id) => world.ends(id)),
+      world.start('other').then((id) => world.ends(id)),
+    ]);
     expect(rival).toMatchObject({ reason: 'R_LEASE_BUSY', outcome: 'REJECTED_BUSY' });
-    const other = await world.ends(await world.start('other'));
     expect(other).toMatchObject({ reason: 'R_NO_TUNER', outcome: 'REJECTED_NO_TUNER' });
     const after = await world.runsAgain(before, { on: lives });
     expect(after.session).toMatchObject({ slot: 'tuner:1', losses: 1 });

@@ -99,7 +99,7 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
     await world.runs(await world.start('the only tuner'));
     const play = async (tenant: string, profile: string, startMs: number) => {
       const intent = { type: 'vod.start', recordingId: 'rec:1', profile, startMs } as const;
-      return (await world.intents.submit(intent, { tenant, client: 'c' })).session.id;
+      return (await world.submit(intent, { tenant, client: 'c' })).session.id;
     };
     const first = await play('one', 'hd', 10_000);
     const { session, run } = await world.runs(first);

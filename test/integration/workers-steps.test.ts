@@ -126,13 +126,13 @@ async function windUp(world: WorkerWorld, ids: readonly string[]): Promise<void>
   world.expectSound();
 }
 
-/** It runs, the store says so, and which processes that are. */
+/** It runs, and the store says so, and as which processes. */
 async function runsAtOther(world: WorkerWorld, { healthy }: Pair, id: string): Promise<void> {
   const isThere = async () => {
     const session = await world.session(id);
-    const run = world.pipelines().findLast((one) => one.session === id);
-    const isTold = run !== undefined && session.group?.group === run.leader;
-    return healthy.hasTaken(session) && session.state === 'RUNNING' && isTold;
+    const isTheirs = healthy.hasTaken(session) && session.state === 'RUNNING';
+    // What the store says of processes may be of those before, which are dead.
+    return isTheirs && world.survivors().includes(session.group?.group ?? 0);
   };
   await until(isThere, { what: `${id} to run at the other one`, deadlineMs: RECOVERY_MS });
 }
@@ -165,6 +165,7 @@ describe.concurrent.each(PLACES)(
         pair.doomed.hasTaken(session) && session.state === 'RUNNING';
       const ids = await startUntil(world, pair, isDoomed);
       const id = ids.at(-1) ?? '';
+      await world.begins(id);
       await world.stop(id);
       await pair.doomed.isStruck(strikes);
       const ended = await world.ends(id, RECOVERY_MS);

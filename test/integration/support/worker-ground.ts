@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { type Holdfast, type Intents, open } from '../../../src/index.ts';
+import {
+  type Accepted,
+  type Holdfast,
+  type Intent,
+  type Intents,
+  open,
+  type Requester,
+} from '../../../src/index.ts';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
 import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
 import { type SessionState, START_STREAM } from '../../../src/store/intent-store.ts';
@@ -30,6 +37,9 @@ const { keyspace } = LEASE_CLASSES.resource;
 const NAMES = 'worker:';
 /** Once its worker is gone, a pipeline has its grace; and then it is killed, which takes as long as the machine does. */
 const LAST_BREATH_MS = GRACE_MS + 10_000;
+/** What passes by itself when the machine has less to do. */
+const PASSING = ['STORE_UNREACHABLE', 'OUTCOME_UNKNOWN'];
+const MOST_TRIES = 5;
 const PIPELINES = { node: 'pipeline.mjs', bash: 'pipeline.sh' } as const;
 
 const childPath = (script: string) =>
@@ -65,15 +75,15 @@ export interface Underway {
 export class WorkerWorld implements AsyncDisposable {
   readonly ground: Ground;
   readonly store: Store;
-  readonly intents: Intents;
   readonly #holdfast: Holdfast;
+  readonly #intents: Intents;
   readonly #folder: string;
   readonly #workers: WorkerProcess[] = [];
 
   private constructor(ground: Ground, holdfast: Holdfast, folder: string) {
     this.ground = ground;
     this.store = ground.store;
-    this.intents = holdfast.intents();
+    this.#intents = holdfast.intents();
     this.#holdfast = holdfast;
     this.#folder = folder;
   }
@@ -125,14 +135,27 @@ export class WorkerWorld implements AsyncDisposable {
   /** Starts a channel; gives the session's id. */
   async start(serviceRef: string, { profile = 'hd', client = 'a client' } = {}): Promise<string> {
     const by = { tenant: null, client: client.replaceAll(' ', '-') };
-    const intent = { type: 'stream.start', serviceRef, profile } as const;
-    const { session } = await this.intents.submit(intent, by);
+    const { session } = await this.submit({ type: 'stream.start', serviceRef, profile }, by);
     return session.id;
   }
 
   async stop(sessionId: string, { client = 'a client', force = false } = {}): Promise<void> {
     const by = { tenant: null, client: client.replaceAll(' ', '-') };
-    await this.intents.submit({ type: 'stream.stop', sessionId, force }, by);
+    await this.submit({ type: 'stream.stop', sessionId, force }, by);
+  }
+
+  /** As clients do: who got no answer asks again. */
+  async submit(intent: Intent, by: Requester): Promise<Accepted> {
+    const ask = () =>
+      this.#intents.submit(intent, by).catch((error: { code?: string }) => {
+        if (PASSING.includes(error.code ?? '')) return null;
+        throw error;
+      });
+    for (let tries = 1; tries < MOST_TRIES; tries++) {
+      const accepted = await ask();
+      if (accepted !== null) return accepted;
+    }
+    return this.#intents.submit(intent, by);
   }
 
   /** Puts a session before the workers once more, as a store does that delivers at least once. */
