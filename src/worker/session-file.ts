@@ -26,6 +26,8 @@ export class SessionFile {
   readonly #parts: SessionFileParts;
   #session: IntentSession;
   #isThere = true;
+  /** What was read last is older than what was seen before. */
+  #wasOlder = false;
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(parts: SessionFileParts, stored: StoredSession) {
@@ -48,13 +50,18 @@ export class SessionFile {
     return this.isOpen && this.#session.worker === this.#parts.instanceId;
   }
 
-  /** What was read of it; null: it is not there any more. Answers may come in another order than they were asked for. */
+  /**
+   * What was read of it; null: it is not there any more. What is older than what was seen before is believed when it is said once more:
+   * answers may come in another order than they were asked for, and a store that has failed over may have lost the last changes.
+   */
   see(stored: StoredSession | null): void {
-    if (stored === null) this.#isThere = false;
-    else if (stored.revision >= this.#session.revision) {
-      this.#isThere = true;
-      this.#session = sessionOf(stored);
+    if (stored === null) {
+      this.#isThere = false;
+      return;
     }
+    const isOlder = stored.revision < this.#session.revision;
+    if (isOlder && !this.#wasOlder) this.#wasOlder = true;
+    else this.#believe(stored);
   }
 
   /**
@@ -71,6 +78,12 @@ export class SessionFile {
     return writing;
   }
 
+  #believe(stored: StoredSession): void {
+    this.#isThere = true;
+    this.#wasOlder = false;
+    this.#session = sessionOf(stored);
+  }
+
   async #write(state: SessionState, change: Partial<SessionStatus>): Promise<boolean> {
     const { store, events } = this.#parts;
     const before = this.#session;
@@ -78,8 +91,12 @@ export class SessionFile {
     const status = JSON.stringify({ ...statusOf(before), ...change });
     const step = { ifRevision: before.revision, state, status };
     const reply = await store.intents.advance(this.id, step, CALL);
-    this.see(reply.kind === 'absent' ? null : reply.session);
-    if (reply.kind === 'absent') return false;
+    if (reply.kind === 'absent') {
+      this.see(null);
+      return false;
+    }
+    // Writes come one after the other, and so do their answers.
+    this.#believe(reply.session);
     const { tenant, reason } = this.#session;
     // An answer that was lost: it had been carried out.
     const isSame = reply.session.state === state && reply.session.status === status;
