@@ -8,12 +8,13 @@ const MOST_CHARACTERS = 2_000;
 /** What a pipeline says of itself: however often it does, the last of it is written down once a second at most. */
 export class Progress {
   readonly #clock: Clock;
-  readonly #write: (value: unknown) => Promise<void>;
+  readonly #write: (value: unknown) => Promise<boolean>;
   #waiting: { readonly value: unknown } | null = null;
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor({ clock }: { clock: Clock }, write: (value: unknown) => Promise<void>) {
+  /** `write` says whether it could be written. */
+  constructor({ clock }: { clock: Clock }, write: (value: unknown) => Promise<boolean>) {
     this.#clock = clock;
     this.#write = write;
   }
@@ -37,7 +38,17 @@ export class Progress {
     this.#waiting = null;
     this.#timer = this.#clock.after(EVERY_MS, () => this.#next());
     // It is a courtesy: where the store is away, the next one tells more.
-    void this.#write(waiting.value).catch(() => {});
+    this.#write(waiting.value).then(
+      (isWritten) => isWritten || this.#keep(waiting),
+      () => {},
+    );
+  }
+
+  /** Not yet: it has said so before it is known to run, or somebody else changed the session just then. */
+  #keep(value: { readonly value: unknown }): void {
+    if (this.#isClosed) return;
+    this.#waiting ??= value;
+    this.#timer ??= this.#clock.after(EVERY_MS, () => this.#next());
   }
 }
 

@@ -234,11 +234,12 @@ export class Run {
     }
   }
 
-  /** Says how far it is. If somebody else says something at the same time, the next time. */
-  async #tell(progress: unknown): Promise<void> {
+  /** Says how far it is, and whether that could be said now. */
+  async #tell(progress: unknown): Promise<boolean> {
     const isRunning = () => this.#file.isMine && this.#file.session.state === 'RUNNING';
-    await this.#file.write('RUNNING', { progress }, isRunning);
+    const isTold = await this.#file.write('RUNNING', { progress }, isRunning);
     this.#heed();
+    return isTold;
   }
 
   /** When nothing of it is left. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { START_STREAM } from '../../src/store/intent-store.ts';
+import type { PipelineContext } from '../../src/worker/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
 
 const CALL = { timeoutMs: 1_000 };
@@ -212,6 +213,20 @@ describe('one worker', () => {
     world.played[0]?.context.progress(1n);
     await world.clock.advance(2_000);
     expect((await world.session(id)).progress).toEqual({ frame: 99 });
+  });
+
+  it('writes down what was said before it was known to run, though it was said once', async () => {
+    const world = workerWorld();
+    const live = (_: unknown, { signal, progress }: PipelineContext) => {
+      progress('begun');
+      return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    };
+    const { worker } = await world.worker({ pipelines: { live } });
+    await worker.start();
+    const id = await world.start('channel-7');
+    await world.reaches(id, 'RUNNING');
+    await world.clock.advance(1_100);
+    expect((await world.session(id)).progress).toBe('begun');
   });
 
   it('heeds a stop although its signal is lost', async () => {
