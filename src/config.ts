@@ -8,8 +8,8 @@ import type { RetentionOptions } from './retention.ts';
 import type { SessionIds } from './session/session.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 
-/** What an instance can do: answer requests, and poll its share of the targets. */
-export const ROLES = ['api', 'poller'] as const;
+/** What an instance can do: answer requests, poll its share of the targets, and run what intents have started. */
+export const ROLES = ['api', 'poller', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Where the API listens, and to whom. `docs/cli.md` says what each is for; the server checks them. */

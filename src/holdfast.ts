@@ -175,6 +175,11 @@ export class Holdfast implements AsyncDisposable {
     return this.#parts.leases.held;
   }
 
+  /** How many sessions its worker has in hands. */
+  get running(): number {
+    return this.#worker?.sessions ?? 0;
+  }
+
   /** Tries to get the lease, and waits for it if asked to. Contention is a result; a broken store is an exception. */
   acquire(key: string, options?: AcquireOptions): Promise<AcquireResult> {
     return this.#parts.leases.acquire(key, options);

@@ -21,7 +21,7 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
   ['0', "done; for run, the command's own code"],
   [
     '1',
-    'no: nobody holds the key, there is no such session, target, instance, workflow or dead letter; intents start --wait: it ended instead; doctor: not fit for leases',
+    'no: nobody holds the key, there is no such session, target, instance, pool, workflow or dead letter; intents start --wait: it ended instead; doctor: not fit for leases',
   ],
   ['64', 'wrong use: an unknown command or option, a value that makes no sense'],
   ['69', 'the store can not be reached, or refused'],
@@ -31,7 +31,7 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
     'run: the lease is not to be had now (another code with --held-exit-code); workflows rm: somebody holds it; intents start: too many share the session, or another has the channel',
   ],
   ['76', 'run: the lease was lost, and the command was stopped'],
-  ['78', 'the configuration is invalid, or the store unsuitable'],
+  ['78', 'the configuration is invalid, or the store unsuitable; up: another worker has its name'],
   ['126', 'run: the command can not be executed'],
   ['127', 'run: the command was not found'],
   ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],
@@ -53,6 +53,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
   POOL_FULL: EXIT.held,
+  WORKER_NAME_TAKEN: EXIT.config,
   LEASE_LOST: EXIT.lost,
   LEASE_NOT_FOUND: EXIT.no,
 };

@@ -10,14 +10,17 @@ import type { UpFlags } from './up/up.ts';
 export function addUp(program: Command, perform: Perform): void {
   program
     .command('up')
-    .summary('run one instance: it answers requests, and polls its share of the targets')
+    .summary(
+      'run one instance: it answers requests, polls its share of the targets, and runs sessions',
+    )
     .description(
-      'Runs one instance of a fleet: it answers requests over HTTP, polls its share of the sessions in the store, takes ' +
-        'over from instances that stop or die, and hands everything over when it is told to stop (Ctrl-C, SIGTERM). While ' +
+      'Runs one instance of a fleet: it answers requests over HTTP, polls its share of the sessions in the store, runs what ' +
+        'intents have started, takes over from instances that stop or die, and hands everything over when it is told to stop ' +
+        '(Ctrl-C, SIGTERM). While ' +
         'the store is away it goes on trying. Logs are JSON, or words on a terminal. holdfast.config.mjs can say more: ' +
         'docs/cli.md.',
     )
-    .option('--roles <roles>', 'what it does: api, poller, or both (default: api,poller)', words)
+    .option('--roles <roles>', 'what it does, with commas (default: api,poller,worker)', words)
     .option('--host <address>', 'where the API listens (default: 127.0.0.1)')
     .option('--port <number>', 'and on which port (default: 4747, or a free one)', whole)
     .option('--name <text>', "readable part of the instance's id (default: the host's name)")
@@ -27,10 +30,18 @@ export function addUp(program: Command, perform: Perform): void {
       '--ttl <duration>',
       'how long a lease lasts without a renewal: after a crash, this long until another takes over (default: 30s)',
     )
+    .option(
+      '--worker-name <name>',
+      'its own among all workers, the same at every start: frees at once what it held when it was killed (HOLDFAST_WORKER_NAME; default: none)',
+    )
     .addOption(
       new Option('--log-level <level>', 'how much to say').choices(LOG_LEVELS).default('info'),
     )
-    .option('--stop-within <duration>', 'how long polls may take to finish on stopping', '10s')
+    .option(
+      '--stop-within <duration>',
+      'how long polls and sessions may take to end on stopping',
+      '10s',
+    )
     .addHelpText(
       'after',
       examples(
@@ -38,6 +49,7 @@ export function addUp(program: Command, perform: Perform): void {
         'HOLDFAST_STORE=redis://redis.internal:6379 holdfast up --name api --weight 2',
         'holdfast up --roles poller --config ./poller.config.mjs --log-level warn',
         'HOLDFAST_API_TOKEN=… holdfast up --roles api --host 0.0.0.0 --port 8080',
+        'holdfast up --roles worker --worker-name box-1',
       ),
     )
     .action((flags: UpFlags) =>

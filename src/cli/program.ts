@@ -11,6 +11,7 @@ import { addIntents } from './intent-program.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
 import { addSessions } from './session-program.ts';
+import { addSlots } from './slot-program.ts';
 import { addDeadLetters, addWorkflows } from './workflow-program.ts';
 
 interface GlobalFlags extends StoreFlags {
@@ -58,6 +59,7 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
   addSessions(program, perform);
   addFleet(program, perform);
   addIntents(program, perform);
+  addSlots(program, perform);
   addWorkflows(program, perform);
   addDeadLetters(program, perform);
   addRun(program, perform);

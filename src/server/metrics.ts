@@ -9,7 +9,7 @@ import type { EventHub } from './event-hub.ts';
 import type { Answered, RequestObserver } from './parts.ts';
 
 export interface MetricsParts {
-  readonly holdfast: Pick<Holdfast, 'on' | 'held'>;
+  readonly holdfast: Pick<Holdfast, 'on' | 'held' | 'running'>;
   readonly hub: Pick<EventHub, 'size'>;
   readonly observers: Set<RequestObserver>;
 }
@@ -31,6 +31,11 @@ export class Metrics {
     this.#countEndings(holdfast);
     this.#countRequests(observers);
     this.#gauge('leases_held', 'Leases that this instance holds.', () => holdfast.held);
+    this.#gauge(
+      'sessions_running',
+      'Sessions from intents that this instance has in hands.',
+      () => holdfast.running,
+    );
     this.#gauge('sse_clients', 'Clients that watch events through this instance.', () => hub.size);
     const build = new Gauge({
       ...{ name: `${PREFIX}build_info`, help: 'Always 1; the version is in its label.' },

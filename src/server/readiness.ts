@@ -26,6 +26,7 @@ const AWAY = 'the store can not be reached';
 const LATE = `the store has not answered within ${PATIENCE_MS} ms`;
 const CLOSING = 'this instance is closing';
 const FLEET_STALLED = 'its poller can not see the fleet';
+const WORKER_STALLED = 'its worker can not get at sessions';
 
 /** One question to the store. */
 interface Look {
@@ -49,6 +50,8 @@ export class Readiness {
     this.#unsubscribes = [
       holdfast.on('fleet.stalled', () => this.add('fleet', () => FLEET_STALLED)),
       holdfast.on('fleet.resumed', () => this.#checks.delete('fleet')),
+      holdfast.on('worker.stalled', () => this.add('sessions', () => WORKER_STALLED)),
+      holdfast.on('worker.resumed', () => this.#checks.delete('sessions')),
       holdfast.on('processor.stalled', (facts) =>
         this.add(nameOf(facts), () => `its ${nameOf(facts)} can not take actions`),
       ),

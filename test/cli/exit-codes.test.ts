@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import * as errors from '../../src/base/errors.ts';
+import { WorkerNameTakenError } from '../../src/base/worker-errors.ts';
 import { EXIT, EXIT_MEANINGS, exitOf, usageError } from '../../src/cli/exit-codes.ts';
 
 const facts = { store: 's', operation: 'o', why: 'w', afterMs: 1, reply: 'r', advice: 'a' };
@@ -17,6 +18,7 @@ it.each([
   [new errors.OutcomeUnknownError(facts), 69],
   [new errors.StoreUnsuitableError({ store: 's', problems: [] }), 78],
   [new errors.LeaseHeldError({ ...held, reason: 'held' }), 75],
+  [new WorkerNameTakenError({ worker: 'w', why: 'it lives' }), 78],
   [new errors.ClosedError('o'), 70],
   [new TypeError('a bug'), 70],
   ['thrown text', 70],

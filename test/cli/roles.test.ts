@@ -5,19 +5,19 @@ import { readSource } from '../support/source-tree.ts';
 import { importsOf } from '../support/tidy-rules.ts';
 
 describe('the roles of an instance', () => {
-  it('are both, unless it is told', () => {
-    expect([...rolesOf(undefined)]).toEqual(['api', 'poller']);
+  it('are all there are, unless it is told', () => {
+    expect([...rolesOf(undefined)]).toEqual(['api', 'poller', 'worker']);
+    expect([...rolesOf(['worker'])]).toEqual(['worker']);
     expect([...rolesOf(['poller'])]).toEqual(['poller']);
     expect([...rolesOf(['api', ' poller', 'api'])]).toEqual(['api', 'poller']);
   });
 
   it.each([
-    [['worker'], /no workers yet/],
-    [['api', 'worker'], /no workers yet/],
-    [['api', ''], /there are api, poller/],
-    [['API'], /there are api, poller/],
-    [[7], /there are api, poller/],
-    [[], /name one or more of api, poller/],
+    [['api', ''], /there are api, poller, worker/],
+    [['API'], /there are api, poller, worker/],
+    [['workers'], /there are api, poller, worker/],
+    [[7], /there are api, poller, worker/],
+    [[], /name one or more of api, poller, worker/],
     ['api', /name one or more/],
     [null, /name one or more/],
   ])('are not %j', (roles, rule) => {

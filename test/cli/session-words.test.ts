@@ -48,6 +48,7 @@ describe('a session in a list', () => {
     [{ signal: 'SIGKILL', code: null, tookMs: 900 }, 'SIGKILL, ran 900 ms'],
     [{ error: 'no such channel', tookMs: 5 }, 'no such channel, ran 5 ms'],
     [{ tookMs: 5, result: 7 }, 'ran 5 ms'],
+    [{ why: 'all 4 slots of tuners are taken' }, 'all 4 slots of tuners are taken'],
     [{}, '-'],
   ])('that has ended with %j says %s', (detail, words) => {
     expect(row({ ...ENDED, detail })).toMatchObject({ PROGRESS: words });
@@ -72,7 +73,7 @@ describe('all about a session', () => {
 
   it('says why a function failed or what it returned, and what else there is', () => {
     const failed = describedSession({ ...ENDED, detail: { error: 'boom', lost: 'tuner:2' } });
-    expect(failed).toMatch(/^why +boom\nlost +tuner:2$/m);
+    expect(failed).toMatch(/^error +boom\nlost +tuner:2$/m);
     const done = describedSession({ ...ENDED, detail: { result: { pages: 3 } } });
     expect(done).toMatch(/^result +\{"pages":3\}$/m);
   });

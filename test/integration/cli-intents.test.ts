@@ -74,10 +74,12 @@ describe.concurrent.each(places)('intents on %s, from the command line', (_, pla
         at,
       });
       const [head, row] = table.stdout.split('\n').map((line) => line.split(/ {2,}/));
-      expect(head?.join(' ')).toBe('ID STATE REASON TARGET PROFILE CLIENTS AGE WORKER');
+      expect(head?.join(' ')).toBe(
+        'ID STATE REASON TARGET PROFILE CLIENTS AGE SLOT WORKER PROGRESS',
+      );
       expect(row).toEqual([
         ...[recording.id, 'NEW', '-', 'rec-7 from 12 min', 'default', '1'],
-        ...[expect.stringMatching(/^\d+ m?s$/), '-'],
+        ...[expect.stringMatching(/^\d+ m?s$/), '-', '-', '-'],
       ]);
       expect(await json(at, 'sessions', 'ls', '--kind', 'vod', '--state', 'ended')).toEqual([]);
       const shown = await cli(['sessions', 'get', recording.id], { at });

@@ -163,7 +163,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     [['up', '--stop-within', 'soon'], 64, /--stop-within is "soon"/],
     [['up', '--log-level', 'loud'], 64, /debug, info, warn, error/],
     [['up', '--store', 'memory:'], 78, /excludes nobody/],
-    [['up', '--roles', 'worker'], 64, /--roles is "worker": this version has no workers yet/],
+    [['up', '--worker-name', 'a b'], 64, /--worker-name is "a b"/],
     [['up', '--roles', 'api,ape'], 64, /--roles is "api,ape": there is no such role/],
     [['up', '--host', '0.0.0.0'], 64, /--host is "0.0.0.0": others could reach it/],
     [['up', '--host', 'nowhere.invalid'], 64, /--host is "nowhere.invalid"/],

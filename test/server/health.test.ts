@@ -126,6 +126,24 @@ describe('/readyz', () => {
   });
 });
 
+describe('/readyz of an instance with a worker', () => {
+  it('fails while that can not get at sessions', async () => {
+    const { ask, clock, faults, holdfast } = await serverWorld();
+    const worker = holdfast.worker();
+    await worker.start();
+    faults.refuse = true;
+    await clock.advance(10_000);
+    faults.refuse = false;
+    const got = await ask('GET', '/readyz');
+    expect(got.json.reasons).toContain('its worker can not get at sessions');
+    await clock.advance(60_000);
+    expect((await ask('GET', '/readyz')).status).toBe(200);
+    const stopping = worker.stop();
+    await clock.advance(10_000);
+    await stopping;
+  });
+});
+
 describe('/metrics', () => {
   it('counts what happens, by the names of the catalogue', async () => {
     const { ask, clock, holdfast } = await serverWorld();
@@ -161,6 +179,25 @@ describe('/metrics', () => {
     const { text } = await ask('GET', '/metrics');
     expect(text).toContain('holdfast_sessions_ended_total{reason="R_STOPPED"} 1');
     expect(text).toContain('holdfast_sessions_ended_total{reason="R_NO_TUNER"} 0');
+  });
+
+  it('shows how many sessions the worker of this instance has in hands', async () => {
+    const { ask, clock, holdfast } = await serverWorld();
+    const running = async () =>
+      /^holdfast_sessions_running (\d+)$/m.exec((await ask('GET', '/metrics')).text)?.[1];
+    expect(await running()).toBe('0');
+    const run = (_: unknown, { signal }: { signal: AbortSignal }) =>
+      new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    const worker = holdfast.worker({ pipelines: { live: run } });
+    await worker.start();
+    const body = { type: 'stream.start', serviceRef: 'x' };
+    await ask('POST', '/api/v3/intents', { body });
+    await clock.advance(2_000);
+    expect(await running()).toBe('1');
+    const stopping = worker.stop();
+    await clock.advance(10_000);
+    await stopping;
+    expect(await running()).toBe('0');
   });
 
   it('counts requests by route, never by what somebody made up', async () => {

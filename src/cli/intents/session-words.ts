@@ -62,7 +62,7 @@ function howFar({ state, progress, detail }: IntentSession): string | undefined 
   if (state !== 'ENDED' || detail === undefined)
     return progress === undefined ? progress : shown(progress);
   const { tookMs } = detail;
-  const how = exitOf(detail) ?? (typeof detail.error === 'string' ? detail.error : undefined);
+  const how = exitOf(detail) ?? [detail.error, detail.why].find((why) => typeof why === 'string');
   const span = typeof tookMs === 'number' ? `ran ${spanOf(tookMs)}` : undefined;
   return [how, span].filter((part) => part !== undefined).join(', ') || undefined;
 }
@@ -78,7 +78,7 @@ function ending({ tookMs, code, signal, output, error, result, ...rest }: Detail
   if (typeof tookMs === 'number') lines.push(['ran for', spanOf(tookMs)]);
   if (typeof code === 'number') lines.push(['exit code', String(code)]);
   if (typeof signal === 'string') lines.push(['ended by', signal]);
-  if (error !== undefined) lines.push(['why', shown(error)]);
+  if (error !== undefined) lines.push(['error', shown(error)]);
   if (result !== undefined) lines.push(['result', shown(result)]);
   for (const [name, value] of Object.entries(rest)) lines.push([name, shown(value)]);
   const last = Array.isArray(output) ? output : [];

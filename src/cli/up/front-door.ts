@@ -16,6 +16,7 @@ import {
   serve,
 } from '../../server/index.ts';
 import { makeToken, type TokenSettings } from '../../server/tokens.ts';
+import type { Worker } from '../../worker/worker.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
 import { intentOptions } from '../intents/submission.ts';
 import { notYet } from './not-yet.ts';
@@ -78,13 +79,14 @@ export class FrontDoor {
     }
   }
 
-  /** From now on requests are answered. An instance whose poller has stopped is not ready, whatever it could answer. */
-  lead(holdfast: Holdfast, poller: Poller | null): void {
+  /** From now on requests are answered. An instance whose poller or worker has stopped is not ready, whatever it could answer. */
+  lead(holdfast: Holdfast, parts: { poller: Poller | null; worker: Worker | null }): void {
     const app = this.#appOn(holdfast);
-    app.readiness.add('poller', () => {
-      const isOver = poller?.state === 'stopping' || poller?.state === 'stopped';
-      return isOver ? 'its poller has stopped' : null;
-    });
+    for (const [name, part] of Object.entries(parts))
+      app.readiness.add(name, () => {
+        const isOver = part?.state === 'stopping' || part?.state === 'stopped';
+        return isOver ? `its ${name} has stopped` : null;
+      });
     this.#app = app;
   }
 

@@ -1,28 +1,63 @@
 import { shortName } from '../../base/ids.ts';
+import type { HoldfastConfig } from '../../config.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import type { Worker } from '../../worker/worker.ts';
 import { counted, printable } from '../text.ts';
 import type { FrontDoor } from './front-door.ts';
 import type { Instance } from './instance.ts';
 
 /** Says what runs here, on what, and what to try next. */
-export async function greet({ holdfast, poller, door, log, status }: Instance): Promise<void> {
+export async function greet(instance: Instance, settings: HoldfastConfig): Promise<void> {
+  const { holdfast, poller, worker, door, log, status } = instance;
   const { instanceId } = holdfast;
   const seen = await look(holdfast).catch(() => null);
-  if (poller === null) log.say('info', 'is up', { url: door?.url });
-  else {
-    const owned = poller.manager.ownedSessions().length;
-    const shared = (of: Seen) =>
-      `: ${counted(of.targets, 'target')} for ${counted(of.members, 'instance')}`;
-    log.say('info', `is up${seen === null ? '' : shared(seen)}`, { ...seen, owned });
-  }
+  const owned = poller?.manager.ownedSessions().length;
+  const told = [
+    ...(poller === null || seen === null ? [] : [sharesOf(seen)]),
+    ...(worker === null ? [] : [runsOf(worker, settings)]),
+  ];
+  const facts = poller === null ? { url: door?.url } : { ...seen, owned };
+  log.say('info', told.length === 0 ? 'is up' : `is up: ${told.join('; ')}`, facts);
   if (status === null) return;
   const store = seen === null ? 'a store that does not answer' : seen.store;
   const lines = [
     `${shortName(instanceId)} takes part, on ${printable(store)}.`,
     ...(door === null ? [] : ofDoor(door)),
-    ...(poller === null ? ['  Ctrl-C stops it.'] : ofPoller(seen)),
+    ...(worker === null ? [] : ofWorker(worker, settings)),
+    ...(poller === null ? [] : ofPoller(seen)),
+    poller === null ? '  Ctrl-C stops it.' : '  Ctrl-C hands everything over.',
   ];
   status.above(`${lines.join('\n')}\n`);
+}
+
+function sharesOf({ targets, members }: Seen): string {
+  return `${counted(targets, 'target')} for ${counted(members, 'instance')}`;
+}
+
+/** What it runs for sessions, and with what. */
+function runsOf({ pools }: Worker, { pipelines = {} }: HoldfastConfig): string {
+  const [live, vod] = [workOf(pipelines.live), workOf(pipelines.vod)];
+  const runs = live === vod ? `sessions ${live}` : `live ${live} and vod ${vod}`;
+  const slots = pools.map(({ name, slots }) => `${counted(slots.length, 'slot')} of ${name}`);
+  const needs = slots.length === 0 ? '' : `, on ${slots.join(', ')}`;
+  return printable(`runs ${runs}${needs}`);
+}
+
+function workOf(pipeline: NonNullable<HoldfastConfig['pipelines']>['live']): string {
+  if (pipeline === undefined) return 'with the built-in pipeline';
+  return typeof pipeline === 'object' && 'command' in pipeline
+    ? `with ${pipeline.command[0]}`
+    : 'with a function';
+}
+
+function ofWorker(worker: Worker, settings: HoldfastConfig): string[] {
+  const { live, vod } = settings.pipelines ?? {};
+  if (live !== undefined || vod !== undefined)
+    return [`  It ${runsOf(worker, settings)}. Which slot has what: holdfast slots.`];
+  return [
+    '  It runs sessions with a small built-in pipeline, which only says for how long. Tell it what to run, in holdfast.config.mjs:',
+    "    export default { resources: { tuners: 4 }, pipelines: { live: { command: ['ffmpeg', '…'] } } };",
+  ];
 }
 
 function ofPoller(seen: Seen | null): string[] {
@@ -30,7 +65,7 @@ function ofPoller(seen: Seen | null): string[] {
     seen?.targets === 0
       ? '  There is nothing to poll yet: holdfast sessions add https://example.com'
       : '  Who owns what: holdfast map. Why: holdfast explain TARGET. What happens: holdfast watch.',
-    '  Start it again, here or in another terminal, and they share the targets. Ctrl-C hands everything over.',
+    '  Start it again, here or in another terminal, and they share the targets.',
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { Holdfast } from '../../holdfast.ts';
 import type { Poller } from '../../polling/poller.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Worker } from '../../worker/worker.ts';
 import type { StatusLine } from '../status-line.ts';
 import type { FrontDoor } from './front-door.ts';
 
@@ -9,6 +10,8 @@ export interface Instance {
   readonly holdfast: Holdfast;
   /** Present with the role `poller`. */
   readonly poller: Poller | null;
+  /** Present with the role `worker`. */
+  readonly worker: Worker | null;
   /** Present with the role `api`. */
   readonly door: FrontDoor | null;
   readonly log: Log;

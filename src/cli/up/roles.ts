@@ -7,8 +7,6 @@ export function rolesOf(given: unknown = ROLES): ReadonlySet<Role> {
   if (!Array.isArray(given) || given.length === 0)
     throw refuse(`name one or more of ${ROLES.join(', ')}`);
   const named = given.map((role: unknown) => (typeof role === 'string' ? role.trim() : role));
-  if (named.includes('worker'))
-    throw refuse('this version has no workers yet: intents are accepted, and wait in the store');
   const unknown = named.find((role) => !ROLES.includes(role as Role));
   if (unknown !== undefined) throw refuse(`there is no such role; there are ${ROLES.join(', ')}`);
   return new Set(named as Role[]);

@@ -1,6 +1,6 @@
 /**
- * `holdfast up`: one instance of a fleet that shares its targets, and answers requests. It takes part until it is told to stop, and then
- * hands over what it has. While the store is away it says so and goes on trying, at the start and later.
+ * `holdfast up`: one instance of a fleet that shares its targets, answers requests, and runs what these have started. It takes part until it
+ * is told to stop, and then hands over what it has. While the store is away it says so and goes on trying, at the start and later.
  */
 import { isatty } from 'node:tty';
 import { systemClock } from '../../base/clock.ts';
@@ -8,9 +8,10 @@ import { type Duration, durationMs } from '../../base/duration.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { HoldfastConfig, Role } from '../../config.ts';
 import { open } from '../../holdfast.ts';
-import type { PollerOptions } from '../../polling/poller.ts';
+import type { Poller, PollerOptions } from '../../polling/poller.ts';
 import type { LogLevel } from '../../telemetry/levels.ts';
 import { Log } from '../../telemetry/log.ts';
+import type { Worker } from '../../worker/worker.ts';
 import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
@@ -24,6 +25,7 @@ import { greet } from './greeting.ts';
 import { stopWithProgress } from './handing-over.ts';
 import { stdoutSink, terminalSink } from './log-sink.ts';
 import { rolesOf } from './roles.ts';
+import { workerOf } from './worker-settings.ts';
 
 export interface UpFlags {
   readonly name?: string;
@@ -33,9 +35,13 @@ export interface UpFlags {
   readonly weight?: number;
   readonly every?: Duration;
   readonly ttl?: Duration;
+  readonly workerName?: string;
   readonly logLevel: LogLevel;
   readonly stopWithin: Duration;
 }
+
+/** If it has not begun by then, that is worth a word. */
+const LATE_MS = 3_000;
 
 /** What a configuration says to the poller. */
 const FOR_POLLER = [
@@ -62,11 +68,12 @@ export async function up(
   }
 }
 
-/** A flag wins over the configuration. */
+/** A flag wins over the configuration, and for the worker's name over the environment, which does as well. */
 function settled(
   config: HoldfastConfig,
-  { host, port, roles, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
+  { host, port, roles, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
 ): HoldfastConfig {
+  const worker = workerName ?? process.env.HOLDFAST_WORKER_NAME;
   return {
     ...config,
     ...given,
@@ -76,6 +83,7 @@ function settled(
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port }),
     },
+    worker: { ...config.worker, ...(worker && { name: worker }) },
   };
 }
 
@@ -101,15 +109,32 @@ async function takePart(part: Part): Promise<Exit> {
   }
   log.identify(holdfast.instanceId);
   holdfast.retention(settings.retention).start();
-  const isPolling = rolesOf(settings.roles).has('poller');
-  const poller = isPolling ? holdfast.poller(pollerOptions(settings)) : null;
-  const instance = { holdfast, poller, door, log, status };
-  door?.lead(holdfast, poller);
-  if (poller !== null) await ending.unlessAsked(poller.start());
-  if (!ending.asked.aborted) await greet(instance);
+  const roles = rolesOf(settings.roles);
+  const poller = roles.has('poller') ? holdfast.poller(pollerOptions(settings)) : null;
+  const worker = roles.has('worker') ? workerOf(holdfast, settings) : null;
+  const instance = { holdfast, poller, worker, door, log, status };
+  door?.lead(holdfast, { poller, worker });
+  try {
+    await ending.unlessAsked(start(poller, worker, log));
+  } catch (error) {
+    await Promise.all([door?.close(0), holdfast.close({ within: 0 })]);
+    throw error;
+  }
+  if (!ending.asked.aborted) await greet(instance, settings);
   await ending.whenAsked();
   const signal = await ending.unlessInsisted(stopWithProgress(instance, stopWithinMs));
   return signal ?? EXIT.ok;
+}
+
+async function start(poller: Poller | null, worker: Worker | null, log: Log): Promise<void> {
+  const patience = systemClock.after(LATE_MS, () =>
+    log.say('info', 'has not begun yet: it waits for the store, or for the name of its worker'),
+  );
+  try {
+    await Promise.all([poller?.start(), worker?.start()]);
+  } finally {
+    patience.cancel();
+  }
 }
 
 function pollerOptions(settings: HoldfastConfig): PollerOptions {
@@ -130,6 +155,7 @@ async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor |
   await using holdfast = await open('memory:', { history: 'off' });
   holdfast.retention(settings.retention);
   if (roles.has('poller')) holdfast.poller(pollerOptions(settings));
+  if (roles.has('worker')) workerOf(holdfast, settings);
   const door = roles.has('api') ? await doorFor(settings, log) : null;
   await door?.rehearse(holdfast);
   return door;
@@ -148,10 +174,21 @@ async function inTheirWords<T>(given: object, work: () => Promise<T>): Promise<T
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { field, value, rule } = error;
-    if (Object.hasOwn(given, field)) throw new ConfigError({ field: `--${field}`, value, rule });
+    const typed = TYPED[field] ?? field;
+    if (typed === 'workerName' && process.env.HOLDFAST_WORKER_NAME === value)
+      throw new ConfigError({ field: 'HOLDFAST_WORKER_NAME', value, rule });
+    if (Object.hasOwn(given, typed)) throw new ConfigError({ field: flagOf(typed), value, rule });
     const message = `the configuration makes no sense: ${error.message}`;
     throw new CliError(EXIT.config, error.code, message, { field, rule });
   }
+}
+
+/** What the fields of a configuration are called among the flags, where that is something else. */
+const TYPED: Readonly<Record<string, string>> = { 'worker.name': 'workerName' };
+
+/** As it is typed: `--worker-name`. */
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 async function listen(door: FrontDoor, log: Log): Promise<void> {

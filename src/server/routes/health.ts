@@ -37,7 +37,7 @@ function readyRoute({ readiness }: HealthParts): Route {
     ...{ method: 'GET', path: '/readyz', access: 'open', tenants: 'yes', group: 'operation' },
     summary: 'Can it take work?',
     description:
-      'Fails when this instance could not take work, and says why in `reasons`: the store does not answer, it is closing, its poller is stalled. ' +
+      'Fails when this instance could not take work, and says why in `reasons`: the store does not answer, it is closing, its poller or its worker is stalled or has stopped. ' +
       'What the store says is good for a second, however many ask.',
     answers: { 200: { description: 'It can.', body: z.object({ ready: z.literal(true) }) } },
     problems: ['not-ready'],
@@ -58,7 +58,7 @@ function metricsRoute({ metrics, metricsAccess }: HealthParts): Route {
     ...{ method: 'GET', path: '/metrics', access: metricsAccess, tenants: 'no' },
     ...{ group: 'operation', summary: 'Metrics' },
     description:
-      'Events of this instance by name, requests by route, intents by what came of them, leases held, clients that watch, and the process itself.',
+      'Events of this instance by name, requests by route, intents by what came of them, sessions it has in hands and those it has ended by reason, leases held, clients that watch, and the process itself.',
     answers: {
       200: { description: 'In the text format of Prometheus.', mediaType: 'text/plain' },
     },
