@@ -69,6 +69,8 @@ export interface Events {
     tenant: string;
     slot: string | null;
     how: 'completed' | 'failed' | 'stopped';
+    /** What it said, or its exit code, where it failed. */
+    why: string | null;
     isGone: boolean;
     tookMs: number;
   };

@@ -66,7 +66,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'pipeline.started': (facts) =>
     `runs session ${text(facts.session)}${facts.slot === null ? '' : ` on ${text(facts.slot)}`}`,
   'pipeline.ended': (facts) =>
-    `has run session ${text(facts.session)} for ${span(facts.tookMs)}: ${text(facts.how)}${facts.isGone ? '' : ', and some of it could not be ended'}`,
+    `has run session ${text(facts.session)} for ${span(facts.tookMs)}: ${text(facts.how)}${facts.why ? `, ${text(facts.why)}` : ''}${facts.isGone ? '' : ', and some of it could not be ended'}`,
   'pipeline.stuck': (facts) =>
     `has told session ${text(facts.session)} to end, which has not in ${span(facts.runsForMs)}`,
   'worker.reclaimed': (facts) =>

@@ -56,7 +56,7 @@ const LOCK_KINDLY_MS = 1_000;
 const LOCK_MOST_MS = 10_000;
 /** How much longer than it lasts a lease is waited for that nobody may have any more. */
 const LATER_MS = 1_000;
-/** How long one wait for a name that was lost lasts; then the next begins. */
+/** How long one wait for a name lasts at most. */
 const AGAIN_MS = 60_000;
 
 export class WorkerName {
@@ -129,7 +129,7 @@ export class WorkerName {
       const { holder, reason, expiresInMs } = result;
       if (reason === 'held' && isLast) throw this.#taken(`${holder} has it, and renews it`);
       const isFreed = reason === 'held' && (await this.#inherit(holder));
-      wait = isFreed ? 0 : expiresInMs + LATER_MS;
+      wait = isFreed ? 0 : Math.min(expiresInMs, AGAIN_MS) + LATER_MS;
       isLast = reason === 'held' && !isFreed;
     }
   }

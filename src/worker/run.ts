@@ -197,7 +197,8 @@ export class Run {
     const { how, detail, isGone } = end;
     // Whoever supervises it knows before this process does, if that has stood still.
     if (how === 'stopped') this.#end('lost');
-    events.emit('pipeline.ended', { ...facts, how, isGone, tookMs: detail.tookMs });
+    const { tookMs, error: why = null } = detail;
+    events.emit('pipeline.ended', { ...facts, how, why, isGone, tookMs });
     await announcing;
     return this.#verdictOf(this.#cause, end);
   }

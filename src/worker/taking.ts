@@ -11,8 +11,9 @@ import { insist } from './insist.ts';
 import type { RunParts } from './run.ts';
 import { type Ended, ended, type Verdict } from './verdict.ts';
 
-/** How much longer than it says a key is waited for that may not be given out yet. */
+/** How much longer than it says a key is waited for that may not be given out yet; and how long at a time, whatever it says. */
 const LATER_MS = 1_000;
+const WAIT_MOST_MS = 60_000;
 /** What the slot of a lost worker may take to be free, later than the lease of its session. */
 const SLOT_OF_LOST_MS = 2_000;
 
@@ -45,7 +46,7 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
     if (result.ok) return result.lease;
     const { key, holder, reason, expiresInMs } = result;
     if (isNobodys(reason)) {
-      wait = expiresInMs + LATER_MS;
+      wait = waitFor(expiresInMs);
       continue;
     }
     // This very session, on another worker: it is in good hands.
@@ -70,7 +71,7 @@ export async function takeSlot(
     const result = await insist(parts, signal, ask);
     if (result.ok) return { name: result.slot, lease: result.lease };
     if (isNobodys(result.reason)) {
-      wait = result.expiresInMs + LATER_MS;
+      wait = waitFor(result.expiresInMs);
       continue;
     }
     const why = `all ${result.slots} slots of '${result.pool}' are taken`;
@@ -88,6 +89,10 @@ function holderOf({ instanceId }: RunParts, { id, tenure }: IntentSession): stri
 /** What has run already is not refused, but lost. */
 function hasRun({ session, isRecovery }: Wish): boolean {
   return isRecovery && session.state !== 'STARTING';
+}
+
+function waitFor(expiresInMs: number): number {
+  return Math.min(expiresInMs, WAIT_MOST_MS) + LATER_MS;
 }
 
 function isNobodys(reason: BusyReason): boolean {

@@ -6,7 +6,7 @@ export type Verdict =
   /** `left`: this worker stops, and others are to go on with it. `gone`: it is not this worker's (any more). */
   Left | Ended;
 
-export interface Left {
+interface Left {
   readonly kind: 'left' | 'gone';
   /** False: some of its pipeline could not be ended. */
   readonly isGone: boolean;

@@ -60,7 +60,7 @@ export interface WorkerSettings {
   readonly graceMs: number;
 }
 
-export interface ResourceSettings {
+interface ResourceSettings {
   readonly name: string;
   readonly slots: number | readonly string[];
   readonly key: string;
