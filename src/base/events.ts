@@ -77,7 +77,7 @@ export interface Events {
   /** It was told to end, and has not: what it holds is kept until it has. */
   'pipeline.stuck': { session: string; tenant: string; runsForMs: number };
   /** A worker that was killed is back under its name: what the dead one held is free. */
-  'worker.reclaimed': { worker: string; instance: string; leases: number };
+  'worker.reclaimed': { worker: string; predecessor: string; count: number };
   /** Sessions can not be taken, or not be looked at; it goes on by itself. */
   'worker.stalled': { error: unknown };
   'worker.resumed': { afterMs: number };

@@ -70,7 +70,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'pipeline.stuck': (facts) =>
     `has told session ${text(facts.session)} to end, which has not in ${span(facts.runsForMs)}`,
   'worker.reclaimed': (facts) =>
-    `is ${text(facts.worker)} again, and has freed ${text(facts.leases)} leases of ${name(facts.instance)}, which is dead`,
+    `is ${text(facts.worker)} again, and has freed ${count(facts, 'lease')} of ${name(facts.predecessor)}, which is dead`,
   'worker.stalled': (facts) => `can not get at sessions, and tries again: ${text(facts.error)}`,
   'worker.resumed': (facts) => `gets at sessions again after ${span(facts.afterMs)}`,
   'intent.accepted': (facts) =>

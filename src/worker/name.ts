@@ -113,7 +113,7 @@ export class WorkerName {
       const before = await this.#registration();
       const isHere = before?.host === host.id;
       if (isHere && host.isAlive(before.process))
-        throw this.#taken(`its process (${before.process}) lives on this host`);
+        throw this.#taken(`its process lives on this host (${before.process})`);
       const waitedMs = clock.monotonicMs() - startMs;
       if (waitedMs > LOCK_MOST_MS) throw this.#taken('a process on this host holds its lock');
       // It is dead, and its supervisor ends what it had started.
@@ -144,9 +144,9 @@ export class WorkerName {
       before.host === host.id &&
       before.lock === this.#lockName;
     if (!isProven || !(await this.#insist(() => this.#estate.endGroups(holder)))) return false;
-    const leases = await this.#insist(() => this.#estate.release(holder, [this.#key]));
+    const count = await this.#insist(() => this.#estate.release(holder, [this.#key]));
     await this.#insist(() => this.#estate.disown(holder));
-    events.emit('worker.reclaimed', { worker: this.#name, instance: holder, leases });
+    events.emit('worker.reclaimed', { worker: this.#name, predecessor: holder, count });
     return true;
   }
 
