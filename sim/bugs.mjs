@@ -6,6 +6,7 @@ import { readFlags } from './flags.mjs';
 import { INTENT_BUGS } from './intent-bugs.mjs';
 import { runWorlds } from './pool.mjs';
 import { SEEDED_BUGS } from './seeded-bugs.mjs';
+import { WORKER_BUGS } from './worker-bugs.mjs';
 import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
 
 const ROOT = new URL('..', import.meta.url);
@@ -32,9 +33,8 @@ const flags = readFlags(HELP, {
   strings: ['only'],
 });
 const { only = '', hours = 200, seed = 1, jobs = availableParallelism() } = flags;
-const chosen = [...SEEDED_BUGS, ...WORKFLOW_BUGS, ...INTENT_BUGS].filter(({ name }) =>
-  name.includes(only),
-);
+const ALL_BUGS = [...SEEDED_BUGS, ...WORKFLOW_BUGS, ...INTENT_BUGS, ...WORKER_BUGS];
+const chosen = ALL_BUGS.filter(({ name }) => name.includes(only));
 if (chosen.length === 0) {
   console.error(`no bug has '${only}' in its name\n\n${HELP}`);
   process.exit(2);

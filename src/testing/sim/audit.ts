@@ -143,12 +143,17 @@ export class Audit {
   ): void {
     const common = { nowMs: this.#nowMs, counters: this.#counters };
     const report: Audit['report'] = (...told) => this.report(...told);
-    const workers = new WorkerAudit({ ...common, peek, ttlMs, graceMs, report });
+    const isGoingOn: IntentAudit['isGoingOn'] = (...of) => this.#intents?.isGoingOn(...of) ?? null;
+    const isOpen = (id: string) => this.#intents?.isOpen(id) ?? false;
+    const workers = new WorkerAudit({ ...common, peek, ttlMs, graceMs, report, isGoingOn, isOpen });
     this.#workers = workers;
     this.#intents = new IntentAudit({
-      ...{ ...common, sight: new IntentSight(peek), secrets },
+      ...{ ...common, sight: new IntentSight(peek), secrets, graceMs },
       report: (invariant, target, text) => void report(invariant, target, text),
-      ended: (id) => workers.ended(id),
+      ended: (id, by) => {
+        if (by !== null) workers.endedBy(by, id);
+        workers.ended(id);
+      },
     });
   }
 
@@ -208,7 +213,7 @@ export class Audit {
     else if (verb === 'revoke') this.#revoked(args, reply);
     else {
       this.#workflows?.served(verb, args.slice(3 + Number(args[2])), reply);
-      this.#intents?.served(verb, args.slice(3 + Number(args[2])), reply);
+      this.#intents?.served(verb, args.slice(3 + Number(args[2])), reply, by);
     }
   }
 

@@ -32,7 +32,13 @@ export const INTERESTING_STATES: readonly string[] = [
   ...['session ended', 'session lost with the store', 'sessions forgotten'],
   // What became of what workers run for them.
   ...['delivered again', 'session recovered', 'STOPPING session recovered', 'session handed over'],
-  ...['session gone on with', 'freed after a death', 'stopped before it ran', 'worker refused'],
+  ...[
+    'session gone on with',
+    'freed after a death',
+    'stopped before it ran',
+    'worker refused',
+    'hint lost',
+  ],
   ...['pipeline begun again', 'pipeline threw', 'pipeline failed', 'pipeline ended by itself'],
   ...['pipeline stopped', 'pipeline stopped too late', 'ended: R_STOPPED', 'ended: R_LEASE_BUSY'],
   ...['ended: R_NO_TUNER', 'ended: R_LEASE_EXPIRED', 'ended: R_WORKER_LOST'],

@@ -9,7 +9,7 @@
  * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended says why and what came of it, never changes, and has no
  *   key that leads to it;
  * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start or its worker is
- *   dead, and intents are accepted.
+ *   dead, and soon if it is stopped, also if nobody hears of that; and intents are accepted.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from then on. Where a secret was lost that nobody was
  * given, and no connection broke, instances may go on with a secret each until they have looked for it.
@@ -19,18 +19,22 @@ import type { SessionState } from '../../store/intent-store.ts';
 import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
 import type { Invariant } from './audit.ts';
 import type { Counters } from './counters.ts';
+import type { SimProcess } from './host.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { factsIn, IntentRecord, type SessionFacts, wantedIn } from './intent-record.ts';
 import type { IntentSight } from './intent-sight.ts';
+import { DEAF_GRACES } from './pipelines.ts';
 
 export interface IntentAuditParts {
   nowMs(): number;
   readonly counters: Counters;
   readonly sight: IntentSight;
   readonly secrets: IntentSetting['secrets'];
+  /** How long what runs may take to end. */
+  readonly graceMs: number;
   report(invariant: Invariant, target: string, text: string): void;
-  /** A session has. */
-  ended(id: string): void;
+  /** A session has, because a worker says so, or by itself. */
+  ended(id: string, by: SimProcess | null): void;
 }
 
 /** What a client was told of a start, and when it had asked. */
@@ -41,7 +45,7 @@ export interface Acceptance {
   readonly askedMs: number;
 }
 
-type Served = (argv: readonly string[], reply: Reply) => void;
+type Served = (argv: readonly string[], reply: Reply, by: SimProcess) => void;
 
 /** What may have come of it, by why it has ended. */
 const OUTCOMES: Readonly<Record<Reason, string>> = {
@@ -49,6 +53,8 @@ const OUTCOMES: Readonly<Record<Reason, string>> = {
   ...{ R_LEASE_EXPIRED: 'FAILED', R_PIPELINE_FAILED: 'FAILED', R_WORKER_LOST: 'FAILED' },
   R_PIPELINE_ENDED: 'COMPLETED',
 };
+/** A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it is left. */
+const STOP_MOST_MS = 10_000;
 /** A loss of data brings nothing back that was forgotten longer ago. */
 const GONE_KEPT_MS = 10_000;
 /** Instances look for a secret every half minute, unless they are frozen meanwhile. */
@@ -63,6 +69,8 @@ export class IntentAudit {
   /** All that were ever made. */
   readonly #made = new Set<string>();
   #acceptedMs = 0;
+  /** Since when nothing has been wrong; null while something may be. */
+  #calmSinceMs: number | null = null;
   /** Until when each instance may have a secret of its own. */
   #apartUntilMs = 0;
 
@@ -85,8 +93,8 @@ export class IntentAudit {
   }
 
   /** A script of this verb was carried out; arguments without its keys. */
-  served(verb: string, argv: readonly string[], reply: Reply): void {
-    if (!(reply instanceof ErrorReply)) this.#verbs[verb]?.(argv, reply);
+  served(verb: string, argv: readonly string[], reply: Reply, by: SimProcess): void {
+    if (!(reply instanceof ErrorReply)) this.#verbs[verb]?.(argv, reply, by);
   }
 
   /** The store may have lost data. `isTorn`: some keys, and others not. `isSilent`: no connection broke. */
@@ -125,13 +133,31 @@ export class IntentAudit {
     return [...this.#open.values()].filter(({ state }) => state === 'RUNNING');
   }
 
+  /** Whether the store says that this process has it, and that it is not over; null where it has lost that. */
+  isGoingOn(id: string, { name }: SimProcess): boolean | null {
+    const session = this.#sessions.get(id);
+    if (session === undefined || session.isDamaged || session.isSetBack) return null;
+    const { state, worker, goneMs } = session;
+    return goneMs === null && worker === name && (state === 'STARTING' || state === 'RUNNING');
+  }
+
+  /** Whether the store says that it has not ended. */
+  isOpen(id: string): boolean {
+    return this.#sessions.get(id)?.isOpen ?? false;
+  }
+
   /** Whether it ever was one. */
   isSession(id: string): boolean {
     return this.#made.has(id);
   }
 
+  calmBegins(): void {
+    this.#calmSinceMs = this.#parts.nowMs();
+  }
+
   /** Nothing has been wrong for long: says what should have come of it by now. */
   checkHealed(calmSinceMs: number): void {
+    this.#calmSinceMs = null;
     if (this.#acceptedMs < calmSinceMs)
       this.#report('healing', '', 'nobody has had a start accepted for long');
     for (const { id, createdMs, state } of this.#open.values())
@@ -142,7 +168,7 @@ export class IntentAudit {
   readonly #verbs: Readonly<Record<string, Served>> = {
     start: (argv, reply) => this.#started(argv, reply),
     stop: (argv, reply) => this.#stopped(argv, reply),
-    progress: (argv, reply) => this.#progressed(argv, reply),
+    progress: (argv, reply, by) => this.#progressed(argv, reply, by),
     consume: (_, reply) => this.#delivered(reply),
     republish: (argv, reply) => this.#republished(argv, reply),
     prune: (_, reply) => this.#pruned(reply),
@@ -215,7 +241,7 @@ export class IntentAudit {
       );
     if (!isDone) this.#count(isLast ? `stopped while ${state}` : 'stopped for one of several');
     if (isLast) this.#change(session, state === 'NEW' ? 'ENDED' : 'STOPPING');
-    if (isLast && state === 'NEW') this.#end(session, JSON.parse(ending) as SessionStatus);
+    if (isLast && state === 'NEW') this.#end(session, JSON.parse(ending) as SessionStatus, null);
     this.#compare(session, factsIn(facts));
   }
 
@@ -223,6 +249,7 @@ export class IntentAudit {
   #progressed(
     [, id = '', expected, state = '', status = '']: readonly string[],
     reply: Reply,
+    by: SimProcess,
   ): void {
     const session = this.#sessions.get(id);
     if (session === undefined || reply === null) return;
@@ -232,8 +259,9 @@ export class IntentAudit {
       if (session.revision !== Number(expected))
         this.#report('sessions', id, `${id} was changed at ${session.revision}, not ${expected}`);
       this.#follow(session, JSON.parse(status) as SessionStatus);
+      this.#checkStop(session);
       this.#change(session, state as SessionState);
-      if (state === 'ENDED') this.#end(session, JSON.parse(status) as SessionStatus);
+      if (state === 'ENDED') this.#end(session, JSON.parse(status) as SessionStatus, by);
     }
     this.#compare(session, factsIn(facts));
   }
@@ -256,13 +284,26 @@ export class IntentAudit {
     else this.#count(state === 'STOPPING' ? 'STOPPING session recovered' : 'session recovered');
   }
 
-  #end({ id, runs }: IntentRecord, { reason, outcome }: SessionStatus): void {
+  /** Some do not stop within their grace, but none in more than this. */
+  #checkStop({ id, stoppingMs }: IntentRecord): void {
+    const sinceMs = stoppingMs ?? Number.POSITIVE_INFINITY;
+    const tookMs = this.#parts.nowMs() - sinceMs;
+    const isCalm = this.#calmSinceMs !== null && this.#calmSinceMs < sinceMs;
+    if (isCalm && tookMs > STOP_MOST_MS + DEAF_GRACES * this.#parts.graceMs)
+      this.#report('healing', id, `${id} has taken ${Math.round(tookMs)} ms to stop`);
+  }
+
+  #end(
+    { id, runs }: IntentRecord,
+    { reason, outcome }: SessionStatus,
+    by: SimProcess | null,
+  ): void {
     const due = reason === null ? undefined : OUTCOMES[reason];
     if (due === undefined || due !== outcome)
       this.#report('sessions', id, `${id} has ended with ${reason} and ${outcome}`);
     this.#count(`ended: ${reason}`);
     if (reason === 'R_STOPPED' && runs === 0) this.#count('stopped before it ran');
-    this.#parts.ended(id);
+    this.#parts.ended(id, by);
   }
 
   /** Per session: id, entry → 1 if it was lost */
@@ -321,6 +362,7 @@ export class IntentAudit {
   /** As the store knows it now. */
   #lookAt(session: IntentRecord, facts: SessionFacts, nowMs: number): void {
     const { state, revision } = facts;
+    if (revision !== session.revision) session.isSetBack = true;
     const { id, clients, endedMs } = session;
     session.worker = (JSON.parse(facts.status) as Partial<SessionStatus>).worker ?? null;
     clients.clear();

@@ -37,6 +37,10 @@ export interface IntentSetting {
   readonly waitMs: number;
   /** Whether workers have names: then who is started again on its machine goes on at once. */
   readonly hasNames: boolean;
+  /** Whether the first two have the same, by mistake. */
+  readonly isNameShared: boolean;
+  /** The share of hints that get lost. */
+  readonly deafness: number;
   /** Whether the lease of a channel is taken as its start is accepted. */
   readonly apiLeases: 'on' | 'off';
 }
@@ -87,7 +91,8 @@ export class IntentCrew implements Gateway {
     const [machine = ''] = process.name.split('.', 1);
     const host = new SimWorkerHost(process, machine);
     const common = { ...own, leases: this.#leases, host, prefix: '', commands: noCommands };
-    this.#hire = () => new Worker(common, this.#options(`worker-${machine}`));
+    const isSecond = setting.isNameShared && machine === 'i1';
+    this.#hire = () => new Worker(common, this.#options(`worker-${isSecond ? 'i0' : machine}`));
     this.#worker = this.#hire();
   }
 

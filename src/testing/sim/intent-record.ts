@@ -28,6 +28,10 @@ export class IntentRecord {
   goneMs: number | null = null;
   /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
   isDamaged = false;
+  /** The store has lost what it knew of it last. */
+  isSetBack = false;
+  /** Since when somebody wants it to stop. */
+  stoppingMs: number | null = null;
   /** Who has it, as its status says. */
   worker: string | null = null;
   /** How often a pipeline was begun for it. */
@@ -49,6 +53,7 @@ export class IntentRecord {
   change(state: SessionState, nowMs: number): void {
     this.state = state;
     this.revision++;
+    this.stoppingMs = state === 'STOPPING' ? (this.stoppingMs ?? nowMs) : null;
     this.endedMs = state === 'ENDED' ? nowMs : null;
   }
 }

@@ -30,6 +30,8 @@ export class Path {
   readonly #random: Random;
   readonly links = new Set<SimLink>();
   slowMs = 0;
+  /** The share of messages of these channels that get lost; none by default. */
+  deafTo: { readonly channel: string; readonly share: number } = { channel: '', share: 0 };
   #isCutOut = false;
   #isCutBack = false;
 
@@ -253,7 +255,12 @@ export class SimLink implements Link, Served {
 
   /** A message of a channel. */
   push(reply: Reply): void {
-    this.#answer(reply);
+    const { path, counters } = this.#parts;
+    const { channel, share } = path.deafTo;
+    const isLost =
+      share > 0 && path.chance() < share && String((reply as string[])[1]).includes(channel);
+    if (isLost) counters.add('hint lost');
+    else this.#answer(reply);
   }
 
   /** The server is gone, or has cut the connection; the client hears of it if anything gets through. */

@@ -31,7 +31,7 @@ const PROGRESS_ONE_IN = 4;
 /** One in so many takes its time to stop, and of these a few more than they may, up to so many graces. */
 const SLOW_ONE_IN = 2;
 const DEAF_ONE_IN = 30;
-const DEAF_GRACES = 3;
+export const DEAF_GRACES = 3;
 /** Of its grace, for clocks that do not run alike. */
 const SLOW_MOST = 0.95;
 
@@ -79,7 +79,7 @@ export class Pipelines {
       .catch((error: unknown) => this.#end(error, context, isDeaf))
       .finally(() => {
         if (isDeaf) this.#deaf--;
-        run?.over();
+        run?.over(!context.signal.aborted);
       });
   }
 

@@ -26,6 +26,8 @@ export class Seat {
     this.#parts = parts;
     this.host = new SimHost(parts.timeline, { rate: parts.rate });
     this.path = new Path(seededRandom(mixed(parts.seed, 77_003 + parts.number)));
+    const share = parts.setting.intents?.deafness ?? 0;
+    this.path.deafTo = { channel: 'intent:', share };
   }
 
   get instance(): SimInstance | null {

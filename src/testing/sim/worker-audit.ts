@@ -4,7 +4,8 @@
  *
  * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one process or in several. One that may
  *   not go on any more is gone before the next begins, unless its process could do nothing meanwhile: then it has one step, and the time that
- *   stopping takes. Nobody lets go of what a pipeline of its still runs on. Who frees a tenure has been granted it, or can know that the process which was is dead. What has ended has no lease left when a
+ *   stopping takes. Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has ended by itself, before the store
+ *   knows that it is over. Nothing runs for a session that has ended; and if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted it, or can know that the process which was is dead. What has ended has no lease left when a
  *   TTL is over;
  * - **healing**: once nothing is wrong any more, what is `RUNNING` runs, on the worker that the store names, and no slot stays taken by nobody.
  */
@@ -22,6 +23,10 @@ export interface WorkerAuditParts {
   /** How long any of their leases lasts without a renewal. */
   readonly ttlMs: number;
   readonly graceMs: number;
+  /** Whether the store says that this process has it, and that it is not over; null where nothing can be said about that. */
+  isGoingOn(session: string, process: SimProcess): boolean | null;
+  /** Whether the store, which may have lost its end, says that it has not ended. */
+  isOpen(session: string): boolean;
   /** Says whether it was excused. */
   report(
     invariant: Invariant,
@@ -46,8 +51,8 @@ export interface Begun {
 export interface PipelineRun {
   /** It has done something. */
   beat(): void;
-  /** Nothing of it is left. */
-  over(): void;
+  /** Nothing of it is left. `isByItself`: nobody has told it to end. */
+  over(isByItself: boolean): void;
 }
 
 /** What a session is, as the store shows it. */
@@ -80,6 +85,8 @@ export class WorkerAudit {
   readonly #contested = new Set<string>();
   /** When the pipelines of a session have last done something, and where. */
   readonly #beats = new Map<string, { readonly atMs: number; readonly process: SimProcess }>();
+  /** Where the last pipeline of a session has ended by itself. */
+  readonly #done = new Map<string, SimProcess>();
   readonly #tenures = new Map<string, Tenure>();
   /** Sessions that have ended, and until when they may have leases. */
   #ended: { readonly id: string; readonly untilMs: number }[] = [];
@@ -87,6 +94,7 @@ export class WorkerAudit {
   #lastUntilMs = 0;
   /** What was held when the calm began. */
   readonly #heldBefore = new Map<string, Tenure>();
+  #isCalm = false;
 
   constructor(parts: WorkerAuditParts) {
     this.#parts = parts;
@@ -94,19 +102,21 @@ export class WorkerAudit {
 
   begun(begun: Begun): PipelineRun {
     const { process, session, things } = begun;
+    this.#done.delete(session);
     for (const thing of things) {
       const others = this.#running.get(thing) ?? new Set();
       this.#running.set(thing, others.add(begun));
       if (others.size > 1) this.#contested.add(thing);
     }
     const beat = () => {
-      this.#beats.delete(session);
-      this.#beats.set(session, { atMs: this.#parts.nowMs(), process });
-      const [oldest] = this.#beats.keys();
-      if (this.#beats.size > REMEMBERED && oldest !== undefined) this.#beats.delete(oldest);
+      remember(this.#beats, session, { atMs: this.#parts.nowMs(), process });
     };
     beat();
-    return { beat, over: () => this.#drop(begun) };
+    const over = (isByItself: boolean) => {
+      this.#drop(begun);
+      if (isByItself && !process.isDead) remember(this.#done, session, process);
+    };
+    return { beat, over };
   }
 
   /** A process is gone: nothing of it runs any more. */
@@ -161,6 +171,9 @@ export class WorkerAudit {
     const running = things.flatMap((thing) => [...(this.#running.get(thing) ?? [])]);
     if (running.some((one) => one.process === process && one.session === session))
       this.#parts.report('slots', key, `${holder} has let go of ${key}, and still runs`, [process]);
+    const isSaid = this.#done.get(session) !== process || !this.#parts.isGoingOn(session, process);
+    const text = `${holder} has let go of ${key}, and has not said that it is over`;
+    if (!isSaid) this.#parts.report('slots', key, text, [process]);
   }
 
   /** By another than was granted it. */
@@ -176,6 +189,28 @@ export class WorkerAudit {
     this.#lastUntilMs = Math.max(this.#lastUntilMs, this.#dueMs(this.#parts.nowMs())) + ms;
   }
 
+  /** A session has ended, because a worker says so: what ends before anybody has taken it was never run. */
+  endedBy(process: SimProcess, id: string): void {
+    for (const one of this.#running.get(`session:${id}`) ?? [])
+      if (this.#mayAct(one))
+        this.#parts.report(
+          'slots',
+          `session:${id}`,
+          `${id} has ended, and runs on ${one.process.name}`,
+          [one.process],
+        );
+    for (const [key, tenure] of this.#tenures)
+      if (
+        this.#isCalm &&
+        tenure.process === process &&
+        tenure.holder.endsWith(`/${id}`) &&
+        this.#isHeld(key, tenure)
+      )
+        this.#parts.report('slots', key, `${id} has ended, and ${tenure.holder} has ${key}`, [
+          process,
+        ]);
+  }
+
   /** A session has ended. */
   ended(id: string): void {
     const nowMs = this.#parts.nowMs();
@@ -188,6 +223,7 @@ export class WorkerAudit {
   }
 
   #checkEnded(id: string, nowMs: number): void {
+    if (this.#parts.isOpen(id)) return;
     for (const [key, tenure] of this.#tenures) {
       if (!tenure.holder.endsWith(`/${id}`) || !this.#isHeld(key, tenure)) continue;
       // What was asked for in time may have been granted late. It is not renewed.
@@ -199,6 +235,7 @@ export class WorkerAudit {
 
   /** Nothing has been wrong for long: what is held now is not to be held for ever. */
   calmBegins(): void {
+    this.#isCalm = true;
     this.#heldBefore.clear();
     for (const [key, tenure] of this.#tenures)
       if (this.#isHeld(key, tenure)) this.#heldBefore.set(key, tenure);
@@ -206,6 +243,7 @@ export class WorkerAudit {
 
   /** It is over: nothing runs for so long. `sessions`: those that the store takes for running; `isSession` tells their leases from others. */
   checkHealed(sessions: readonly RunningSession[], isSession: (id: string) => boolean): void {
+    this.#isCalm = false;
     for (const [key, tenure] of this.#heldBefore) {
       const { holder } = tenure;
       const isSame = this.#tenures.get(key) === tenure && this.#isHeld(key, tenure);
@@ -249,4 +287,12 @@ export class WorkerAudit {
     const { nowMs, graceMs } = this.#parts;
     return !isDeaf && nowMs() > process.thawedMs + BEAT_MOST_MS + graceMs + MARGIN_MS;
   }
+}
+
+/** As the latest, for as long as there is room. */
+function remember<T>(into: Map<string, T>, name: string, value: T): void {
+  into.delete(name);
+  into.set(name, value);
+  const [oldest] = into.keys();
+  if (into.size > REMEMBERED && oldest !== undefined) into.delete(oldest);
 }

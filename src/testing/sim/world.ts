@@ -201,6 +201,7 @@ class World {
 
   async #checkCalm(): Promise<void> {
     const calmSinceMs = this.#timeline.nowMs;
+    this.#audit.intents?.calmBegins();
     this.#audit.workers?.calmBegins();
     const moves = () => this.#counters.get('granted: poll');
     const polled = () => this.#counters.get('poll begun');
@@ -257,8 +258,11 @@ const SECRETS = ['one', 'one', 'made', 'changing'] as const;
 const TUNERS = [2, 2, 3, 4] as const;
 const DECKS = [0, 0, 2] as const;
 const WAITS_MS = [0, 0, 2_000, 8_000] as const;
-/** The share of worlds whose workers have names, and of those that lease as they accept. */
+/** The share of hints about sessions that nobody hears. */
+const DEAFNESS = [0, 0, 0.3] as const;
+/** The share of worlds whose workers have names, of these that where two have the same, and of those that lease as they accept. */
 const NAMES_SHARE = 0.6;
+const SAME_NAME_SHARE = 0.2;
 const API_LEASES_SHARE = 0.15;
 /** How long those last. */
 const API_TTL_MS = 30_000;
@@ -320,6 +324,8 @@ function deskOf(random: Random, ttlMs: number): Omit<IntentSetting, 'clients'> {
     ...{ tuners: pick(random, TUNERS), decks: pick(random, DECKS) },
     waitMs: pick(random, WAITS_MS),
     hasNames: random.next() < NAMES_SHARE,
+    isNameShared: random.next() < SAME_NAME_SHARE,
+    deafness: pick(random, DEAFNESS),
     apiLeases: random.next() < API_LEASES_SHARE ? 'on' : 'off',
   };
 }

@@ -313,6 +313,21 @@ describe('the auditor of intents', () => {
     },
   );
 
+  it('I-14 finds a session that takes long to stop although nothing is wrong; not one that was told before that', async () => {
+    for (const isCalm of [true, false]) {
+      const { audit, timeline, broken, make, change, stop } = scene();
+      make({ id: 's' });
+      change('s', 1, 'STARTING');
+      if (isCalm) audit.intents?.calmBegins();
+      await timeline.run(1_000);
+      stop('s', 'c', [2, facts('STOPPING', 3, 0)]);
+      if (!isCalm) audit.intents?.calmBegins();
+      await timeline.run(100_000);
+      change('s', 3, 'ENDED', [1, facts('ENDED', 4, 0)]);
+      expect(broken()).toBe(isCalm ? 'healing' : null);
+    }
+  });
+
   it('I-13 finds a session that does not come to its end once nothing is wrong any more, and starts that nobody accepts', async () => {
     const { audit, timeline, broken, make } = scene();
     make({ id: 's' });

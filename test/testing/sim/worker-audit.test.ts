@@ -64,7 +64,7 @@ function scene() {
 describe('the auditor finds, about slots', () => {
   it('I-08 two pipelines on one slot at once, in two processes and in one, and not one after the other', () => {
     const two = scene();
-    two.begin(two.process('a'))?.over();
+    two.begin(two.process('a'))?.over(true);
     two.begin(two.process('b'));
     expect(two.broken()).toBeNull();
     two.begin(two.process('c'));
@@ -120,13 +120,50 @@ describe('the auditor finds, about slots', () => {
     const run = begin(a, { isDeaf: true, isValid: () => false });
     release(a, 'a/other', 7);
     grant(a, 'a/s', 8);
-    run?.over();
+    run?.over(false);
     release(a, 'a/s', 8);
     expect(broken()).toBeNull();
     grant(a, 'a/s', 9);
     begin(a, { isDeaf: true, isValid: () => false });
     release(a, 'a/s', 9);
     expect(broken()).toBe('slots');
+  });
+
+  it('I-08 a tenure that is let go of when its pipeline has ended by itself, before the store knows; and not when it was told to end', () => {
+    for (const [isByItself, isSaid, found] of [
+      [true, false, 'slots'],
+      [true, true, null],
+      [false, false, null],
+    ] as const) {
+      const { broken, process, begin, grant, release, made, state } = scene();
+      const a = process('a');
+      made(a);
+      state(a, 1, 'STARTING');
+      grant(a, 'a/s', 7);
+      begin(a)?.over(isByItself);
+      if (isSaid) state(a, 2, 'STOPPING');
+      release(a, 'a/s', 7);
+      expect(broken()).toBe(found);
+    }
+  });
+
+  it('I-09 a session that has ended, and runs; and one that has a lease then, if nothing is wrong', () => {
+    const end = { reason: 'R_WORKER_LOST', outcome: 'FAILED' };
+    const running = scene();
+    const [a, b] = [running.process('a'), running.process('b')];
+    running.made(a);
+    running.begin(a);
+    running.state(b, 1, 'ENDED', end);
+    expect(running.broken()).toBe('slots');
+    for (const isCalm of [false, true]) {
+      const { audit, broken, process, grant, made, state } = scene();
+      const c = process('c');
+      made(c);
+      grant(c, 'c/s', 7);
+      if (isCalm) audit.workers?.calmBegins();
+      state(c, 1, 'ENDED', end);
+      expect(broken()).toBe(isCalm ? 'slots' : null);
+    }
   });
 
   it('I-12 a tenure that is freed by another process, unless the one that had it is dead, on the same machine', () => {

@@ -1,0 +1,201 @@
+/** The same for workers: bugs that programs which share devices have had. They are looked for where there are clients. */
+const worlds = { intents: 6 };
+
+export const WORKER_BUGS = [
+  {
+    name: 'everything freed at a restart',
+    about: 'a worker that was killed frees all leases as it starts again, and not only its own',
+    worlds,
+    patches: [
+      {
+        file: 'worker/estate.js',
+        find: 'const isTheirs = holder === instance ||',
+        replace: 'const isTheirs = true ||',
+      },
+    ],
+  },
+  {
+    name: 'freed by a name alone',
+    about:
+      'who has the name of another takes it for its own life before, whether that is over or not',
+    worlds,
+    patches: [
+      {
+        file: 'worker/name.js',
+        find: `before.host === host.id &&
+            before.lock === this.#lockName`,
+        replace: 'true',
+      },
+    ],
+  },
+  {
+    name: 'slot let go of at once',
+    about: 'what a session has is let go of when its pipeline is told to end, and not when it has',
+    worlds,
+    patches: [
+      {
+        file: 'worker/run.js',
+        find: 'running.stop();',
+        replace: 'running.stop();\n            void this.#tenures.release();',
+      },
+    ],
+  },
+  {
+    name: 'over without a word',
+    about:
+      'what a session had is let go of before the store knows that it is over: who finds it then runs it once more',
+    worlds,
+    patches: [
+      {
+        file: 'worker/run.js',
+        find: "await this.#settle('STOPPING', change);",
+        replace: ';',
+      },
+    ],
+  },
+  {
+    name: 'ended before it is free',
+    about: 'a session ends first, and lets go of what it had afterwards',
+    worlds,
+    patches: [
+      {
+        file: 'worker/run.js',
+        find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
+        replace: "await this.#settle('ENDED', change);\n        await this.#release(verdict);",
+      },
+    ],
+  },
+  {
+    name: 'kept after a refusal',
+    about: 'a session for which there is no slot keeps the channel',
+    worlds,
+    patches: [
+      {
+        file: 'worker/run.js',
+        find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
+        replace:
+          "if (this.#running !== null)\n            await this.#release(verdict);\n        await this.#settle('ENDED', change);",
+      },
+    ],
+  },
+  {
+    name: 'busy with itself',
+    about: 'a session that runs elsewhere already is taken for another that has its channel',
+    worlds,
+    patches: [
+      {
+        file: 'worker/taking.js',
+        find: 'if (holder.endsWith(',
+        replace: 'if (!holder.endsWith(holder) && holder.endsWith(',
+      },
+    ],
+  },
+  {
+    name: 'gone on with unasked',
+    about: 'a session that another worker has is taken over without a look at its lease',
+    worlds,
+    patches: [
+      {
+        file: 'worker/lookout.js',
+        find: 'const isHeld = lease?.kind ===',
+        replace: 'const isHeld = !lease && lease?.kind ===',
+      },
+      {
+        file: 'worker/run.js',
+        find: `if (!(own instanceof Lease))
+            return own;
+        this.#keep(own);`,
+        replace: `if (!(own instanceof Lease) && !this.#isRecovery)
+            return own;
+        if (own instanceof Lease)
+            this.#keep(own);`,
+      },
+    ],
+  },
+  {
+    name: 'never gone on with',
+    about: 'nobody takes over what a dead worker had',
+    worlds,
+    patches: [
+      {
+        file: 'worker/lookout.js',
+        find: 'this.#parts.recover(stored)',
+        replace: 'stored === null',
+      },
+    ],
+  },
+  {
+    name: 'loss unheard',
+    about: 'a pipeline is neither told nor, when it asks, stopped when a lease of its is lost',
+    worlds,
+    patches: [
+      { file: 'worker/run.js', find: "this.#end('lost');\n        };", replace: '};' },
+      {
+        file: 'worker/run.js',
+        find: 'signal.throwIfAborted();\n                this.#tenures.assertHeld();',
+        replace: 'signal.throwIfAborted();',
+      },
+    ],
+  },
+  {
+    name: 'stops by hints alone',
+    about: 'a worker hears that a session is to stop, or never learns of it',
+    worlds,
+    patches: [
+      {
+        file: 'worker/lookout.js',
+        find: 'for (const id of this.#parts.own())\n                    heard.add(id);',
+        replace: ';',
+      },
+      {
+        file: 'worker/lookout.js',
+        find: 'const ALL_EVERY_MS = 30_000;',
+        replace: 'const ALL_EVERY_MS = 1e9;',
+      },
+    ],
+  },
+  {
+    name: 'whatever its revision',
+    about: 'a worker writes what it thinks of a session over what has become of it meanwhile',
+    worlds,
+    patches: [
+      {
+        file: 'worker/session-file.js',
+        find: 'const step = { ifRevision: before.revision, state, status };',
+        replace: `const [now] = await store.intents.read([this.id], CALL);
+        const step = { ifRevision: now?.revision ?? before.revision, state, status };`,
+      },
+    ],
+  },
+  {
+    name: 'what is older is never believed',
+    about: 'after a failover that has lost a change, a worker waits for the store to know it again',
+    worlds,
+    patches: [
+      {
+        file: 'worker/session-file.js',
+        find: 'this.#believe(reply.session);',
+        replace: 'this.see(reply.session);',
+      },
+      {
+        file: 'worker/session-file.js',
+        find: 'if (isOlder && !this.#wasOlder)',
+        replace: 'if (isOlder)',
+      },
+    ],
+  },
+  {
+    name: "the interface's name is anybody's",
+    about:
+      'who takes over a session whose channel its own interface had leased does so under the same name as who had gone on with it',
+    worlds,
+    patches: [
+      {
+        file: 'worker/taking.js',
+        find: 'return holder === tenure?.holder ?',
+        replace: 'return tenure === null ?',
+      },
+      { file: 'worker/estate.js', find: '&& !spared.has(holder)', replace: '' },
+    ],
+  },
+];
