@@ -20,11 +20,12 @@ afterAll(() => Promise.all(GROUNDS.map((kind) => kind.end())));
 
 const tell = ['lease.released', 'session.advanced'];
 
-/** What it let go of, in this order, and the state of the session that it told of last. */
-function lettingGo(worker: WorkerProcess): unknown[] {
+/** What it let go of, in this order, until it has told that the session is in this state. */
+async function lettingGo(worker: WorkerProcess, state: string): Promise<unknown[]> {
+  await worker.child.next((message) => message.state === state);
   return worker.child.received
-    .filter(({ event, state }) => event === 'lease.released' || state === 'ENDED')
-    .map(({ key, state }) => key ?? state);
+    .filter((message) => message.event === 'lease.released' || message.state === state)
+    .map((message) => message.key ?? message.state);
 }
 
 function fencesOf(leases: readonly LeaseSeen[]): string {
@@ -56,7 +57,7 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
     await world.stop(session.id);
     await world.ends(session.id);
     await world.expectAllFree(0);
-    expect(lettingGo(worker)).toEqual(['tuner:1', leases[0]?.key, 'ENDED']);
+    expect(await lettingGo(worker, 'ENDED')).toEqual(['tuner:1', leases[0]?.key, 'ENDED']);
     expect(world.pipelines()).toMatchObject([{ leader: run.leader, isEnded: true }]);
   });
 
@@ -74,7 +75,7 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
       if (reason === 'R_STOPPED') await world.stop(id);
       expect(await world.ends(id)).toMatchObject({ reason, outcome });
       await world.expectAllFree(0);
-      expect(lettingGo(worker)).toEqual(['tuner:1', `service:${reason}`, 'ENDED']);
+      expect(await lettingGo(worker, 'ENDED')).toEqual(['tuner:1', `service:${reason}`, 'ENDED']);
       const ended = world.pipelines().find(({ leader }) => leader === run.leader);
       expect(Number(worker.told('lease.released')[0]?.atMs)).toBeGreaterThan(Number(ended?.lastMs));
       await worker.stop();
@@ -88,7 +89,8 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
     worker.child.signal('SIGTERM');
     expect(await worker.child.exit()).toEqual({ code: 0, signal: null });
     await world.expectAllFree(0);
-    expect(lettingGo(worker)).toEqual(['tuner:1', 'service:left']);
+    const released = worker.told('lease.released').map(({ key }) => key);
+    expect(released).toEqual(['tuner:1', 'service:left']);
     expect(await world.session(session.id)).toMatchObject({ state: 'RUNNING', worker: null });
     expect(world.pipelines()).toMatchObject([{ isEnded: true }]);
   });
