@@ -4,8 +4,8 @@
  *
  * It is told of changes by signals; what these miss is found every few seconds for its own, and every half minute for all. A session of another is
  * looked at again when its lease would run out, as last seen: a worker that lives has renewed it by then. What is found in nobody's hands is looked
- * at once more, because who is just ending with it holds nothing for a moment either; and who is beginning with it may take as long as
- * its store does: nothing runs then, and it is given the time of a lease. If two are mistaken, or equally fast, the lease decides between them.
+ * at once more, because who is just ending with it holds nothing for a moment either; and who has not begun with it, and may take as long as
+ * its store does, is given the time of a lease: nothing runs then. If two are mistaken, or equally fast, the lease decides between them.
  */
 import { Agenda, type Entry } from '../base/agenda.ts';
 import { Chore } from '../base/chore.ts';
@@ -22,7 +22,7 @@ import type { ReadReply, Store } from '../store/store.ts';
 /** How often all open sessions are gone through, and how often its own. */
 const ALL_EVERY_MS = 30_000;
 const OWN_EVERY_MS = 3_000;
-/** What is in nobody's hands, and is not just being started, still has to be so after this. */
+/** What is in nobody's hands, and was in somebody's, still has to be so after this. */
 const SETTLED_MS = 300;
 /** A lease that would run out is looked at a moment later: the store counts in whole milliseconds. */
 const AFTER_EXPIRY_MS = 5;
@@ -54,6 +54,9 @@ export interface LookoutParts {
 interface Watched extends Entry {
   stored: StoredSession;
   key: string;
+  worker: string | null;
+  /** It was seen in the hands of that worker. */
+  wasHeld: boolean;
   /** The revision at which it was found in nobody's hands. */
   nobodysAt: number | null;
 }
@@ -180,6 +183,8 @@ export class Lookout {
     const session = sessionOf(stored);
     const watched = known ?? this.#watch(stored, keyspace + dedupKey(session));
     watched.stored = stored;
+    if (watched.worker !== session.worker) watched.wasHeld = false;
+    watched.worker = session.worker;
     if (session.worker !== null) return;
     // Its worker has left it, and said so.
     watched.nobodysAt = stored.revision;
@@ -187,7 +192,8 @@ export class Lookout {
   }
 
   #watch(stored: StoredSession, key: string): Watched {
-    const watched = { stored, key, nobodysAt: null, dueMs: 0, slot: -1 };
+    const unknown = { worker: null, wasHeld: false, nobodysAt: null };
+    const watched: Watched = { stored, key, ...unknown, dueMs: 0, slot: -1 };
     this.#others.set(stored.id, watched);
     this.#agenda.schedule(watched, this.#parts.clock.monotonicMs() + SETTLED_MS);
     return watched;
@@ -224,10 +230,11 @@ export class Lookout {
     if (isHeld || lease === undefined || lease.kind === 'failed') {
       const leftMs = isHeld ? Math.min(lease.expiresInMs, LONGEST_MS) : NO_ROOM_MS;
       watched.nobodysAt = null;
+      watched.wasHeld ||= isHeld;
       this.#agenda.schedule(watched, nowMs + leftMs + AFTER_EXPIRY_MS);
     } else if (watched.nobodysAt !== revision) {
       watched.nobodysAt = revision;
-      const isBegun = stored.state !== 'STARTING';
+      const isBegun = watched.wasHeld || stored.state !== 'STARTING';
       this.#agenda.schedule(watched, nowMs + (isBegun ? SETTLED_MS : this.#parts.patienceMs));
     } else if (this.#parts.recover(stored)) this.#forget(id);
     else this.#agenda.schedule(watched, nowMs + NO_ROOM_MS);
