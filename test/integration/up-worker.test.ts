@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +20,8 @@ const PATIENT = `(session, { signal, slot, progress }) => {
   progress({ slot, target: session.target });
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve('told'), { once: true }));
 }`;
-const WORKS = `worker: { ttl: '3s', grace: '500ms' }, resources: { tuners: 2 }`;
+/** Leases that no busy machine lets run out meanwhile. */
+const WORKS = `worker: { ttl: '60s', grace: '500ms' }, resources: { tuners: 2 }`;
 const patient = `${WORKS}, pipelines: { live: ${PATIENT} }`;
 
 const file = () => ({ url: `sqlite:${join(privateFolder(), 'holdfast.db')}` });
@@ -76,7 +76,7 @@ describe('holdfast up, with the role worker', () => {
         const session = await client.session(sessionId);
         return session !== null && 'progress' in session && session;
       };
-      const session = await until(look, { what: 'it to say how far it is' });
+      const session = await until(look, { what: 'it to say how far it is', deadlineMs: START_MS });
       expect(session).toMatchObject({
         ...{ state: 'RUNNING', worker: up.id, slot: 'tuner:1', losses: 0 },
         progress: { slot: '1', target: 'channel-7' },
@@ -98,18 +98,20 @@ describe('holdfast up, with the role worker', () => {
 
   it('I-17 runs a command that is told of its session, and keeps how it ended', SLOW, async () => {
     const at = file();
-    const script =
-      'echo "::progress $HOLDFAST_SLOT of $HOLDFAST_SESSION_TARGET"; echo no signal >&2; read line';
-    const command = JSON.stringify(['sh', '-c', `${script} < "$FIFO"; exit 3`]);
-    const fifo = join(privateFolder(), 'fifo');
-    execFileSync('mkfifo', [fifo]);
-    const config = `${WORKS}, pipelines: { live: { command: ${command}, env: { FIFO: '${fifo}' } } }`;
+    const gate = join(privateFolder(), 'gate');
+    const said = 'echo "::progress $HOLDFAST_SLOT of $HOLDFAST_SESSION_TARGET"; echo no signal >&2';
+    const waits = 'while [ ! -e "$GATE" ]; do sleep 0.1; done; exit 3';
+    const command = JSON.stringify(['sh', '-c', `${said}; ${waits}`]);
+    const pipelines = `{ live: { command: ${command}, env: { GATE: '${gate}' } } }`;
+    const config = `${WORKS}, pipelines: ${pipelines}`;
     await using up = startUp('ana', { at, roles: 'worker,api', env, config });
     const client = await clientOf(up);
     const { sessionId } = await client.start({ serviceRef: 'channel-7' });
     await running(client, sessionId);
+    const hasSaid = async () => (await shown(at, sessionId)).progress === '1 of channel-7';
+    await until(hasSaid, { what: 'it to say how far it is', deadlineMs: START_MS });
     expect(await shown(at, sessionId)).toMatchObject({ group: { group: expect.any(Number) } });
-    writeFileSync(fifo, 'end\n');
+    writeFileSync(gate, '');
     const ended = await client.waitFor(sessionId, { until: 'ENDED', timeout: '20s' });
     expect(ended).toMatchObject({
       ...{ reason: 'R_PIPELINE_FAILED', outcome: 'FAILED', detail: { code: 3 } },
