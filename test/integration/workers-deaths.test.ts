@@ -4,6 +4,7 @@ import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
 import {
   RECOVERY_MS,
+  SOON_MS,
   TTL_MS,
   type Underway,
   WorkerWorld,
@@ -138,7 +139,7 @@ describe.concurrent.each(GROUNDS)('kill -9 of a worker with a name, over $name:'
     ))
       expect(now).toContainEqual(expect.objectContaining({ key, holder, fence }));
     const later = wallMs() + 200;
-    await until(() => wallMs() > later, { what: 'a few more beats' });
+    await until(() => wallMs() > later, { what: 'a few more beats', deadlineMs: SOON_MS });
     const runs = world.pipelines();
     for (const { session, run } of theirs) {
       const own = runs.filter((one) => one.session === session.id);
@@ -188,7 +189,9 @@ describe.concurrent.each(GROUNDS)('kill -9 of a worker with a name, over $name:'
     const first = await world.worker({ name: 'one' });
     const { session, run } = await world.runs(await world.start('channel'));
     const second = await world.launch({ name: 'one' });
-    expect(await second.child.next('refused')).toMatchObject({ code: 'WORKER_NAME_TAKEN' });
+    expect(await second.child.next('refused', SOON_MS)).toMatchObject({
+      code: 'WORKER_NAME_TAKEN',
+    });
     await second.child.exit();
     expect(await world.session(session.id)).toEqual(session);
     expect(await first.status()).toMatchObject({ state: 'running', sessions: 1 });
@@ -199,7 +202,7 @@ describe.concurrent.each(GROUNDS)('kill -9 of a worker with a name, over $name:'
     });
     await third.child.exit();
     await first.child.thaw();
-    await first.child.next('freeze');
+    await first.child.next('freeze', SOON_MS);
     expect(world.pipelines().map(({ leader }) => leader)[0]).toBe(run.leader);
     world.expectSound();
     expect(await first.status()).toMatchObject({ state: 'running' });

@@ -5,6 +5,7 @@ import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
 import {
   GRACE_MS,
   type LeaseSeen,
+  SOON_MS,
   TTL_MS,
   type WorkerProcess,
   WorkerWorld,
@@ -22,7 +23,7 @@ const tell = ['lease.released', 'session.advanced'];
 
 /** What it let go of, in this order, until it has told that the session is in this state. */
 async function lettingGo(worker: WorkerProcess, state: string): Promise<unknown[]> {
-  await worker.child.next((message) => message.state === state);
+  await worker.child.next((message) => message.state === state, SOON_MS);
   return worker.child.received
     .filter((message) => message.event === 'lease.released' || message.state === state)
     .map((message) => message.key ?? message.state);
@@ -64,7 +65,7 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
   it('I-08 are let go of in reverse, after the pipeline and before the session has ended: when it is stopped, ends by itself, or fails', async () => {
     await using world = await WorkerWorld.on(kind);
     const ways = [
-      { words: [], reason: 'R_STOPPED', outcome: 'STOPPED' },
+      { words: ['stubborn'], reason: 'R_STOPPED', outcome: 'STOPPED' },
       { words: ['lasts=150'], reason: 'R_PIPELINE_ENDED', outcome: 'COMPLETED' },
       { words: ['lasts=150', 'code=3'], reason: 'R_PIPELINE_FAILED', outcome: 'FAILED' },
     ];
@@ -127,11 +128,11 @@ describe.concurrent.each(GROUNDS)('the leases of a session, over $name,', (kind)
     const leases = await world.leases();
     await worker.freeze();
     const awakeMs = wallMs() + GRACE_MS;
-    await until(() => wallMs() > awakeMs, { what: 'a nap' });
+    await until(() => wallMs() > awakeMs, { what: 'a nap', deadlineMs: SOON_MS });
     await worker.child.thaw();
-    await worker.child.next('freeze');
+    await worker.child.next('freeze', SOON_MS);
     const lateMs = wallMs() + TTL_MS;
-    await until(() => wallMs() > lateMs, { what: 'more than a TTL' });
+    await until(() => wallMs() > lateMs, { what: 'more than a TTL', deadlineMs: SOON_MS });
     expect(fencesOf(await world.leases())).toBe(fencesOf(leases));
     expect(await world.session(before.session.id)).toEqual(before.session);
     expect(world.pipelines()).toMatchObject([{ leader: before.run.leader, isEnded: false }]);

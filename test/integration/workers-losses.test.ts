@@ -6,6 +6,7 @@ import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGround, redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
 import {
   RECOVERY_MS,
+  SOON_MS,
   TTL_MS,
   type Underway,
   WorkerWorld,
@@ -124,9 +125,9 @@ describe.concurrent('while sessions run', () => {
     const before = await startSome(world);
     const path = world.ground.at.url.slice('sqlite:'.length);
     await using locker = spawnChild('file-locker.mjs', { args: [path] });
-    await locker.next('ready');
+    await locker.next('ready', SOON_MS);
     locker.send({ do: 'lock' });
-    await locker.next('lock');
+    await locker.next('lock', SOON_MS);
     const fromMs = wallMs();
     await expectDeadInTime(world, fromMs);
     const longMs = fromMs + 2 * TTL_MS;
@@ -158,7 +159,7 @@ describe.concurrent('while sessions run', () => {
     const before = await world.leases();
     expect(await redis.cli('DEL', 'lease:tuner:1', 'lease:service:channel')).toBe(2);
     const areBack = async () => (await world.leases()).length === 2;
-    await until(areBack, { what: 'both to be put back', deadlineMs: TTL_MS });
+    await until(areBack, { what: 'both to be put back', deadlineMs: SOON_MS });
     const now = await world.leases();
     expect(now.map(({ key, holder, fence }) => [key, holder, fence])).toEqual(
       before.map(({ key, holder, fence }) => [key, holder, fence]),

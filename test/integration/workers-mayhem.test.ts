@@ -69,7 +69,10 @@ class Mayhem {
     const [dice, which] = [this.#asking.next(), this.#asking.next()];
     const victim =
       dice < 0.15 ? this.#started[Math.floor(which * this.#started.length)] : undefined;
-    if (victim !== undefined) return this.#world.stop(victim);
+    if (victim !== undefined) {
+      await this.#world.stop(victim);
+      return;
+    }
     const profile = dice < 0.3 ? 'sd' : 'hd';
     const channel = `channel-${Math.floor(which * CHANNELS)}`;
     this.#started.push(await this.#world.start(channel, { profile }));

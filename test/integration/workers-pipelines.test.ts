@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
-import { RECOVERY_MS, WorkerWorld, wallMs } from './support/worker-ground.ts';
+import { RECOVERY_MS, SOON_MS, WorkerWorld, wallMs } from './support/worker-ground.ts';
 
 leaveNothingBehind();
 // Leases run out in real time, one after the other, on a machine that may be busy.
@@ -76,7 +76,7 @@ describe.concurrent.each(GROUNDS)('a command that runs for a session, over $name
     await world.worker({ ...ONE, pipelines: { live: world.pipeline('stubborn', 'forks') } });
     const { session } = await world.runs(await world.start('channel'));
     const isForked = () => world.pipelines()[0]?.pids.length === 2;
-    await until(isForked, { what: 'its child to be there' });
+    await until(isForked, { what: 'its child to be there', deadlineMs: SOON_MS });
     await world.stop(session.id);
     const ended = await world.ends(session.id);
     expect(ended).toMatchObject({ reason: 'R_STOPPED', detail: { code: null, signal: 'SIGKILL' } });
@@ -90,7 +90,7 @@ describe.concurrent.each(GROUNDS)('a command that runs for a session, over $name
     await world.worker({ pipelines: { live: world.pipeline('progress') } });
     const id = await world.start('channel');
     const isTold = async () => (await world.session(id)).progress;
-    expect(await until(isTold, { what: 'its progress' })).toBe('12 frames');
+    expect(await until(isTold, { what: 'its progress', deadlineMs: SOON_MS })).toBe('12 frames');
     expect(await world.session(id)).toMatchObject({ state: 'RUNNING' });
   });
 
@@ -112,7 +112,10 @@ describe.concurrent.each(GROUNDS)('a command that runs for a session, over $name
     world.expectSound();
     await frozen.child.thaw();
     const isIdle = async () => (await frozen.status()).sessions === 0;
-    await until(isIdle, { what: 'the one that woke to find its session gone', deadlineMs: 10_000 });
+    await until(isIdle, {
+      what: 'the one that woke to find its session gone',
+      deadlineMs: SOON_MS,
+    });
     world.expectSound();
   });
 

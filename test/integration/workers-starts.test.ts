@@ -3,7 +3,7 @@ import { until } from '../support/until.ts';
 import { ADMIN, startApi } from './support/api.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds, takeStarts } from './support/intent-ground.ts';
-import { WorkerWorld } from './support/worker-ground.ts';
+import { SOON_MS, WorkerWorld } from './support/worker-ground.ts';
 
 leaveNothingBehind();
 // Leases run out in real time, one after the other, on a machine that may be busy.
@@ -112,7 +112,11 @@ describe.concurrent.each(GROUNDS)('what is started, over $name,', (kind) => {
       return session.state === 'RUNNING' || session.state === 'ENDED' ? session : null;
     };
     const sessions = await Promise.all(
-      ids.map((id) => until(() => settled(id), { what: `${id} to be settled`, every: 50 })),
+      ids.map((id) =>
+        until(() => settled(id), {
+          ...{ what: `${id} to be settled`, deadlineMs: SOON_MS, every: 50 },
+        }),
+      ),
     );
     const ended = sessions.filter(({ state }) => state === 'ENDED');
     for (const { reason } of ended) expect(['R_LEASE_BUSY', 'R_NO_TUNER']).toContain(reason);

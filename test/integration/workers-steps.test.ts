@@ -5,8 +5,8 @@ import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
 import {
   RECOVERY_MS,
+  SOON_MS,
   type Strike,
-  TTL_MS,
   type WorkerProcess,
   WorkerWorld,
 } from './support/worker-ground.ts';
@@ -96,7 +96,7 @@ async function startUntil(
       const isTheirs = healthy.hasTaken(session) && session.state === 'RUNNING';
       return isOver(session) || isTheirs ? session : null;
     };
-    const session = await until(look, { what: `${id} to be taken`, deadlineMs: 15_000 });
+    const session = await until(look, { what: `${id} to be taken`, deadlineMs: SOON_MS });
     if (isOver(session)) return ids;
   }
   throw new Error(`${MOST_STARTS} channels were started, and the doomed worker was given none`);
@@ -107,7 +107,7 @@ async function wakeLate(world: WorkerWorld, { doomed }: Pair): Promise<void> {
   const [sessions, leases] = [await world.sessions(), await world.leases()];
   await doomed.child.thaw();
   const isIdle = async () => (await doomed.status()).sessions === 0;
-  await until(isIdle, { what: 'it to find that it has nothing', deadlineMs: TTL_MS + 10_000 });
+  await until(isIdle, { what: 'it to find that it has nothing', deadlineMs: SOON_MS });
   expect(await doomed.status()).toMatchObject({ state: 'running', held: 0 });
   expect(await world.sessions()).toEqual(sessions);
   const now = await world.leases();

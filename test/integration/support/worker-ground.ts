@@ -27,9 +27,11 @@ import { allSessions, type Ground, type GroundKind } from './intent-ground.ts';
 /** The shortest that leaves a busy machine room to renew; and how long a pipeline may take to end. */
 export const TTL_MS = 3_000;
 export const GRACE_MS = 300;
+/** For what takes a moment, or several on a busy machine. */
+export const SOON_MS = 15_000;
 /** For what happens when a lease has run out: a busy machine adds some. */
 export const RECOVERY_MS = TTL_MS + 12_000;
-const START_DEADLINE_MS = 20_000;
+const START_DEADLINE_MS = 30_000;
 const CALL = { timeoutMs: 5_000 };
 const PRIORITY = 5;
 const { keyspace } = LEASE_CLASSES.resource;
@@ -139,9 +141,11 @@ export class WorkerWorld implements AsyncDisposable {
     return session.id;
   }
 
-  async stop(sessionId: string, { client = 'a client', force = false } = {}): Promise<void> {
+  /** Gives the session as it is now. */
+  async stop(sessionId: string, { client = 'a client', force = false } = {}) {
     const by = { tenant: null, client: client.replaceAll(' ', '-') };
-    await this.submit({ type: 'stream.stop', sessionId, force }, by);
+    const { session } = await this.submit({ type: 'stream.stop', sessionId, force }, by);
+    return session;
   }
 
   /** As clients do: who got no answer asks again. */
@@ -175,7 +179,7 @@ export class WorkerWorld implements AsyncDisposable {
   }
 
   /** The session, once it is in this state; one that has ended before that never will be. */
-  async reaches(id: string, state: SessionState, deadlineMs = 15_000): Promise<IntentSession> {
+  async reaches(id: string, state: SessionState, deadlineMs = SOON_MS): Promise<IntentSession> {
     let last: IntentSession | null = null;
     const look = async () => {
       last = await this.session(id);
@@ -196,7 +200,7 @@ export class WorkerWorld implements AsyncDisposable {
   }
 
   /** Its pipeline has begun, and may be over. */
-  begins(id: string, deadlineMs = 10_000): Promise<PipelineRun> {
+  begins(id: string, deadlineMs = SOON_MS): Promise<PipelineRun> {
     const find = () => this.pipelines().findLast((run) => run.session === id);
     return until(find, { what: `the pipeline of ${id} to begin`, deadlineMs });
   }
@@ -253,7 +257,7 @@ export class WorkerWorld implements AsyncDisposable {
   }
 
   /** Nothing is leased: what has ended has let go of everything. */
-  async expectAllFree(deadlineMs = 5_000): Promise<void> {
+  async expectAllFree(deadlineMs = SOON_MS): Promise<void> {
     const isFree = async () => (await this.leases()).length === 0;
     await until(isFree, { what: 'all leases to be free', deadlineMs }).catch(() => {});
     expect(await this.leases()).toEqual([]);
@@ -318,23 +322,23 @@ export class WorkerProcess {
   async supervisor(): Promise<number> {
     const find = () =>
       childrenOf(this.child.pid).find(({ command }) => command.includes('supervisor'));
-    return (await until(find, { what: 'the supervisor' })).pid;
+    return (await until(find, { what: 'the supervisor', deadlineMs: SOON_MS })).pid;
   }
 
   status(): Promise<Message> {
     this.child.send({ do: 'status' });
-    return this.child.next('status');
+    return this.child.next('status', SOON_MS);
   }
 
   /** It stands still, by itself and between two turns. */
   async freeze(): Promise<void> {
     this.child.send({ do: 'freeze' });
-    await this.child.next('freezing');
+    await this.child.next('freezing', SOON_MS);
     await this.#standsStill();
   }
 
   /** Waits until what was to befall it has. */
-  async isStruck({ signal }: Strike, deadlineMs?: number): Promise<number> {
+  async isStruck({ signal }: Strike, deadlineMs = SOON_MS): Promise<number> {
     const { atMs } = await this.child.next('struck', deadlineMs);
     if (signal === 'SIGSTOP') await this.#standsStill();
     else await this.child.exit();
@@ -355,7 +359,9 @@ export class WorkerProcess {
 
   #standsStill(): Promise<true> {
     const { pid } = this.child;
-    return until(() => isStopped(pid), { what: `worker ${pid} to stand still`, every: 2 });
+    return until(() => isStopped(pid), {
+      ...{ what: `worker ${pid} to stand still`, deadlineMs: SOON_MS, every: 2 },
+    });
   }
 }
 
