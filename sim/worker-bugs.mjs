@@ -168,23 +168,6 @@ export const WORKER_BUGS = [
     ],
   },
   {
-    name: 'what is older is never believed',
-    about: 'after a failover that has lost a change, a worker waits for the store to know it again',
-    worlds,
-    patches: [
-      {
-        file: 'worker/session-file.js',
-        find: 'this.#believe(reply.session);',
-        replace: 'this.see(reply.session);',
-      },
-      {
-        file: 'worker/session-file.js',
-        find: 'if (isOlder && !this.#wasOlder)',
-        replace: 'if (isOlder)',
-      },
-    ],
-  },
-  {
     name: "the interface's name is anybody's",
     about:
       'who takes over a session whose channel its own interface had leased does so under the same name as who had gone on with it',
