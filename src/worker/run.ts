@@ -64,8 +64,6 @@ const TOLD: Readonly<Record<Cause, string>> = {
   left: 'this worker stops, and others go on with this session',
 };
 const CALL = { timeoutMs: 2_000 };
-/** What is known of a session is good for this long, if its lease was not had all the time. */
-const FRESH_MS = 100;
 /** How often a session is begun again after its worker was lost: it may be what ends them. */
 const MOST_LOSSES = 3;
 
@@ -139,14 +137,11 @@ export class Run {
   async #take(): Promise<Verdict | null> {
     const { signal } = this.#stop;
     const wish = { session: this.#file.session, isRecovery: this.#isRecovery, signal };
-    const { clock } = this.#parts;
-    const askedMs = clock.monotonicMs();
     const own = await takeOwn(this.#parts, wish);
     if (!(own instanceof Lease)) return own;
     this.#keep(own);
-    const over = this.#isRecovery ? await this.#goOn() : null;
+    const over = this.#isRecovery ? await this.#goOn() : await this.#lookAgain();
     if (over !== null) return over;
-    if (clock.monotonicMs() - askedMs > FRESH_MS) await this.#lookAgain();
     const { resource } = this.#parts.pipelineFor(wish.session.kind);
     if (resource === null) return null;
     const slot = await takeSlot(this.#parts, resource, wish);
@@ -156,12 +151,14 @@ export class Run {
     return null;
   }
 
-  /** Who has just let go of the lease that was waited for may have ended this session, and be about to say so. */
-  async #lookAgain(): Promise<void> {
-    const { store } = this.#parts;
-    const read = () => store.intents.read([this.id], CALL);
-    const [stored = null] = await insist(this.#parts, this.#stop.signal, read);
+  /** Whoever had the lease just before may have recovered and ended this session: nobody can any more, so what is read now holds. */
+  async #lookAgain(): Promise<null> {
+    const { signal } = this.#stop;
+    const read = () => this.#parts.store.intents.read([this.id], CALL);
+    const [stored = null] = await insist(this.#parts, signal, read);
     this.see(stored);
+    signal.throwIfAborted();
+    return null;
   }
 
   #keep(lease: Lease): void {
