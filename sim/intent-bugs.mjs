@@ -136,9 +136,9 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'intents/sweep.js',
-        find: 'const EVERY_MS = 30_000;',
-        replace: 'const EVERY_MS = 1e9;',
+        file: 'intents/open-sessions.js',
+        find: 'await store.intents.republish(ids, CALL)',
+        replace: '[]',
       },
     ],
   },

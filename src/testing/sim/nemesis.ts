@@ -32,7 +32,6 @@ const LATE_READ_MS = 100;
 const STORE_MOST_MS = 60_000;
 /** What a restart or a failover may lose: the last moments. */
 const LOSS_MOST_MS = 2_000;
-const LOSE_EVERY_MS = 500;
 /** How far clocks are set. */
 const STEP_CLIENT_MS = 3_600_000;
 const STEP_STORE_MS = 40_000;
@@ -62,6 +61,8 @@ export class Nemesis {
   #latestWallMs = 0;
   /** Nothing is to go wrong: what would be put right later is put right at once. */
   #isResting = false;
+  /** Takes out of the stream what waits to be started. */
+  #loses: (() => void) | null = null;
 
   constructor(parts: NemesisParts) {
     this.#parts = parts;
@@ -222,18 +223,18 @@ export class Nemesis {
     audit.excuse({ invariants: VALIDITY, untilMs, concerns: anybody });
   }
 
-  /** For a while, whatever waits to be started: at one moment that is mostly nothing. */
+  /** A script was carried out. */
+  served(verb: string): void {
+    if (verb === 'start' && this.#loses !== null) this.#loses();
+  }
+
+  /** For a while, whatever is put there: a moment later a worker has it. */
   #loseStarts(forMs: number, choice: number): void {
-    const { machine, audit, timeline } = this.#parts;
-    let isOver = false;
-    const lose = () => {
-      if (isOver) return;
-      audit.intents?.startsLost(loseStarts((args) => machine.peek(args), choice));
-      timeline.at(timeline.nowMs + LOSE_EVERY_MS, lose, PHASE.observer);
-    };
-    lose();
+    const { machine, audit } = this.#parts;
+    const lose = () => audit.intents?.startsLost(loseStarts((args) => machine.peek(args), choice));
+    this.#loses = lose;
     this.#later(forMs, () => {
-      isOver = true;
+      if (this.#loses === lose) this.#loses = null;
     });
   }
 

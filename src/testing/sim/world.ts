@@ -95,9 +95,11 @@ class World {
     const setting = settingOf(this.#options, random, { courier, clients });
     this.#setting = setting;
     const witness = (args: readonly string[], reply: Reply, by: SimProcess) => {
-      trace.mix(verbOf(args));
+      const verb = verbOf(args);
+      trace.mix(verb);
       if (reply instanceof ErrorReply) counters.add(`answered: ${reply.message.split(' ', 1)}`);
       audit.served(args, reply, by);
+      this.#nemesis.served(verb);
     };
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
     const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
