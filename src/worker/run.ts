@@ -307,7 +307,10 @@ export class Run {
   /** Tells the store what came of the session, unless that is somebody else's affair by now. */
   async #settle(state: SessionState, change: Partial<SessionStatus>): Promise<void> {
     const { instanceId: worker } = this.#parts;
-    while (this.#mayTell()) if (await this.#write(state, { ...change, worker })) return;
+    while (this.#mayTell()) {
+      // One that was never this worker's, and that somebody has changed, is in better hands.
+      if ((await this.#write(state, { ...change, worker })) || !this.#isClaimed) return;
+    }
   }
 
   /** Whether the session is this worker's to tell of. */

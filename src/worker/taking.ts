@@ -49,6 +49,11 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
       wait = waitFor(expiresInMs);
       continue;
     }
+    // What was seen while it waited may be over by now.
+    if (wait > 0) {
+      wait = 0;
+      continue;
+    }
     // This very session, on another worker: it is in good hands.
     if (holder.endsWith(`/${id}`)) return { kind: 'gone', isGone: true };
     // Whose it is may be no business of this one's clients.
