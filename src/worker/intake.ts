@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
 import { START_STREAM, type StoredSession } from '../store/intent-store.ts';
+import { Listening } from '../store/listening.ts';
 import type { Store } from '../store/store.ts';
 import { type Delivery, streamTopic } from '../store/stream-store.ts';
 import { SessionFile } from './session-file.ts';
@@ -36,9 +37,8 @@ export interface IntakeParts {
 export class Intake {
   readonly #parts: IntakeParts;
   readonly #chore: Chore;
+  readonly #listening: Listening;
   readonly #claiming = new Set<Promise<void>>();
-  #unsubscribe: (() => void) | null = null;
-  #isListening = false;
   #isStopped = false;
 
   constructor(parts: IntakeParts) {
@@ -49,17 +49,20 @@ export class Intake {
       onStalled: (error) => parts.events.emit('worker.stalled', { error }),
       onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
     });
+    const look = () => this.#chore.hint();
+    const heard = { onMessage: look, onGap: look };
+    this.#listening = new Listening(parts.store.signals, streamTopic(START_STREAM), heard);
   }
 
   async start(): Promise<void> {
-    await this.#listen();
+    await this.#listening.open();
     await this.#chore.start();
   }
 
   /** Resolves when nothing is claimed any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#unsubscribe?.();
+    this.#listening.close();
     await this.#chore.stop();
     await Promise.all(this.#claiming);
   }
@@ -69,24 +72,9 @@ export class Intake {
     this.#chore.hint();
   }
 
-  async #listen(): Promise<void> {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    const look = () => this.#chore.hint();
-    try {
-      const { signals } = this.#parts.store;
-      const heard = { onMessage: look, onGap: look };
-      this.#unsubscribe = await signals.subscribe(streamTopic(START_STREAM), heard);
-      if (this.#isStopped) this.#unsubscribe();
-    } catch {
-      // Hints only: it is looked for work now and then without them, and listened for with the next look.
-      this.#isListening = false;
-    }
-  }
-
   async #look(): Promise<undefined> {
     const { store, instanceId: consumer } = this.#parts;
-    if (!this.#isListening) await this.#listen();
+    await this.#listening.open();
     for (;;) {
       const most = Math.min(MOST, this.#parts.room() - this.#claiming.size);
       if (most <= 0 || this.#isStopped) return undefined;

@@ -17,6 +17,7 @@ import { sessionOf } from '../intents/intent-session.ts';
 import { openSessions, putBackLost } from '../intents/open-sessions.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/intent-store.ts';
+import { Listening } from '../store/listening.ts';
 import type { ReadReply, Store } from '../store/store.ts';
 
 /** How often all open sessions are gone through, and how often its own. */
@@ -64,6 +65,7 @@ interface Watched extends Entry {
 export class Lookout {
   readonly #parts: LookoutParts;
   readonly #chore: Chore;
+  readonly #listening: Listening;
   readonly #others = new Map<string, Watched>();
   readonly #agenda: Agenda<Watched>;
   /** Those whose lease is to be looked at now. */
@@ -71,8 +73,6 @@ export class Lookout {
   #heard = new Set<string>();
   #allDueMs = 0;
   #ownDueMs = 0;
-  #unsubscribe: (() => void) | null = null;
-  #isListening = false;
   #isStopped = false;
 
   constructor(parts: LookoutParts) {
@@ -87,16 +87,23 @@ export class Lookout {
       onStalled: (error) => parts.events.emit('worker.stalled', { error }),
       onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
     });
+    this.#listening = new Listening(parts.store.signals, SESSION_CHANGES_TOPIC, {
+      onMessage: (id) => this.look(id),
+      onGap: () => {
+        this.#allDueMs = 0;
+        this.#chore.hint();
+      },
+    });
   }
 
   async start(): Promise<void> {
-    await this.#listen();
+    await this.#listening.open();
     await this.#chore.start();
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#unsubscribe?.();
+    this.#listening.close();
     await this.#chore.stop();
     // Not before: a look that was under way plans the next ones.
     this.#agenda.clear();
@@ -108,30 +115,10 @@ export class Lookout {
     this.#chore.hint();
   }
 
-  async #listen(): Promise<void> {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    const subscriber = {
-      onMessage: (id: string) => this.look(id),
-      onGap: () => {
-        this.#allDueMs = 0;
-        this.#chore.hint();
-      },
-    };
-    try {
-      const { signals } = this.#parts.store;
-      this.#unsubscribe = await signals.subscribe(SESSION_CHANGES_TOPIC, subscriber);
-      if (this.#isStopped) this.#unsubscribe();
-    } catch {
-      // Hints only: everything is found without them, later. It is listened for again with the next look.
-      this.#isListening = false;
-    }
-  }
-
   async #look(): Promise<undefined> {
     const { clock } = this.#parts;
     const nowMs = clock.monotonicMs();
-    if (!this.#isListening) await this.#listen();
+    await this.#listening.open();
     const heard = this.#heard;
     this.#heard = new Set();
     try {

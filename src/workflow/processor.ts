@@ -14,6 +14,7 @@ import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
+import { Listening } from '../store/listening.ts';
 import type { Store } from '../store/store.ts';
 import { type HeldReply, streamTopic } from '../store/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
@@ -57,6 +58,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #settings: ProcessorSettings;
   readonly #settling: Gathering<Settlement, HeldReply>;
   readonly #hands: Hands;
+  readonly #listening: Listening;
   readonly #violations = new Map<string, number>();
   /** Aborts when it has stopped. */
   readonly #over = new AbortController();
@@ -65,8 +67,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #isHinted = false;
   #isToLook = false;
   #timer: Timer | null = null;
-  #unsubscribe: (() => void) | null = null;
-  #isListening = false;
   /** When what failed here may be tried again. */
   #dues: number[] = [];
   #pauseMs = AGAIN_FIRST_MS;
@@ -80,6 +80,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const call = { timeoutMs: TIMEOUT_MS };
     this.#settling = new Gathering((all) => workflows.settle(target, all, call), SETTLE_MOST);
     this.#hands = new Hands({ workflows, clock: parts.clock, target, claimMs });
+    const look = () => void this.#look();
+    const heard = { onMessage: look, onGap: look };
+    this.#listening = new Listening(parts.store.signals, streamTopic(actionStream(target)), heard);
   }
 
   get name(): string {
@@ -104,7 +107,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   async start(): Promise<this> {
     if (this.#state !== 'new') return this;
     this.#state = 'running';
-    void this.#listen();
+    void this.#listening.open();
     await this.#look();
     return this;
   }
@@ -115,7 +118,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     if (this.#state === 'stopped') return;
     this.#state = 'stopping';
     this.#timer?.cancel();
-    this.#unsubscribe?.();
+    this.#listening.close();
     const { clock } = this.#parts;
     if (!(await isDoneWithin(clock, withinMs, this.#idle()))) {
       this.#hands.stopAll('its processor stops');
@@ -180,22 +183,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return readAction(value);
   }
 
-  async #listen(): Promise<void> {
-    if (this.#isListening) return;
-    this.#isListening = true;
-    const { signals } = this.#parts.store;
-    const look = () => void this.#look();
-    const topic = streamTopic(actionStream(this.name));
-    try {
-      const unsubscribe = await signals.subscribe(topic, { onMessage: look, onGap: look });
-      this.#unsubscribe = unsubscribe;
-      if (this.#state !== 'running') unsubscribe();
-    } catch {
-      // Hints only: it is looked for work now and then without them, and listened for with the next look.
-      this.#isListening = false;
-    }
-  }
-
   /** Takes as much as there is room for, until there is nothing to take. Never rejects. */
   #look(): Promise<void> {
     if (this.#looking !== null) this.#isHinted = true;
@@ -253,7 +240,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   #lookLater(ms: number): void {
     if (this.#state !== 'running') return;
-    void this.#listen();
+    void this.#listening.open();
     const { clock } = this.#parts;
     const nowMs = clock.monotonicMs();
     this.#dues = this.#dues.filter((dueMs) => dueMs > nowMs);
