@@ -19,7 +19,7 @@ import type { Store } from '../../../src/store/store.ts';
 import type { CommandPipeline, WorkerOptions } from '../../../src/worker/worker-options.ts';
 import { type Child, type Message, spawnChild } from '../../support/child.ts';
 import { faultsIn, marksOf, type PipelineRun, runsOf } from '../../support/pipeline-record.ts';
-import { isStopped } from '../../support/process.ts';
+import { atExit, isStopped } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
 import { childrenOf } from './cli.ts';
 import { allSessions, type Ground, type GroundKind } from './intent-ground.ts';
@@ -280,8 +280,9 @@ export class WorkerWorld implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#workers.map(({ child }) => child.kill()));
+    for (const worker of this.#workers) worker.endStandstill();
     try {
+      await Promise.all(this.#workers.map(({ child }) => child.kill()));
       // I-17 holds for every test: without their workers, frozen or killed, pipelines are gone.
       const areGone = () => this.survivors().length === 0;
       await until(areGone, { what: 'pipelines to be gone', deadlineMs: LAST_BREATH_MS });
@@ -298,6 +299,7 @@ export class WorkerWorld implements AsyncDisposable {
 export class WorkerProcess {
   readonly child: Child;
   #id = '';
+  #supervisor: number | null = null;
 
   constructor(child: Child) {
     this.child = child;
@@ -322,7 +324,17 @@ export class WorkerProcess {
   async supervisor(): Promise<number> {
     const find = () =>
       childrenOf(this.child.pid).find(({ command }) => command.includes('supervisor'));
-    return (await until(find, { what: 'the supervisor', deadlineMs: SOON_MS })).pid;
+    const { pid } = await until(find, { what: 'the supervisor', deadlineMs: SOON_MS });
+    this.#supervisor = pid;
+    atExit(() => this.endStandstill());
+    return pid;
+  }
+
+  /** A supervisor that a test has stopped would stay for ever, with all that it runs: it is not ours to wait for. */
+  endStandstill(): void {
+    const pid = this.#supervisor;
+    if (pid !== null && commandOf(pid).includes('supervisor') && isStopped(pid))
+      process.kill(pid, 'SIGKILL');
   }
 
   status(): Promise<Message> {
