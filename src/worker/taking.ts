@@ -4,6 +4,7 @@
  * grants, or a lease was revoked) is.
  */
 import type { BusyReason } from '../base/errors.ts';
+import { isTargetId } from '../base/ids.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import type { IntentSession } from '../intents/intent-session.ts';
 import type { Lease } from '../lease/lease.ts';
@@ -14,6 +15,9 @@ import { type Ended, ended, type Verdict } from './verdict.ts';
 /** How much longer than it says a key is waited for that may not be given out yet; and how long at a time, whatever it says. */
 const LATER_MS = 1_000;
 const WAIT_MOST_MS = 60_000;
+/** A lease that is held for a session which has ended is given back in a moment, unless its holder is no more. */
+const GIVEN_BACK_MS = 2_000;
+const CALL = { timeoutMs: 2_000 };
 /** What the slot of a lost worker may take to be free, later than the lease of its session. */
 const SLOT_OF_LOST_MS = 2_000;
 
@@ -39,6 +43,7 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
     tenure === undefined || isRecovery
       ? { holder: holderOf(parts, session) }
       : { holder: tenure.holder, fence: tenure.fence };
+  let hasWaited = false;
   for (let wait = 0; ; ) {
     const options = { ...parts.options, ...who, wait, signal };
     const ask = () => parts.leases.acquire(dedupKey(session), options);
@@ -56,6 +61,11 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
     }
     // This very session, on another worker: it is in good hands.
     if (holder.endsWith(`/${id}`)) return { kind: 'gone', isGone: true };
+    if (!hasWaited && (await insist(parts, signal, () => isOver(parts, holder)))) {
+      hasWaited = true;
+      wait = GIVEN_BACK_MS;
+      continue;
+    }
     // Whose it is may be no business of this one's clients.
     const why = `another session has '${key}'`;
     return ended(hasRun(wish) ? 'R_WORKER_LOST' : 'R_LEASE_BUSY', { why });
@@ -82,6 +92,14 @@ export async function takeSlot(
     const why = `all ${result.slots} slots of '${result.pool}' are taken`;
     return ended(hasRun(wish) ? 'R_WORKER_LOST' : 'R_NO_TUNER', { why });
   }
+}
+
+/** Whether what it is held for has ended: who was about to go on with that finds out, and lets go. */
+async function isOver({ store }: RunParts, holder: string): Promise<boolean> {
+  const id = holder.slice(holder.lastIndexOf('/') + 1);
+  if (!isTargetId(id)) return false;
+  const [found] = await store.intents.read([id], CALL);
+  return found?.state === 'ENDED';
 }
 
 /** Its last part says for which session: so whoever finds it busy knows whether it is the same. */

@@ -67,6 +67,32 @@ describe('one worker', () => {
     expect(world.played).toHaveLength(1);
   });
 
+  it('I-09 waits for a channel that is held for a session which has ended, and is refused if that is not given back', async () => {
+    const world = workerWorld();
+    const ended = await world.start('channel-7', 'sd', BEN);
+    await world.stop(ended, BEN);
+    const held = { key: 'lease:service:channel-7', holder: `another/${ended}` };
+    const call = { ...CALL, ttlMs: 60_000, leaseClass: 'resource', inbox: 'another' };
+    const take = async () => {
+      const [reply] = await world.store.leases.acquire([held], call);
+      if (reply?.kind !== 'granted') throw new Error('it was not granted');
+      return { ...held, fence: reply.fence };
+    };
+    const tenancy = await take();
+    const { worker } = await world.worker();
+    await worker.start();
+    const next = await world.start('channel-7');
+    await world.clock.advance(500);
+    expect((await world.session(next)).state).toBe('STARTING');
+    await world.store.leases.release([tenancy], CALL);
+    await world.reaches(next, 'RUNNING', 1_000);
+    await world.stop(next);
+    await world.reaches(next, 'ENDED');
+    await take();
+    const refused = await world.start('channel-7');
+    expect(await world.reaches(refused, 'ENDED', 5_000)).toMatchObject({ reason: 'R_LEASE_BUSY' });
+  });
+
   it('I-09 without a free slot it ends, and the channel is free again', async () => {
     const world = workerWorld();
     const { worker } = await world.worker({ resources: { tuners: ['front', 'back'] } });
