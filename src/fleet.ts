@@ -2,40 +2,32 @@
  * The fleet as operators see and steer it: everything is read from the store, so it works from any process, also from
  * one that takes no part.
  */
-import type { Clock } from './base/clock.ts';
 import { MemberNotFoundError } from './base/errors.ts';
-import { type FleetMember, fleetMember } from './cluster/attributes.ts';
-import { type Explanation, explain, loadsOf } from './cluster/explain.ts';
-import { hashMember } from './cluster/hash.ts';
-import { plan } from './cluster/plan.ts';
+import { type Explanation, explain } from './cluster/explain.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from './cluster/presence.ts';
-import { Survey } from './cluster/survey.ts';
-import { TargetEntry } from './cluster/target-entry.ts';
+import { Lookout } from './fleet-lookout.ts';
+import { FleetMoving, type Transfer, type TransferOptions } from './fleet-moving.ts';
+import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
+import type { RoundsParts } from './fleet-rounds.ts';
+import { FleetWatch } from './fleet-watch.ts';
+import { LEASE_CLASSES } from './lease/classes.ts';
+import { readRecent } from './polling/recent-polls.ts';
 import type { StoredResult } from './polling/results.ts';
 import { RESULTS } from './session/session.ts';
 import type { SessionStore } from './session/session-store.ts';
-import type { Store } from './store/store.ts';
+
+export type {
+  FleetChange,
+  FleetPicture,
+  FleetSighting,
+  MemberView,
+  PicturedTarget,
+  TargetReason,
+} from './fleet-picture.ts';
 
 const CALL = { timeoutMs: 5_000 };
-/** A walk over a large keyspace takes its time. */
-const WALK = { timeoutMs: 30_000 };
 /** Results asked for in one request. */
 const RESULTS_CHUNK = 1_000;
-
-export interface MemberView {
-  readonly id: string;
-  /** The readable part of its id. */
-  readonly name: string;
-  readonly weight: number;
-  readonly isDraining: boolean;
-  readonly isForeign: boolean;
-  /** How many targets it owns according to the store, and how many it should. */
-  readonly owned: number;
-  readonly quota: number;
-  readonly expiresInMs: number;
-  /** Of Holdfast; null where it does not say. */
-  readonly version: string | null;
-}
 
 export interface FleetView {
   readonly members: readonly MemberView[];
@@ -43,36 +35,86 @@ export interface FleetView {
   readonly targets: readonly Explanation[];
 }
 
-interface FleetParts {
-  readonly store: Store;
-  readonly clock: Clock;
+/** One target, with everything there is to know of it. */
+export interface TargetView extends PicturedTarget {
+  /** The reason in words. */
+  readonly why: string;
+  readonly url: string | null;
+  readonly everyMs: number | null;
+  /** 0: it was never held. */
+  readonly fence: number;
+  readonly lastResult: StoredResult | null;
+  /** The last polls of its owner, the oldest first. */
+  readonly recent: readonly PollSample[];
+}
+
+/** One poll, of those that the record of a target's last result has. */
+export interface PollSample {
+  /** In milliseconds since 1970. */
+  readonly at: number;
+  readonly tookMs: number;
+  readonly ok: boolean;
+}
+
+export interface FleetParts extends RoundsParts {
   readonly sessions: SessionStore;
 }
 
 export class Fleet {
   readonly #parts: FleetParts;
+  readonly #watch: FleetWatch;
+  readonly #moving: FleetMoving;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
+    this.#watch = new FleetWatch(parts);
+    this.#moving = new FleetMoving(parts);
   }
 
-  /** Who takes part, and who owns what. */
+  /** Who takes part, and who owns what; in words. */
   async view(): Promise<FleetView> {
-    const { store, clock, sessions } = this.#parts;
-    let live = await store.members.list(CALL);
-    // Instances look for what other programs wrote from time to time. Where none runs, nobody has.
-    const thorough = live.every(({ attributes }) => attributes === null);
-    if (thorough) live = await store.members.list({ ...WALK, thorough });
-    const { sessions: all } = await sessions.list({ thorough });
-    const nowMs = clock.monotonicMs();
-    const members = live
-      .map((member) => fleetMember(member, hashMember(member.id), nowMs))
-      .sort(byId);
-    const entries = all
-      .filter(({ kind, isPaused }) => kind === 'poll' && !isPaused)
-      .map(({ id }) => new TargetEntry(id));
-    await new Survey({ store, clock, onLapse: () => {} }).look(entries, CALL.timeoutMs);
-    return describe(members, entries, nowMs);
+    const lookout = await this.#look();
+    const { sight } = lookout;
+    const targets = lookout.targets.filter(({ isPaused }) => !isPaused);
+    return {
+      members: lookout.picture().members,
+      targets: targets.map((target) => explain(target, sight)),
+    };
+  }
+
+  /** Who takes part, and who owns what, also of what is paused. */
+  async picture(): Promise<FleetPicture> {
+    return (await this.#look()).picture();
+  }
+
+  /**
+   * The same, and then what changes, until the signal fires: within moments where instances tell of it, within seconds where they do not.
+   * All who watch in one process share one look at the store, which costs next to nothing while nothing happens.
+   */
+  watch({ signal }: { signal: AbortSignal }): AsyncGenerator<FleetSighting, void, undefined> {
+    return this.#watch.watch({ signal });
+  }
+
+  /** Everything there is to know of one target; null where there is none of this id. */
+  async target(id: string): Promise<TargetView | null> {
+    const { store, sessions } = this.#parts;
+    const session = await sessions.get(id);
+    if (session?.kind !== 'poll') return null;
+    // Where somebody watches the fleet, the others are known well enough to say who should have this one.
+    const watched = this.#watch.lookout;
+    const isKnown = watched?.target(id) !== undefined;
+    const lookout = isKnown ? watched : await this.#look();
+    const [reply] = await store.leases.read([LEASE_CLASSES.poll.keyspace + id], CALL);
+    if (reply === undefined) throw new Error('the store gave no reply');
+    const lastResult = (await this.results([id])).get(id) ?? null;
+    return {
+      ...lookout.describe(session, reply),
+      url: session.url ?? null,
+      everyMs: session.everyMs ?? null,
+      fence: reply.kind === 'failed' ? 0 : reply.fence,
+      lastResult,
+      recent: (lastResult?.recent ?? []).map(([at, tookMs, ok]) => ({ at, tookMs, ok: ok === 1 })),
+    };
   }
 
   /** What the last poll of each of these targets gave, by id; a target without a result is not among them. */
@@ -83,7 +125,7 @@ export class Fleet {
       const replies = await this.#parts.store.records.get(RESULTS, chunk, CALL);
       for (const [i, reply] of replies.entries()) {
         if (reply.kind === 'found' && isResult(reply.value))
-          found.set(chunk[i] as string, reply.value);
+          found.set(chunk[i] as string, { ...reply.value, recent: readRecent(reply.value.recent) });
       }
     }
     return found;
@@ -116,6 +158,32 @@ export class Fleet {
     return { changed };
   }
 
+  /**
+   * Moves a target to a member, for good: its owner hands it over when the work on it has settled, and it stays there while that member takes
+   * part, or until `unpin`. Nothing is forced; `view` shows when it has arrived.
+   */
+  transfer(target: string, member: string, options: TransferOptions = {}): Promise<Transfer> {
+    return this.#moving.transfer(target, member, options);
+  }
+
+  /** The target is placed by the plan alone again, which leaves it where it is as long as that is even. */
+  unpin(target: string): Promise<{ changed: boolean }> {
+    return this.#moving.unpin(target);
+  }
+
+  /** Ends all watching. */
+  close(): void {
+    this.#watch.close();
+  }
+
+  async #look(): Promise<Lookout> {
+    const lookout = new Lookout(this.#parts);
+    await lookout.lookAtAll();
+    lookout.settle();
+    lookout.close();
+    return lookout;
+  }
+
   async #live(): Promise<string[]> {
     return (await this.#parts.store.members.list(CALL)).map(({ id }) => id);
   }
@@ -134,41 +202,10 @@ export class Fleet {
   }
 }
 
-function describe(
-  members: readonly FleetMember[],
-  entries: readonly TargetEntry[],
-  nowMs: number,
-): FleetView {
-  const { planned, quotas } = plan(members, entries);
-  for (const [t, entry] of entries.entries())
-    entry.planned = members[planned[t] as number]?.id ?? null;
-  const loads = loadsOf(entries);
-  const targets = entries.map((entry) => explain(entry, { members, quotas, loads, nowMs }));
-  return {
-    members: members.map(({ id, weight, isDraining, isForeign, version, expiresAtMs }, m) => ({
-      ...{ id, name: nameOf(id), weight, isDraining, isForeign },
-      owned: loads.get(id) ?? 0,
-      quota: quotas[m] ?? 0,
-      expiresInMs: expiresAtMs - nowMs,
-      version,
-    })),
-    targets,
-  };
-}
-
 /** Others may write there, too. */
 function isResult(value: unknown): value is StoredResult {
   if (typeof value !== 'object' || value === null) return false;
   const { at, by, ok, tookMs } = value as Record<string, unknown>;
   const isTimed = typeof at === 'number' && typeof tookMs === 'number';
   return isTimed && typeof by === 'string' && typeof ok === 'boolean';
-}
-
-/** Instance ids are read from the right: the name may contain dashes. */
-function nameOf(id: string): string {
-  return /^(.+)-\d+-[0-9a-f]{8}$/.exec(id)?.[1] ?? id;
-}
-
-function byId(a: { id: string }, b: { id: string }): number {
-  return a.id < b.id ? -1 : 1;
 }

@@ -5,8 +5,10 @@ import { ClosedError, ConfigError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
+import { type Tracing, untraced } from './base/tracing.ts';
 import { Fleet } from './fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
+import { type Census, censusOf } from './lease/census.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
@@ -21,6 +23,7 @@ import { isDoneWithin } from './lease/letting-go.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
+import { TracedLeases } from './lease/traced-leases.ts';
 import { Poller, type PollerOptions } from './polling/poller.ts';
 import { supervisedCommands } from './process/commands.ts';
 import type { HostLock } from './process/host.ts';
@@ -34,6 +37,7 @@ import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
+import { findTracing } from './telemetry/open-telemetry.ts';
 import { Worker } from './worker/worker.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 import { Processor } from './workflow/processor.ts';
@@ -60,6 +64,17 @@ export interface OpenOptions {
   tls?: TlsOptions;
   clock?: Clock;
   random?: Random;
+}
+
+/** Something that somebody has had done. */
+export interface OperatorAct {
+  /** What, as `noun.verb`: `member.drain`, `lease.revoke`. */
+  readonly action: string;
+  /** To what: the id, the key. */
+  readonly subject: string;
+  /** Who: never a secret. */
+  readonly by: string;
+  readonly reason: string | null;
 }
 
 const KNOWN = new Set([
@@ -107,17 +122,12 @@ export async function open(
     ...(tls && { tls }),
   });
   const id = instanceId(random, clock.startedAtMs, options.name);
-  const leases = new Leases({
-    store: opened.store,
-    clock,
-    random,
-    events,
-    instanceId: id,
-    longestTtlMs,
-  });
+  const tracing = await findTracing();
+  const parts = { store: opened.store, clock, random, events, instanceId: id, longestTtlMs };
+  const leases = new Leases(parts);
   return new Holdfast({
     ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
-    ...{ clock, random, events, leases, sessionIds: options.sessionIds ?? 'any', history },
+    ...{ clock, random, events, leases, tracing, sessionIds: options.sessionIds ?? 'any', history },
     prefix: prefix ?? '',
   });
 }
@@ -130,6 +140,7 @@ interface HoldfastParts {
   readonly random: Random;
   readonly events: Emitter;
   readonly leases: Leases;
+  readonly tracing: Tracing;
   readonly sessionIds: SessionIds;
   readonly history: 'on' | 'off' | undefined;
   readonly prefix: string;
@@ -147,6 +158,7 @@ export class Holdfast implements AsyncDisposable {
   /** Work of many steps, each workflow with one writer. */
   readonly workflows: Workflows;
   readonly #parts: HoldfastParts;
+  readonly #doors: Pick<Leases, 'acquire' | 'acquireAll' | 'withLease'>;
   readonly #processors = new Set<Processor>();
   readonly #intents = new Set<Intents>();
   readonly #retentions = new Set<Retention>();
@@ -157,6 +169,8 @@ export class Holdfast implements AsyncDisposable {
 
   constructor(parts: HoldfastParts) {
     this.#parts = parts;
+    const { leases, tracing } = parts;
+    this.#doors = tracing === untraced ? leases : new TracedLeases(leases, tracing);
     this.records = new Records(parts.store.records);
     this.sessions = new SessionStore({ ...parts, ids: parts.sessionIds });
     this.fleet = new Fleet({ ...parts, sessions: this.sessions });
@@ -172,7 +186,13 @@ export class Holdfast implements AsyncDisposable {
 
   /** How many leases this instance holds. */
   get held(): number {
-    return this.#parts.leases.held;
+    return this.#parts.leases.kept.size;
+  }
+
+  /** The same by class, with how long it would be until the first is lost. Looks at every lease. */
+  census(): Census {
+    const { leases, clock } = this.#parts;
+    return censusOf(leases.kept.tenures(), clock.monotonicMs());
   }
 
   /** How many sessions its worker has in hands. */
@@ -180,14 +200,24 @@ export class Holdfast implements AsyncDisposable {
     return this.#worker?.sessions ?? 0;
   }
 
+  /** What the store is called, without anything secret. */
+  get storeName(): string {
+    return this.#parts.store.name;
+  }
+
+  /** The pools of its worker; none where there is no worker. */
+  get pools(): readonly Pool[] {
+    return this.#worker?.pools ?? [];
+  }
+
   /** Tries to get the lease, and waits for it if asked to. Contention is a result; a broken store is an exception. */
   acquire(key: string, options?: AcquireOptions): Promise<AcquireResult> {
-    return this.#parts.leases.acquire(key, options);
+    return this.#doors.acquire(key, options);
   }
 
   /** All of the keys, or `LEASE_HELD` and none. */
   acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
-    return this.#parts.leases.acquireAll(keys, options);
+    return this.#doors.acquireAll(keys, options);
   }
 
   /** Runs `work` while holding the lease; throws `LEASE_HELD` if it is not to be had. */
@@ -196,7 +226,7 @@ export class Holdfast implements AsyncDisposable {
     work: (held: HeldContext) => Promise<T> | T,
     options?: AcquireOptions,
   ): Promise<T> {
-    return this.#parts.leases.withLease(key, work, options);
+    return this.#doors.withLease(key, work, options);
   }
 
   /**
@@ -304,6 +334,12 @@ export class Holdfast implements AsyncDisposable {
     };
   }
 
+  /** Writes down what an operator has had done, for whoever asks later. It does nothing else. */
+  audit({ action, subject, by, reason }: OperatorAct): void {
+    this.#record();
+    this.#parts.events.emit('operator.acted', { action, subject, by, reason });
+  }
+
   /** What to know about the store before trusting it. */
   examine(): Promise<Examination> {
     return this.#parts.store.examine();
@@ -330,6 +366,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   async #close(withinMs: number): Promise<void> {
+    this.fleet.close();
     const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
     const worker = this.#worker?.stop({ within: withinMs });
     await Promise.all([this.#poller?.stop({ within: withinMs }), worker, ...stopping]);

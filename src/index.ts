@@ -2,14 +2,27 @@ export { type Clock, systemClock, type Timer } from './base/clock.ts';
 export type { Duration } from './base/duration.ts';
 export * from './base/errors.ts';
 export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
+export * from './base/fleet-errors.ts';
 export * from './base/intent-errors.ts';
 export type { Random } from './base/random.ts';
 export * from './base/worker-errors.ts';
 export * from './base/workflow-errors.ts';
 export type { Explanation } from './cluster/explain.ts';
 export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-manager.ts';
+export type { Vitals } from './cluster/vitals.ts';
 export { defineConfig, type HoldfastConfig } from './config.ts';
-export type { Fleet, FleetView, MemberView } from './fleet.ts';
+export type {
+  Fleet,
+  FleetChange,
+  FleetPicture,
+  FleetSighting,
+  FleetView,
+  MemberView,
+  PicturedTarget,
+  PollSample,
+  TargetReason,
+  TargetView,
+} from './fleet.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
 export type {
   Intent,
@@ -26,6 +39,7 @@ export type {
   SessionPage,
   SessionQuery,
 } from './intents/intents.ts';
+export type { Census, ClassCensus } from './lease/census.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {
   Election,
@@ -65,6 +79,7 @@ export type { TimingOptions, Timings } from './lease/timings.ts';
 export type { HttpPollOptions } from './polling/http-options.ts';
 export type { HttpResult } from './polling/http-poll.ts';
 export type { Poller, PollerOptions } from './polling/poller.ts';
+export type { RecentPoll } from './polling/recent-polls.ts';
 export type { StoredResult } from './polling/results.ts';
 export type { Poll, PollContext } from './polling/schedule.ts';
 export type { Target } from './polling/targets.ts';

@@ -47,6 +47,21 @@ export interface Events {
     tookMs: number;
   };
   'fleet.asked': { member: string; count: number };
+  /**
+   * A target became this instance's. `first`: nobody had it that this instance knew of. `handover`: `from` gave it to this instance, or
+   * let it go before its time. `failover`: the lease of `from` ran out. `unownedMs`: since then (since the offer was heard, for a
+   * handover), and the sum of `wakeMs`, until the store was asked, and `grantMs`, until it granted.
+   */
+  'target.taken': {
+    target: string;
+    fence: number;
+    from: string | null;
+    how: 'first' | 'handover' | 'failover';
+    unownedMs: number;
+    wakeMs: number;
+    grantMs: number;
+    ttlMs: number;
+  };
   /** The fleet can not be seen or told of: what is owned is kept while it can be, and the rest is tried again. */
   'fleet.stalled': { error: unknown };
   'fleet.resumed': { afterMs: number };
@@ -119,6 +134,8 @@ export interface Events {
   'workflow.revoked': { workflow: string; leaseId: string; reason: string; revokedAt: string };
   /** An action, or a step, that its lease or its epoch did not allow. */
   'workflow.violation': Violation;
+  /** Somebody has had something done: `by` says with which token, or whose command it was. */
+  'operator.acted': { action: string; subject: string; by: string; reason: string | null };
   'action.emitted': ActionFacts & { leaseId: string; epoch: number };
   'action.started': ActionFacts & { fence: number; tries: number };
   'action.done': ActionFacts & { fence: number; tookMs: number };

@@ -2,6 +2,8 @@ import { hostname } from 'node:os';
 import { ConfigError } from './errors.ts';
 import type { Random } from './random.ts';
 
+export { shortName } from './short-name.ts';
+
 /** Longest lease key and holder, in bytes of UTF-8: far above any sensible name, far below what hurts a store. */
 const MAX_NAME_BYTES = 256;
 
@@ -68,9 +70,10 @@ export function isName(name: unknown): name is string {
   );
 }
 
-/** An instance id as people can read it: its name and the part that chance made; anything else as it is. */
-export function shortName(id: string): string {
-  return id.replace(/^(.+)-\d{16,}-([0-9a-f]{8})$/, '$1-$2');
+/** When the process started that an instance id is of, in milliseconds since 1970; null for anything else. */
+export function startedAtOf(id: string): number | null {
+  const nanoseconds = /-(\d{16,19})-[0-9a-f]{8}$/.exec(id)?.[1];
+  return nanoseconds === undefined ? null : Math.floor(Number(nanoseconds) / 1e6);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { LiveMember } from '../store/store.ts';
 import type { Hashed } from './hash.ts';
 import type { PlanMember } from './plan.ts';
+import { isSpan, readVitals, type Vitals } from './vitals.ts';
 
 /** What an instance says of itself with every heartbeat. */
 export interface Attributes {
@@ -12,6 +13,9 @@ export interface Attributes {
   readonly version: string;
   /** Per owner the targets this instance would like to have of it: repeated here for those who missed the signal. */
   readonly asks: Readonly<Record<string, readonly string[]>>;
+  /** How long this heartbeat lasts, so that who reads it knows how old it is. */
+  readonly beatTtlMs: number;
+  readonly vitals: Vitals;
 }
 
 /** A member as this instance sees it. */
@@ -20,6 +24,9 @@ export interface FleetMember extends PlanMember {
   /** Null where it does not say. */
   readonly version: string | null;
   readonly asks: Attributes['asks'];
+  /** Null where it does not say. */
+  readonly beatTtlMs: number | null;
+  readonly vitals: Vitals | null;
   /** When its heartbeat runs out, on this instance's monotonic clock. */
   readonly expiresAtMs: number;
 }
@@ -35,7 +42,7 @@ export function fleetMember(
   { id, hi, lo }: Hashed,
   nowMs: number,
 ): FleetMember {
-  const { weight, draining, owned, version, asks } = attributes ?? {};
+  const { weight, draining, owned, version, asks, beatTtlMs, vitals } = attributes ?? {};
   return {
     id,
     hi,
@@ -46,6 +53,8 @@ export function fleetMember(
     owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
     version: typeof version === 'string' ? version : null,
     asks: readAsks(asks),
+    beatTtlMs: isSpan(beatTtlMs) ? beatTtlMs : null,
+    vitals: readVitals(vitals),
     expiresAtMs: nowMs + expiresInMs,
   };
 }

@@ -9,6 +9,7 @@ import type { Timings } from '../lease/timings.ts';
 import type { FleetMember } from './attributes.ts';
 import type { Holdings } from './holdings.ts';
 import type { Moves, Share } from './moves.ts';
+import type { Pins } from './pins.ts';
 import { type Plan, rankOf } from './plan.ts';
 import { Planner } from './planner.ts';
 import type { Presence } from './presence.ts';
@@ -49,6 +50,7 @@ export interface CoordinationParts {
   readonly survey: Survey;
   readonly holdings: Holdings;
   readonly moves: Moves;
+  readonly pins: Pins;
 }
 
 export class Coordination {
@@ -57,6 +59,12 @@ export class Coordination {
   readonly #planner = new Planner();
   #members: readonly FleetMember[] = [];
   #listedVersion = -1;
+  /** Pins are told of; one that was not heard of is found by a look now and then. */
+  #readPinsAtMs = Number.NEGATIVE_INFINITY;
+  /** Targets, or pins, are others than when each was last told of its pin. */
+  #arePinsNew = true;
+  /** Targets of ours that are pinned to somebody who was not there at the last look. */
+  #orphanedPins = new Set<string>();
 
   constructor(parts: CoordinationParts, entries: Map<string, TargetEntry>) {
     this.#parts = parts;
@@ -95,6 +103,11 @@ export class Coordination {
     return Math.min(askAtMs, this.#lookAtMs(), this.#parts.roster.earliestExpiryMs);
   }
 
+  /** Something may have been pinned, or is not any more: the next look shows it. */
+  expectPins(): void {
+    this.#readPinsAtMs = Number.NEGATIVE_INFINITY;
+  }
+
   /** Says whether the members have changed. */
   async #refresh(need: Need): Promise<boolean> {
     const { clock, targets, roster, timings } = this.#parts;
@@ -104,8 +117,10 @@ export class Coordination {
       isMembersDue && roster.refresh(timings.operationTimeoutMs),
       need.targets && targets.refresh(),
       isMembersDue && this.#beat(),
+      isMembersDue && this.#readPins(),
     ]);
     if (targets.version !== this.#listedVersion) this.#listTargets();
+    if (isMembersDue) this.#forgetPins();
     return areMembersNew;
   }
 
@@ -118,9 +133,41 @@ export class Coordination {
     presence.announce();
   }
 
+  async #readPins(): Promise<void> {
+    const { clock, pins, timings } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (nowMs < this.#readPinsAtMs) return;
+    // Before they are read: what is pinned meanwhile is read once more.
+    this.#readPinsAtMs = nowMs + timings.ttlMs;
+    try {
+      if (await pins.refresh(timings.operationTimeoutMs)) this.#arePinsNew = true;
+    } catch (error) {
+      this.expectPins();
+      throw error;
+    }
+  }
+
+  /**
+   * A pin to a member that is gone has no effect, and never will: its id does not come back. Whoever owns the target forgets it, at the second
+   * look that does not show the member: the first one may have been made before it came.
+   */
+  #forgetPins(): void {
+    const { pins, presence, roster, timings } = this.#parts;
+    const orphaned = [...pins.all].flatMap(([target, { member }]) => {
+      const isThere = member === presence.member.id || roster.get(member) !== undefined;
+      return isThere || this.#entries.get(target)?.state !== 'ours' ? [] : [target];
+    });
+    const toForget = orphaned.filter((target) => this.#orphanedPins.has(target));
+    this.#orphanedPins = new Set(orphaned);
+    if (toForget.length === 0) return;
+    // Housekeeping: what is not forgotten now is forgotten later.
+    pins.forget(toForget, timings.operationTimeoutMs).catch(() => {});
+  }
+
   #listTargets(): void {
     const { targets } = this.#parts;
     this.#listedVersion = targets.version;
+    this.#arePinsNew = true;
     for (const id of targets.ids()) {
       if (!this.#entries.has(id)) this.#entries.set(id, new TargetEntry(id));
     }
@@ -136,9 +183,13 @@ export class Coordination {
   }
 
   #replan(): void {
-    const { clock, events, roster, targets, holdings } = this.#parts;
+    const { clock, events, roster, targets, holdings, pins } = this.#parts;
     const startMs = clock.monotonicMs();
     this.#members = roster.members();
+    if (this.#arePinsNew) {
+      for (const entry of this.#entries.values()) entry.pinned = pins.memberOf(entry.id);
+      this.#arePinsNew = false;
+    }
     const entries = [...this.#entries.values()].filter(({ id }) => targets.has(id));
     const { planned: owners } = this.#planner.plan(this.#members, entries);
     for (let t = 0; t < entries.length; t++) {
@@ -216,15 +267,18 @@ export class Coordination {
 
   /** Asks for what may move now; says when the rest may. */
   #ask(wanted: readonly TargetEntry[]): number {
-    const { clock, moves, roster, timings } = this.#parts;
+    const { clock, moves, presence, roster, timings } = this.#parts;
+    const self = presence.member.id;
     const settleMs = timings.renewEveryMs * SETTLE_SHARE;
     const settledAtMs =
       roster.joinedAtMs + Math.min(Math.max(settleMs, SETTLE_LEAST_MS), SETTLE_MOST_MS);
     const isSettled = settledAtMs <= clock.monotonicMs();
-    // Who leaves has said so: there is nothing to wait for.
+    // Who leaves has said so, and so has an operator: there is nothing to wait for.
     const now = isSettled
       ? wanted
-      : wanted.filter(({ owner }) => roster.get(owner ?? '')?.isDraining);
+      : wanted.filter(
+          ({ owner, pinned }) => pinned === self || roster.get(owner ?? '')?.isDraining,
+        );
     moves.ask(now, this.share.quota);
     return now.length < wanted.length ? settledAtMs : Number.POSITIVE_INFINITY;
   }

@@ -9,6 +9,8 @@ export interface Explanation {
   readonly owner: string | null;
   /** Who should own it; null for nobody. */
   readonly planned: string | null;
+  /** Whom an operator has moved it to; null for nobody. Without effect while that one drains, or is gone. */
+  readonly pinned: string | null;
   /** Until what stands in the store runs out: the owner's lease, or what bars a free target. */
   readonly expiresInMs: number;
   readonly reason: 'kept' | 'moving' | 'foreign' | 'expiring' | 'free' | 'unplaced' | Obstacle;
@@ -29,20 +31,24 @@ export interface FleetSight {
 interface Facts extends FleetSight {
   readonly owner: string | null;
   readonly planned: string | null;
-  readonly obstacle: Obstacle | null;
+  readonly pinned: string | null;
   readonly expiresInMs: number;
   /** Where the planned owner stands in the target's own liking: 0 for its first choice. */
   readonly rank: number;
 }
 
 export function explain(entry: TargetEntry, sight: FleetSight): Explanation {
-  const { id: target, owner, planned, obstacle, lease, expiresAtMs } = entry;
+  const { id: target, owner, planned, pinned, obstacle, lease, expiresAtMs } = entry;
   const planner = sight.members.find(({ id }) => id === planned);
   const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - sight.nowMs);
   const rank = planner === undefined ? 0 : rankOf(planner, entry, sight.members);
-  const facts: Facts = { ...sight, owner, planned, obstacle, expiresInMs, rank };
-  const reason = reasonFor(facts);
-  return { target, owner, planned, expiresInMs, reason, text: `${wordsFor(reason, facts)}.` };
+  const facts: Facts = { ...sight, owner, planned, pinned, expiresInMs, rank };
+  const reason = reasonFor(
+    { owner, planned, obstacle },
+    sight.members.find(({ id }) => id === owner),
+  );
+  const text = `${wordsFor(reason, facts)}.${uselessPin(facts)}`;
+  return { target, owner, planned, pinned, expiresInMs, reason, text };
 }
 
 export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
@@ -52,22 +58,30 @@ export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
   return loads;
 }
 
-function reasonFor(facts: Facts): Explanation['reason'] {
-  const { owner, planned, members, obstacle } = facts;
+/** The same without the words, for those who have many targets to look at; `member` is its owner, where that one takes part. */
+export function reasonFor(
+  { owner, planned, obstacle }: Pick<TargetEntry, 'owner' | 'planned' | 'obstacle'>,
+  member: FleetMember | undefined,
+): Explanation['reason'] {
   if (owner === null) return obstacle ?? (planned === null ? 'unplaced' : 'free');
-  const member = members.find(({ id }) => id === owner);
   if (member === undefined) return 'expiring';
   if (member.isForeign) return 'foreign';
   return owner === planned ? 'kept' : 'moving';
 }
 
 function wordsFor(reason: Explanation['reason'], facts: Facts): string {
-  const { owner, planned, rank, expiresInMs } = facts;
+  const { owner, planned, pinned, expiresInMs } = facts;
+  const isPinned = pinned !== null && pinned === planned;
   const left = Number.isFinite(expiresInMs) ? `${Math.ceil(expiresInMs)} ms` : 'ever';
-  const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(rank)}`;
+  const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(facts)}`;
   const words: Record<Explanation['reason'], () => string> = {
-    kept: () => `${owner} keeps it: it owns ${load(owner, facts)}, and nothing moves without need`,
+    kept: () =>
+      isPinned
+        ? `${owner} keeps it, because an operator has moved it there`
+        : `${owner} keeps it: it owns ${load(owner, facts)}, and nothing moves without need`,
     moving: () => {
+      if (isPinned)
+        return `${owner} owns it, and hands it to ${planned}, because an operator has moved it there`;
       const to = planned === null ? 'nobody asks for it' : `${planned} gets it when it asks`;
       return `${owner} owns ${load(owner, facts)} and gives this one up; ${to}`;
     },
@@ -92,6 +106,16 @@ function load(owner: string | null, { members, quotas, loads }: Facts): string {
   return `${owned} of its share of ${quota}`;
 }
 
-function choice(rank: number): string {
+/** A pin is not followed where its member can not have the target. */
+function uselessPin({ pinned, planned, members }: Facts): string {
+  if (pinned === null || pinned === planned) return '';
+  const member = members.find(({ id }) => id === pinned);
+  if (member === undefined) return ` An operator has moved it to ${pinned}, which is gone.`;
+  const why = member.isDraining ? ', which is draining' : '';
+  return ` An operator has moved it to ${pinned}${why}.`;
+}
+
+function choice({ rank, pinned, planned }: Facts): string {
+  if (pinned !== null && pinned === planned) return 'because an operator has moved it there';
   return rank === 0 ? 'its first choice' : `its choice number ${rank + 1}, for an even share`;
 }

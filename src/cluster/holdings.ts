@@ -1,12 +1,13 @@
 import type { Clock } from '../base/clock.ts';
 import { KeyForeignError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
+import type { Emitter, Events } from '../base/events.ts';
+import { type Tracing, untraced } from '../base/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease, ReleaseOptions } from '../lease/lease.ts';
 import type { AcquireResult, Leases } from '../lease/leases.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import type { TimingOptions } from '../lease/timings.ts';
-import { GARBAGE_MS, type TargetEntry } from './target-entry.ts';
+import { GARBAGE_MS, type Predecessor, type TargetEntry } from './target-entry.ts';
 
 /** Targets taken at once: a few store calls' worth, so that a slow store is not asked for more than it answers in time. */
 const CHUNK = 1_000;
@@ -32,7 +33,9 @@ export interface HoldingsParts {
   readonly events: Emitter;
   readonly instanceId: string;
   readonly timings: TimingOptions;
+  readonly ttlMs: number;
   readonly duties: Duties;
+  readonly tracing?: Tracing;
   entry(id: string): TargetEntry | undefined;
   onTaken(entry: TargetEntry): void;
   /** Something is to be had, or known, that was not: there is reason to look. */
@@ -86,17 +89,22 @@ export class Holdings {
 
   /** The target was handed to us: takes it, also if we are just being refused it. */
   claim(entry: TargetEntry): void {
-    entry.isOffered = true;
+    entry.seenOffered(this.#parts.clock.monotonicMs());
     this.take([entry]).catch(() => this.#parts.onFreed());
   }
 
   /** Hands the target to another, once the work on it has settled; what has not in time is never handed over. */
   give(entry: TargetEntry, successor: string, withinMs?: number): Promise<void> {
-    return this.#end(entry, withinMs, async (lease, settling) => {
-      const result = await lease.transfer(successor, settling);
-      const { clock } = this.#parts;
-      if (result.transferred) entry.seenOwned(successor, claimWindowMs, clock.monotonicMs());
-    });
+    const { clock, tracing = untraced } = this.#parts;
+    const attributes = { 'holdfast.target': entry.id, 'holdfast.successor': successor };
+    const give = async (lease: Lease, settling: ReleaseOptions) =>
+      tracing.run({ name: 'holdfast.handover', attributes, isRoot: true }, async (span) => {
+        span.set({ 'holdfast.fence': lease.fence });
+        const result = await lease.transfer(successor, settling);
+        if (result.transferred) entry.seenOwned(successor, claimWindowMs, clock.monotonicMs());
+        else span.fail(`it was not handed over: ${result.reason}`);
+      });
+    return this.#end(entry, withinMs, give);
   }
 
   /** Lets the target go, once the work on it has settled, or is given up. */
@@ -122,7 +130,8 @@ export class Holdings {
   }
 
   async #take(entry: TargetEntry): Promise<Error | null> {
-    const { leases, instanceId, timings } = this.#parts;
+    const { leases, clock, instanceId, timings } = this.#parts;
+    const askedAtMs = clock.monotonicMs();
     entry.state = 'taking';
     this.#taking++;
     try {
@@ -135,13 +144,13 @@ export class Holdings {
       entry.state = 'watched';
       if (!result.ok) this.#note(entry, result);
       else if (this.#isClosing) void this.#track(result.lease, giveBack(result.lease));
-      else this.#own(entry, result.lease);
+      else this.#own(entry, result.lease, askedAtMs);
       return null;
     } catch (error) {
       entry.state = 'watched';
       if (error instanceof KeyForeignError) {
         // What is wrong with one target must not keep the others waiting.
-        entry.seenBarred('garbage', GARBAGE_MS, this.#parts.clock.monotonicMs());
+        entry.seenBarred('garbage', GARBAGE_MS, clock.monotonicMs());
         return null;
       }
       entry.doubt();
@@ -151,16 +160,36 @@ export class Holdings {
     }
   }
 
-  #own(entry: TargetEntry, lease: Lease): void {
+  #own(entry: TargetEntry, lease: Lease, askedAtMs: number): void {
     const { duties, instanceId, onTaken } = this.#parts;
+    this.#tell(entry, lease, askedAtMs);
     entry.state = 'ours';
     entry.lease = lease;
     entry.owner = instanceId;
     entry.obstacle = null;
     entry.isOffered = false;
+    entry.predecessor = null;
     this.#ours.add(entry);
     duties.begin(entry.id, lease);
     onTaken(entry);
+  }
+
+  /** Whoever explains a gap wants to know who had it, until when, and what took so long. Whole numbers, so that they add up. */
+  #tell(entry: TargetEntry, { fence }: Lease, askedAtMs: number): void {
+    const { clock, events, instanceId, ttlMs } = this.#parts;
+    if (!events.hasListener('target.taken')) return;
+    const isNamed = entry.isOffered || entry.owner === instanceId;
+    // Not looked at before it was asked for: so now it is known that its owner has it no more.
+    if (entry.owner !== null && !isNamed) entry.seenFree(askedAtMs);
+    const { id: target, predecessor, freeSinceMs } = entry;
+    const sinceMs = predecessor?.untilMs ?? (isNamed ? askedAtMs : freeSinceMs);
+    const wakeMs = Math.max(0, Math.round(askedAtMs - sinceMs));
+    const grantMs = Math.round(clock.monotonicMs() - askedAtMs);
+    events.emit('target.taken', {
+      ...{ target, fence, from: predecessor?.owner ?? null },
+      how: howTaken(predecessor, isNamed),
+      ...{ unownedMs: wakeMs + grantMs, wakeMs, grantMs, ttlMs },
+    });
   }
 
   #note(entry: TargetEntry, busy: Extract<AcquireResult, { ok: false }>): void {
@@ -184,8 +213,9 @@ export class Holdings {
     if (entry.state !== 'ours' || lease === null) return Promise.resolve();
     entry.state = 'letting go';
     this.#ours.delete(entry);
-    const settled = this.#parts.duties.end(entry.id, false);
-    entry.doubt();
+    const { duties, clock } = this.#parts;
+    const settled = duties.end(entry.id, false);
+    entry.seenEnded(true, clock.monotonicMs());
     const telling = tell(lease, {
       ...(settled !== null && { settled }),
       ...(withinMs !== undefined && { within: withinMs }),
@@ -197,10 +227,10 @@ export class Holdings {
   }
 
   #onLost(entry: TargetEntry, lease: Lease): void {
-    const { duties, onFreed } = this.#parts;
+    const { duties, clock, onFreed } = this.#parts;
     const isLettingGo = entry.state === 'letting go';
     entry.state = 'settling';
-    entry.doubt();
+    entry.seenEnded(false, clock.monotonicMs());
     this.#ours.delete(entry);
     const settled = duties.end(entry.id, true) ?? Promise.resolve();
     // Only once its work has stopped may the same instance have it again. Who lets it go already sees to that.
@@ -225,6 +255,14 @@ export class Holdings {
     this.#ending.set(ending, lease);
     return ending.finally(() => this.#ending.delete(ending));
   }
+}
+
+function howTaken(
+  predecessor: Predecessor | null,
+  isNamed: boolean,
+): Events['target.taken']['how'] {
+  if (predecessor === null) return isNamed ? 'handover' : 'first';
+  return predecessor.hasLetGo ? 'handover' : 'failover';
 }
 
 async function giveBack(lease: Lease): Promise<void> {

@@ -13,6 +13,7 @@ import { ClosedError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import type { Tracing } from '../base/tracing.ts';
 import { HIGHEST_FENCE } from '../lease/fence.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
@@ -24,12 +25,14 @@ import { type Explanation, explain, loadsOf } from './explain.ts';
 import { hashTarget } from './hash.ts';
 import { type Duties, Holdings } from './holdings.ts';
 import { askTopic, Moves, readAsk } from './moves.ts';
+import { Pins } from './pins.ts';
 import { rankOf } from './plan.ts';
-import { FLEET_TOPIC, orderFor, Presence } from './presence.ts';
+import { FLEET_TOPIC, isOrder, orderFor, Presence } from './presence.ts';
 import { Roster } from './roster.ts';
 import { EVERYTHING, NOTHING, Rounds } from './rounds.ts';
 import { Survey } from './survey.ts';
 import type { TargetEntry } from './target-entry.ts';
+import { VitalSigns } from './vitals.ts';
 
 /** An ask that came to nothing is repeated with the next regular round, which comes a little early. */
 const PATIENCE_SHARE = 0.8;
@@ -46,6 +49,7 @@ export interface LeaseManagerParts {
   readonly random: Random;
   readonly events: Emitter;
   readonly leases: Leases;
+  readonly tracing?: Tracing;
   readonly instanceId: string;
   readonly targets: TargetSource;
   readonly duties: Duties;
@@ -69,6 +73,7 @@ export class LeaseManager {
   readonly #parts: LeaseManagerParts;
   readonly #timings: Timings;
   readonly #entries = new Map<string, TargetEntry>();
+  readonly #vitals: VitalSigns;
   readonly #presence: Presence;
   readonly #roster: Roster;
   readonly #holdings: Holdings;
@@ -77,13 +82,14 @@ export class LeaseManager {
   readonly #rounds: Rounds;
   readonly #discovery: Discovery;
   readonly #unsubscribes: (() => void)[] = [];
+  readonly #unlisten: () => void;
   readonly #over = new AbortController();
   #state: ManagerState = 'new';
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
 
   constructor(parts: LeaseManagerParts) {
-    const { store, clock, events, instanceId, weight } = parts;
+    const { store, clock, events } = parts;
     this.#parts = parts;
     this.#timings = parts.leases.check({ ...parts.timings, class: 'poll' });
     const { ttlMs, renewEveryMs, operationTimeoutMs: timeoutMs } = this.#timings;
@@ -92,9 +98,16 @@ export class LeaseManager {
     const onTaken = (taken: TargetEntry) => {
       if (this.#moves.onTaken(taken)) this.#rounds.poke(NOTHING);
     };
-    this.#presence = new Presence({ store, clock, events, instanceId, weight, ttlMs, timeoutMs });
+    const pins = new Pins(store);
+    this.#unlisten = events.on('store.forgot', () => {
+      pins.beginAnew();
+      this.#coordination.expectPins();
+    });
+    const vitals = new VitalSigns({ clock, events, ttlMs, renewEveryMs });
+    this.#vitals = vitals;
+    this.#presence = new Presence({ ...parts, vitals, ttlMs, timeoutMs });
     this.#roster = new Roster({ store, clock, events, self: () => this.#presence.member });
-    this.#holdings = new Holdings({ ...parts, entry, onFreed, onTaken });
+    this.#holdings = new Holdings({ ...parts, ttlMs, entry, onFreed, onTaken });
     this.#moves = new Moves({
       ...parts,
       holdings: this.#holdings,
@@ -110,11 +123,13 @@ export class LeaseManager {
         survey: new Survey({ store, clock, onLapse: (member) => this.#roster.lapse(member) }),
         holdings: this.#holdings,
         moves: this.#moves,
+        pins,
       },
       this.#entries,
     );
     const round = this.#coordination.round.bind(this.#coordination);
-    this.#rounds = new Rounds({ ...parts, everyMs: renewEveryMs, round });
+    const onLate = (lateMs: number) => vitals.late(lateMs);
+    this.#rounds = new Rounds({ ...parts, everyMs: renewEveryMs, onLate, round });
     const onFound = () => this.#rounds.poke({ ...NOTHING, members: true, targets: true });
     this.#discovery = new Discovery({ ...parts, onFound });
   }
@@ -235,10 +250,13 @@ export class LeaseManager {
     // A store that comes back tells all instances at once; they need not all ask it at once.
     const onGap = () => {
       this.#presence.expectOrder();
+      this.#coordination.expectPins();
       this.#rounds.poke(EVERYTHING, GAP_SPREAD_MS);
     };
     const onFleet = (message: string) => {
       if (message === orderFor(instanceId)) this.#presence.expectOrder();
+      // Where a target is pinned concerns everybody's plan.
+      if (isOrder(message)) this.#coordination.expectPins();
       if (message !== instanceId) this.#rounds.poke(EVERYTHING);
     };
     const onAsk = (message: string) => this.#onAsk(message);
@@ -270,7 +288,10 @@ export class LeaseManager {
     if (ask === null) return;
     const asker = this.#roster.get(ask.from);
     const isAnswered = this.#moves.hear(ask, asker, this.#coordination.share);
-    if (!isAnswered) this.#rounds.poke({ ...NOTHING, members: true });
+    if (isAnswered) return;
+    // It may have been moved there by hand, and this instance not have heard of it.
+    this.#coordination.expectPins();
+    this.#rounds.poke({ ...NOTHING, members: true });
   }
 
   #onOffer(id: string): void {
@@ -298,6 +319,8 @@ export class LeaseManager {
     this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#holdings.close();
+    this.#vitals.close();
+    this.#unlisten();
     // Where the store can not be told, the heartbeat runs out.
     await this.#presence.leave().catch(() => {});
     this.#state = 'stopped';

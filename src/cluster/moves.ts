@@ -5,6 +5,9 @@
  * makes the fleet more even, and views that differ can not send a target round in circles. Who only beats and never asks
  * gets nothing, and costs nothing.
  *
+ * Where an operator has moved a target, whoever it is pinned to asks for it, whatever its quota, and the owner hands it over, whatever its
+ * own: that is all a transfer is. Nothing is forced: an owner that is frozen is waited for until its lease runs out.
+ *
  * An ask is a signal, and may be lost: it stands in the heartbeat too, and is repeated.
  */
 import type { Clock } from '../base/clock.ts';
@@ -60,7 +63,7 @@ export class Moves {
     return asks;
   }
 
-  /** Asks the owners of `wanted`, for no more than is lacking. */
+  /** Asks the owners of `wanted`, for no more than is lacking, and for all that was moved here by hand. */
   ask(wanted: readonly TargetEntry[], quota: number): void {
     const { clock, holdings, instanceId, patienceMs } = this.#parts;
     const nowMs = clock.monotonicMs();
@@ -69,9 +72,14 @@ export class Moves {
       const isPending = isWanted.has(entry) && entry.owner === owner && atMs + patienceMs > nowMs;
       if (!isPending) this.#asked.delete(entry);
     }
-    const most = Math.min(quota - holdings.claimed, MOST_ASKED) - this.#asked.size;
+    const anew = wanted.filter((one) => !this.#asked.has(one));
+    const ordered = anew
+      .filter(({ pinned }) => pinned === instanceId)
+      .slice(0, Math.max(0, MOST_ASKED - this.#asked.size));
+    const most = Math.min(quota - holdings.claimed, MOST_ASKED) - this.#asked.size - ordered.length;
+    const others = anew.filter(({ pinned }) => pinned !== instanceId).slice(0, Math.max(0, most));
     const perOwner = new Map<string, string[]>();
-    for (const entry of wanted.filter((one) => !this.#asked.has(one)).slice(0, Math.max(0, most))) {
+    for (const entry of [...ordered, ...others]) {
       const owner = entry.owner ?? instanceId;
       this.#asked.set(entry, { owner, atMs: nowMs });
       const ids = perOwner.get(owner) ?? [];
@@ -105,16 +113,20 @@ export class Moves {
     this.#unanswered = new Map();
   }
 
-  /** Hands over as much as this instance has too much; says how many. */
+  /** Hands over as much as this instance has too much, and what was moved to the asker by hand; says how many. */
   #give(asker: FleetMember, ids: readonly string[], share: Share): number {
     const { holdings, entry: find } = this.#parts;
     const { quota, isDraining, withinMs } = share;
     if (asker.isForeign || asker.isDraining) return 0;
     let given = 0;
     for (const id of ids) {
-      if (!isDraining && holdings.ours.size <= quota) break;
       const entry = find(id);
       if (entry?.state !== 'ours') continue;
+      const { pinned, planned } = entry;
+      // Pinned to somebody who is there, and not to the asker: it stays, or goes there.
+      const isPinned = pinned !== null && pinned === planned;
+      const mayGo = isDraining || (holdings.ours.size > quota && !isPinned);
+      if (pinned !== asker.id && !mayGo) continue;
       void holdings.give(entry, asker.id, withinMs);
       given++;
     }

@@ -8,8 +8,9 @@ import { type Plan, type PlanMember, type PlanTarget, plan } from './plan.ts';
 export class Planner {
   #plan: Plan = plan([], []);
   #targets: readonly PlanTarget[] = [];
-  /** Of these, when the plan was made: a target changes hands and stays the same object. */
+  /** Of these, when the plan was made: a target changes hands, is pinned, and stays the same object. */
   #owners: readonly (string | null)[] = [];
+  #pins: readonly (string | null)[] = [];
 
   get last(): Plan {
     return this.#plan;
@@ -21,6 +22,7 @@ export class Planner {
       this.#plan = plan(members, targets);
       this.#targets = targets;
       this.#owners = targets.map(({ owner }) => owner);
+      this.#pins = targets.map(({ pinned }) => pinned);
     }
     return this.#plan;
   }
@@ -33,6 +35,7 @@ export class Planner {
     for (let t = 0; t < targets.length; t++) {
       const target = targets[t] as PlanTarget;
       if (target !== this.#targets[t] || target.owner !== this.#owners[t]) return false;
+      if (target.pinned !== this.#pins[t]) return false;
     }
     return true;
   }

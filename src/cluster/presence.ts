@@ -4,12 +4,14 @@ import { packageVersion } from '../base/version.ts';
 import type { Store } from '../store/store.ts';
 import type { Attributes, FleetMember } from './attributes.ts';
 import { hashMember } from './hash.ts';
+import type { VitalSigns } from './vitals.ts';
 
 /** Where operators say who is to hand everything over: one record per member, by its id. */
 export const DRAIN_COLLECTION = 'drain';
 /** Where it is said that members came, left or changed, by their ids, and who has been given an order. */
 export const FLEET_TOPIC = 'fleet';
 export const orderFor = (member: string) => `order:${member}`;
+export const isOrder = (message: string) => message.startsWith(orderFor(''));
 
 const VERSION = packageVersion();
 
@@ -19,6 +21,7 @@ export interface PresenceParts {
   readonly events: Emitter;
   readonly instanceId: string;
   readonly weight: number;
+  readonly vitals: VitalSigns;
   readonly ttlMs: number;
   readonly timeoutMs: number;
 }
@@ -43,6 +46,8 @@ export class Presence {
       owned: 0,
       version: VERSION,
       asks: {},
+      beatTtlMs: parts.ttlMs,
+      vitals: null,
       expiresAtMs: Number.POSITIVE_INFINITY,
     };
   }
@@ -65,9 +70,12 @@ export class Presence {
   }
 
   async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {
-    const { store, events, instanceId, weight, ttlMs, timeoutMs } = this.#parts;
+    const { store, events, instanceId, weight, vitals, ttlMs, timeoutMs } = this.#parts;
     const { isDraining: draining } = this;
-    const attributes: Attributes = { weight, draining, owned, version: VERSION, asks };
+    const attributes: Attributes = {
+      ...{ weight, draining, owned, version: VERSION, asks },
+      ...{ beatTtlMs: ttlMs, vitals: vitals.read() },
+    };
     await store.members.beat(
       { id: instanceId, attributes: { ...attributes } },
       { ttlMs, timeoutMs },

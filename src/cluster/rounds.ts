@@ -30,6 +30,8 @@ export interface RoundsParts {
   readonly events: Emitter;
   /** How often everything is looked at, whatever happens or not; shortened by chance, so that instances drift apart. */
   readonly everyMs: number;
+  /** A round began that much later than it was due. */
+  onLate(lateMs: number): void;
   /** One look and what follows from it. Says when the next one is due. */
   round(need: Need): Promise<number>;
 }
@@ -132,8 +134,11 @@ export class Rounds {
     if (this.#isOver || this.#timerAtMs <= atMs) return;
     this.#timer?.cancel();
     this.#timerAtMs = atMs;
-    const { clock } = this.#parts;
-    this.#timer = clock.after(atMs - clock.monotonicMs(), () => this.#run());
+    const { clock, onLate } = this.#parts;
+    this.#timer = clock.after(atMs - clock.monotonicMs(), () => {
+      onLate(Math.max(0, clock.monotonicMs() - atMs));
+      this.#run();
+    });
   }
 
   #stalled(error: unknown): void {

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadReply, Store } from '../store/store.ts';
 import { GARBAGE_MS, type TargetEntry } from './target-entry.ts';
 
 /** Targets looked at in one request. */
-const CHUNK = 1_000;
+export const SURVEY_CHUNK = 1_000;
 const { keyspace } = LEASE_CLASSES.poll;
 
 /** Asks the store who owns what. What this instance owns itself it need not ask. */
@@ -22,8 +22,8 @@ export class Survey {
 
   async look(entries: readonly TargetEntry[], timeoutMs: number): Promise<void> {
     const { store, clock } = this.#parts;
-    for (let at = 0; at < entries.length; at += CHUNK) {
-      const chunk = entries.slice(at, at + CHUNK);
+    for (let at = 0; at < entries.length; at += SURVEY_CHUNK) {
+      const chunk = entries.slice(at, at + SURVEY_CHUNK);
       const keys = chunk.map(({ id }) => keyspace + id);
       const replies = await store.leases.read(keys, { timeoutMs });
       const nowMs = clock.monotonicMs();
@@ -31,17 +31,19 @@ export class Survey {
         const reply = replies[i];
         // Taken, or being taken, while we asked: the answer to that is newer.
         if (entry.state !== 'watched' || reply === undefined) continue;
-        if (reply.kind === 'held') {
-          entry.seenOwned(reply.holder, reply.expiresInMs, nowMs);
-        } else if (reply.kind === 'revoked') {
-          entry.seenBarred('revoked', reply.expiresInMs, nowMs);
-        } else if (reply.kind === 'free') {
-          if (entry.owner !== null && entry.expiresAtMs <= nowMs) this.#parts.onLapse(entry.owner);
-          entry.seenFree(nowMs);
-        } else {
-          entry.seenBarred('garbage', GARBAGE_MS, nowMs);
-        }
+        const { owner } = entry;
+        const isLapsed = reply.kind === 'free' && entry.expiresAtMs <= nowMs;
+        if (owner !== null && isLapsed) this.#parts.onLapse(owner);
+        see(entry, reply, nowMs);
       }
     }
   }
+}
+
+/** What the store says of its lease. */
+export function see(entry: TargetEntry, reply: ReadReply, nowMs: number): void {
+  if (reply.kind === 'held') entry.seenOwned(reply.holder, reply.expiresInMs, nowMs);
+  else if (reply.kind === 'revoked') entry.seenBarred('revoked', reply.expiresInMs, nowMs);
+  else if (reply.kind === 'free') entry.seenFree(nowMs);
+  else entry.seenBarred('garbage', GARBAGE_MS, nowMs);
 }

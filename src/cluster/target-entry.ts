@@ -22,6 +22,17 @@ export type EntryState = 'watched' | 'taking' | 'ours' | 'letting go' | 'settlin
 /** `garbage`: something that is no lease lies under its key. `unsettled`: our own earlier work on it has not stopped. */
 export type Obstacle = 'quarantine' | 'revoked' | 'garbage' | 'unsettled';
 
+/** Whoever had it before, and since when it has not. */
+export interface Predecessor {
+  readonly owner: string;
+  readonly untilMs: number;
+  /** It let go of it, or gave it away: its lease did not run out. */
+  readonly hasLetGo: boolean;
+}
+
+/** A lease seen to be gone this little before its end has run out: its end is known no better than an answer takes. */
+const SAME_MOMENT_MS = 50;
+
 /** How long a key that is no lease is left alone before it is looked at again. */
 export const GARBAGE_MS = 5_000;
 
@@ -47,6 +58,10 @@ export class TargetEntry implements PlanTarget {
   fenceFloor = 0;
   /** Its owner has handed it to us. */
   isOffered = false;
+  /** The last owner it is known to have had before `owner`; null for none. */
+  predecessor: Predecessor | null = null;
+  /** Whom an operator has moved it to; null for nobody. */
+  pinned: string | null = null;
   /** Who should own it, from the last plan; null for nobody. */
   planned: string | null = null;
 
@@ -59,6 +74,7 @@ export class TargetEntry implements PlanTarget {
 
   /** The store says that `owner` has it for `expiresInMs` more. */
   seenOwned(owner: string, expiresInMs: number, nowMs: number): void {
+    if (this.owner !== owner) this.#seenGone(nowMs, true);
     this.owner = owner;
     this.obstacle = null;
     this.expiresAtMs = nowMs + expiresInMs;
@@ -68,6 +84,8 @@ export class TargetEntry implements PlanTarget {
   /** The store says that nobody has it. */
   seenFree(nowMs: number): void {
     if (this.owner !== null || this.freeSinceMs === 0) this.freeSinceMs = nowMs;
+    const hasLetGo = this.expiresAtMs > nowMs + SAME_MOMENT_MS;
+    this.#seenGone(hasLetGo ? nowMs : Math.min(this.expiresAtMs, nowMs), hasLetGo);
     this.owner = null;
     this.obstacle = null;
     this.expiresAtMs = 0;
@@ -77,9 +95,25 @@ export class TargetEntry implements PlanTarget {
   /** Nobody has it, but it is not to be had for `forMs` more. */
   seenBarred(obstacle: Obstacle, forMs: number, nowMs: number): void {
     this.seenFree(nowMs);
+    // Neither a store that has forgotten it nor an operator who has revoked it has asked its owner.
+    if (this.predecessor !== null) this.predecessor = { ...this.predecessor, hasLetGo: false };
     this.obstacle = obstacle;
     this.expiresAtMs = nowMs + forMs;
     this.lookAtMs = this.expiresAtMs;
+  }
+
+  /** Its owner has handed it to us: the store names us, and we have to claim it. */
+  seenOffered(nowMs: number): void {
+    // One that is not known to have an owner has one all the same: not the one it had before.
+    if (this.owner === null) this.predecessor = null;
+    this.#seenGone(nowMs, true);
+    this.isOffered = true;
+  }
+
+  /** It is ours no more: let go of, or lost. */
+  seenEnded(hasLetGo: boolean, nowMs: number): void {
+    this.#seenGone(nowMs, hasLetGo);
+    this.doubt();
   }
 
   /** What is known of its owner does not hold any more. */
@@ -87,5 +121,9 @@ export class TargetEntry implements PlanTarget {
     this.owner = null;
     this.freeSinceMs = 0;
     this.lookAtMs = 0;
+  }
+
+  #seenGone(untilMs: number, hasLetGo: boolean): void {
+    if (this.owner !== null) this.predecessor = { owner: this.owner, untilMs, hasLetGo };
   }
 }

@@ -7,7 +7,6 @@ import {
   type BusyReason,
   ClosedError,
   ConfigError,
-  LeaseHeldError,
   type LossReason,
   OutcomeUnknownError,
 } from '../base/errors.ts';
@@ -27,6 +26,7 @@ import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';
 import type { Timings } from './timings.ts';
 import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
+import { withLease } from './with-lease.ts';
 
 const NO_OPTIONS: AcquireOptions = {};
 /** How long `close` waits for answers that are still to come, and then to give back what they granted. */
@@ -135,9 +135,9 @@ export class Leases {
     });
   }
 
-  /** How many leases this process holds. */
-  get held(): number {
-    return this.#keeper.size;
+  /** What this process holds, for those who count. */
+  get kept(): Pick<Keeper, 'size' | 'tenures'> {
+    return this.#keeper;
   }
 
   /** The timings an acquire with these options has; refuses those that none could be made with. */
@@ -201,24 +201,7 @@ export class Leases {
     work: (held: HeldContext) => Promise<T> | T,
     options: AcquireOptions = {},
   ): Promise<T> {
-    if (typeof work !== 'function') {
-      throw new ConfigError({ field: 'work', value: work, rule: 'it has to be a function' });
-    }
-    const result = await this.acquire(key, options);
-    if (!result.ok) throw new LeaseHeldError(result);
-    const { lease } = result;
-    try {
-      return await work({
-        signal: lease.signal,
-        fence: lease.fence,
-        lease,
-        isHeld: () => lease.isHeld(),
-        assertHeld: () => lease.assertHeld(),
-      });
-    } finally {
-      // Never throws, so the work's own error is never masked.
-      await lease.release();
-    }
+    return withLease((wanted, asked) => this.acquire(wanted, asked), key, work, options);
   }
 
   /** Ends somebody's tenure. Without `force`, nobody is granted the key while the revoked holder may still act. */

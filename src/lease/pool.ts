@@ -11,6 +11,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import { type BusyReason, ConfigError } from '../base/errors.ts';
 import { checkKey } from '../base/ids.ts';
+import { type Attributes, type Tracing, untraced } from '../base/tracing.ts';
 import { PoolFullError } from '../base/worker-errors.ts';
 import type { ReadReply, Store } from '../store/store.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
@@ -19,6 +20,8 @@ import { checkAcquireOptions, checkKnown } from './options.ts';
 import { PoolLine, type WaitOutcome } from './pool-line.ts';
 import { type Asker, judge, Slots, type Taken } from './slots.ts';
 import type { TimingOptions } from './timings.ts';
+import { tracedAcquire, tracedWork } from './traced-leases.ts';
+import { checkWork, workUnder } from './with-lease.ts';
 
 /** All of them are looked at in one request, and asked for by each who waits. */
 const MOST_SLOTS = 256;
@@ -75,6 +78,7 @@ export interface PoolParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly leases: Pick<Leases, 'acquire' | 'check'>;
+  readonly tracing?: Tracing;
 }
 
 const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
@@ -89,8 +93,11 @@ export class Pool {
   readonly #clock: Clock;
   readonly #slots: Slots;
   readonly #line: PoolLine;
+  readonly #tracing: Tracing;
+  readonly #attributes: Attributes;
 
-  constructor({ store, clock, leases }: PoolParts, name: string, options: PoolOptions) {
+  constructor(parts: PoolParts, name: string, options: PoolOptions) {
+    const { store, clock, leases, tracing = untraced } = parts;
     checkKey(name, 'name');
     checkKnown(options, KNOWN);
     const { slots, key = name, ...terms } = options;
@@ -101,6 +108,8 @@ export class Pool {
     this.slots = namesOf(slots);
     for (const slot of this.slots) checkKey(this.keyOf(slot), 'the key of a slot');
     this.#clock = clock;
+    this.#tracing = tracing;
+    this.#attributes = { 'holdfast.pool': name, 'holdfast.class': terms.class ?? 'lease' };
     this.#slots = new Slots({
       ...{ store, leases, terms, operationTimeoutMs, names: this.slots },
       keyOf: (slot) => this.keyOf(slot),
@@ -118,7 +127,11 @@ export class Pool {
    * The first slot that is free, in the order of the slots; waits for one if asked to. That there is none is a result; a store that does
    * not answer for all of them is an exception, unless one of the others is free.
    */
-  async acquire(options: SlotOptions = {}): Promise<SlotResult> {
+  acquire(options: SlotOptions = {}): Promise<SlotResult> {
+    return tracedAcquire(this.#tracing, this.#attributes, () => this.#acquire(options));
+  }
+
+  async #acquire(options: SlotOptions): Promise<SlotResult> {
     const waitMs = checkSlotOptions(options);
     const { signal, holder } = options;
     signal?.throwIfAborted();
@@ -140,22 +153,17 @@ export class Pool {
     work: (held: SlotContext) => Promise<T> | T,
     options: SlotOptions = {},
   ): Promise<T> {
-    if (typeof work !== 'function') {
-      throw new ConfigError({ field: 'work', value: work, rule: 'it has to be a function' });
-    }
+    return tracedWork(this.#tracing, this.#attributes, work, (watched) =>
+      this.#workIn(watched, options),
+    );
+  }
+
+  async #workIn<T>(work: (held: SlotContext) => Promise<T> | T, options: SlotOptions): Promise<T> {
+    checkWork(work);
     const result = await this.acquire(options);
     if (!result.ok) throw new PoolFullError(result);
     const { lease, slot } = result;
-    try {
-      return await work({
-        ...{ slot, lease, signal: lease.signal, fence: lease.fence },
-        isHeld: () => lease.isHeld(),
-        assertHeld: () => lease.assertHeld(),
-      });
-    } finally {
-      // Never throws, so the work's own error is never masked.
-      await lease.release();
-    }
+    return workUnder(lease, (held) => work({ ...held, slot }));
   }
 
   /** Who has which slot now, according to the store. */

@@ -7,6 +7,7 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { ClosedError, ConfigError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
+import { type Tracing, untraced } from '../base/tracing.ts';
 import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from '../cluster/attributes.ts';
 import type { Explanation } from '../cluster/explain.ts';
 import { LeaseManager, type ManagerState } from '../cluster/lease-manager.ts';
@@ -51,6 +52,7 @@ export interface PollerParts {
   readonly leases: Leases;
   readonly instanceId: string;
   readonly sessionIds: SessionIds;
+  readonly tracing?: Tracing;
 }
 
 const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
@@ -96,7 +98,7 @@ export class Poller implements AsyncDisposable {
 
   constructor(parts: PollerParts, options: PollerOptions) {
     checkPollerOptions(options);
-    const { clock, random, events } = parts;
+    const { clock, random, events, tracing = untraced } = parts;
     const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = LEAST_WEIGHT } = options;
     const { concurrency = DEFAULT_CONCURRENCY, discovery = DEFAULT_DISCOVERY } = options;
     this.#parts = parts;
@@ -104,14 +106,14 @@ export class Poller implements AsyncDisposable {
     this.#results = options.results === 'off' ? null : new Results(parts);
     this.#options = options;
     this.#schedule = new Schedule({
-      ...{ clock, random, events, concurrency },
+      ...{ clock, random, events, tracing, concurrency },
       poll: options.poll ?? ((target, context) => this.#pollByHttp(target, context)),
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
       target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
-      onOutcome: ({ target, fence, ...outcome }) => {
+      onOutcome: ({ target, fence, recent, ...outcome }) => {
         // What was removed meanwhile leaves nothing behind.
-        if (this.#targets.has(target)) this.#results?.record(target, fence, outcome);
+        if (this.#targets.has(target)) this.#results?.record(target, fence, outcome, recent);
       },
       onEnd: (id) => void this.#http?.then((http) => http.forget(id)),
     });

@@ -11,6 +11,7 @@ import { isDoneWithin } from '../lease/letting-go.ts';
 import { RESULTS } from '../session/session.ts';
 import type { PutReply, Store } from '../store/store.ts';
 import { plainCopy } from './plain-data.ts';
+import { type RecentPoll, RecentPolls } from './recent-polls.ts';
 
 /** How a poll ended. */
 export interface PollOutcome {
@@ -27,6 +28,8 @@ export interface StoredResult extends PollOutcome {
   readonly at: number;
   /** The id of the instance that polled. */
   readonly by: string;
+  /** The last polls of this owner, this one included, the oldest first. */
+  readonly recent?: readonly RecentPoll[];
 }
 
 /** So many are written as soon as they are there; fewer wait for more, but not longer than this. */
@@ -50,6 +53,7 @@ export interface ResultsParts {
 interface Waiting {
   readonly fence: number;
   readonly result: StoredResult;
+  readonly recent: RecentPolls;
 }
 
 export class Results {
@@ -75,14 +79,22 @@ export class Results {
     return this.#waiting.size + this.#batch.size;
   }
 
-  record(target: string, fence: number, outcome: PollOutcome): void {
+  /** `recent`: the polls of this target before, by this owner. */
+  record(
+    target: string,
+    fence: number,
+    outcome: PollOutcome,
+    recent: RecentPolls = new RecentPolls(),
+  ): void {
     if (this.#isClosed) return;
     const before = this.#waiting.get(target);
     if (before !== undefined && before.fence > fence) {
       this.#parts.events.emit('result.refused', { target, fence, seen: before.fence });
       return;
     }
-    this.#waiting.set(target, { fence, result: this.#stored(outcome) });
+    const result = this.#stored(outcome);
+    recent.note(result.at, result.tookMs, result.ok);
+    this.#waiting.set(target, { fence, result, recent });
     if (this.#writing !== null) return;
     if (this.#waiting.size >= BATCH && this.#pauseMs === 0)
       void this.#begin(() => this.#writeFull());
@@ -171,7 +183,11 @@ export class Results {
   async #write(timeoutMs: number): Promise<boolean> {
     const batch = this.#take();
     this.#batch = batch;
-    const writes = [...batch].map(([id, { fence, result }]) => ({ id, fence, value: result }));
+    // Listed only now: of a target that is polled often, most results are replaced before they are written.
+    const writes = [...batch].map(([id, { fence, result, recent }]) => {
+      const value: StoredResult = { ...result, recent: recent.list() };
+      return { id, fence, value };
+    });
     const { records } = this.#parts.store;
     const replies = await records
       .put(RESULTS, writes, { timeoutMs })

@@ -13,8 +13,10 @@ import type { Clock } from '../base/clock.ts';
 import { PollTimeoutError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
+import type { Tracing } from '../base/tracing.ts';
 import type { Duties } from '../cluster/holdings.ts';
 import type { Lease } from '../lease/lease.ts';
+import { RecentPolls } from './recent-polls.ts';
 import type { Target } from './targets.ts';
 
 /** A poll that was told to stop gets this long before it is reported. */
@@ -41,12 +43,15 @@ interface Outcome {
   readonly ok: boolean;
   readonly value?: unknown;
   readonly error?: string;
+  /** The polls of this tenure before. */
+  readonly recent: RecentPolls;
 }
 
 export interface ScheduleParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
+  readonly tracing: Tracing;
   readonly poll: Poll;
   readonly everyMs: number;
   readonly timeoutMs: number;
@@ -61,6 +66,7 @@ export interface ScheduleParts {
 class Duty {
   readonly id: string;
   readonly lease: Lease;
+  readonly recent = new RecentPolls();
   dueMs = 0;
   slot = -1;
   run: Run | null = null;
@@ -217,20 +223,30 @@ export class Schedule implements Duties {
 
   /** Never rejects. */
   async #poll(duty: Duty, target: Target, run: Run): Promise<void> {
-    const { clock, events, poll, onOutcome } = this.#parts;
+    const { clock, events, onOutcome } = this.#parts;
     const { startMs, fence } = run;
+    const { recent } = duty;
     const facts = () => ({ target: duty.id, fence, tookMs: clock.monotonicMs() - startMs });
     try {
-      const value = await poll(target, run);
-      onOutcome({ ...facts(), ok: true, value });
+      const value = await this.#handle(target, run);
+      onOutcome({ ...facts(), ok: true, value, recent });
       if (events.hasListener('poll.done')) events.emit('poll.done', facts());
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       events.emit('poll.failed', { ...facts(), why });
       // What a lost lease has stopped says nothing about its target.
       if (!duty.isOver || run.stopReason instanceof PollTimeoutError)
-        onOutcome({ ...facts(), ok: false, error: why });
+        onOutcome({ ...facts(), ok: false, error: why, recent });
     }
+  }
+
+  #handle(target: Target, run: Run): unknown {
+    const { tracing, poll } = this.#parts;
+    const attributes = { 'holdfast.target': target.id, 'holdfast.fence': run.fence };
+    return tracing.run({ name: 'holdfast.poll', attributes, isRoot: true }, (span) => {
+      span.watch(run);
+      return poll(target, run);
+    });
   }
 
   #stop(duty: Duty, run: Run, reason: unknown): void {

@@ -9,6 +9,8 @@ export interface ProcessStat {
   readonly pid: number;
   /** Dead, and not buried: it can not act any more, but its id is still its own. */
   readonly isDead: boolean;
+  /** Stopped by a signal, until another lets it go on. */
+  readonly isStopped: boolean;
   readonly group: number;
   /** When it was started, in ticks since the host was booted: tells it from a later process with its id. */
   readonly startedTicks: number;
@@ -28,6 +30,7 @@ export function statOf(pid: number | string): ProcessStat | null {
   return {
     pid: Number(pid),
     isDead: fields[STATE] === 'Z' || fields[STATE] === 'X',
+    isStopped: fields[STATE] === 'T',
     group: Number(fields[GROUP]),
     startedTicks: Number(fields[STARTED]),
   };

@@ -7,9 +7,12 @@
  * happened, `OUTCOME_UNKNOWN` that anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent
  * twice. The store's own clock decides when a lease expires.
  */
+import type { Examination } from './examination.ts';
 import type { IntentStore } from './intent-store.ts';
 import type { StreamStore } from './stream-store.ts';
 import type { WorkflowStore } from './workflow-store.ts';
+
+export type { ClockOffset, Examination, Finding } from './examination.ts';
 
 export interface Store {
   /** How to name this store in messages: its address without secrets. */
@@ -369,28 +372,3 @@ export interface LogEntry {
 export const LOG_PAGE = 1_000;
 /** A log keeps this many entries, or a few more. */
 export const LOG_KEPT = 100_000;
-
-// ---- Examination ----------------------------------------------------------------------------------------------------
-
-export interface Examination {
-  readonly store: string;
-  readonly findings: readonly Finding[];
-}
-
-export interface Finding {
-  /** `refuse`: leases can not be trusted here. `warn`: they can, within what the advice says. `ok`: looked at, fine. */
-  readonly level: 'ok' | 'warn' | 'refuse';
-  readonly subject:
-    | 'version'
-    | 'role'
-    | 'eviction'
-    | 'persistence'
-    | 'replication'
-    | 'clock'
-    | 'topology'
-    | 'rights'
-    | 'format'
-    | 'file system';
-  readonly fact: string;
-  readonly advice?: string;
-}

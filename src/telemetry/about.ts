@@ -1,15 +1,25 @@
-import { shortName } from '../base/ids.ts';
+import { shortName } from '../base/short-name.ts';
 import type { LoggedEvent } from './event-log.ts';
 
 /** The target that an event is about, if it is about one. */
-export function targetOf({ target, session, leaseClass, key }: LoggedEvent): string | undefined {
-  const found = target ?? session ?? (leaseClass === 'poll' ? key : undefined);
+export function targetOf(event: LoggedEvent): string | undefined {
+  const { target, session, leaseClass, key } = event;
+  const found =
+    target ?? session ?? (leaseClass === 'poll' ? key : actedOn(event, /^(target|session)\./));
   return typeof found === 'string' ? found : undefined;
 }
 
 /** The instances that an event names: who tells of it, and whom it is about. */
-export function instancesOf({ instance, member, holder, successor }: LoggedEvent): string[] {
-  return [instance, member, holder, successor].filter((id) => typeof id === 'string');
+export function instancesOf(event: LoggedEvent): string[] {
+  const { instance, member, holder, successor, from } = event;
+  const all = [instance, member, holder, successor, from, actedOn(event, /^member\./)];
+  return all.filter((id) => typeof id === 'string');
+}
+
+/** What an operator has had done to one of these. */
+function actedOn({ event, action, subject }: LoggedEvent, actions: RegExp): unknown {
+  const isAct = event === 'operator.acted' && typeof action === 'string' && actions.test(action);
+  return isAct ? subject : undefined;
 }
 
 /** Does it name an instance that is called so, or whose name begins so? */

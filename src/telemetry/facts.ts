@@ -34,7 +34,8 @@ export function jsonFacts(facts: Facts): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(facts).map(([name, value]) => {
       if (name === 'fence') return [name, String(value)];
-      return [name, name.endsWith('Ms') ? Math.round(Number(value)) : value];
+      const isSpan = name.endsWith('Ms') && value !== null;
+      return [name, isSpan ? Math.round(Number(value)) : value];
     }),
   );
 }

@@ -35,10 +35,10 @@ const RECORDED = [
   ...(['session.recovered', 'pipeline.started', 'pipeline.ended', 'pipeline.stuck'] as const),
   ...(['worker.reclaimed', 'worker.stalled', 'worker.resumed'] as const),
   ...(['intent.accepted', 'intent.refused', 'intent.republished'] as const),
-  ...(['fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
+  ...(['fleet.stalled', 'fleet.resumed', 'target.taken', 'poll.stuck', 'poll.settled'] as const),
   ...(['store.forgot', 'store.quarantined', 'result.refused'] as const),
   ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
-  ...(['workflow.violation'] as const),
+  ...(['workflow.violation', 'operator.acted'] as const),
 ] satisfies readonly EventName[];
 
 export interface HistoryParts {
@@ -84,7 +84,7 @@ export class History {
   }
 
   #record(name: EventName, facts: object): void {
-    if (!isOurs(facts, this.#parts.instanceId)) return;
+    if (!isOurs(facts, this.#parts.instanceId) || isSaidAlready(name, facts)) return;
     this.#note(name, facts);
     if (this.#waiting.length > MOST_WAITING) {
       this.#waiting.shift();
@@ -159,6 +159,11 @@ export class History {
     this.#note('log.dropped', { count: this.#missing, error });
     this.#missing = 0;
   }
+}
+
+/** Its lease was acquired: where nobody had the target before, there is no more to say, and instances that start take thousands. */
+function isSaidAlready(name: EventName, facts: object): boolean {
+  return name === 'target.taken' && (facts as { how?: unknown }).how === 'first';
 }
 
 /**

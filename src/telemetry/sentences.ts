@@ -1,6 +1,6 @@
 /** Events in words, for people: in logs, on terminals, in what a command line tells. */
 import type { EventName } from '../base/events.ts';
-import { shortName } from '../base/ids.ts';
+import { shortName } from '../base/short-name.ts';
 import type { Facts } from './facts.ts';
 import { spanOf } from './span.ts';
 
@@ -48,6 +48,12 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `shared ${text(facts.targets)} targets out over ${text(facts.members)} members: ` +
     `${text(facts.quota)} are for this one, which has ${text(facts.owned)}`,
   'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
+  'target.taken': (facts) => {
+    if (facts.how === 'first') return `has ${text(facts.target)}, which nobody had`;
+    const has = `has ${text(facts.target)} from ${name(facts.from)}`;
+    if (facts.how === 'handover') return has;
+    return `${has}, whose lease had run out ${span(facts.unownedMs)} before`;
+  },
   'fleet.stalled': (facts) => `can not see the fleet, and tries again: ${text(facts.error)}`,
   'fleet.resumed': (facts) => `sees the fleet again after ${span(facts.afterMs)}`,
   'discovery.failed': (facts) =>
@@ -109,6 +115,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `revoked lease ${text(facts.leaseId)} of workflow ${text(facts.workflow)}: ${text(facts.reason)}`,
   'workflow.violation': (facts) =>
     `refused ${facts.action === null ? 'a step' : `action ${text(facts.action)}`} of workflow ${text(facts.workflow)}: ${text(facts.code)}${wrong(facts)}`,
+  'operator.acted': (facts) =>
+    `was told by ${text(facts.by)}: ${text(facts.action)} ${text(facts.subject)}${facts.reason === null ? '' : `, because ${text(facts.reason)}`}`,
   'action.emitted': (facts) => `emitted ${action(facts)} at epoch ${text(facts.epoch)}`,
   'action.started': (facts) => `began ${action(facts)}, try ${text(facts.tries)}`,
   'action.done': (facts) => `did ${action(facts)} in ${span(facts.tookMs)}`,

@@ -56,7 +56,8 @@ export class Intake {
 
   async start(): Promise<void> {
     await this.#listening.open();
-    await this.#chore.start();
+    // It may have been told to stop meanwhile.
+    if (!this.#isStopped) await this.#chore.start();
   }
 
   /** Resolves when nothing is claimed any more. */

@@ -98,7 +98,8 @@ export class Lookout {
 
   async start(): Promise<void> {
     await this.#listening.open();
-    await this.#chore.start();
+    // It may have been told to stop meanwhile.
+    if (!this.#isStopped) await this.#chore.start();
   }
 
   async stop(): Promise<void> {

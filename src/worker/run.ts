@@ -19,6 +19,7 @@ import type { Clock } from '../base/clock.ts';
 import { ClosedError, LeaseLostError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
+import { type Span, type Tracing, untraced } from '../base/tracing.ts';
 import type { SessionStatus } from '../intents/intent-session.ts';
 import { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
@@ -45,6 +46,7 @@ export interface RunParts {
   readonly events: Emitter;
   readonly instanceId: string;
   readonly leases: Pick<Leases, 'acquire'>;
+  readonly tracing?: Tracing;
   /** How its leases are taken. */
   readonly options: AcquireOptions;
   readonly graceMs: number;
@@ -113,7 +115,7 @@ export class Run {
 
   /** Until nothing of it is held here any more. Never rejects. `onRunning` is called as soon as its pipeline was started. */
   async go(onRunning: () => void): Promise<void> {
-    const verdict = await this.#bring(onRunning);
+    const verdict = await this.#traced('holdfast.session', (span) => this.#bring(onRunning, span));
     try {
       await this.#letGo(verdict);
     } catch {
@@ -121,10 +123,11 @@ export class Run {
     }
   }
 
-  async #bring(onRunning: () => void): Promise<Verdict> {
+  async #bring(onRunning: () => void, span: Span): Promise<Verdict> {
     try {
       this.#heed();
-      return (await this.#take()) ?? (await this.#run(onRunning));
+      const run = (inner: Span) => this.#run(onRunning, inner);
+      return (await this.#take(span)) ?? (await this.#traced('holdfast.pipeline', run));
     } catch (error) {
       // Whoever waits in there is called back by an error, too. Nothing runs.
       if (this.#cause !== null) return this.#verdictOf(this.#cause, null);
@@ -133,20 +136,28 @@ export class Run {
     }
   }
 
+  #traced<T>(name: string, work: (span: Span) => Promise<T>): T | Promise<T> {
+    const { tracing = untraced } = this.#parts;
+    const { id, kind } = this.#file.session;
+    const attributes = { 'holdfast.session': id, 'holdfast.kind': kind };
+    const isWhole = name === 'holdfast.session';
+    return tracing.run({ name, attributes, ...(isWhole && { isRoot: true }) }, work);
+  }
+
   /** Null: it has all it needs. */
-  async #take(): Promise<Verdict | null> {
+  async #take(span: Span): Promise<Verdict | null> {
     const { signal } = this.#stop;
     const wish = { session: this.#file.session, isRecovery: this.#isRecovery, signal };
     const own = await takeOwn(this.#parts, wish);
     if (!(own instanceof Lease)) return own;
-    this.#keep(own);
+    this.#keep(own, span);
     const over = this.#isRecovery ? await this.#goOn() : await this.#lookAgain();
     if (over !== null) return over;
     const { resource } = this.#parts.pipelineFor(wish.session.kind);
     if (resource === null) return null;
     const slot = await takeSlot(this.#parts, resource, wish);
     if ('kind' in slot) return slot;
-    this.#keep(slot.lease);
+    this.#keep(slot.lease, span);
     this.#slot = { name: slot.name, key: slot.lease.key };
     return null;
   }
@@ -161,8 +172,9 @@ export class Run {
     return null;
   }
 
-  #keep(lease: Lease): void {
+  #keep(lease: Lease, span: Span): void {
     this.#tenures.add(lease);
+    span.watch(lease);
     const onLost = () => {
       const { reason } = lease.signal;
       this.#lost = `'${lease.key}' (${reason instanceof LeaseLostError ? reason.reason : reason})`;
@@ -190,7 +202,7 @@ export class Run {
     return { kind: 'gone', isGone: true };
   }
 
-  async #run(onRunning: () => void): Promise<Verdict> {
+  async #run(onRunning: () => void, span: Span): Promise<Verdict> {
     const { events } = this.#parts;
     const { session } = this.#file;
     this.#stop.signal.throwIfAborted();
@@ -200,6 +212,7 @@ export class Run {
     this.#running = running;
     onRunning();
     const facts = { session: this.id, tenant: session.tenant, slot: this.#slot?.key ?? null };
+    span.set({ 'holdfast.fence': this.#fence, 'holdfast.slot': this.#slot?.key ?? '' });
     events.emit('pipeline.started', { ...facts, fence: this.#fence });
     const announcing = this.#announce(running).catch(() => {});
     const end = await this.#endOf(running);
@@ -209,6 +222,8 @@ export class Run {
     // Whoever supervises it knows before this process does, if that has stood still.
     if (how === 'stopped') this.#end('lost');
     const { tookMs, error: why = null } = detail;
+    span.set({ 'holdfast.outcome': how });
+    if (how === 'failed') span.fail(why ?? 'it failed');
     events.emit('pipeline.ended', { ...facts, how, why, isGone, tookMs });
     await announcing;
     return this.#verdictOf(this.#cause, end);

@@ -5,9 +5,13 @@
  */
 import type { BusyReason } from '../base/errors.ts';
 import { isTargetId } from '../base/ids.ts';
+import { untraced } from '../base/tracing.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import type { IntentSession } from '../intents/intent-session.ts';
 import type { Lease } from '../lease/lease.ts';
+import type { AcquireResult } from '../lease/leases.ts';
+import type { AcquireOptions } from '../lease/options.ts';
+import { tracedAcquire } from '../lease/traced-leases.ts';
 import { insist } from './insist.ts';
 import type { RunParts } from './run.ts';
 import { type Ended, ended, type Verdict } from './verdict.ts';
@@ -34,6 +38,15 @@ export interface Slot {
   readonly lease: Lease;
 }
 
+function askFor(
+  { leases, tracing = untraced }: RunParts,
+  key: string,
+  options: AcquireOptions,
+): Promise<AcquireResult> {
+  const attributes = { 'holdfast.key': key, 'holdfast.class': options.class ?? 'lease' };
+  return tracedAcquire(tracing, attributes, () => leases.acquire(key, options));
+}
+
 /** The lease that keeps two sessions off the same thing, or what becomes of the session without. */
 export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verdict> {
   const { session, isRecovery, signal } = wish;
@@ -46,7 +59,7 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
   let hasWaited = false;
   for (let wait = 0; ; ) {
     const options = { ...parts.options, ...who, wait, signal };
-    const ask = () => parts.leases.acquire(dedupKey(session), options);
+    const ask = () => askFor(parts, dedupKey(session), options);
     const result = await insist(parts, signal, ask);
     if (result.ok) return result.lease;
     const { key, holder, reason, expiresInMs } = result;

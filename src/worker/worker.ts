@@ -13,6 +13,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
+import type { Tracing } from '../base/tracing.ts';
 import type { Leases } from '../lease/leases.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import type { AcquireOptions } from '../lease/options.ts';
@@ -46,6 +47,7 @@ export interface WorkerParts {
   readonly events: Emitter;
   readonly instanceId: string;
   readonly leases: Leases;
+  readonly tracing?: Tracing;
   /** What is before all keys of the store; so that workers of different ones do not take each other for the same. */
   readonly prefix: string;
   readonly host: Host;

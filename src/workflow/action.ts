@@ -111,6 +111,8 @@ export interface DraftParts {
   readonly priority: number;
   readonly timeoutMs: number | null;
   readonly createdAtMs: number;
+  /** The span that it was emitted in, for the one that it is done in to link to; null where nobody traces. */
+  readonly origin: string | null;
 }
 
 /**
@@ -135,7 +137,8 @@ export class Draft {
     this.#payload = jsonOf(parts.payload, 'payload');
     // What has been checked has nothing in it that JSON would write otherwise.
     const rest = `"action_type":"${type}","created_at":"${this.#createdAt}","timeout_ms":${timeoutMs}`;
-    const body = `{${rest},"payload":${this.#payload}}`;
+    const origin = parts.origin === null ? '' : `"origin":"${parts.origin}",`;
+    const body = `{${origin}${rest},"payload":${this.#payload}}`;
     this.stored = { id: actionId, target, priority, body };
   }
 
@@ -182,9 +185,17 @@ export function jsonOf(value: unknown, field: string): string {
 /** An action as the store keeps it, as everybody sees it. */
 export function actionOf(workflow: string, stored: StoredAction): Action {
   const body: unknown = JSON.parse(stored.body);
+  // It goes along with an action, but is no part of it.
+  if (typeof body === 'object' && body !== null && 'origin' in body) delete body.origin;
   const { id: action_id, target: target_node_type, leaseId: lease_id, epoch, priority } = stored;
   const known = { action_id, workflow_id: workflow, target_node_type, lease_id, epoch, priority };
   return frozen(readAction(Object.assign(body as object, known)));
+}
+
+/** The span that an action was emitted in, if anybody traced there. */
+export function originOf(stored: StoredAction): string | null {
+  const { origin } = JSON.parse(stored.body) as { readonly origin?: unknown };
+  return typeof origin === 'string' ? origin : null;
 }
 
 export function resultOf(workflow: string, stored: StoredResult): ActionResult {

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { ActionInvalidError, StepFailedError } from '../base/workflow-errors.ts';
 import type { Confirmation } from '../lease/tenure.ts';
 import type { Taken } from '../store/workflow-store.ts';
-import { type Action, type ActionFailure, actionOf, jsonOf } from './action.ts';
+import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './action.ts';
 
 export interface HandlerContext {
   /** Fires when the handler should stop: its time is over, its processor stops, or another has the action now. */
@@ -83,6 +83,11 @@ export class Attempt {
 
   get actionId(): string {
     return this.#taken.action.id;
+  }
+
+  /** The span that it was emitted in. */
+  get origin(): string | null {
+    return originOf(this.#taken.action);
   }
 
   extend(claim: Claim): void {

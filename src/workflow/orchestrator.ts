@@ -9,6 +9,7 @@ import { ConfigError, HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import { type Span, type Tracing, untraced } from '../base/tracing.ts';
 import {
   ActionInvalidError,
   FutureEpochError,
@@ -22,6 +23,7 @@ import { checkKnown } from '../lease/options.ts';
 import type { Store } from '../store/store.ts';
 import type { WorkflowSnapshot } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
+import { plainState } from './plain-state.ts';
 import { ResultInbox } from './result-inbox.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { Steps } from './steps.ts';
@@ -59,6 +61,7 @@ export interface OrchestratorParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
+  readonly tracing?: Tracing;
   readonly lease: Lease;
   readonly ttlMs: number;
   readonly timeoutMs: number;
@@ -146,10 +149,24 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   }
 
   /** Wants something done. Resolves when it is on its way, durably; what comes of it is its `result`. */
-  async emit<K extends keyof A & string>(
+  emit<K extends keyof A & string>(
     type: K,
     payload: PayloadIn<A[K]>,
     options: EmitOptions = {},
+  ): Promise<Action> {
+    const { tracing = untraced } = this.#parts;
+    const attributes = { 'holdfast.workflow': this.workflowId, 'holdfast.action_type': type };
+    const emitted = tracing.run({ name: 'holdfast.emit', attributes, kind: 'producer' }, (span) =>
+      this.#emit(type, payload, options, { span, origin: tracing.origin() }),
+    );
+    return Promise.resolve(emitted);
+  }
+
+  async #emit<K extends keyof A & string>(
+    type: K,
+    payload: PayloadIn<A[K]>,
+    options: EmitOptions,
+    { span, origin }: { span: Span; origin: string | null },
   ): Promise<Action> {
     checkKnown(options, EMIT_OPTIONS);
     const { clock, random, events } = this.#parts;
@@ -163,7 +180,8 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
     const createdAtMs = clock.wallMs();
     const parts = { actionId, workflow, type, target, payload, priority, timeoutMs, createdAtMs };
-    const draft = new Draft(parts);
+    span.set({ 'holdfast.action': actionId, 'holdfast.processor': target });
+    const draft = new Draft({ ...parts, origin });
     const mayBeKnown = options.actionId !== undefined;
     const epoch = await this.#guarded(this.#steps.emit(draft.stored, mayBeKnown));
     if (epoch === null) return draft.emitted(leaseId, await this.#epochOf(actionId));
@@ -375,13 +393,4 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
 function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
-}
-
-/** A copy that nobody can change behind our back. */
-function plainState(state: unknown): unknown {
-  try {
-    return JSON.parse(JSON.stringify(state ?? null));
-  } catch {
-    throw new ConfigError({ field: 'state', value: typeof state, rule: 'it is JSON' });
-  }
 }

@@ -12,6 +12,7 @@ import { durationMs } from '../base/duration.ts';
 import type { HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
+import { type Tracing, untraced } from '../base/tracing.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { isDoneWithin } from '../lease/letting-go.ts';
 import { Listening } from '../store/listening.ts';
@@ -19,7 +20,7 @@ import type { Store } from '../store/store.ts';
 import { type HeldReply, streamTopic } from '../store/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
-import { Attempt, type Claim, type Ending } from './attempt.ts';
+import { Attempt, type Claim, type Ending, type HandlerContext } from './attempt.ts';
 import { Gathering } from './gathering.ts';
 import { Hands } from './hands.ts';
 import {
@@ -48,6 +49,7 @@ export interface ProcessorParts {
   readonly random: Random;
   readonly events: Emitter;
   readonly instanceId: string;
+  readonly tracing?: Tracing;
 }
 
 type State = 'new' | 'running' | 'stopping' | 'stopped';
@@ -286,7 +288,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     if (tries > mostTries) return attempt.exhausted();
     if (events.hasListener('action.started'))
       events.emit('action.started', { ...attempt.facts, fence, tries });
-    return attempt.run((action, context) => this.#handle(action, context), timeoutMs);
+    return attempt.run((action, context) => this.#traced(attempt, action, context), timeoutMs);
   }
 
   /** Tells the store what came of it, as often as it takes while the claim lasts: work that was done should not be done again. */
@@ -309,10 +311,22 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     }
   }
 
-  async #handle(
-    action: Action,
-    context: Parameters<ProcessorSettings['handle']>[2],
-  ): Promise<unknown> {
+  #traced(attempt: Attempt, action: Action, context: HandlerContext): unknown {
+    const { tracing = untraced } = this.#parts;
+    const { workflow_id: workflow, action_id: id, action_type: type } = action;
+    const attributes = {
+      ...{ 'holdfast.workflow': workflow, 'holdfast.action': id, 'holdfast.action_type': type },
+      ...{ 'holdfast.processor': this.name, 'holdfast.fence': attempt.fence },
+      'holdfast.tries': attempt.tries,
+    };
+    const start = { name: 'holdfast.action', attributes, cause: () => attempt.origin };
+    return tracing.run({ ...start, isRoot: true, kind: 'consumer' }, (span) => {
+      span.watch(context);
+      return this.#handle(action, context);
+    });
+  }
+
+  async #handle(action: Action, context: HandlerContext): Promise<unknown> {
     const { actions, handle } = this.#settings;
     const { action_type: type } = action;
     const payload = await conform(actions[type]?.payload, action.payload, 'payload');

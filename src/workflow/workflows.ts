@@ -5,11 +5,13 @@ import { ConfigError, LeaseHeldError, OutcomeUnknownError } from '../base/errors
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import { type Tracing, untraced } from '../base/tracing.ts';
 import { LeaseNotFoundError, LeaseViolationError } from '../base/workflow-errors.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import { type AcquireOptions, checkKnown } from '../lease/options.ts';
+import { tracedAcquire } from '../lease/traced-leases.ts';
 import type { ReadReply, Store } from '../store/store.ts';
 import {
   type BeginReply,
@@ -67,6 +69,7 @@ export interface WorkflowsParts {
   readonly random: Random;
   readonly events: Emitter;
   readonly leases: Leases;
+  readonly tracing?: Tracing;
   readonly instanceId: string;
 }
 
@@ -96,14 +99,16 @@ export class Workflows {
   ): Promise<Orchestrator<A>> {
     checkTargetId(id);
     checkKnown(options, CLAIM_OPTIONS);
-    const { leases, random } = this.#parts;
+    const { leases, random, tracing = untraced } = this.#parts;
     const { handoff, resume = false, actions = {} as A } = options;
     if (handoff !== undefined) await this.#checkHandoff(id, handoff);
     const leaseId = handoff?.new_lease_id ?? randomUuid(random);
     const asked = { ...leaseOptions(options), holder: leaseId };
     const { ttlMs, operationTimeoutMs: timeoutMs } = leases.check(asked);
     await this.#listen();
-    const result = await leases.acquire(id, asked);
+    const attributes = { 'holdfast.key': id, 'holdfast.class': 'workflow' };
+    const ask = () => leases.acquire(id, asked);
+    const result = await tracedAcquire(tracing, attributes, ask);
     if (!result.ok) throw new LeaseHeldError(result);
     const { lease } = result;
     try {
@@ -138,9 +143,9 @@ export class Workflows {
     return view ?? null;
   }
 
-  /** All there are, in the order of their ids. */
-  async *list(): AsyncGenerator<WorkflowView, void, void> {
-    for (let after: string | undefined; ; ) {
+  /** All there are, in the order of their ids; or those after one. */
+  async *list({ after: first }: { after?: string } = {}): AsyncGenerator<WorkflowView, void, void> {
+    for (let after = first; ; ) {
       const call = { ...CALL, ...(after !== undefined && { after }) };
       const { ids, more } = await this.#parts.store.workflows.list(call);
       for (const view of await this.#views(ids)) if (view !== null) yield view;

@@ -15,8 +15,16 @@ function members(count: number): PlanMember[] {
   );
 }
 
-function targets(ids: readonly string[], owners: Owners = new Map()): PlanTarget[] {
-  return ids.map((id) => ({ ...hashTarget(id), owner: owners.get(id) ?? null }));
+function targets(
+  ids: readonly string[],
+  owners: Owners = new Map(),
+  pins: Owners = new Map(),
+): PlanTarget[] {
+  return ids.map((id) => ({
+    ...hashTarget(id),
+    owner: owners.get(id) ?? null,
+    pinned: pins.get(id) ?? null,
+  }));
 }
 
 /** Who should own what, by id. */

@@ -9,6 +9,7 @@ interface OwnedTarget {
   readonly hi: number;
   readonly lo: number;
   owner: string | null;
+  pinned: string | null;
 }
 
 function member(id: string, more: Partial<PlanMember> = {}): PlanMember {
@@ -16,7 +17,7 @@ function member(id: string, more: Partial<PlanMember> = {}): PlanMember {
 }
 
 function target(id: string, owner: string | null = null): OwnedTarget {
-  return { ...hashTarget(id), owner };
+  return { ...hashTarget(id), owner, pinned: null };
 }
 
 describe('the planner', () => {
@@ -37,13 +38,17 @@ describe('the planner', () => {
       foreign: fc.subarray(ids, { maxLength: 1 }),
       count: fc.integer({ min: 5, max: 7 }),
       owners: fc.array(fc.option(fc.constantFrom(...ids)), { minLength: 7, maxLength: 7 }),
+      pins: fc.array(fc.option(fc.constantFrom(...ids)), { minLength: 7, maxLength: 7 }),
     });
     fc.assert(
       fc.property(fc.array(changed, { minLength: 1, maxLength: 8 }), (changes) => {
         const planner = new Planner();
         const all = Array.from({ length: 7 }, (_, i) => target(`t${i}`));
-        for (const { present, weights, draining, foreign, count, owners } of changes) {
-          for (const [i, one] of all.entries()) one.owner = owners[i] ?? null;
+        for (const { present, weights, draining, foreign, count, owners, pins } of changes) {
+          for (const [i, one] of all.entries()) {
+            one.owner = owners[i] ?? null;
+            one.pinned = pins[i] ?? null;
+          }
           const members = present.map((id) =>
             member(id, {
               weight: weights[ids.indexOf(id)] ?? 1,

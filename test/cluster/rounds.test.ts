@@ -11,6 +11,7 @@ it('FR-006 a process that froze in the middle of a round beats again soon, not a
   const beginnings: number[] = [];
   const rounds = new Rounds({
     ...{ clock, random: seededRandom(1), events: new Emitter(), everyMs: EVERY_MS },
+    onLate: () => {},
     round: async () => {
       beginnings.push(clock.monotonicMs());
       if (beginnings.length === 1) clock.block(65_000);

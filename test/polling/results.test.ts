@@ -62,7 +62,8 @@ describe('a result', () => {
     expect(await stored('a')).toBeNull();
     await clock.advance(1);
     const value = { status: 200 };
-    expect(await stored('a')).toEqual({ at, by: 'me', ok: true, tookMs: 12.3, value });
+    const recent = [[at, 12.3, 1]];
+    expect(await stored('a')).toEqual({ at, by: 'me', ok: true, tookMs: 12.3, value, recent });
     expect(results.size).toBe(0);
     expect(clock.pendingTimers).toBe(0);
   });

@@ -58,5 +58,7 @@ it('the last result of each target is read with the fleet, and what is none is l
     { id: 'b', value: 'garbage' },
   ];
   await store.records.put('result', writes, CALL);
-  expect(await holdfast.fleet.results(['a', 'b', 'c'])).toEqual(new Map([['a', value]]));
+  expect(await holdfast.fleet.results(['a', 'b', 'c'])).toEqual(
+    new Map([['a', { ...value, recent: [] }]]),
+  );
 });

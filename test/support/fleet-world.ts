@@ -47,6 +47,7 @@ const WATCHED: EventName[] = [
     'poll.settled',
   ] as const),
   'result.refused',
+  'target.taken',
 ];
 
 /** One store in memory, one clock, and as many instances as a test wants. TTL 3 s, renewals every second. */

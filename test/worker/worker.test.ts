@@ -268,6 +268,30 @@ describe('one worker', () => {
     await world.reaches(id, 'ENDED', 10_000);
   });
 
+  it('does nothing once it has stopped, also if it was told to before it had begun', async () => {
+    const world = workerWorld();
+    const { signals } = world.store;
+    const subscribe = signals.subscribe.bind(signals);
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    signals.subscribe = async (...about) => {
+      await answered;
+      return subscribe(...about);
+    };
+    const { worker } = await world.worker();
+    const starting = worker.start();
+    await world.settle();
+    await worker.stop();
+    answer();
+    await starting;
+    const id = await world.start('channel-7');
+    await world.clock.advance(10_000);
+    expect((await world.session(id)).state).toBe('NEW');
+    expect(world.clock.pendingTimers).toBe(0);
+  });
+
   it('leaves alone what was stopped before it came', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();

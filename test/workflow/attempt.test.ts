@@ -11,7 +11,13 @@ const ACTION_ID = '0d3c7c1e-9b7e-4c55-8a55-6c0f4f0a9c22';
 function scene() {
   const clock = new FakeClock();
   const draft = { actionId: ACTION_ID, workflow: 'order', type: 'STEP', target: 'press' };
-  const more = { payload: null, priority: 5, timeoutMs: null, createdAtMs: clock.wallMs() };
+  const more = {
+    payload: null,
+    priority: 5,
+    timeoutMs: null,
+    origin: null,
+    createdAtMs: clock.wallMs(),
+  };
   const action = { ...new Draft({ ...draft, ...more }).stored, leaseId: LEASE_ID, epoch: 0 };
   const claimNow = () => ({ ...confirmationNow(clock), validMs: 19_000, jumpMs: 500 });
   const taken = { kind: 'reserved', workflow: 'order', action, fence: 7, tries: 1 } as const;

@@ -1,4 +1,4 @@
-import type { Finding } from '../store.ts';
+import type { ClockOffset, Finding } from '../store.ts';
 
 /** The oldest Redis whose commands and script rules we rely on. */
 const OLDEST = [6, 2] as const;
@@ -18,12 +18,15 @@ export interface ServerFacts {
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
   readonly cluster: boolean;
-  /** Server clock minus ours; off by at most half a round trip. */
-  readonly clockOffsetMs: number;
+  /** Server clock minus ours. */
+  readonly clock: ClockOffset;
 }
 
+/** For who wants to know something else. */
+export const SAME_CLOCK: ClockOffset = { offsetMs: 0, uncertaintyMs: 0 };
+
 /** Reads the text of `INFO`. Valkey reports itself as a Redis 7.2 that it is compatible with. */
-export function readInfo(info: string, clockOffsetMs: number): ServerFacts {
+export function readInfo(info: string, clock: ClockOffset): ServerFacts {
   const fields = new Map<string, string>();
   for (const line of info.split(/\r?\n/)) {
     const colon = line.indexOf(':');
@@ -43,7 +46,7 @@ export function readInfo(info: string, clockOffsetMs: number): ServerFacts {
     evictionPolicy: field('maxmemory_policy'),
     appendOnly: field('aof_enabled') === '1',
     cluster: field('cluster_enabled') === '1',
-    clockOffsetMs,
+    clock,
   };
 }
 
@@ -119,10 +122,12 @@ function replication({ replicas, writesNeedReplicas }: ServerFacts): Finding {
   return { level: 'warn', subject: 'replication', fact, advice };
 }
 
-function clock({ clockOffsetMs }: ServerFacts): Finding {
-  const fact = `Its clock is ${Math.abs(Math.round(clockOffsetMs))} ms ${clockOffsetMs < 0 ? 'behind' : 'ahead of'} ours.`;
-  if (Math.abs(clockOffsetMs) <= CLOCK_OFFSET_MS) return { level: 'ok', subject: 'clock', fact };
+function clock({ clock }: ServerFacts): Finding {
+  const { offsetMs } = clock;
+  const fact = `Its clock is ${Math.abs(Math.round(offsetMs))} ms ${offsetMs < 0 ? 'behind' : 'ahead of'} ours.`;
+  const about = { subject: 'clock', fact, clock } as const;
+  if (Math.abs(offsetMs) <= CLOCK_OFFSET_MS) return { level: 'ok', ...about };
   const advice =
     'Leases stand this, but a clock that is being set right expires them early: run NTP on both hosts.';
-  return { level: 'warn', subject: 'clock', fact, advice };
+  return { level: 'warn', ...about, advice };
 }

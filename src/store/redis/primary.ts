@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import { StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
 import type { Random } from '../../base/random.ts';
-import { type Finding, STORE_FORMAT } from '../store.ts';
+import { type ClockOffset, type Finding, STORE_FORMAT } from '../store.ts';
 import { Connection } from './connection.ts';
 import { judge, readInfo, type ServerFacts } from './examination.ts';
 import type { Dialer, Link } from './link.ts';
@@ -164,8 +164,8 @@ export class Primary {
 
 /** What the server behind a link says about itself. */
 export async function lookAt(link: Link, name: string, clock: Clock): Promise<ServerFacts> {
-  const [info, clockOffsetMs] = await Promise.all([infoOf(link, name), clockOffset(link, clock)]);
-  return readInfo(info, clockOffsetMs);
+  const [info, offset] = await Promise.all([infoOf(link, name), clockOffset(link, clock)]);
+  return readInfo(info, offset);
 }
 
 async function infoOf(link: Link, name: string): Promise<string> {
@@ -179,9 +179,18 @@ async function infoOf(link: Link, name: string): Promise<string> {
   }
 }
 
-async function clockOffset(link: Link, clock: Clock): Promise<number> {
+/** When exactly it looked at its clock is not known, only between when it was asked and when it had answered. */
+async function clockOffset(link: Link, clock: Clock): Promise<ClockOffset> {
   const beforeMs = clock.wallMs();
   const [seconds, micros] = (await link.send(['TIME'])) as [string, string];
-  const middleMs = (beforeMs + clock.wallMs()) / 2;
-  return Number(seconds) * 1_000 + Number(micros) / 1_000 - middleMs;
+  const uncertaintyMs = (clock.wallMs() - beforeMs) / 2;
+  const theirMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
+  return {
+    offsetMs: tenths(theirMs - beforeMs - uncertaintyMs),
+    uncertaintyMs: tenths(Math.abs(uncertaintyMs)),
+  };
+}
+
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }

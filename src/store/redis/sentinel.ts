@@ -8,7 +8,7 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import type { RedisAddress } from './address.ts';
-import { readInfo } from './examination.ts';
+import { readInfo, SAME_CLOCK } from './examination.ts';
 import { type Attempt, type Dialer, dialBriefly, type Endpoint, type Link } from './link.ts';
 import { isErrorReply } from './replies.ts';
 import { dialSocket } from './socket-link.ts';
@@ -134,7 +134,7 @@ class Sentinels {
     const link = await dialSocket(opinion, this.#address.credentials, attempt);
     attempt.signal.addEventListener('abort', link.destroy);
     try {
-      const { role } = readInfo(String(await link.send(['INFO', 'replication'])), 0);
+      const { role } = readInfo(String(await link.send(['INFO', 'replication'])), SAME_CLOCK);
       if (role !== 'master')
         throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
       attempt.signal.throwIfAborted();

@@ -44,7 +44,14 @@ export const INTERESTING_STATES: readonly string[] = [
   ...['ended: R_NO_TUNER', 'ended: R_LEASE_EXPIRED', 'ended: R_WORKER_LOST'],
   ...['ended: R_PIPELINE_ENDED', 'ended: R_PIPELINE_FAILED'],
   // What became of processes.
-  ...['stopped gracefully', 'stopped late', 'loop.delayed', 'poll.stuck', 'healed'],
+  ...[
+    'moved by hand',
+    'stopped gracefully',
+    'stopped late',
+    'loop.delayed',
+    'poll.stuck',
+    'healed',
+  ],
 ];
 
 /** How often what was reached: a run that never got into an interesting state has proven nothing about it. */

@@ -52,6 +52,8 @@ const KINDS = {
   'store clock is set': 1,
   /** An operator takes leases away. */
   revoke: 1,
+  /** An operator moves a target by hand, or takes that back. */
+  transfer: 2,
   /** Somebody deletes what waits in the stream of starts. */
   'starts are lost': 4,
   /** The process is killed, and started again at once. */

@@ -61,6 +61,8 @@ const MOST_ACTS = 3;
 /** How long an instance waits for a key that others compete for. */
 const WAIT_MS = 120_000;
 const STOP_WITHIN_MS = 10_000;
+/** The share of orders that take back what was moved by hand. */
+const UNPINNED_SHARE = 0.2;
 
 const WATCHED: readonly EventName[] = [
   ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
@@ -186,6 +188,28 @@ export class SimInstance {
     const options = { reason: 'simulated', force, class: isTarget ? 'poll' : 'lease' } as const;
     // The store may be away: then nothing is revoked.
     void this.#holdfast?.revoke(key, options).catch(() => {});
+  }
+
+  /**
+   * As an operator would: moves a target to one of those who are there, or lets it go its way again. Always the same one: whoever has more
+   * moved to it than its share has more than its share, and shares are to be even when all is well.
+   */
+  transfer(choice: number): void {
+    const [target] = this.#parts.setting.targets;
+    if (target === undefined || this.#holdfast === null) return;
+    const { fleet } = this.#holdfast;
+    const move = async () => {
+      if (choice < UNPINNED_SHARE) return fleet.unpin(target);
+      const { members } = await fleet.view();
+      const place = (choice - UNPINNED_SHARE) / (1 - UNPINNED_SHARE);
+      const { id = '' } = members[Math.floor(place * members.length)] ?? {};
+      return fleet.transfer(target, id, { reason: 'simulated' });
+    };
+    // The store may be away, and so may whom it is moved to: then nothing is.
+    void move().then(
+      () => this.#parts.counters.add('moved by hand'),
+      () => {},
+    );
   }
 
   /** The process is gone, however that came. */

@@ -54,7 +54,7 @@ const OUTCOMES: Readonly<Record<Reason, string>> = {
   R_PIPELINE_ENDED: 'COMPLETED',
 };
 /** A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it is left. */
-const STOP_MOST_MS = 10_000;
+const STOP_MOST_MS = 8_000;
 /** A loss of data brings nothing back that was forgotten longer ago. */
 const GONE_KEPT_MS = 10_000;
 /** Instances look for a secret every half minute, unless they are frozen meanwhile. */
@@ -123,9 +123,11 @@ export class IntentAudit {
   }
 
   /** A pipeline has begun. */
-  ran(id: string): void {
+  ran(id: string, isDeaf: boolean): void {
     const session = this.#sessions.get(id);
-    if (session !== undefined && ++session.runs > 1) this.#count('pipeline begun again');
+    if (session === undefined) return;
+    session.isDeaf = isDeaf;
+    if (++session.runs > 1) this.#count('pipeline begun again');
   }
 
   /** Those that the store takes for running, with who has each. */
@@ -284,12 +286,13 @@ export class IntentAudit {
     else this.#count(state === 'STOPPING' ? 'STOPPING session recovered' : 'session recovered');
   }
 
-  /** Some do not stop within their grace, but none in more than this. */
-  #checkStop({ id, stoppingMs }: IntentRecord): void {
+  /** What runs has its grace; some take more of it, and none more than this. */
+  #checkStop({ id, stoppingMs, isDeaf }: IntentRecord): void {
     const sinceMs = stoppingMs ?? Number.POSITIVE_INFINITY;
     const tookMs = this.#parts.nowMs() - sinceMs;
     const isCalm = this.#calmSinceMs !== null && this.#calmSinceMs < sinceMs;
-    if (isCalm && tookMs > STOP_MOST_MS + DEAF_GRACES * this.#parts.graceMs)
+    const graceMs = this.#parts.graceMs * (isDeaf ? DEAF_GRACES : 1);
+    if (isCalm && tookMs > STOP_MOST_MS + graceMs)
       this.#report('healing', id, `${id} has taken ${Math.round(tookMs)} ms to stop`);
   }
 

@@ -34,6 +34,8 @@ export class IntentRecord {
   stoppingMs: number | null = null;
   /** Who has it, as its status says. */
   worker: string | null = null;
+  /** The last pipeline that was begun for it does not stop as fast as it should. */
+  isDeaf = false;
   /** How often a pipeline was begun for it. */
   runs = 0;
 

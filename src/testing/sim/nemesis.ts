@@ -165,6 +165,7 @@ export class Nemesis {
     'keys are deleted': ({ size }) => this.#delete(size),
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
     revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
+    transfer: ({ size }, { instance }) => instance?.transfer(size),
     'starts are lost': ({ forMs, size }) => this.#loseStarts(forMs, size),
     restart: ({ size }, seat) => {
       seat.kill();

@@ -27,7 +27,8 @@ const LONG_ONE_IN = 6;
 /** One in so many throws before it has begun, or before it returns a promise; and one in so many fails at its end. */
 const THROWS_ONE_IN = 25;
 const FAILS_ONE_IN = 12;
-const PROGRESS_ONE_IN = 4;
+/** One in so many says how far it is, at every beat: who does learns from the store's answer how things are, and others do not. */
+const PROGRESS_ONE_IN = 3;
 /** One in so many takes its time to stop, and of these a few more than they may, up to so many graces. */
 const SLOW_ONE_IN = 2;
 const DEAF_ONE_IN = 30;
@@ -66,12 +67,12 @@ export class Pipelines {
   ): Promise<string> {
     const { process, audit, counters } = this.#parts;
     counters.add('pipeline begun');
-    audit.intents?.ran(session);
+    const isDeaf = this.#oneIn(DEAF_ONE_IN);
+    audit.intents?.ran(session, isDeaf);
     if (this.#oneIn(THROWS_ONE_IN)) {
       counters.add('pipeline threw');
       throw new Error('simulated');
     }
-    const isDeaf = this.#oneIn(DEAF_ONE_IN);
     const isValid = () => isAllowed(context);
     const run = audit.workers?.begun({ process, session, things, isDeaf, isValid });
     if (isDeaf) this.#deaf++;
@@ -87,12 +88,13 @@ export class Pipelines {
     const { process, device, counters } = this.#parts;
     const mostMs = this.#oneIn(LONG_ONE_IN) ? RUN_LONG_MS : RUN_USUAL_MS;
     const untilMs = process.monotonicMs() + process.random.next() * mostMs;
+    const tells = this.#oneIn(PROGRESS_ONE_IN);
     while (process.monotonicMs() < untilMs) {
       await process.sleep(process.random.next() * BEAT_MOST_MS, context.signal);
       context.assertHeld();
       device.write(process, target, context.fence);
       beaten();
-      if (this.#oneIn(PROGRESS_ONE_IN)) context.progress({ beats: true });
+      if (tells) context.progress({ beats: true });
     }
     if (this.#oneIn(FAILS_ONE_IN)) {
       counters.add('pipeline failed');

@@ -261,7 +261,7 @@ const TUNERS = [2, 2, 3, 4] as const;
 const DECKS = [0, 0, 2] as const;
 const WAITS_MS = [0, 0, 2_000, 8_000] as const;
 /** The share of hints about sessions that nobody hears. */
-const DEAFNESS = [0, 0, 0.3] as const;
+const DEAFNESS = [0, 0.3, 0.6] as const;
 /** The share of worlds whose workers have names, of these that where two have the same, and of those that lease as they accept. */
 const NAMES_SHARE = 0.6;
 const SAME_NAME_SHARE = 0.2;

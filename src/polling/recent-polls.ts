@@ -1,0 +1,56 @@
+/** One poll: when it ended, in milliseconds since 1970, how long it took, and whether it went well. */
+export type RecentPoll = readonly [at: number, tookMs: number, ok: 0 | 1];
+
+/** So many are remembered of a target; then the oldest goes. */
+const MOST_POLLS = 30;
+
+/** A poll is remembered as one whole number: the time since the one before, how long it took in tenths of a millisecond, and whether it went well. */
+const TOOK_BITS = 24;
+const TENTHS = 10;
+const MOST_TOOK = 2 ** TOOK_BITS - 1;
+/** Three days: nothing is polled more rarely than once a day. */
+const MOST_BETWEEN = 2 ** (52 - TOOK_BITS) - 1;
+
+/**
+ * The last polls of one target by its present owner, for whoever wants to see how they went. There is one of these for every target that an
+ * instance owns, tens of thousands of them, so they are kept small.
+ */
+export class RecentPolls {
+  readonly #polls: number[] = [];
+  /** Where the next one goes. */
+  #next = 0;
+  #lastAt = 0;
+
+  note(at: number, tookMs: number, isOk: boolean): void {
+    const between = Math.min(Math.max(0, Math.round(at - this.#lastAt)), MOST_BETWEEN);
+    const took = Math.min(Math.round(tookMs * TENTHS), MOST_TOOK);
+    this.#polls[this.#next] = (between * (MOST_TOOK + 1) + took) * 2 + (isOk ? 1 : 0);
+    this.#next = (this.#next + 1) % MOST_POLLS;
+    this.#lastAt = at;
+  }
+
+  /** The oldest first. */
+  list(): RecentPoll[] {
+    const { length } = this.#polls;
+    const list: RecentPoll[] = [];
+    let at = this.#lastAt;
+    for (let age = 1; age <= length; age++) {
+      const poll = this.#polls[(this.#next - age + length) % length] as number;
+      const times = Math.floor(poll / 2);
+      list.push([at, (times % (MOST_TOOK + 1)) / TENTHS, poll % 2 === 1 ? 1 : 0]);
+      at -= Math.floor(times / (MOST_TOOK + 1));
+    }
+    return list.reverse();
+  }
+}
+
+/** What a stored result says of them, the oldest first; nothing where that makes no sense: others write there, too. */
+export function readRecent(value: unknown): RecentPoll[] {
+  return Array.isArray(value) && value.every(isPoll) ? value.slice(-MOST_POLLS) : [];
+}
+
+function isPoll(value: unknown): value is RecentPoll {
+  if (!Array.isArray(value) || value.length !== 3) return false;
+  const [at, tookMs, ok] = value as unknown[];
+  return Number.isFinite(at) && Number.isFinite(tookMs) && (ok === 0 || ok === 1);
+}
