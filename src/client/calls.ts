@@ -79,6 +79,7 @@ export function refusalOf(
 }
 
 function parsed({ status }: Response, text: string): unknown {
+  if (status === 204) return null;
   try {
     return JSON.parse(text);
   } catch {

@@ -62,21 +62,7 @@ export class HoldfastClient {
   readonly #parts: ClientParts;
 
   constructor(options: ClientOptions) {
-    const { timeout = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, token } = options;
-    const timeoutMs = durationMs(timeout, 'timeout');
-    const { attemptTimeout = timeoutMs / 3 } = options;
-    if (!Number.isInteger(retries) || retries < 0 || retries > MOST_RETRIES) {
-      const rule = `it is a whole number from 0 to ${MOST_RETRIES}`;
-      throw new ConfigError({ field: 'retries', value: retries, rule });
-    }
-    this.#parts = {
-      ...{ url: baseOf(options.url), token, timeoutMs, retries },
-      attemptMs: durationMs(attemptTimeout, 'attemptTimeout'),
-      // Looked up when it is needed: a test or a tracer may have put another in its place.
-      fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-      clock: options.clock ?? portableClock,
-      random: options.random ?? portableRandom,
-    };
+    this.#parts = clientParts(options);
   }
 
   /** Has a channel run, or finds that it was started already. What comes of it shows in the session: `waitFor`. */
@@ -168,6 +154,25 @@ export class HoldfastClient {
     const path = `/api/v3/sessions/${encodeURIComponent(id)}`;
     return call(parts, { method: 'GET', path }, signal) as Promise<ApiSession>;
   }
+}
+
+/** What a client is made of, if the options make sense. */
+export function clientParts(options: ClientOptions): ClientParts {
+  const { timeout = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, token } = options;
+  const timeoutMs = durationMs(timeout, 'timeout');
+  const { attemptTimeout = timeoutMs / 3 } = options;
+  if (!Number.isInteger(retries) || retries < 0 || retries > MOST_RETRIES) {
+    const rule = `it is a whole number from 0 to ${MOST_RETRIES}`;
+    throw new ConfigError({ field: 'retries', value: retries, rule });
+  }
+  return {
+    ...{ url: baseOf(options.url), token, timeoutMs, retries },
+    attemptMs: durationMs(attemptTimeout, 'attemptTimeout'),
+    // Looked up when it is needed: a test or a tracer may have put another in its place.
+    fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+    clock: options.clock ?? portableClock,
+    random: options.random ?? portableRandom,
+  };
 }
 
 /** Null for what may pass, else thrown again. */

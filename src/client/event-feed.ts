@@ -5,14 +5,10 @@
 import { sleepOn } from '../base/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
-import { mayPass, refusalOf, waitAdvisedMs } from './calls.ts';
-import { type ClientParts, noAnswer, Patience, send, withSearch } from './exchange.ts';
-import { type Frame, FrameReader } from './frames.ts';
+import { mayPass, waitAdvisedMs } from './calls.ts';
+import { type ClientParts, withSearch } from './exchange.ts';
 import type { ApiEvent, EventsQuery, FollowedEvent } from './messages.ts';
-
-/** The server says something every 15 seconds, if only that it is there. */
-const SILENCE_MS = 45_000;
-const DEFAULT_RETRY_MS = 1_000;
+import { DEFAULT_RETRY_MS, frames } from './stream.ts';
 
 export async function* feed(
   parts: ClientParts,
@@ -24,7 +20,8 @@ export async function* feed(
   while (!signal?.aborted) {
     let pauseMs = 0;
     try {
-      for await (const { event, data } of frames(parts, { ...query, signal }, place)) {
+      const path = () => pathOf(query, place.after);
+      for await (const { event, data } of frames(parts, { path, place, signal })) {
         failures = 0;
         if (event === 'gap') yield { kind: 'gap' };
         else if (event !== 'bye' && data !== null) yield { kind: 'event', event: eventOf(data) };
@@ -46,60 +43,6 @@ function eventOf(data: string): ApiEvent {
   } catch {
     throw unexpectedAnswer(200);
   }
-}
-
-interface Place {
-  /** The last frame that has arrived. */
-  after: string | undefined;
-  retryMs: number;
-}
-
-/** One connection, until either side ends it. */
-async function* frames(
-  parts: ClientParts,
-  query: EventsQuery,
-  place: Place,
-): AsyncGenerator<Frame, void, undefined> {
-  const patience = new Patience(parts.clock, query.signal);
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  try {
-    patience.last(parts.attemptMs);
-    reader = (await connect(parts, query, place.after, patience.signal)).getReader();
-    const apart = new FrameReader();
-    for (;;) {
-      patience.last(SILENCE_MS);
-      const { done, value } = await reader.read().catch(noAnswer);
-      if (done) return;
-      for (const frame of apart.read(value)) {
-        if (frame.id !== null) place.after = frame.id;
-        yield frame;
-      }
-      place.retryMs = apart.retryMs ?? place.retryMs;
-    }
-  } finally {
-    patience.end();
-    await reader?.cancel().catch(() => {});
-  }
-}
-
-async function connect(
-  parts: ClientParts,
-  query: EventsQuery,
-  after: string | undefined,
-  signal: AbortSignal,
-): Promise<ReadableStream<Uint8Array>> {
-  const path = pathOf(query, after);
-  const headers = {
-    accept: 'text/event-stream',
-    ...(after !== undefined && { 'last-event-id': after }),
-  };
-  const response = await send(parts, { method: 'GET', path, headers }, signal);
-  const { ok, body, status } = response;
-  if (!ok) throw refusalOf(response, await response.text().catch(noAnswer), parts.clock);
-  const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
-  if (isStream && body !== null) return body;
-  await body?.cancel();
-  throw unexpectedAnswer(status);
 }
 
 function pathOf({ from, event, session, member }: EventsQuery, after: string | undefined): string {

@@ -23,8 +23,13 @@ export class FrameReader {
   #event = '';
   #data: string[] = [];
   #size = 0;
+  readonly #longest: number;
   /** How long the server wants those to wait whom it has lost; null where it does not say. */
   retryMs: number | null = null;
+
+  constructor(longestFrame = LONGEST_FRAME) {
+    this.#longest = longestFrame;
+  }
 
   /** The frames that are complete by now. Throws if one is too long. */
   read(bytes: Uint8Array): Frame[] {
@@ -36,7 +41,7 @@ export class FrameReader {
     const lines = [this.#rest + first, ...others];
     this.#rest = lines.pop() ?? '';
     const frames = lines.flatMap((line) => this.#add(line) ?? []);
-    if (this.#size + this.#rest.length > LONGEST_FRAME) throw unexpectedAnswer(200);
+    if (this.#size + this.#rest.length > this.#longest) throw unexpectedAnswer(200);
     return frames;
   }
 

@@ -7,4 +7,7 @@ export {
   HoldfastClient,
   type WaitOptions,
 } from './client.ts';
+export type { FollowedFleet } from './fleet-feed.ts';
 export type * from './messages.ts';
+export type * from './operating-messages.ts';
+export { OperatorClient } from './operator-client.ts';

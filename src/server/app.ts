@@ -9,16 +9,20 @@ import { type Random, systemRandom } from '../base/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import { checkKnown } from '../lease/options.ts';
+import { EntryPasses } from './entry-passes.ts';
 import { Exchange, type FailedRequest } from './exchange.ts';
 import { HostGuard } from './host-guard.ts';
 import { LanGuard, type LanSettings } from './lan-guard.ts';
 import { type LimitSettings, Limits } from './limits.ts';
 import { mount } from './mount.ts';
 import { type ObservationOptions, observe } from './observation.ts';
+import { builtPage, PageFiles } from './page-files.ts';
 import type { ServerParts } from './parts.ts';
 import type { Readiness } from './readiness.ts';
 import type { Route } from './route.ts';
+import { enterRoute } from './routes/enter.ts';
 import { intentRoutes } from './routes/intents.ts';
+import { pageRoutes } from './routes/page.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 import { straightFetch } from './sending.ts';
 import { makeToken, type TokenSettings, Tokens } from './tokens.ts';
@@ -30,8 +34,12 @@ export interface AppOptions extends ObservationOptions {
   intents?: Intents;
   /** Which networks clients may be in; default all. Behind `@hono/node-server` only: others do not tell who is connected, and are refused. */
   lan?: LanSettings;
-  /** Names this is reached under, besides `localhost` and bare addresses; default any. */
+  /** Names this is reached under, besides `localhost` and bare addresses; default any, but none for the page. */
   hosts?: readonly string[];
+  /** Where the page's files are; default those of this package. */
+  pageFolder?: string;
+  /** What the page is entered with; default: passes for the token that was made, where none is configured. */
+  passes?: EntryPasses;
   limits?: LimitSettings;
   /** How long a body may take to arrive; default 10 s. */
   bodyTimeout?: Duration;
@@ -52,6 +60,8 @@ export interface HoldfastApp {
   readonly readiness: Readiness;
   /** The token that was made because none is configured, for whoever started this; null where some are. */
   readonly madeToken: string | null;
+  /** For addresses of the page that let in whoever started this; null where tokens are configured. */
+  readonly passes: EntryPasses | null;
   /** Ends what goes on for long. Requests that are being answered still are. */
   close(): Promise<void>;
 }
@@ -62,12 +72,15 @@ const KNOWN = new Set([
     'intents',
     'lan',
     'hosts',
+    'pageFolder',
+    'passes',
     'limits',
     'bodyTimeout',
     'handlerTimeout',
     'onError',
     'events',
     'metrics',
+    'stage',
   ],
   ...['clock', 'random'],
 ]);
@@ -86,6 +99,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
     limits: new Limits(limits, clock),
     lan: lan === undefined ? null : new LanGuard(lan),
     hosts: hosts === undefined ? null : new HostGuard(hosts),
+    pageHosts: new HostGuard(hosts ?? []),
     bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
     handlerTimeoutMs: durationMs(options.handlerTimeout ?? DEFAULT_HANDLER_MS, 'handlerTimeout'),
     onError,
@@ -99,10 +113,16 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   };
   const { routes: shown, readiness } = observe(parts, options, () => routes);
   readiness.add('intents', () => intents.trouble);
-  const routes: readonly Route[] = [...intentRoutes(parts), ...sessionRoutes(parts), ...shown];
+  const passes = options.passes ?? (made && new EntryPasses({ token: made.token, clock, random }));
+  const files = new PageFiles(options.pageFolder ?? builtPage());
+  const routes: readonly Route[] = [
+    ...[...intentRoutes(parts), ...sessionRoutes(parts), ...shown, enterRoute(passes)],
+    ...pageRoutes(files),
+  ];
   const hono = mount(routes, new Exchange({ ...terms, parts }));
   return {
     ...{ hono, fetch: straightFetch(hono), routes, readiness, madeToken: made?.token ?? null },
+    passes,
     async close() {
       ending.abort();
       if (isOurs) await intents.stop();

@@ -10,7 +10,7 @@ export type Bye = 'token-expired' | 'closing' | 'too-slow' | 'failed';
 const RETRY_MS = 1_000;
 
 export const HELLO = `retry: ${RETRY_MS}\n\n`;
-export const GAP = 'event: gap\ndata: {}\n\n';
+export const GAP = dataFrame('gap', {});
 
 export function eventFrame(event: LoggedEvent): string {
   const id = printable(event.position);
@@ -26,9 +26,14 @@ export function placeFrame(position: string): string {
 }
 
 export function byeFrame(reason: Bye): string {
-  return `event: bye\ndata: ${JSON.stringify({ reason })}\n\n`;
+  return dataFrame('bye', { reason });
 }
 
 export function comment(text: string): string {
   return `: ${printable(text)}\n\n`;
+}
+
+/** Of what is made here; JSON has no line ends of its own. */
+export function dataFrame(event: string, data: unknown): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

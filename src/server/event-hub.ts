@@ -15,7 +15,7 @@ import type { EventFilter } from './event-filter.ts';
 import { comment, eventFrame, GAP, placeFrame } from './event-frames.ts';
 import { BEGINNING, EventWindow, type Item } from './event-window.ts';
 import { CATCH_UP_PAGE, PageReader } from './page-reader.ts';
-import { Problem } from './problem.ts';
+import { Places } from './places.ts';
 import type { Caller } from './route.ts';
 
 /** Proxies take a connection for dead after a minute or less without a byte. */
@@ -27,9 +27,6 @@ const LINGER_MS = 5_000;
  * thousand takes some 30 ms of a processor, however little is in it.
  */
 const PAUSE_PER_WRITE_MS = 0.1;
-/** Who was told to come again later. */
-const RETRY_AFTER_MS = 5_000;
-
 export interface EventHubOptions {
   /** Who may watch at the same time; default 5,000. */
   readonly clients?: number;
@@ -39,7 +36,7 @@ export interface EventHubOptions {
   readonly queuedBytes?: number;
 }
 
-const DEFAULTS = { clients: 5_000, clientsPerToken: 100, queuedBytes: 1_048_576 };
+export const STREAM_LIMITS = { clients: 5_000, clientsPerToken: 100, queuedBytes: 1_048_576 };
 
 export interface EventHubParts {
   readonly log: Pick<EventLog, 'pages' | 'read'>;
@@ -76,7 +73,7 @@ export class EventHub {
   readonly #limits: Required<EventHubOptions>;
   readonly #reader: PageReader;
   readonly #clients = new Set<EventClient>();
-  readonly #perToken = new Map<string, number>();
+  readonly #places: Places;
   readonly #audiences = new Map<string, Audience>();
   /** Clients that wait for the tail's next page. */
   readonly #waiting = new Map<EventClient, () => void>();
@@ -85,12 +82,12 @@ export class EventHub {
   #tail: Tail | null = null;
   #beat: Timer | null = null;
   #linger: Timer | null = null;
-  #isClosed = false;
 
   constructor({ log, clock, options = {} }: EventHubParts) {
     this.#log = log;
     this.#clock = clock;
-    this.#limits = { ...DEFAULTS, ...options };
+    this.#limits = { ...STREAM_LIMITS, ...options };
+    this.#places = new Places(this.#limits, 'events');
     this.#reader = new PageReader(log);
   }
 
@@ -106,7 +103,7 @@ export class EventHub {
 
   /** The stream for a new client; a problem where there are too many. */
   watch({ filter, caller, position, signal }: Watching): ReadableStream<Uint8Array> {
-    this.#admit(caller.tokenId);
+    this.#places.take(caller.tokenId);
     const onAbort = () => client.end('closing');
     const client = new EventClient({
       ...{ clock: this.#clock, filter, tokenId: caller.tokenId, expiresAtMs: caller.expiresAtMs },
@@ -118,7 +115,6 @@ export class EventHub {
       },
     });
     this.#clients.add(client);
-    this.#perToken.set(caller.tokenId, (this.#perToken.get(caller.tokenId) ?? 0) + 1);
     signal.addEventListener('abort', onAbort, { once: true });
     client.begin();
     if (signal.aborted) onAbort();
@@ -137,22 +133,9 @@ export class EventHub {
 
   /** Says good-bye to all, and takes no more. */
   close(): void {
-    this.#isClosed = true;
+    this.#places.close();
     for (const client of this.#clients) client.end('closing');
     this.#endTail();
-  }
-
-  #admit(tokenId: string): void {
-    if (this.#isClosed)
-      throw new Problem('not-ready', {
-        detail: 'This instance is closing: ask another.',
-        retryAfterMs: RETRY_AFTER_MS,
-      });
-    const { clients, clientsPerToken } = this.#limits;
-    if (this.#clients.size >= clients)
-      throw tooMany(`${clients} watch events here already, which is as many as may.`);
-    if ((this.#perToken.get(tokenId) ?? 0) >= clientsPerToken)
-      throw tooMany(`${clientsPerToken} watch events with this token already, as many as may.`);
   }
 
   #forget(client: EventClient): void {
@@ -161,9 +144,7 @@ export class EventHub {
     const audience = this.#audiences.get(client.filter.key);
     if (audience?.clients.delete(client) && audience.clients.size === 0)
       this.#audiences.delete(client.filter.key);
-    const others = (this.#perToken.get(client.tokenId) ?? 1) - 1;
-    if (others > 0) this.#perToken.set(client.tokenId, others);
-    else this.#perToken.delete(client.tokenId);
+    this.#places.leave(client.tokenId);
     if (this.#clients.size > 0) return;
     this.#beat?.cancel();
     this.#beat = null;
@@ -309,8 +290,4 @@ function show(client: EventClient, page: EventPage): void {
   client.position = page.position ?? (page.gap ? BEGINNING : client.position);
   const text = (page.gap ? GAP : '') + frames.join('');
   if (text !== '') client.say(text);
-}
-
-function tooMany(detail: string): Problem {
-  return new Problem('too-many-requests', { detail, retryAfterMs: RETRY_AFTER_MS });
 }

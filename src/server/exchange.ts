@@ -11,6 +11,7 @@ import type { HostGuard } from './host-guard.ts';
 import { type Input, validated } from './input.ts';
 import type { LanGuard } from './lan-guard.ts';
 import type { Limits } from './limits.ts';
+import { checkOrigin } from './origin-guard.ts';
 import type { ServerParts } from './parts.ts';
 import { Problem } from './problem.ts';
 import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
@@ -24,7 +25,9 @@ export interface Terms {
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly lan: LanGuard | null;
+  /** Null: programs are answered under any name. The page never is. */
   readonly hosts: HostGuard | null;
+  readonly pageHosts: HostGuard;
   readonly bodyTimeoutMs: number;
   readonly handlerTimeoutMs: number;
   onError(error: unknown, where: FailedRequest): void;
@@ -65,8 +68,8 @@ export class Exchange {
   }
 
   async #answer(c: Context, destination: Destination): Promise<WholeAnswer | Response> {
-    const { hosts, lan, limits, tokens } = this.#terms;
-    hosts?.check(new URL(c.req.url));
+    const { lan, limits, tokens } = this.#terms;
+    this.#checkPlace(c, destination);
     lan?.check(peerOf(c), c.req.raw.headers.get('x-forwarded-for'));
     if (destination instanceof Problem) throw destination;
     // What is open to all costs next to nothing, and says whether we live: that has to be heard just when there is too much to do.
@@ -81,6 +84,15 @@ export class Exchange {
     } finally {
       leave();
     }
+  }
+
+  /** Whether it was sent to us, and not by the page of a stranger. */
+  #checkPlace({ req }: Context, destination: Destination): void {
+    const { hosts, pageHosts } = this.#terms;
+    const url = new URL(req.url);
+    hosts?.check(url);
+    if (!(destination instanceof Problem) && destination.isPage === true) pageHosts.check(url);
+    checkOrigin(req.method, req.raw.headers, url);
   }
 
   async #read(c: Context, route: Route): Promise<Input> {
@@ -103,13 +115,23 @@ export class Exchange {
         isLate = true;
         reject(route.method === 'GET' ? storeUnavailable() : outcomeUnknown());
       });
-      handle(route, asked)
+      this.#act(route, asked)
         .then((answer) => {
           if (isLate && answer instanceof Response) answer.body?.cancel().catch(() => {});
           resolve(answer);
         }, reject)
         .finally(() => timer.cancel());
     });
+  }
+
+  /** Also where nobody waits for it any more: what was done, was done. */
+  async #act(route: Route, asked: Asked<unknown, unknown, unknown>): Promise<Answer | Response> {
+    const answer = await route.handle(asked);
+    if (answer instanceof Response || answer.act === undefined) return answer;
+    const { action, subject, reason = null } = answer.act;
+    const by = `api:${asked.caller.tokenId}`;
+    this.#terms.parts.holdfast.audit({ action, subject, by, reason });
+    return answer;
   }
 
   #refusal(c: Context, error: unknown, where: FailedRequest): WholeAnswer {
@@ -154,13 +176,6 @@ class Question implements Asked<unknown, unknown, unknown> {
   get signal(): AbortSignal {
     return AbortSignal.any([this.#request.signal, this.#closing]);
   }
-}
-
-async function handle(
-  route: Route,
-  asked: Asked<unknown, unknown, unknown>,
-): Promise<Answer | Response> {
-  return route.handle(asked);
 }
 
 /** The other end of the connection, where the server that serves this tells us: that of `@hono/node-server` does. */

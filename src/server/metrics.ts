@@ -1,47 +1,66 @@
-/** What happens here, counted, in the form Prometheus reads. A subscriber like any other: what is counted is what the event catalogue tells. */
+/**
+ * What happens here, counted, in the form Prometheus reads. A subscriber like any other: `metric-catalogue.ts` says what there is and which
+ * event feeds it.
+ */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { EventName } from '../base/events.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { packageVersion } from '../base/version.ts';
 import type { Holdfast } from '../holdfast.ts';
-import { REASONS } from '../intents/intent-session.ts';
-import { LEVELS } from '../telemetry/levels.ts';
+import { checkKnown } from '../lease/options.ts';
 import type { EventHub } from './event-hub.ts';
+import { type Asked, METRICS, type MetricEntry, type Note, PREFIX } from './metric-catalogue.ts';
 import type { Answered, RequestObserver } from './parts.ts';
 
 export interface MetricsParts {
-  readonly holdfast: Pick<Holdfast, 'on' | 'held' | 'running'>;
-  readonly hub: Pick<EventHub, 'size'>;
-  readonly observers: Set<RequestObserver>;
+  readonly holdfast: Pick<Holdfast, 'on' | 'census' | 'running'>;
+  readonly clock: Clock;
+  /** Absent where nothing is served. */
+  readonly server?: {
+    readonly hub: Pick<EventHub, 'size'>;
+    readonly observers: Set<RequestObserver>;
+  };
 }
 
-const PREFIX = 'holdfast_';
-/** In seconds: from an answer out of memory to the longest that a store may take. */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** A client can make up methods, and each would be counted for good. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'DELETE']);
+export interface MetricsOptions {
+  clock?: Clock;
+}
+
+/** What a label says that has none of its known values: whoever makes up values makes no series of them. */
+const OTHER = 'other';
+
+/** For a program that has its own server: counts what happens to `holdfast` from now on. */
+export function createMetrics(holdfast: Holdfast, options: MetricsOptions = {}): Metrics {
+  checkKnown(options, new Set(['clock']));
+  return new Metrics({ holdfast, clock: options.clock ?? systemClock });
+}
 
 export class Metrics {
   readonly #registry = new Registry();
+  readonly #notes = new Map<string, Note>();
   readonly #unsubscribes: (() => void)[] = [];
+  readonly #clock: Clock;
+  readonly #asked: Asked;
   #hasProcess = false;
 
-  constructor({ holdfast, hub, observers }: MetricsParts) {
-    this.#countEvents(holdfast);
-    this.#countIntents(holdfast);
-    this.#countEndings(holdfast);
-    this.#countRequests(observers);
-    this.#gauge('leases_held', 'Leases that this instance holds.', () => holdfast.held);
-    this.#gauge(
-      'sessions_running',
-      'Sessions from intents that this instance has in hands.',
-      () => holdfast.running,
-    );
-    this.#gauge('sse_clients', 'Clients that watch events through this instance.', () => hub.size);
-    const build = new Gauge({
-      ...{ name: `${PREFIX}build_info`, help: 'Always 1; the version is in its label.' },
-      ...{ labelNames: ['version'], registers: [this.#registry] },
-    });
-    build.set({ version: packageVersion() }, 1);
+  constructor({ holdfast, clock, server }: MetricsParts) {
+    this.#clock = clock;
+    this.#asked = {
+      census: () => holdfast.census(),
+      get running() {
+        return holdfast.running;
+      },
+      get watching() {
+        return server?.hub.size ?? 0;
+      },
+    };
+    for (const entry of METRICS) {
+      if (entry.isServers && server === undefined) continue;
+      const note = this.#make(entry);
+      this.#notes.set(entry.name, note);
+      for (const feed of entry.feeds) this.#unsubscribes.push(feed.subscribe(holdfast, note));
+    }
+    this.#note('build_info')(1, packageVersion());
+    if (server !== undefined) server.observers.add((answered) => this.#count(answered));
   }
 
   get contentType(): string {
@@ -61,64 +80,132 @@ export class Metrics {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
   }
 
-  #countEvents(holdfast: MetricsParts['holdfast']): void {
-    const events = this.#counter('events_total', 'What has happened to this instance.', ['event']);
-    for (const name of Object.keys(LEVELS) as EventName[]) {
-      events.inc({ event: name }, 0);
-      // Told of each renewal of each lease only where somebody listens, and the batches say how many they were.
-      if (name === 'lease.extended') continue;
-      this.#unsubscribes.push(holdfast.on(name, () => events.inc({ event: name })));
-    }
-    this.#unsubscribes.push(
-      holdfast.on('lease.renewed', ({ count }) => events.inc({ event: 'lease.extended' }, count)),
-    );
+  #note(name: string): Note {
+    return this.#notes.get(name) ?? (() => {});
   }
 
-  #countIntents(holdfast: MetricsParts['holdfast']): void {
-    const help = 'Intents that made sense, by what came of them here.';
-    const intents = this.#counter('intents_total', help, ['type', 'result']);
-    for (const result of ['accepted', 'replayed', 'refused'] as const) {
-      const count = ({ type }: { type: string }) => intents.inc({ type, result });
-      this.#unsubscribes.push(holdfast.on(`intent.${result}`, count));
-    }
+  #make(entry: MetricEntry): Note {
+    if (entry.type === 'histogram') return this.#histogram(entry);
+    return entry.type === 'counter' ? this.#counter(entry) : this.#gauge(entry);
   }
 
-  #countEndings(holdfast: MetricsParts['holdfast']): void {
-    const help = 'Sessions from intents that this instance has ended, by the reason.';
-    const ended = this.#counter('sessions_ended_total', help, ['reason']);
-    for (const reason of REASONS) ended.inc({ reason }, 0);
-    const count = ({ state, reason }: { state: string; reason: string | null }) => {
-      if (state === 'ENDED' && reason !== null) ended.inc({ reason });
+  #counter(entry: MetricEntry): Note {
+    // Added up here and told when somebody looks: prom-client takes longer over one than most of what is counted.
+    const sums = new Series(entry, (labels) => ({ labels, sum: 0 }));
+    const collect = () => {
+      counter.reset();
+      for (const { labels, sum } of sums) counter.inc(labels, sum);
     };
-    this.#unsubscribes.push(holdfast.on('session.advanced', count));
+    const counter = new Counter({ ...this.#settings(entry), collect });
+    return (value, ...labels) => {
+      sums.of(labels).sum += value;
+    };
   }
 
-  #countRequests(observers: Set<RequestObserver>): void {
-    const labels = ['route', 'method', 'status'];
-    const requests = this.#counter('http_requests_total', 'Requests answered.', labels);
-    const durations = new Histogram({
-      ...{ name: `${PREFIX}http_request_duration_seconds`, buckets: BUCKETS },
-      help: 'From the arrival of a request until its answer was known.',
-      ...{ labelNames: ['route', 'method'], registers: [this.#registry] },
+  #histogram(entry: MetricEntry): Note {
+    const buckets = [...(entry.buckets ?? [])];
+    const histogram = new Histogram({ ...this.#settings(entry), buckets });
+    const all = new Series(entry, (labels) => {
+      histogram.zero(labels);
+      return histogram.labels(labels);
     });
-    observers.add(({ path, method: asked, status, tookMs }: Answered) => {
-      const route = path ?? 'none';
-      const method = METHODS.has(asked) ? asked : 'other';
-      requests.inc({ route, method, status });
-      durations.observe({ route, method }, tookMs / 1_000);
-    });
+    return (value, ...labels) => all.of(labels).observe(value);
   }
 
-  #counter(name: string, help: string, labelNames: string[]): Counter {
-    return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.#registry] });
+  #gauge(entry: MetricEntry): Note {
+    const { ask, countsDown } = entry;
+    const note: Note = (value, ...labels) => gauge.set(bounded(entry, labels), value);
+    const countdown = countsDown && new Countdown(this.#clock);
+    const collect = () => {
+      // What is not there any more is not told of either.
+      if (ask !== undefined) gauge.reset();
+      ask?.(this.#asked, note);
+      countdown?.tell(note);
+    };
+    const gauge = new Gauge({ ...this.#settings(entry), collect });
+    const lists = Object.values(entry.labels).map((values) => values ?? []);
+    if (ask === undefined) for (const labels of combinations(lists)) note(0, ...labels);
+    return countdown === undefined ? note : (...noted) => countdown.begin(...noted);
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
-    new Gauge({
-      ...{ name: PREFIX + name, help, registers: [this.#registry] },
-      collect() {
-        this.set(value());
-      },
-    });
+  #settings({ name, help, labels }: MetricEntry) {
+    const labelNames = Object.keys(labels);
+    return { name: PREFIX + name, help, labelNames, registers: [this.#registry] };
   }
+
+  #count({ path, method, status, tookMs }: Answered): void {
+    const route = path ?? 'none';
+    this.#note('http_requests_total')(1, route, method, String(status));
+    this.#note('http_request_duration_seconds')(tookMs / 1_000, route, method);
+  }
+}
+
+/** What is less by every second. */
+class Countdown {
+  readonly #clock: Clock;
+  readonly #ends = new Map<string, { readonly labels: readonly string[]; readonly atMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  begin(seconds: number, ...labels: readonly string[]): void {
+    const atMs = this.#clock.monotonicMs() + seconds * 1_000;
+    this.#ends.set(labels.join(), { labels, atMs });
+  }
+
+  tell(note: Note): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const { labels, atMs } of this.#ends.values())
+      note(Math.max(0, atMs - nowMs) / 1_000, ...labels);
+  }
+}
+
+type Labels = { [label: string]: string };
+
+/** What is kept per combination of labels. There from the start where it is known which there can be. */
+class Series<T> implements Iterable<T> {
+  readonly #entry: MetricEntry;
+  readonly #make: (labels: Labels) => T;
+  readonly #all = new Map<string, T>();
+
+  constructor(entry: MetricEntry, make: (labels: Labels) => T) {
+    this.#entry = entry;
+    this.#make = make;
+    const lists = Object.values(entry.labels).map((values) => values ?? []);
+    for (const values of combinations(lists)) this.of(values);
+  }
+
+  of(values: readonly string[]): T {
+    const found = this.#all.get(keyOf(values));
+    if (found !== undefined) return found;
+    const labels = bounded(this.#entry, values);
+    const key = keyOf(Object.values(labels));
+    const kept = this.#all.get(key) ?? this.#make(labels);
+    this.#all.set(key, kept);
+    return kept;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return this.#all.values();
+  }
+}
+
+function keyOf(values: readonly string[]): string {
+  return values.length === 1 ? (values[0] ?? '') : values.join('\n');
+}
+
+/** Labels of which none has a value that somebody made up. */
+function bounded({ labels }: MetricEntry, values: readonly string[]): Labels {
+  const named = Object.entries(labels).map(([name, known], i) => {
+    const value = values[i] ?? OTHER;
+    return [name, known === null || known.includes(value) ? value : OTHER];
+  });
+  return Object.fromEntries(named) as Labels;
+}
+
+function combinations(lists: readonly (readonly string[])[]): string[][] {
+  const [first, ...rest] = lists;
+  if (first === undefined) return [[]];
+  return first.flatMap((value) => combinations(rest).map((others) => [value, ...others]));
 }

@@ -65,6 +65,7 @@ const GROUPS: Readonly<Record<Route['group'], string>> = {
   events: 'What happens, as it happens.',
   fleet: 'The instances that share the work.',
   leases: 'Who holds what.',
+  workflows: 'Work of many steps, each with one writer.',
   operation: 'For whoever runs this server.',
 };
 

@@ -31,6 +31,11 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
     advice:
       'Use the name it is configured under. The rule keeps foreign pages in a browser from reaching a server on its own network.',
   },
+  'foreign-origin': {
+    when: 'The `Origin` header says that a page of another site sends something that would change what is here.',
+    advice:
+      'Nothing was done. Use the page that this server serves, or a program. Behind a proxy: it has to pass `Host` on as the browser sent it.',
+  },
   'not-found': {
     when: 'There is no such path, session, instance or problem; or it belongs to another tenant, which is the same.',
     advice: 'Look at the id. Sessions that have ended are forgotten after a while.',

@@ -13,6 +13,7 @@ export const PROBLEMS = {
   forbidden: { status: 403, title: 'The token does not allow this' },
   'outside-lan': { status: 403, title: 'The client is outside the networks that are allowed' },
   'foreign-host': { status: 403, title: 'The request is for another host' },
+  'foreign-origin': { status: 403, title: 'The request is from the page of another' },
   'not-found': { status: 404, title: 'There is no such thing' },
   'method-not-allowed': { status: 405, title: 'This can not be done with it' },
   'request-timeout': { status: 408, title: 'The request took too long to arrive' },

@@ -38,6 +38,14 @@ export interface Answer {
   /** Becomes JSON; a `Response` goes out as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What has been done, for the record: whatever changes something says it, but for intents, which tell of themselves. */
+  readonly act?: Act;
+}
+
+interface Act {
+  readonly action: string;
+  readonly subject: string;
+  readonly reason?: string | undefined;
 }
 
 export interface Route<P = unknown, Q = unknown, B = unknown> {
@@ -48,9 +56,18 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly access: Scope | 'open';
   /** `no`: a token of a tenant is refused, because what it would see or do is not of one tenant. */
   readonly tenants: 'yes' | 'no';
+  /** For browsers, and for people in them: it answers only under names that are ours, whether some are configured or not. */
+  readonly isPage?: true;
   readonly summary: string;
   readonly description: string;
-  readonly group: 'intents' | 'sessions' | 'fleet' | 'leases' | 'events' | 'operation';
+  readonly group:
+    | 'intents'
+    | 'sessions'
+    | 'fleet'
+    | 'leases'
+    | 'workflows'
+    | 'events'
+    | 'operation';
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;

@@ -1,6 +1,6 @@
 /** What several routes take and give. What text means is decided where it is used; here it is only asked. */
 import { z } from 'zod';
-import { isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
+import { isForeignText, isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
 import { OUTCOMES, REASONS } from '../intents/intent-session.ts';
 import { SESSION_STATES } from '../store/intent-store.ts';
 
@@ -23,6 +23,18 @@ export const limitSchema = z
   .regex(/^([1-9]\d{0,2}|1000)$/, { error: LIMIT_RULE })
   .transform(Number)
   .meta({ description: `How many at most, ${LIMIT_RULE}; default ${DEFAULT_PAGE}.` });
+
+/** Longest reason, in bytes: it stands in logs and lists. */
+const MOST_REASON_BYTES = 512;
+const REASON_RULE = `it is 1 to ${MOST_REASON_BYTES} bytes of text, for whoever finds it later`;
+
+/** Why somebody takes something away. */
+export const reasonSchema = z
+  .string()
+  .refine((text) => isForeignText(text, MOST_REASON_BYTES) && text.trim() !== '', {
+    error: REASON_RULE,
+  })
+  .meta({ description: `Why: ${REASON_RULE}.` });
 
 const momentSchema = z.string().meta({ format: 'date-time' });
 

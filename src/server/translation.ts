@@ -25,6 +25,11 @@ export function problemOf(error: unknown): Problem | null {
       return new Problem('not-found', { detail: 'There is no session with this id.' });
     case 'MEMBER_NOT_FOUND':
       return new Problem('not-found', { detail: 'No instance with this id is alive.' });
+    case 'TRANSFER_REFUSED':
+      return new Problem('conflict', {
+        detail:
+          'The instance drains, or is of another make, and can not be given targets. Nothing was changed.',
+      });
     case 'SESSION_EXISTS':
       return new Problem('session-exists', {
         detail: 'Nothing was changed. Choose another id, or delete the session that has it.',

@@ -2,6 +2,7 @@ import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../src/server/app.ts';
 import { Exchange } from '../../src/server/exchange.ts';
+import { HostGuard } from '../../src/server/host-guard.ts';
 import { Limits } from '../../src/server/limits.ts';
 import { mount } from '../../src/server/mount.ts';
 import type { Answered } from '../../src/server/parts.ts';
@@ -26,7 +27,14 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
     ...{ summary: '', description: '', answers: {}, problems: [], handle, ...about },
   });
   const exchange = new Exchange({
-    ...{ parts, lan: null, hosts: null, bodyTimeoutMs: 1_000, handlerTimeoutMs: 5_000 },
+    ...{
+      parts,
+      lan: null,
+      hosts: null,
+      pageHosts: new HostGuard([]),
+      bodyTimeoutMs: 1_000,
+      handlerTimeoutMs: 5_000,
+    },
     tokens: new Tokens(Object.values(TOKENS), clock),
     limits: new Limits({ inFlight: 2 }, clock),
     onError: (error) => errors.push(error),

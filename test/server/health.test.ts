@@ -157,7 +157,7 @@ describe('/metrics', () => {
     expect(text).toContain('holdfast_events_total{event="lease.refused"} 1');
     expect(text).toContain('holdfast_events_total{event="lease.extended"} 2');
     expect(text).toContain('holdfast_events_total{event="workflow.violation"} 0');
-    expect(text).toContain('holdfast_leases_held 2');
+    expect(text).toContain('holdfast_leases_held{class="lease"} 2');
     expect(text).toMatch(/holdfast_build_info\{version="\d+\.\d+\.\d+"\} 1/);
     expect(text).toMatch(/holdfast_process_resident_memory_bytes \d+/);
   });

@@ -18,6 +18,7 @@ describe('members', () => {
     expect(got.json.members[0]).toEqual({
       ...{ id: 'api-1794735731650762000-c586043d', name: 'api', weight: 2, version: '1.2.3' },
       ...{ isDraining: false, isForeign: false, owned: 0, quota: 0, expiresInMs: 30_000 },
+      ...{ beatTtlMs: null, startedAt: 1_794_735_731_650, vitals: null },
     });
   });
 

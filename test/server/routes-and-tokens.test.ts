@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Route, SCOPES } from '../../src/server/route.ts';
 import { type Sent, serverWorld, TOKENS, type TokenName } from '../support/server-world.ts';
+import { StandInStage } from '../support/stand-in-stage.ts';
 
-const world = await serverWorld();
+const world = await serverWorld({ stage: new StandInStage() });
 const { app, ask, calls } = world;
 
 /** What would be a request, if it were allowed: whoever is refused has not been read, either. */

@@ -1,7 +1,7 @@
 /** What happens to all instances, as it happens. */
 import { z } from 'zod';
 import { isName } from '../../base/ids.ts';
-import { eventFilter, isEventName } from '../event-filter.ts';
+import { type EventWish, eventFilter, isEventName } from '../event-filter.ts';
 import type { EventHub } from '../event-hub.ts';
 import { BEGINNING } from '../event-window.ts';
 import { type Route, route } from '../route.ts';
@@ -14,35 +14,62 @@ const EITHER_RULE = 'it is another name of session: give one of them';
 const MOST_NAMES = 50;
 
 /** What a position may look like, of whatever store. What does not, no log has. */
-const POSITION = /^[A-Za-z0-9-]{1,64}$/;
+export const POSITION = /^[A-Za-z0-9-]{1,64}$/;
 const NOWHERE = '-';
+
+/** Which events are wanted, as a query says it. */
+export const wishFields = {
+  event: z
+    .union([z.string(), z.array(z.string()).max(MOST_NAMES)], { error: EVENT_RULE })
+    .transform((names) => [names].flat())
+    .pipe(z.array(z.string().refine(isEventName, { error: EVENT_RULE })))
+    .optional()
+    .meta({
+      description: `Only these: ${EVENT_RULE}, as in \`lease.lost\` or \`session\`. Repeatable.`,
+    }),
+  session: idSchema.optional().meta({ description: 'Only what is about this session.' }),
+  target: idSchema.optional().meta({ description: 'Another name of session.' }),
+  member: z
+    .string({ error: MEMBER_RULE })
+    .refine(isName, { error: MEMBER_RULE })
+    .optional()
+    .meta({ description: `Only what an instance tells, or what is about it: ${MEMBER_RULE}.` }),
+};
+
+interface WishQuery {
+  readonly event?: string[] | undefined;
+  readonly session?: string | undefined;
+  readonly target?: string | undefined;
+  readonly member?: string | undefined;
+}
+
+export function isEither({ session, target }: WishQuery): boolean {
+  return session === undefined || target === undefined;
+}
+
+export const EITHER = {
+  ...{ path: ['target'], error: EITHER_RULE },
+  when: ({ value }: { value: unknown }) => typeof value === 'object' && value !== null,
+};
+
+export function wishOf({ event: events, session, target, member }: WishQuery): EventWish {
+  const about = session ?? target;
+  return {
+    ...(events !== undefined && { events }),
+    ...(about !== undefined && { about }),
+    ...(member !== undefined && { member }),
+  };
+}
 
 const watchQuery = z
   .strictObject({
-    event: z
-      .union([z.string(), z.array(z.string()).max(MOST_NAMES)], { error: EVENT_RULE })
-      .transform((names) => [names].flat())
-      .pipe(z.array(z.string().refine(isEventName, { error: EVENT_RULE })))
-      .optional()
-      .meta({
-        description: `Only these: ${EVENT_RULE}, as in \`lease.lost\` or \`session\`. Repeatable.`,
-      }),
-    session: idSchema.optional().meta({ description: 'Only what is about this session.' }),
-    target: idSchema.optional().meta({ description: 'Another name of session.' }),
-    member: z
-      .string({ error: MEMBER_RULE })
-      .refine(isName, { error: MEMBER_RULE })
-      .optional()
-      .meta({ description: `Only what an instance tells, or what is about it: ${MEMBER_RULE}.` }),
+    ...wishFields,
     from: z
       .enum(['now', 'oldest'], { error: FROM_RULE })
       .optional()
       .meta({ description: 'Where to begin without `Last-Event-ID`; default now.' }),
   })
-  .refine(({ session, target }) => session === undefined || target === undefined, {
-    ...{ path: ['target'], error: EITHER_RULE },
-    when: ({ value }) => typeof value === 'object' && value !== null,
-  });
+  .refine(isEither, EITHER);
 
 export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
   return [
@@ -64,25 +91,18 @@ export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
       },
       problems: ['not-ready'],
       async handle({ query, caller, headers, signal }) {
-        const { event: events, session, target, member, from } = query;
-        const about = session ?? target;
-        const wish = {
-          ...(events !== undefined && { events }),
-          ...(about !== undefined && { about }),
-          ...(member !== undefined && { member }),
-        };
-        const filter = eventFilter(wish, caller);
-        const position = positionOf(headers.get('last-event-id'), from);
+        const filter = eventFilter(wishOf(query), caller);
+        const position = positionOf(headers.get('last-event-id'), query.from);
         const stream = hub.watch({ filter, caller, position, signal });
         // Who has its answer may rely on it: what happens from then on, it is told.
         if (position === null) await hub.untilPlaced();
-        return new Response(stream, { headers: HEADERS });
+        return new Response(stream, { headers: STREAM_HEADERS });
       },
     }),
   ];
 }
 
-const HEADERS = {
+export const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   // Some proxies collect what they pass on, unless told not to.
   'X-Accel-Buffering': 'no',

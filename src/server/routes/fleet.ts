@@ -2,25 +2,12 @@
 import { z } from 'zod';
 import { isName } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
-import { jsonFacts } from '../../telemetry/facts.ts';
+import { memberJson } from '../fleet-json.ts';
+import { memberSchema } from '../fleet-schemas.ts';
 import { type Route, route } from '../route.ts';
 
 const PATH = '/api/v3/members';
 const ID_RULE = 'it is the id of an instance';
-
-const memberSchema = z
-  .object({
-    id: z.string(),
-    name: z.string().meta({ description: 'The readable part of its id.' }),
-    weight: z.number().int().meta({ description: 'Its share, relative to the others.' }),
-    isDraining: z.boolean().meta({ description: 'It hands over what it owns, and takes no more.' }),
-    isForeign: z.boolean().meta({ description: 'It is of another make: given nothing.' }),
-    owned: z.number().int().meta({ description: 'How many targets it owns.' }),
-    quota: z.number().int().meta({ description: 'How many it should own.' }),
-    expiresInMs: z.number().int().meta({ description: 'When its heartbeat runs out.' }),
-    version: z.string().nullable().meta({ description: 'Of Holdfast, where it says so.' }),
-  })
-  .meta({ id: 'Member', description: 'One instance of the fleet.' });
 
 const orderSchema = z
   .object({
@@ -51,7 +38,7 @@ export function fleetRoutes({ holdfast }: FleetParts): Route[] {
       problems: [],
       async handle() {
         const { members } = await holdfast.fleet.view();
-        return { body: { members: members.map((member) => jsonFacts({ ...member })) } };
+        return { body: { members: members.map(memberJson) } };
       },
     }),
     orderRoute({ holdfast }, 'drain', {
@@ -78,7 +65,8 @@ function orderRoute(
     problems: ['not-found'],
     async handle({ params: { id } }) {
       const { changed } = await holdfast.fleet[order](id);
-      return { body: { member: id, draining: order === 'drain', changed } };
+      const body = { member: id, draining: order === 'drain', changed };
+      return { body, ...(changed && { act: { action: `member.${order}`, subject: id } }) };
     },
   });
 }

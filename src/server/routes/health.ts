@@ -58,7 +58,7 @@ function metricsRoute({ metrics, metricsAccess }: HealthParts): Route {
     ...{ method: 'GET', path: '/metrics', access: metricsAccess, tenants: 'no' },
     ...{ group: 'operation', summary: 'Metrics' },
     description:
-      'Events of this instance by name, requests by route, intents by what came of them, sessions it has in hands and those it has ended by reason, leases held, clients that watch, and the process itself.',
+      'Events of this instance by name; leases held, lost, refused and handed over, how long renewals take and how near the first loss is; polls, actions, intents, sessions and pipelines; what the store does to it; requests by route; and the process itself. `docs/metrics.md` has all of them.',
     answers: {
       200: { description: 'In the text format of Prometheus.', mediaType: 'text/plain' },
     },

@@ -4,13 +4,10 @@ import { isForeignText, isName, NAME_RULE } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, route } from '../route.ts';
-import { CURSOR_RULE } from '../schemas.ts';
+import { CURSOR_RULE, reasonSchema } from '../schemas.ts';
 
 const PATH = '/api/v3/leases';
 const KEY_RULE = `a key is ${NAME_RULE}`;
-/** Longest reason, in bytes: it stands in logs and lists. */
-const MOST_REASON_BYTES = 512;
-const REASON_RULE = `it is 1 to ${MOST_REASON_BYTES} bytes of text, for whoever finds it later`;
 const MOST_CURSOR_BYTES = 1_024;
 
 const fenceSchema = z.string().meta({
@@ -46,7 +43,7 @@ const stateSchema = z
   })
   .meta({ id: 'LeaseState' });
 
-const revocationSchema = z
+export const revocationSchema = z
   .object({
     key: z.string(),
     revoked: z.boolean().meta({ description: 'False: nobody held it.' }),
@@ -67,14 +64,9 @@ const listQuery = z.strictObject({
     .meta({ description: 'To go on where the page before ended.' }),
 });
 
-const revokeBody = z
+export const revokeBody = z
   .strictObject({
-    reason: z
-      .string()
-      .refine((text) => isForeignText(text, MOST_REASON_BYTES) && text.trim() !== '', {
-        error: REASON_RULE,
-      })
-      .meta({ description: `Why: ${REASON_RULE}.` }),
+    reason: reasonSchema,
     force: z.boolean().optional().meta({
       description: 'Frees it at once: the revoked holder and the next may both act for a while.',
     }),
@@ -148,7 +140,8 @@ function revokeRoute({ holdfast }: LeaseParts): Route {
     problems: [],
     async handle({ params: { key }, body: { reason, force = false } }) {
       const result = await holdfast.revoke(key, { reason, force });
-      return { body: { key, ...jsonFacts({ ...result }) } };
+      const act = { action: 'lease.revoke', subject: key, reason };
+      return { body: { key, ...jsonFacts({ ...result }) }, ...(result.revoked && { act }) };
     },
   });
 }

@@ -131,7 +131,8 @@ function addRoute({ holdfast }: ServerParts): Route {
         ...(isPaused !== undefined && { isPaused }),
       });
       const headers = { Location: `${base}${PATH}/${session.id}` };
-      return { status: 201, body: pollSessionJson(session), headers };
+      const act = { action: 'session.add', subject: session.id };
+      return { status: 201, body: pollSessionJson(session), headers, act };
     },
   });
 }
@@ -156,16 +157,18 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       ...{ ...about, method: 'POST', path: `${PATH}/{id}/pause`, summary: 'Pause polling' },
       ...{ answers: changed, problems },
       async handle({ params: { id }, caller }) {
-        const { session } = await ofPolled(id, caller, sessions.pause(id));
-        return { body: pollSessionJson(session) };
+        const { session, changed } = await ofPolled(id, caller, sessions.pause(id));
+        const act = { action: 'session.pause', subject: id };
+        return { body: pollSessionJson(session), ...(changed && { act }) };
       },
     }),
     route({
       ...{ ...about, method: 'POST', path: `${PATH}/{id}/resume`, summary: 'Resume polling' },
       ...{ answers: changed, problems },
       async handle({ params: { id }, caller }) {
-        const { session } = await ofPolled(id, caller, sessions.resume(id));
-        return { body: pollSessionJson(session) };
+        const { session, changed } = await ofPolled(id, caller, sessions.resume(id));
+        const act = { action: 'session.resume', subject: id };
+        return { body: pollSessionJson(session), ...(changed && { act }) };
       },
     }),
     route({
@@ -173,7 +176,7 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       ...{ answers: { 204: { description: 'It is gone.' } }, problems },
       async handle({ params: { id }, caller }) {
         await ofPolled(id, caller, sessions.remove(id));
-        return { status: 204 };
+        return { status: 204, act: { action: 'session.remove', subject: id } };
       },
     }),
   ];
