@@ -1,23 +1,27 @@
-// Runs an example with the arguments given, building first when dist is missing or older than src:
-// node scripts/start.mjs demo [--store URL]
+// Runs the demo, or an example, with the arguments given, building first when dist is missing or older than its sources:
+// node scripts/start.mjs demo [--port NUMBER], node scripts/start.mjs lease [--store URL]
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const src = join(root, 'src');
+const sources = ['src', 'dashboard'].map((folder) => join(root, folder));
 
 if (builtAtMs() < changedAtMs()) {
-  console.log('Building first, which takes a moment …');
+  // Not to stdout: that belongs to what is run.
+  console.error('Building first, which takes a moment …');
   await import('./build.mjs');
 }
 if (process.exitCode) process.exit();
 
-// In this process rather than a child: Ctrl-C, the exit code and the terminal are the example's own.
+// In this process rather than a child: Ctrl-C, the exit code and the terminal are its own.
 const [name, ...args] = process.argv.slice(2);
-const example = join(root, `examples/${name}/demo.mjs`);
-process.argv = [process.execPath, example, ...args];
-await import(pathToFileURL(example).href);
+const [file, ...words] =
+  name === 'demo'
+    ? [join(root, 'dist/cli/bin.js'), 'demo', ...args]
+    : [join(root, `examples/${name}/demo.mjs`), ...args];
+process.argv = [process.execPath, file, ...words];
+await import(pathToFileURL(file).href);
 
 function builtAtMs() {
   return (
@@ -27,12 +31,9 @@ function builtAtMs() {
 
 // Folders count too: a deleted file leaves its trace there.
 function changedAtMs() {
-  const paths = readdirSync(src, { recursive: true, encoding: 'utf8' }).map((path) =>
-    join(src, path),
+  const paths = sources.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   );
-  return Math.max(
-    ...[src, join(root, 'tsconfig.json'), join(root, 'tsconfig.build.json'), ...paths].map(
-      (path) => statSync(path).mtimeMs,
-    ),
-  );
+  const settings = ['tsconfig.json', 'tsconfig.build.json'].map((file) => join(root, file));
+  return Math.max(...[...sources, ...settings, ...paths].map((path) => statSync(path).mtimeMs));
 }

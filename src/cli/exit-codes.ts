@@ -50,6 +50,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   SESSION_UNREADABLE: EXIT.no,
   SESSION_CROWDED: EXIT.held,
   MEMBER_NOT_FOUND: EXIT.no,
+  TRANSFER_REFUSED: EXIT.no,
   REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
   POOL_FULL: EXIT.held,

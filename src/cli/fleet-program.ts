@@ -4,6 +4,7 @@ import { LOG_LEVELS } from '../telemetry/levels.ts';
 import { examples, type Perform } from './commands.ts';
 import type { DrainFlags } from './fleet/drain.ts';
 import type { MapFlags } from './fleet/map.ts';
+import type { TransferFlags } from './fleet/transfer.ts';
 import type { WatchFlags } from './fleet/watch.ts';
 import type { UpFlags } from './up/up.ts';
 
@@ -85,7 +86,9 @@ export function addFleet(program: Command, perform: Perform): void {
       perform(async (context) => (await import('./fleet/explain.ts')).explain(context, target)),
     );
   addDraining(program, perform);
+  addMoving(program, perform);
   addWatch(program, perform);
+  addTop(program, perform);
 }
 
 function addDraining(program: Command, perform: Perform): void {
@@ -114,6 +117,41 @@ function addDraining(program: Command, perform: Perform): void {
     );
 }
 
+function addMoving(program: Command, perform: Perform): void {
+  program
+    .command('transfer')
+    .summary('move a target to an instance, for good')
+    .description(
+      'Has the owner of a target hand it to another instance, when the poll in flight has ended, and waits until it is there. It stays ' +
+        'there, and another target goes the other way where that is needed for an even share, until unpin, or until that instance ends.',
+    )
+    .argument('<TARGET>')
+    .argument('<MEMBER>', 'its id, or as much of its name as is unique')
+    .option('--reason <text>', 'why, for those who come after')
+    .option('--no-wait', 'give the order, and do not wait')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast transfer device-7 api-7fd8c9a1',
+        "holdfast transfer device-7 api --reason 'nearer to it' --no-wait",
+      ),
+    )
+    .action((target: string, member: string, flags: TransferFlags) =>
+      perform(async (context) =>
+        (await import('./fleet/transfer.ts')).transfer(context, target, member, flags),
+      ),
+    );
+  program
+    .command('unpin')
+    .summary('let it move again')
+    .description('Takes back a transfer: the target is placed as all the others are again.')
+    .argument('<TARGET>')
+    .addHelpText('after', examples('holdfast unpin device-7'))
+    .action((target: string) =>
+      perform(async (context) => (await import('./fleet/transfer.ts')).unpin(context, target)),
+    );
+}
+
 function addWatch(program: Command, perform: Perform): void {
   program
     .command('watch')
@@ -134,6 +172,25 @@ function addWatch(program: Command, perform: Perform): void {
     .action((flags: WatchFlags) =>
       perform(async (context) => (await import('./fleet/watch.ts')).watch(context, flags)),
     );
+}
+
+function addTop(program: Command, perform: Perform): void {
+  program
+    .command('top')
+    .summary('watch the whole fleet on one screen')
+    .description(
+      'Shows the instances, what is not as it should be, how much moves and what happened last, on a whole screen, as it ' +
+        'changes, until q. Elsewhere than on a terminal it shows all that once; with --json, who owns what.',
+    )
+    .addHelpText(
+      'after',
+      `\nKeys: q quits, / filters, s changes the order of the instances, p stands still, ? helps.\n${examples(
+        'holdfast top',
+        'holdfast top | head -3',
+        'holdfast top --json',
+      )}`,
+    )
+    .action(() => perform(async (context) => (await import('./top/top.ts')).top(context)));
 }
 
 function words(text: string): string[] {

@@ -2,6 +2,7 @@
 import { ConfigError } from '../base/errors.ts';
 import { checkKey } from '../base/ids.ts';
 import type { LeasePage } from '../store/store.ts';
+import { audit } from './audit.ts';
 import type { Context } from './context.ts';
 import { EXIT, type Exit } from './exit-codes.ts';
 import { withHoldfast } from './opening.ts';
@@ -59,21 +60,31 @@ export async function get({ flags, output }: Context, key: string): Promise<Exit
 export interface RevokeFlags {
   readonly reason: string;
   readonly force?: boolean;
+  /** The key is that of something that is polled. */
+  readonly target?: boolean;
 }
 
 export async function revoke(
   { flags, output }: Context,
   key: string,
-  { reason, force = false }: RevokeFlags,
+  { reason, force = false, target = false }: RevokeFlags,
 ): Promise<Exit> {
   checkKey(key, 'KEY');
   if (reason.trim() === '') {
     const rule = 'a revocation needs a reason, for whoever finds it later';
     throw new ConfigError({ field: '--reason', value: reason, rule });
   }
-  const result = await withHoldfast(flags, (holdfast) => holdfast.revoke(key, { reason, force }), {
-    history: 'on',
-  });
+  const result = await withHoldfast(
+    flags,
+    async (holdfast) => {
+      const kind = target ? 'poll' : 'lease';
+      const result = await holdfast.revoke(key, { reason, force, class: kind });
+      const action = target ? 'target.revoke' : 'lease.revoke';
+      if (result.revoked) audit(holdfast, { action, subject: key, reason });
+      return result;
+    },
+    { history: 'on' },
+  );
   output.result({ key, ...jsonFacts({ ...result }) }, () => {
     const name = `'${printable(key)}'`;
     if (!result.revoked) return `Nobody holds ${name}.\n`;

@@ -4,6 +4,7 @@ import { packageVersion } from '../base/version.ts';
 import { examples, type Perform, type Work } from './commands.ts';
 import { SHELLS, type Shell } from './completion.ts';
 import type { StoreFlags } from './context.ts';
+import { addDemo } from './demo-program.ts';
 import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
 import { addFleet, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
@@ -56,6 +57,7 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
     onExit(await work({ flags, output }));
   };
   addUp(program, perform);
+  addDemo(program, perform);
   addSessions(program, perform);
   addFleet(program, perform);
   addIntents(program, perform);
@@ -132,7 +134,14 @@ function addInspection(program: Command, perform: Perform): void {
       '--force',
       'free the key at once: the old holder and a new one may both act for a while',
     )
-    .addHelpText('after', examples("holdfast revoke nightly-report --reason 'hangs since noon'"))
+    .option('--target', 'KEY is something that is polled; to move it, use transfer')
+    .addHelpText(
+      'after',
+      examples(
+        "holdfast revoke nightly-report --reason 'hangs since noon'",
+        "holdfast revoke device-7 --target --reason 'its owner polls the wrong thing'",
+      ),
+    )
     .action((key: string, flags: RevokeFlags) =>
       perform(async (context) => (await load()).revoke(context, key, flags)),
     );

@@ -9,13 +9,23 @@ const idOf = (name: string) => `${name}-1794735731650762000-0000000a`;
 function member(name: string, facts: Partial<MemberView> = {}): MemberView {
   return {
     ...{ id: idOf(name), name, weight: 1, isDraining: false, isForeign: false },
-    ...{ owned: 0, quota: 0, expiresInMs: 30_000, version: null, ...facts },
+    ...{ owned: 0, quota: 0, expiresInMs: 30_000, version: null },
+    ...{ beatTtlMs: null, startedAt: null, vitals: null, ...facts },
   };
 }
 
 function target(id: string, owner: string | null, facts: Partial<Target> = {}): Target {
   const reason = owner === null ? 'free' : 'kept';
-  return { target: id, owner, planned: owner, expiresInMs: 1_000, reason, text: '', ...facts };
+  return {
+    target: id,
+    owner,
+    planned: owner,
+    pinned: null,
+    expiresInMs: 1_000,
+    reason,
+    text: '',
+    ...facts,
+  };
 }
 
 function draw(

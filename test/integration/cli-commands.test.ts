@@ -97,6 +97,21 @@ describe.concurrent('holdfast get and revoke', () => {
     const again = await cli(['revoke', 'stuck', '--reason', 'again'], { at: store });
     expect(again).toMatchObject({ code: 1, stdout: "Nobody holds 'stuck'.\n" });
   });
+
+  it('take a target away, which is no plain key, and write down who did', async () => {
+    await using store = await startRedis();
+    await using holdfast = await openAt(store);
+    await take(holdfast, 'device-7', { class: 'poll' });
+    const why = ['--reason', 'it polls the wrong thing'];
+    expect(await cli(['revoke', 'device-7', ...why], { at: store })).toMatchObject({ code: 1 });
+    const revoked = await cli(['revoke', 'device-7', '--target', ...why, '--json'], { at: store });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ key: 'device-7', revoked: true });
+    const { entries } = await holdfast.log.recall();
+    expect(entries.find(({ event }) => event === 'operator.acted')).toMatchObject({
+      ...{ action: 'target.revoke', subject: 'device-7', reason: why[1] },
+      by: expect.stringMatching(/^cli:.+@.+/),
+    });
+  });
 });
 
 describe.concurrent('holdfast doctor', () => {

@@ -76,7 +76,9 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
       json('sessions', 'get', 'device-0'),
     ]);
     expect(map).toMatch(/^5 targets on 2 instances\n\nana-[0-9a-f]{8} +█+ +\d of \d\n/);
-    expect(members).toMatch(/^ben-[0-9a-f]{8} +up +\d +\d +1 +\d+ m?s +\d+\.\d+\.\d+ +ben-\d+-/m);
+    expect(members).toMatch(
+      /^ben-[0-9a-f]{8} +up +\d +\d +1 +\d+ m?s ago +\d+ m?s +(-|\d+ m?s) +\d+\.\d+\.\d+ +ben-\d+-/m,
+    );
     expect(ls).toMatch(
       /^device-0 +polled +(ana|ben)-\S+ +200 in \d+ ms, \d+ m?s ago +http:\/\/x\/$/m,
     );
@@ -89,7 +91,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     await json('sessions', 'resume', 'device-9');
     await split(holdfast, 3, 3);
     // Instances write down what happened a moment later.
-    const story = /ago +\S+ +resumed device-9\n.* ago +\S+ +took device-9\n/;
+    const story = /ago +\S+ +resumed device-9\n(.* was told by .*\n)?.* ago +\S+ +took device-9\n/;
     const explained = () => text('explain', 'device-9').then((found) => story.test(found) && found);
     const told = await until(explained, { what: 'the story of device-9' });
     expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps it/);
@@ -108,6 +110,23 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     expect(drained.stdout).toMatch(/^ana-\S+ has handed over \d targets in .*, and owns nothing\./);
     await split(holdfast, 0, 5);
     expect(await json('undrain', 'ana')).toMatchObject({ draining: false, changed: true });
+    await split(holdfast, 2, 3);
+
+    const mine = (await holdfast.fleet.view()).targets.find(({ owner }) => owner === ana.id);
+    const { target = '' } = mine ?? {};
+    const moved = await cli(['transfer', target, 'ben', '--reason', 'nearer'], { at });
+    expect(moved).toMatchObject({ code: 0, stderr: '' });
+    expect(moved.stdout).toMatch(/ is with ben-\S+, after \d+ m?s, and stays there\.\nUndo: /);
+    await split(holdfast, 2, 3);
+    expect(await text('explain', target)).toMatch(
+      /: ben-\S+ keeps it, because an operator has moved it there\./,
+    );
+    expect(await cli(['transfer', target, 'nobody'], { at })).toMatchObject({ code: 1 });
+    expect(await cli(['transfer', 'nothing', 'ben'], { at })).toMatchObject({ code: 1 });
+    expect(await json('unpin', target)).toEqual({ target, changed: true });
+    expect(await json('transfer', target, 'ana', '--no-wait')).toEqual({
+      ...{ target, from: ben.id, to: ana.id },
+    });
     await split(holdfast, 2, 3);
 
     ben.running.signal('SIGTERM');

@@ -14,13 +14,16 @@ function packed(): string[] {
 
 describe('what is published', () => {
   it('is what was built, and what is to be read; nothing else', () => {
-    const others = packed().filter((path) => !/^dist\/.+\.(js|d\.ts|lua)$/.test(path));
+    const isPage = (path: string) =>
+      /^dist\/dashboard\/(index\.html|assets\/[\w-]+\.(js|css|svg))$/.test(path);
+    const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua)$/.test(path);
+    const others = packed().filter((path) => !isBuilt(path));
     expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
   });
 
   it('has everything that can be imported or run', () => {
     const roots = ['index', 'server/index', 'client/index', 'testing/index', 'cli/bin'];
-    const files = roots.map((name) => `dist/${name}.js`);
+    const files = [...roots.map((name) => `dist/${name}.js`), 'dist/dashboard/index.html'];
     expect(packed()).toEqual(expect.arrayContaining(files));
   });
 });

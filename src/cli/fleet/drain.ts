@@ -3,6 +3,7 @@ import { systemClock } from '../../base/clock.ts';
 import { shortName } from '../../base/ids.ts';
 import type { FleetView } from '../../fleet.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { EXIT, type Exit } from '../exit-codes.ts';
@@ -30,6 +31,7 @@ export async function drain(
       const view = await holdfast.fleet.view();
       const { id, owned } = findMember(view.members, text);
       const { changed } = await holdfast.fleet.drain(id);
+      if (changed) audit(holdfast, { action: 'member.drain', subject: id });
       if (!wait) {
         const already = changed ? '' : ', as it was told before';
         const facts = { member: id, draining: true, changed, owned };
@@ -95,6 +97,7 @@ export async function undrain({ flags, output }: Context, text: string): Promise
     const { members } = await holdfast.fleet.view();
     const { id } = findMember(members, text);
     const { changed } = await holdfast.fleet.undrain(id);
+    if (changed) audit(holdfast, { action: 'member.undrain', subject: id });
     output.result({ member: id, draining: false, changed }, () =>
       changed
         ? `${shown(id)} takes part again, and gets its share.\n`

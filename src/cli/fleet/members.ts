@@ -1,3 +1,4 @@
+import { systemClock } from '../../base/clock.ts';
 import { MemberNotFoundError } from '../../base/errors.ts';
 import { shortName } from '../../base/ids.ts';
 import type { MemberView } from '../../fleet.ts';
@@ -12,24 +13,57 @@ export async function members({ flags, output }: Context): Promise<Exit> {
     view.members.map((member) => jsonFacts({ ...member })),
     () => {
       if (view.members.length === 0) return 'No instance runs. Start one: holdfast up\n';
-      const rows = view.members.map((member) => [
-        printable(shortName(member.id)),
-        stateOf(member),
-        String(member.owned),
-        member.isForeign ? '-' : String(member.quota),
-        member.isForeign ? '-' : String(member.weight),
-        spanOf(member.expiresInMs),
-        printable(member.version ?? '-'),
-        printable(member.id),
-      ]);
-      const [head = '', ...lines] = table([
-        ['NAME', 'STATE', 'OWNS', 'SHARE', 'WEIGHT', 'HEARTBEAT ENDS IN', 'VERSION', 'ID'],
-        ...rows,
-      ]).split('\n');
+      const text = memberTable(view.members, systemClock.wallMs(), output.columns);
+      const [head = '', ...lines] = text.split('\n');
       return [output.style('bold', head), ...lines].join('\n');
     },
   );
   return EXIT.ok;
+}
+
+type Column = readonly [head: string, cell: (member: MemberView, nowMs: number) => string];
+
+const COLUMNS: readonly Column[] = [
+  ['NAME', ({ id }) => printable(shortName(id))],
+  ['STATE', (member) => stateOf(member)],
+  ['OWNS', ({ owned }) => String(owned)],
+  ['SHARE', ({ isForeign, quota }) => (isForeign ? '-' : String(quota))],
+  ['WEIGHT', ({ isForeign, weight }) => (isForeign ? '-' : String(weight))],
+  ['HEARTBEAT', heartbeatOf],
+];
+/** What is left out first where a terminal is narrow: how it is doing, which `--json` says, too. */
+const EXTRA_COLUMNS: readonly Column[] = [
+  ['UPTIME', ({ startedAt }, nowMs) => spanOrNone(startedAt === null ? null : nowMs - startedAt)],
+  ['RENEW P99', ({ vitals }) => spanOrNone(vitals?.renewP99Ms ?? null)],
+];
+const LAST_COLUMNS: readonly Column[] = [
+  ['VERSION', ({ version }) => printable(version ?? '-')],
+  ['ID', ({ id }) => printable(id)],
+];
+
+export function memberTable(
+  all: readonly MemberView[],
+  nowMs: number,
+  columns = Number.POSITIVE_INFINITY,
+): string {
+  const drawn = (shown: readonly Column[]) =>
+    table([
+      shown.map(([head]) => head),
+      ...all.map((member) => shown.map(([, cell]) => cell(member, nowMs))),
+    ]);
+  const whole = drawn([...COLUMNS, ...EXTRA_COLUMNS, ...LAST_COLUMNS]);
+  const fits = whole.split('\n').every(({ length }) => length <= columns);
+  return fits ? whole : drawn([...COLUMNS, ...LAST_COLUMNS]);
+}
+
+/** How old it is; where it does not say how long it lasts, when it ends. */
+function heartbeatOf({ expiresInMs, beatTtlMs }: MemberView): string {
+  if (beatTtlMs === null) return `ends in ${spanOf(expiresInMs)}`;
+  return `${spanOf(Math.max(0, beatTtlMs - expiresInMs))} ago`;
+}
+
+function spanOrNone(ms: number | null): string {
+  return ms === null ? '-' : spanOf(Math.max(0, ms));
 }
 
 export function stateOf({ isForeign, isDraining }: MemberView): string {

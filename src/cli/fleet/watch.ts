@@ -128,7 +128,8 @@ function inWords(output: Output, onEnd: () => void): Screen {
   return { show, end: () => pretty.flush() };
 }
 
-function isRepeated({ event, member }: LoggedEvent, gone: Set<string>): boolean {
+/** Whether it was shown before, as another instance has written it down; `gone` remembers. */
+export function isRepeated({ event, member }: LoggedEvent, gone: Set<string>): boolean {
   if (event !== 'member.left' || typeof member !== 'string') return false;
   if (gone.has(member)) return true;
   if (gone.size >= MOST_GONE) gone.clear();

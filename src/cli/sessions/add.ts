@@ -5,6 +5,7 @@ import { Flaw, readSession } from '../../session/session.ts';
 import type { AddResult, NewSession } from '../../session/session-store.ts';
 import { urlProblem } from '../../session/session-url.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
+import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
@@ -27,9 +28,20 @@ export async function add(
 ): Promise<Exit> {
   const sessions =
     given.file === undefined ? named(urls, given) : fromFile(given.file, urls, given);
-  const results = await withHoldfast(flags, (holdfast) => holdfast.sessions.addAll(sessions), {
-    history: 'on',
-  });
+  const results = await withHoldfast(
+    flags,
+    async (holdfast) => {
+      const results = await holdfast.sessions.addAll(sessions);
+      const added = results.flatMap((result) => (result.ok ? [result.session.id] : []));
+      const [first] = added;
+      // Of many one by one the log tells already.
+      const subject = added.length === 1 ? first : counted(added.length, 'session');
+      if (subject !== undefined && first !== undefined)
+        audit(holdfast, { action: 'session.add', subject });
+      return results;
+    },
+    { history: 'on' },
+  );
   const failed = results.find(({ ok }) => !ok) as Extract<AddResult, { ok: false }> | undefined;
   const isSure = results.every((result) => result.ok || result.error instanceof SessionExistsError);
   // Of one it is an error; many can be added again, and what is there already stays as it is.

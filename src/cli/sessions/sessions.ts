@@ -6,6 +6,7 @@ import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';
 import type { Session, SessionKind } from '../../session/session.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
+import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';
 import { type CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { describedSession, sessionJson } from '../intents/session-words.ts';
@@ -173,7 +174,10 @@ export async function change(
       const done: { id: string; changed: boolean; error?: HoldfastError | CliError }[] = [];
       for (const id of ids) {
         try {
-          done.push({ id, changed: await changes[verb](id) });
+          const changed = await changes[verb](id);
+          done.push({ id, changed });
+          const action = `session.${verb === 'rm' ? 'remove' : verb}`;
+          if (changed) audit(holdfast, { action, subject: id });
         } catch (error) {
           if (!(error instanceof HoldfastError) || !/^SESSION_/.test(error.code)) throw error;
           const wanted = await findIntentSession(holdfast, id);

@@ -10,11 +10,13 @@ import type { Holdfast } from '../../holdfast.ts';
 import type { Poller } from '../../polling/poller.ts';
 import {
   createApp,
+  EntryPasses,
   type HoldfastApp,
   readTokens,
   type Serving,
   serve,
 } from '../../server/index.ts';
+import type { Stage } from '../../server/stage.ts';
 import { makeToken, type TokenSettings } from '../../server/tokens.ts';
 import type { Worker } from '../../worker/worker.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
@@ -31,6 +33,10 @@ const FOR_SERVING = ['headersTimeout', 'requestTimeout', 'idleTimeout', 'maxConn
 
 export interface FrontDoorParts {
   readonly settings: HoldfastConfig;
+  /** Names tokens, or files of them; default that of this process. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Instances that may be killed and frozen for show; default none. */
+  readonly stage?: Stage;
   /** Told of what should not have happened, in words, and where. */
   onError(message: string, facts: Readonly<Record<string, unknown>>): void;
 }
@@ -42,22 +48,32 @@ export class FrontDoor {
   readonly madeToken: string | null;
   readonly #parts: FrontDoorParts;
   readonly #tokens: readonly TokenSettings[];
+  readonly #passes: EntryPasses | null;
+  #pass: string | null = null;
   #app: HoldfastApp | null = null;
   #serving: Serving | null = null;
 
   constructor(parts: FrontDoorParts) {
-    const { tokens, warnings } = readTokens(process.env);
+    const { tokens, warnings } = readTokens(parts.env ?? process.env);
     const configured = [...tokens, ...(parts.settings.api?.tokens ?? [])];
     const made = configured.length === 0 ? makeToken(systemRandom) : null;
     this.warnings = warnings;
     this.madeToken = made?.token ?? null;
     this.#parts = parts;
     this.#tokens = made === null ? configured : [made];
+    this.#passes =
+      made && new EntryPasses({ token: made.token, clock: systemClock, random: systemRandom });
   }
 
   /** Where it listens. */
   get url(): string {
     return this.#serving?.url ?? '';
+  }
+
+  /** Where people find the page. Where a token was made, the address lets in whoever opens it first, within ten minutes: it is not for logs. */
+  get pageUrl(): string {
+    this.#pass ??= this.#passes?.issue() ?? null;
+    return this.#pass === null ? `${this.url}/` : `${this.url}/#pass=${this.#pass}`;
   }
 
   /** Throws what makes no sense in the settings; on a store that is soon thrown away. */
@@ -98,9 +114,12 @@ export class FrontDoor {
   #appOn(holdfast: Holdfast): HoldfastApp {
     const intents = holdfast.intents(intentOptions(this.#parts.settings));
     intents.start();
+    const { stage } = this.#parts;
     const app = createApp(holdfast, {
       ...this.#appConfig(),
+      ...(stage !== undefined && { stage }),
       ...{ intents, tokens: this.#tokens },
+      ...(this.#passes !== null && { passes: this.#passes }),
       onError: (error, where) => {
         const [message, stack] =
           error instanceof Error ? [error.message, error.stack] : [String(error)];

@@ -69,9 +69,10 @@ function ofPoller(seen: Seen | null): string[] {
   ];
 }
 
-function ofDoor({ url, madeToken }: FrontDoor): string[] {
+function ofDoor({ url, pageUrl, madeToken }: FrontDoor): string[] {
   const whose = madeToken === null ? 'with one of your tokens' : 'with the token above';
   return [
+    `  The page: ${pageUrl}${madeToken === null ? ', with one of your tokens' : '  (good once; later with the token above)'}`,
     `  The API is at ${url}, and explained at ${url}/docs. Try it, ${whose} in TOKEN:`,
     `    curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"type":"stream.start","serviceRef":"channel-7"}' ${url}/api/v3/intents`,
   ];

@@ -60,7 +60,7 @@ export async function up(
   const door = await inTheirWords(given, () => rehearse(settings, log));
   const ending = new Ending();
   try {
-    if (door !== null) await inTheirWords(given, () => listen(door, log));
+    if (door !== null) await inTheirWords(given, () => listen(door, log, status));
     return await takePart({ settings, door, log, status, ending, stopWithinMs });
   } finally {
     await sink.close();
@@ -191,7 +191,7 @@ function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-async function listen(door: FrontDoor, log: Log): Promise<void> {
+async function listen(door: FrontDoor, log: Log, status: StatusLine | null): Promise<void> {
   const { isMoved } = await door.open();
   for (const warning of door.warnings) log.say('warn', warning);
   const instead = isMoved ? ': the usual port is taken' : '';
@@ -202,4 +202,10 @@ async function listen(door: FrontDoor, log: Log): Promise<void> {
     2,
     `holdfast: no token is configured, so one was made. It may do everything, and is good while this runs:\nTOKEN=${door.madeToken}\n`,
   );
+  // On a terminal the greeting has it.
+  if (status === null)
+    write(
+      2,
+      `The page lets in whoever opens this first, within ten minutes:\nPAGE=${door.pageUrl}\n`,
+    );
 }

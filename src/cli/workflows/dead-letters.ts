@@ -4,6 +4,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { checkTargetId } from '../../base/ids.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { Workflows } from '../../workflow/workflows.ts';
+import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { writeList } from '../listing.ts';
@@ -38,7 +39,7 @@ interface Outcome {
 }
 
 export function retry(context: Context, ids: readonly string[]): Promise<Exit> {
-  return each(context, ids, async (workflows, id) => {
+  return each(context, ids, 'retry', async (workflows, id) => {
     const workflow = await workflows.deadLetters.retry(id);
     if (workflow === null) return null;
     const isHeld = (await workflows.get(workflow))?.isHeld === true;
@@ -49,7 +50,7 @@ export function retry(context: Context, ids: readonly string[]): Promise<Exit> {
 }
 
 export function drop(context: Context, ids: readonly string[]): Promise<Exit> {
-  return each(context, ids, async ({ deadLetters }, id) =>
+  return each(context, ids, 'drop', async ({ deadLetters }, id) =>
     (await deadLetters.drop(id)) ? { text: `${id} dropped.`, facts: { dropped: true } } : null,
   );
 }
@@ -58,12 +59,15 @@ export function drop(context: Context, ids: readonly string[]): Promise<Exit> {
 async function each(
   { flags, output }: Context,
   ids: readonly string[],
+  verb: 'retry' | 'drop',
   act: (workflows: Workflows, id: string) => Promise<Outcome['done']>,
 ): Promise<Exit> {
   for (const id of ids) checkId(id);
-  const outcomes = await withHoldfast(flags, async ({ workflows }) => {
+  const outcomes = await withHoldfast(flags, async (holdfast) => {
     const all: Outcome[] = [];
-    for (const id of ids) all.push({ id, done: await act(workflows, id) });
+    for (const id of ids) all.push({ id, done: await act(holdfast.workflows, id) });
+    for (const { id, done } of all)
+      if (done !== null) audit(holdfast, { action: `deadletter.${verb}`, subject: id });
     return all;
   });
   const missing = outcomes.filter(({ done }) => done === null);

@@ -5,6 +5,7 @@ import { checkTargetId } from '../../base/ids.ts';
 import { LeaseNotFoundError } from '../../base/workflow-errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { WorkflowView } from '../../workflow/workflows.ts';
+import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { writeList } from '../listing.ts';
@@ -104,6 +105,7 @@ export async function revoke(
     flags,
     async (holdfast) => {
       const revocation = await revokeNamed(holdfast, named, reason);
+      audit(holdfast, { action: 'workflow.revoke', subject: revocation.workflow_id, reason });
       return { revocation, view: await holdfast.workflows.get(revocation.workflow_id) };
     },
     { history: 'on' },
@@ -137,8 +139,10 @@ async function revokeNamed({ workflows }: Holdfast, named: string, reason: strin
 
 export async function rm({ flags, output }: Context, id: string): Promise<Exit> {
   checkTargetId(id, 'ID');
-  const { came, view } = await withHoldfast(flags, async ({ workflows }) => {
+  const { came, view } = await withHoldfast(flags, async (holdfast) => {
+    const { workflows } = holdfast;
     const came = await workflows.remove(id);
+    if (came === 'removed') audit(holdfast, { action: 'workflow.remove', subject: id });
     return { came, view: came === 'held' ? await workflows.get(id) : null };
   });
   if (came === 'absent') throw notFound(id);
