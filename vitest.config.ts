@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/{integration,scenarios,slow}/**'],
+          exclude: ['test/{integration,scenarios,slow,e2e}/**'],
           // Against what hangs. How long a test takes is no business of the suite's, least of all on a machine with much to do.
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
@@ -55,9 +55,21 @@ export default defineConfig({
           exclude: ALONE,
           // A story of a fleet has many chapters, and each has deadlines of its own.
           testTimeout: 90_000,
-          // A fleet is up to eleven processes, which wait more than they work: two fleets fit on two processors.
-          maxWorkers: 2,
+          // A fleet is up to eleven processes, which wait more than they work: three fleets fit on two processors.
+          maxWorkers: 3,
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          ...integration,
+          name: 'page',
+          globalSetup: 'test/support/require-chromium.ts',
+          include: ['test/e2e/**/*.test.ts'],
+          testTimeout: 60_000,
+          // A browser and a fleet each.
+          maxWorkers: 2,
+          sequence: { groupOrder: 4 },
         },
       },
     ],

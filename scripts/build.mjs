@@ -1,4 +1,4 @@
-// Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them.
+// Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them; and the page into dist/dashboard.
 // Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
@@ -10,12 +10,13 @@ const src = join(root, 'src');
 const dist = join(root, 'dist');
 const staging = join(root, `.dist-${process.pid}`);
 const tsc = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc');
+const vite = join(dirname(fileURLToPath(import.meta.resolve('vite/package.json'))), 'bin/vite.js');
 
 // Built aside and then put in place whole: no file of an earlier build survives, a failed build leaves the last good
 // one alone, and a process that starts meanwhile never sees half of one.
 try {
   const startedAt = new Date();
-  if (compile()) {
+  if (compile() && buildPage()) {
     copyLua();
     // npx links to it once, and does not look at it again after the next build.
     chmodSync(join(staging, 'cli/bin.js'), 0o755);
@@ -32,6 +33,12 @@ try {
 
 function compile() {
   const args = [tsc, '--project', join(root, 'tsconfig.build.json'), '--outDir', staging];
+  return spawnSync(process.execPath, args, { stdio: ['ignore', 2, 2] }).status === 0;
+}
+
+function buildPage() {
+  const outDir = ['--outDir', join(staging, 'dashboard'), '--emptyOutDir'];
+  const args = [vite, 'build', join(root, 'dashboard'), ...outDir, '--logLevel', 'warn'];
   return spawnSync(process.execPath, args, { stdio: ['ignore', 2, 2] }).status === 0;
 }
 

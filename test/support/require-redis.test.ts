@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { requireRedis } from './require-redis.ts';
+import { requirePrograms } from './require-redis.ts';
 
 let bin: string;
 let policyFile: string;
@@ -13,7 +13,7 @@ beforeEach(() => {
   policyFile = join(bin, 'policy-rc.d');
   said = [];
   for (const tool of ['sh', 'env', 'rm', 'chmod', 'cat']) symlinkSync(found(tool), join(bin, tool));
-  for (const other of ['openssl', 'ffmpeg'])
+  for (const other of ['openssl', 'ffmpeg', 'tmux'])
     writeFileSync(join(bin, other), '#!/bin/sh\n', { mode: 0o755 });
 });
 afterEach(() => rmSync(bin, { recursive: true }));
@@ -39,7 +39,7 @@ function calls(): string[] {
 
 function run({ isRoot = false, ci = '' } = {}): void {
   const env = { PATH: bin, ...(ci ? { CI: ci } : {}) };
-  requireRedis({ env, isRoot, policyFile, say: (line) => said.push(line) });
+  requirePrograms({ env, isRoot, policyFile, say: (line) => said.push(line) });
 }
 
 describe('the integration tests', () => {

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 const INSTALL_DEADLINE_MS = 300_000;
 
 /** What the integration tests start, beside Node: each is in the Debian package of the same name. */
-const PROGRAMS = ['redis-server', 'openssl', 'ffmpeg'];
+const FOR_INTEGRATION = ['redis-server', 'openssl', 'ffmpeg', 'tmux'];
 
 /** What decides whether, and how, programs may be installed here. */
 export interface Machine {
@@ -16,24 +16,26 @@ export interface Machine {
   policyFile: string;
 }
 
+export const thisMachine: Machine = {
+  env: process.env,
+  isRoot: process.getuid?.() === 0,
+  say: (line) => process.stderr.write(`${line}\n`),
+  policyFile: '/usr/sbin/policy-rc.d',
+};
+
 /** Vitest calls this once, before the first integration test. */
 export default function setup(): void {
-  requireRedis({
-    env: process.env,
-    isRoot: process.getuid?.() === 0,
-    say: (line) => process.stderr.write(`${line}\n`),
-    policyFile: '/usr/sbin/policy-rc.d',
-  });
+  requirePrograms(thisMachine);
 }
 
 /** Makes sure that the programs can be started, installing them where that is ours to do: as root, or in CI. */
-export function requireRedis(machine: Machine): void {
+export function requirePrograms(machine: Machine, programs = FOR_INTEGRATION): void {
   const { env, isRoot, say } = machine;
   const isOurs = isRoot || Boolean(env.CI);
-  const missing = () => PROGRAMS.filter((program) => !isOnPath(program, env.PATH));
+  const missing = () => programs.filter((program) => pathOf(program, env.PATH) === undefined);
   const before = missing();
   if (before.length === 0) return;
-  if (!isOurs || !isOnPath('apt-get', env.PATH)) throw new Error(advice(before));
+  if (!isOurs || pathOf('apt-get', env.PATH) === undefined) throw new Error(advice(before));
   say(`not installed: ${before.join(', ')}; installing with apt-get …`);
   install(machine, before);
   if (missing().length > 0) throw new Error(advice(missing()));
@@ -43,7 +45,7 @@ function advice(missing: readonly string[]): string {
   const names = missing.join(' ');
   return (
     `The integration tests need ${missing.join(' and ')} on the PATH: install it (Debian and Ubuntu: ` +
-    `\`apt-get install ${names}\`, macOS: \`brew install redis openssl ffmpeg\`), or run \`npm run test:unit\`.`
+    `\`apt-get install ${names}\`, macOS: \`brew install redis openssl ffmpeg tmux\`), or run \`npm run test:unit\`.`
   );
 }
 
@@ -81,8 +83,12 @@ function install({ env, isRoot, policyFile }: Machine, packages: readonly string
   throw new Error(`installing ${packages.join(', ')} failed. ${advice(packages)}\n${output}`);
 }
 
-function isOnPath(program: string, path = ''): boolean {
-  return path.split(delimiter).some((folder) => isExecutable(join(folder, program)));
+/** Where a program is; undefined where it is not on the path. */
+export function pathOf(program: string, path = ''): string | undefined {
+  return path
+    .split(delimiter)
+    .map((folder) => join(folder, program))
+    .find(isExecutable);
 }
 
 function isExecutable(path: string): boolean {

@@ -1,0 +1,47 @@
+/** What happens, as it happens: the last few thousand events, for all views that show some. */
+import { signal } from '@preact/signals';
+import { HoldfastApiError } from '../../../src/client/index.ts';
+import type { ApiEvent } from '../../../src/client/messages.ts';
+import { client, refused } from './access.ts';
+
+const MOST_KEPT = 5_000;
+/** What came before the page was opened, to begin with. */
+const FIRST_PAGE = 500;
+/** Events that come within this time are shown together. */
+const GATHER_MS = 50;
+
+/** The oldest first. Changed in place: `eventVersion` says that something came. */
+export const events: ApiEvent[] = [];
+export const eventVersion = signal(0);
+/** Positions behind which something is missing: the log had dropped it before it could be sent. */
+export const gaps = new Set<string>();
+
+export async function followEvents(signal: AbortSignal): Promise<void> {
+  try {
+    const { events: past } = await client.history({ limit: FIRST_PAGE }, { signal });
+    add([...past].reverse());
+    const after = events.at(-1)?.position;
+    for await (const one of client.events({ signal, ...(after !== undefined && { after }) })) {
+      if (one.kind === 'gap') gaps.add(events.at(-1)?.position ?? '');
+      else add([one.event]);
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof HoldfastApiError && error.status === 401) refused();
+    else throw error;
+  }
+}
+
+function add(more: readonly ApiEvent[]): void {
+  events.push(...more);
+  if (events.length > MOST_KEPT) events.splice(0, events.length - MOST_KEPT);
+  if (isTold) return;
+  isTold = true;
+  // Once per batch, not per event: hundreds may come in a second, and each would draw the page anew.
+  setTimeout(() => {
+    isTold = false;
+    eventVersion.value++;
+  }, GATHER_MS);
+}
+
+let isTold = false;

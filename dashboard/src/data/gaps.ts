@@ -1,0 +1,309 @@
+/**
+ * What lies between two who had the same target, and why it took as long as it did. `target.taken` has the arithmetic; where the log does not
+ * have that, this does not make it up.
+ */
+import type { Mark } from './story.ts';
+import type { Ending, Taking, Tenure } from './tenures.ts';
+
+/**
+ * `failover`: the lease of the one before ran out. `handover`: it was given. `revoked`: it was taken away. `paused`: nobody was meant to have it.
+ * `unsaid`: the log does not say.
+ */
+type GapKind = 'failover' | 'handover' | 'revoked' | 'paused' | 'unsaid';
+
+export interface Gap {
+  readonly kind: GapKind;
+  readonly target: string;
+  readonly from: number;
+  /** Null: it has not ended. */
+  readonly until: number | null;
+  readonly before: Tenure | null;
+  readonly after: Tenure | null;
+  /** Where a lease ran out: since when its holder had given no sign of life, which is its last renewal. Null: not known, or not so. */
+  readonly silentFrom: number | null;
+}
+
+/** Between each two, also where it took no time; after the last, if that has ended. */
+export function gapsOf(
+  target: string,
+  tenures: readonly Tenure[],
+  marks: readonly Mark[],
+): readonly Gap[] {
+  return tenures.flatMap((before, i) => {
+    const { ending } = before;
+    if (ending === null) return [];
+    const after = tenures[i + 1] ?? null;
+    const from = ending.at;
+    const until = after === null ? null : Math.max(from, after.from ?? from);
+    const kind = kindOf(ending, after, marks, until);
+    return [{ kind, target, from, until, before, after, silentFrom: silentFrom(before, after) }];
+  });
+}
+
+/** A holder that stopped by itself said so: only one that said nothing was silent. */
+function silentFrom({ ending, from }: Tenure, after: Tenure | null): number | null {
+  const taking = after?.taking ?? null;
+  if (ending?.kind !== 'ranOut' || taking === null) return null;
+  return Math.max(from ?? 0, ending.at - taking.ttlMs);
+}
+
+function kindOf(
+  ending: Ending,
+  after: Tenure | null,
+  marks: readonly Mark[],
+  until: number | null,
+): GapKind {
+  if (ending.kind === 'revoked') return 'revoked';
+  if (ending.kind === 'transferred') return 'handover';
+  if (isPausedAt(marks, ending.at, until)) return 'paused';
+  if (after?.taking?.how === 'failover') return 'failover';
+  if (after?.taking?.how === 'handover') return 'handover';
+  const isOver = ending.kind === 'ranOut' || ending.kind === 'gone' || ending.kind === 'lost';
+  return isOver || ending.kind === 'abandoned' ? 'failover' : 'unsaid';
+}
+
+/** Whoever has a paused target lets it go a moment later; by another's clock perhaps a moment before. */
+const PAUSE_SLACK_MS = 15_000;
+
+function isPausedAt(marks: readonly Mark[], at: number, until: number | null): boolean {
+  return marks.some(
+    (mark) =>
+      mark.kind === 'pause' &&
+      mark.at >= at - PAUSE_SLACK_MS &&
+      mark.at <= (until ?? Number.POSITIVE_INFINITY) &&
+      !marks.some(({ kind, at: then }) => kind === 'resume' && then > mark.at && then < at),
+  );
+}
+
+/** A stretch of a gap, for the drawing. */
+export interface Stretch {
+  readonly name: string;
+  readonly fromMs: number;
+  readonly lengthMs: number;
+  /** Whether somebody had it then. */
+  readonly isOwned: boolean;
+}
+
+export interface Explanation {
+  readonly title: string;
+  /** One after the other, as it happened. */
+  readonly steps: readonly string[];
+  /** Null where the log does not have the arithmetic. */
+  readonly stretches: readonly Stretch[] | null;
+  /** `30 s + 12 ms + 8 ms = 30.02 s` and what that is; null as above. */
+  readonly sum: string | null;
+  /** What of it is not known, and why. */
+  readonly unsaid: readonly string[];
+}
+
+/** How instances and moments are called. */
+export interface Words {
+  name(instance: string): string;
+  time(wallMs: number): string;
+}
+
+/** `around`: marks of the fleet, of which those count that fall into the gap, or made it. */
+export function explain(gap: Gap, around: readonly Mark[], words: Words): Explanation {
+  const { before, after } = gap;
+  const taking = after?.taking ?? null;
+  const isRevoked = before?.ending?.kind === 'revoked';
+  const isRunOut = taking?.how === 'failover' && taking.from === before?.holder && !isRevoked;
+  const steps = [
+    ...beginning(gap, around, words),
+    ...(before?.ending ? endingSteps(before, before.ending, isRunOut, words) : []),
+    ...(taking === null ? [] : takingSteps(taking, before, words)),
+    ...meanwhile(gap, around, words),
+  ];
+  const stretches = isRunOut ? stretchesOf(taking) : null;
+  return {
+    title: titleOf(gap, words),
+    steps,
+    stretches,
+    sum: isRunOut ? sumOf(taking) : null,
+    unsaid: unsaidOf(gap, words),
+  };
+}
+
+function titleOf(gap: Gap, { name }: Words): string {
+  const { target, from, until, kind, before, after, silentFrom } = gap;
+  if (until === null) return `Nobody has ${target}`;
+  const length = exactly(until - from);
+  if (kind === 'handover') {
+    const whose = before === null ? '' : ` from ${name(before.holder)}`;
+    return `${target} went${whose} to ${after === null ? 'nobody' : name(after.holder)}`;
+  }
+  if (kind === 'paused') return `${target} was paused`;
+  return silentFrom === null
+    ? `Nobody had ${target} for ${length}`
+    : `Nothing was heard of ${target} for ${exactly(until - silentFrom)}, ${length} of them nobody had it`;
+}
+
+/** Why it began, where an operator or a death did it. */
+function beginning({ target, from, before }: Gap, around: readonly Mark[], words: Words): string[] {
+  const { name, time } = words;
+  const holder = before?.holder ?? null;
+  const lately = (mark: Mark) => mark.at <= from + PAUSE_SLACK_MS && mark.at >= from - LATELY_MS;
+  return around.filter(lately).flatMap((mark) => {
+    const { kind, at, entry } = mark;
+    if (kind === 'operator' && entry.subject === target && MOVING.test(text(entry.action)))
+      return [
+        `${text(entry.by)} asked for it at ${time(at)}: ${text(entry.action)}${because(entry.reason)}.`,
+      ];
+    if (mark.who !== holder || holder === null) return [];
+    if (kind === 'drain')
+      return [`${name(holder)} was draining since ${time(at)}: it hands over all it has.`];
+    if (kind === 'crash')
+      return [`${name(holder)} was dead: the others saw its heartbeat run out at ${time(at)}.`];
+    return [];
+  });
+}
+
+/** What operators do that makes a target change hands; a revocation tells of itself. */
+const MOVING = /transfer|pause|remove|unpin/;
+
+/** How long before a gap something can have led to it: the longest a holder takes to finish and to hand over, generously. */
+const LATELY_MS = 120_000;
+
+function endingSteps(
+  { holder }: Tenure,
+  ending: Ending,
+  isRunOut: boolean,
+  { name, time }: Words,
+): string[] {
+  const who = name(holder);
+  const at = time(ending.at);
+  switch (ending.kind) {
+    case 'released':
+      return [`${who} let it go at ${at}, by itself.`];
+    case 'transferred':
+      return [
+        `${who} finished what it was doing and handed it to ${name(ending.successor ?? '?')} at ${at}: the store named that one at once, so it was free for nobody else.`,
+      ];
+    case 'abandoned':
+      return [`${who} stopped at ${at} and left the lease to run out: ${ending.why ?? '?'}.`];
+    case 'lost':
+      return [
+        ending.why === 'expired'
+          ? `${who} stopped by itself at ${at}: no renewal had been confirmed before its own deadline, which is the TTL less a guard.`
+          : `${who} lost it at ${at} (${ending.why ?? '?'}).`,
+      ];
+    case 'revoked':
+      return [revocation(who, at, ending)];
+    case 'gone':
+      return isRunOut ? [] : [`${who} is gone since ${at}. Its lease has to run out first.`];
+    default:
+      return [];
+  }
+}
+
+function revocation(who: string, at: string, { why, mayActForMs }: Ending): string {
+  const still =
+    mayActForMs === null || mayActForMs === 0
+      ? 'It was free at once.'
+      : `${who} could still act for ${exactly(mayActForMs)}, and nobody was granted it before that.`;
+  return `It was taken from ${who} at ${at}${because(why)}. ${still}`;
+}
+
+function takingSteps(taking: Taking, before: Tenure | null, { name, time }: Words): string[] {
+  const { at, by, unownedMs, wakeMs, grantMs, ttlMs } = taking;
+  // The one who gave it knows better than the one who got it.
+  const how = before?.ending?.kind === 'transferred' ? 'handover' : taking.how;
+  const who = name(by);
+  const granted = `The store granted it to ${who} ${exactly(grantMs)} later, at ${time(at)}.`;
+  if (how === 'handover')
+    return [
+      unownedMs === 0
+        ? `${who} claimed it at ${time(at)}.`
+        : `${who} heard of it, and asked for it ${exactly(wakeMs)} later.`,
+      ...(unownedMs === 0 ? [] : [granted]),
+    ];
+  const ranOutAt = at - unownedMs;
+  const whose = taking.from === by ? `${who} had it before, too, and` : name(taking.from ?? '?');
+  const isRevoked = before?.ending?.kind === 'revoked';
+  return [
+    ...(isRevoked
+      ? [`As ${who} saw it, it was taken away at ${time(ranOutAt)}.`]
+      : [
+          `${whose} renewed its lease for the last time at ${time(ranOutAt - ttlMs)}. A lease lasts ${exactly(ttlMs)} (TTL) without a renewal, so it ran out at ${time(ranOutAt)}.`,
+        ]),
+    `${who} woke up and asked for it ${exactly(wakeMs)} after that.`,
+    granted,
+  ];
+}
+
+/** What kept everybody from having it: the store was away, or made no grants. */
+function meanwhile({ from, until }: Gap, around: readonly Mark[], { name, time }: Words): string[] {
+  const end = until ?? Number.POSITIVE_INFINITY;
+  return around.flatMap(({ kind, at, until: over, who }) => {
+    if (over === null || at > end || over < from) return [];
+    const to = Number.isFinite(over) ? `until ${time(over)}` : 'and has not said that it can again';
+    if (kind === 'outage')
+      return [`${name(who ?? '?')} could not reach the store from ${time(at)} ${to}.`];
+    if (kind === 'quarantine')
+      return [
+        `The store was in quarantine from ${time(at)} ${to}: it may have forgotten grants, so it made none.`,
+      ];
+    return [];
+  });
+}
+
+function stretchesOf({ at, unownedMs, wakeMs, grantMs, ttlMs }: Taking): readonly Stretch[] {
+  const ranOutAt = at - unownedMs;
+  return [
+    { name: 'TTL', fromMs: ranOutAt - ttlMs, lengthMs: ttlMs, isOwned: true },
+    { name: 'wake-up', fromMs: ranOutAt, lengthMs: wakeMs, isOwned: false },
+    { name: 'grant', fromMs: ranOutAt + wakeMs, lengthMs: grantMs, isOwned: false },
+  ];
+}
+
+function sumOf({ unownedMs, wakeMs, grantMs, ttlMs }: Taking): string {
+  const parts = `${exactly(ttlMs)} TTL + ${exactly(wakeMs)} wake-up + ${exactly(grantMs)} grant`;
+  return `${parts} = ${exactly(ttlMs + unownedMs)} since the last renewal, ${exactly(unownedMs)} of them without an owner`;
+}
+
+function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
+  const taking = after?.taking ?? null;
+  const ending = before?.ending?.kind;
+  return [
+    ...(after !== null && taking === null
+      ? [
+          `${name(after.holder)} has not written down whom it had it from (no target.taken): it knew of nobody, or that entry is not in what was read of the log. So when the lease before ran out is not known.`,
+        ]
+      : []),
+    ...(ending === 'followed'
+      ? [
+          `The log does not say how ${name(before?.holder ?? '?')} came to have it no more: a process that is killed takes its last quarter of a second with it.`,
+        ]
+      : []),
+    ...(ending === 'gone' && after === null
+      ? ['When the lease runs out is known once somebody takes it.']
+      : []),
+    ...(after !== null && after.skewMs > 0
+      ? [
+          `The clocks of the two differ by ${exactly(after.skewMs)} or more: by their fences ${name(after.holder)} came second, by their clocks first. How long nobody had it can not be read from that.`,
+        ]
+      : []),
+    ...(until !== null && taking !== null && taking.how !== 'handover' && taking.from !== null
+      ? [`All times are by the clock of ${name(taking.by)}, which took it.`]
+      : []),
+  ];
+}
+
+/** `840 ms`, `1.84 s`, `30.02 s`, `2 min 5.5 s`: to the millisecond, so that sums can be checked. */
+export function exactly(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Number(((ms - minutes * 60_000) / 1_000).toFixed(3));
+  if (minutes === 0) return `${seconds} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours > 0) return `${hours} h ${minutes % 60} min`;
+  return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
+}
+
+function because(reason: unknown): string {
+  return typeof reason === 'string' && reason !== '' ? ` (${reason})` : '';
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '?';
+}

@@ -1,0 +1,92 @@
+/**
+ * What has lately moved, in as few lines as it takes: what one instance took from another within a moment is one line, and what several
+ * instances tell of one member is told once.
+ */
+import { effect, signal, untracked } from '@preact/signals';
+import type { ApiEvent } from '../../../src/client/messages.ts';
+import { events, eventVersion } from './events.ts';
+
+export type News =
+  | {
+      readonly kind: 'taken';
+      readonly key: string;
+      readonly at: number;
+      readonly by: string;
+      readonly from: string | null;
+      readonly how: string;
+      readonly count: number;
+      /** The one that was without an owner for longest. */
+      readonly unownedMs: number;
+    }
+  | {
+      readonly kind: 'member';
+      readonly key: string;
+      readonly at: number;
+      readonly member: string;
+      readonly what: string;
+    };
+
+/** What comes within this time of the one before belongs to it. */
+const TOGETHER_MS = 4_000;
+const MOST_KEPT = 20;
+
+/** The latest first. */
+export const lately = signal<readonly News[]>([]);
+
+let lastPosition: string | undefined;
+
+function readNew(): void {
+  let first = events.length;
+  while (first > 0 && events[first - 1]?.position !== lastPosition) first--;
+  lastPosition = events.at(-1)?.position;
+  let news = lately.value;
+  for (const event of events.slice(first)) news = withNews(news, newsOf(event));
+  if (news !== lately.value) lately.value = news.slice(0, MOST_KEPT);
+}
+
+function withNews(news: readonly News[], one: News | null): readonly News[] {
+  if (one === null) return news;
+  const same = news.find(({ key, at }) => key === one.key && one.at - at < TOGETHER_MS);
+  if (same === undefined) return [one, ...news];
+  if (same.kind !== 'taken' || one.kind !== 'taken') return news;
+  const joined = {
+    ...one,
+    count: same.count + one.count,
+    unownedMs: Math.max(same.unownedMs, one.unownedMs),
+  };
+  return news.map((other) => (other === same ? joined : other));
+}
+
+const MEMBER_NEWS: Readonly<Record<string, string>> = {
+  'member.joined': 'joined',
+  'member.draining': 'is draining: it hands everything over',
+  'member.undrained': 'takes part again',
+};
+
+function newsOf(event: ApiEvent): News | null {
+  const { at, instance } = event;
+  if (event.event === 'target.taken') return takenOf(event);
+  if (typeof event.member !== 'string') return null;
+  const gone = event.reason === 'expired' ? 'is gone: its heartbeat ran out' : 'has left';
+  const what = event.event === 'member.left' ? gone : MEMBER_NEWS[event.event];
+  if (what === undefined) return null;
+  const member = event.member;
+  // Everybody says it of the others; what one says of itself when it starts adds nothing.
+  if (event.event === 'member.joined' && member === instance) return null;
+  return { kind: 'member', key: `${event.event} ${member}`, at, member, what };
+}
+
+function takenOf({ at, instance, from, how, unownedMs }: ApiEvent): News {
+  const former = typeof from === 'string' && from !== '' ? from : null;
+  return {
+    ...{ kind: 'taken', key: `${instance} ${String(former)} ${String(how)}`, at, by: instance },
+    ...{ from: former, how: String(how), count: 1 },
+    unownedMs: typeof unownedMs === 'number' ? unownedMs : 0,
+  };
+}
+
+// At the end of the file: it reads at once what has come before it was loaded, and needs all of the above.
+effect(() => {
+  eventVersion.value;
+  untracked(readNew);
+});

@@ -1,0 +1,10 @@
+/** Whether the page is as narrow as a phone: rows of long lists are then higher, and say the same on two lines. */
+import { signal } from '@preact/signals';
+
+const query = matchMedia('(max-width: 760px)');
+
+export const isNarrow = signal(query.matches);
+
+query.addEventListener('change', ({ matches }) => {
+  isNarrow.value = matches;
+});

@@ -1,0 +1,28 @@
+/** Times and amounts, for people. */
+import { spanOf } from '../../../src/telemetry/span.ts';
+
+export { spanOf };
+
+/** `12:04:31.250`, in the reader's own zone. */
+export function clockTime(wallMs: number): string {
+  const date = new Date(wallMs);
+  return `${date.toLocaleTimeString('en-GB')}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** The day too, where it is not today. */
+export function moment(wallMs: number): string {
+  const date = new Date(wallMs);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday
+    ? date.toLocaleTimeString('en-GB')
+    : `${date.toLocaleDateString('en-CA')} ${date.toLocaleTimeString('en-GB')}`;
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** As typed in a shell: quoted where it has to be. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

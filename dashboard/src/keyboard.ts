@@ -1,0 +1,41 @@
+/** Keys that work everywhere: `g` and a letter to go somewhere, `/` to search, `?` for help. Not while somebody types. */
+import { signal } from '@preact/signals';
+import { go, hrefOf } from './router.ts';
+import { VIEWS } from './views.ts';
+
+export const isHelpShown = signal(false);
+
+/** How long after `g` the letter may come. */
+const PATIENCE_MS = 1_200;
+let goingUntilMs = 0;
+
+export function listenToKeys(signal: AbortSignal): void {
+  addEventListener('keydown', onKey, { signal });
+}
+
+function onKey(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (event.key === '?') isHelpShown.value = !isHelpShown.value;
+  else if (event.key === '/') focusSearch(event);
+  else if (event.key === 'g') goingUntilMs = event.timeStamp + PATIENCE_MS;
+  else if (event.timeStamp < goingUntilMs) follow(event.key);
+}
+
+function follow(letter: string): void {
+  goingUntilMs = 0;
+  const found = Object.entries(VIEWS).find(([, { key }]) => key === letter);
+  if (found !== undefined) go(hrefOf(found[0]));
+}
+
+/** Each view has at most one place to search, and marks it so. */
+function focusSearch(event: KeyboardEvent): void {
+  const input = document.querySelector<HTMLInputElement>('[data-search]');
+  if (input === null) return;
+  event.preventDefault();
+  input.focus();
+  input.select();
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}

@@ -1,0 +1,101 @@
+/**
+ * Whatever changes something: a button that first says what will happen, and how to do the same on the command line; then does it, and says
+ * what came of it. Without a token that may, it is there, but can not be pressed, and says why.
+ */
+import { useRef, useState } from 'preact/hooks';
+import { may, messageOf } from '../data/access.ts';
+import { shellWord } from '../data/words.ts';
+import { AsCli } from './as-cli.tsx';
+
+export interface ActionProps {
+  readonly name: string;
+  /** What it does, and to what, for whoever is asked whether to. */
+  readonly effect: string;
+  /** The command that does the same; `'…'` in it stands for the reason. */
+  readonly cli: string;
+  readonly scope: 'v3:write' | 'v3:admin';
+  readonly danger?: boolean;
+  /** Whether a reason is asked for: it goes into the log, for whoever finds it later. */
+  readonly reason?: 'required' | 'optional';
+  readonly disabled?: boolean;
+  run(reason: string): Promise<unknown>;
+}
+
+export function Action({
+  name,
+  effect,
+  cli,
+  scope,
+  danger = false,
+  reason,
+  disabled = false,
+  run,
+}: ActionProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [why, setWhy] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  const isAllowed = may(scope);
+  const act = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(null);
+    try {
+      await run(why.trim());
+      dialog.current?.close();
+      setWhy('');
+    } catch (error) {
+      setFailure(messageOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const open = () => {
+    setFailure(null);
+    dialog.current?.showModal();
+  };
+  return (
+    <>
+      <button
+        type="button"
+        class={danger ? 'danger' : ''}
+        disabled={!isAllowed || disabled}
+        title={isAllowed ? effect : `This needs a token with the scope ${scope}.`}
+        onClick={open}
+      >
+        {name} …
+      </button>
+      <dialog ref={dialog} aria-label={name}>
+        <form onSubmit={act}>
+          <h2>{name}</h2>
+          <p>{effect}</p>
+          {reason !== undefined && (
+            <label class="field">
+              Reason{reason === 'optional' && ' (optional)'}
+              <input
+                value={why}
+                required={reason === 'required'}
+                maxLength={512}
+                onInput={({ currentTarget }) => setWhy(currentTarget.value)}
+              />
+            </label>
+          )}
+          <AsCli command={why.trim() === '' ? cli : cli.replace("'…'", shellWord(why.trim()))} />
+          {failure !== null && (
+            <p class="notice bad" role="alert">
+              {failure}
+            </p>
+          )}
+          <div class="buttons end">
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Cancel
+            </button>
+            <button type="submit" class={danger ? 'danger' : 'main-action'} disabled={isBusy}>
+              {isBusy ? 'Asking …' : name}
+            </button>
+          </div>
+        </form>
+      </dialog>
+    </>
+  );
+}

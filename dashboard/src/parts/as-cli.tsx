@@ -1,0 +1,22 @@
+import { useState } from 'preact/hooks';
+
+const SHOWN_MS = 1_500;
+
+/** The same, to be typed. */
+export function AsCli({ command }: { command: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(command);
+    setCopied(true);
+    setTimeout(() => setCopied(false), SHOWN_MS);
+  };
+  return (
+    <div class="as-cli">
+      <span class="visually-hidden">As a command: </span>
+      <code>{command}</code>
+      <button type="button" class="plain" onClick={copy}>
+        {isCopied ? 'copied' : 'copy'}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+/** What somebody wants to see of the log: as it stands in the address, as the server is asked for it, and as a command line says it. */
+import type { ApiEvent } from '../../../../src/client/messages.ts';
+import type { HistoryQuery } from '../../../../src/client/operating-messages.ts';
+import { isAboutMember, targetOf } from '../../../../src/telemetry/about.ts';
+import { LEVELS, type LogLevel } from '../../../../src/telemetry/levels.ts';
+import { sentenceOf } from '../../../../src/telemetry/sentences.ts';
+import { shellWord } from '../../data/words.ts';
+
+export interface Wish {
+  /** A name, or the part before the dot; '' for all, as of the others. */
+  readonly event: string;
+  readonly member: string;
+  /** A target or a session. */
+  readonly target: string;
+  /** Anything it says, in words or facts. The server does not search for that. */
+  readonly text: string;
+}
+
+export function wishOf(query: URLSearchParams): Wish {
+  const of = (name: string) => (query.get(name) ?? '').trim();
+  return { event: of('event'), member: of('member'), target: of('target'), text: of('text') };
+}
+
+/** Names of events, and what several begin with. */
+export const EVENT_NAMES: readonly string[] = [
+  ...new Set(Object.keys(LEVELS).flatMap((name) => [name.split('.')[0] ?? name, name])),
+].sort();
+
+/** The server refuses what names no event; so does `holdfast watch`. */
+export function isKnownEvent(name: string): boolean {
+  return name === '' || EVENT_NAMES.includes(name);
+}
+
+export function isWanted(wish: Wish, event: ApiEvent): boolean {
+  const { event: name, member, target, text } = wish;
+  return (
+    (name === '' || event.event === name || event.event.startsWith(`${name}.`)) &&
+    (member === '' || isAboutMember(event, member)) &&
+    (target === '' || targetOf(event) === target) &&
+    (text === '' || hasText(event, text.toLowerCase()))
+  );
+}
+
+function hasText(event: ApiEvent, text: string): boolean {
+  return (
+    sentenceFor(event).toLowerCase().includes(text) ||
+    JSON.stringify(event).toLowerCase().includes(text)
+  );
+}
+
+export function sentenceFor({ position: _, at: __, instance, event, ...facts }: ApiEvent): string {
+  return sentenceOf(event, facts, instance);
+}
+
+const LEVEL_OF = new Map<string, LogLevel>(Object.entries(LEVELS));
+
+/** Events of later versions are told of as they come. */
+export function levelOf({ event }: ApiEvent): LogLevel {
+  return LEVEL_OF.get(event) ?? 'info';
+}
+
+export function historyQuery({ event, member, target }: Wish): HistoryQuery {
+  return {
+    ...(event !== '' && { event }),
+    ...(member !== '' && { member }),
+    ...(target !== '' && { target }),
+  };
+}
+
+/** What of a wish a terminal can have; text is what `grep` is for. */
+export function commandOf({ event, member, target, text }: Wish): string {
+  const flags = Object.entries({ event, member, target })
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => ` --${name} ${shellWord(value)}`);
+  const searched = text === '' ? '' : ` | grep -i -- ${shellWord(text)}`;
+  return `holdfast watch --since 5m${flags.join('')}${searched}`;
+}

@@ -1,0 +1,39 @@
+/** A first thing to poll, from the page. */
+import { useState } from 'preact/hooks';
+import { client } from '../../data/access.ts';
+import { shellWord } from '../../data/words.ts';
+import { Action } from '../../parts/action.tsx';
+
+export function AddTarget() {
+  const [url, setUrl] = useState('https://example.com');
+  const [id, setId] = useState('');
+  const options = id === '' ? '' : ` --id ${shellWord(id)}`;
+  return (
+    <form class="add-target" onSubmit={(event) => event.preventDefault()}>
+      <label class="field">
+        What to poll, over http or https
+        <input
+          type="url"
+          value={url}
+          onInput={({ currentTarget }) => setUrl(currentTarget.value)}
+        />
+      </label>
+      <label class="field">
+        Its id (optional)
+        <input
+          value={id}
+          maxLength={128}
+          onInput={({ currentTarget }) => setId(currentTarget.value)}
+        />
+      </label>
+      <Action
+        name="Add it"
+        effect={`From then on one of the instances polls ${url}.`}
+        cli={`holdfast sessions add ${shellWord(url)}${options}`}
+        scope="v3:write"
+        disabled={url === ''}
+        run={() => client.addSession({ url, ...(id !== '' && { id }) })}
+      />
+    </form>
+  );
+}

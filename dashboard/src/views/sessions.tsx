@@ -1,0 +1,221 @@
+/** What intents have started: how far each session is and why it ended, who has the scarce things, and how long starts take. */
+import { useMemo, useRef } from 'preact/hooks';
+import type { RunSession } from '../../../src/client/messages.ts';
+import { client } from '../data/access.ts';
+import { useArrivals } from '../data/arrivals.ts';
+import { type Asked, useAsked } from '../data/asked.ts';
+import { moment } from '../data/words.ts';
+import { AsCli } from '../parts/as-cli.tsx';
+import { Empty, Owner, Panel } from '../parts/basics.tsx';
+import { hrefOf, place, setQuery } from '../router.ts';
+import { Age, Answered } from './answered.tsx';
+import { LongList, shareText } from './long-list.tsx';
+import { Choice, Search } from './query-fields.tsx';
+import { REASON_MEANS, refOf, STATE_MEANS, STATES, signOf, toneOf } from './sessions/reasons.ts';
+import {
+  changedBy,
+  countsByState,
+  type Filter,
+  filtered,
+  latest,
+  type SessionList,
+  withSession,
+} from './sessions/session-list.ts';
+import { Slots } from './sessions/slots.tsx';
+import { StartForm } from './sessions/start.tsx';
+import { StartLatency } from './sessions/start-latency.tsx';
+import '../style/work.css';
+
+const FIRST_MOST = 2_000;
+/** Progress is not in the log; it is asked for with the rest. */
+const EVERY_MS = 30_000;
+/** What changes within this time is asked for together; and if that is more than so many, all are, a little later. */
+const GATHER_MS = 300;
+const MOST_ALONE = 5;
+const ALL_MS = 2_000;
+
+export function SessionsView() {
+  const most = useRef(FIRST_MOST);
+  const asked = useAsked<SessionList>({
+    // Naming the states leaves out what is polled: that has none.
+    ask: (signal) => latest(client.sessions({ state: STATES, limit: 500, signal }), most.current),
+    everyMs: EVERY_MS,
+  });
+  useArrivals(
+    ['session', 'intent', 'pipeline'],
+    (come) => refresh(asked, changedBy(come)),
+    GATHER_MS,
+  );
+  const more = () => {
+    most.current += FIRST_MOST;
+    asked.again();
+  };
+  return (
+    <>
+      <div class="view-head">
+        <h1>Sessions</h1>
+        <span class="quiet small">
+          started by intents; what is polled are targets, on <a href="#/">the map</a>
+        </span>
+        <span class="push quiet small">
+          <Age asked={asked} />
+        </span>
+      </div>
+      <Answered asked={asked}>
+        {(list) => (
+          <>
+            <States sessions={list.sessions} />
+            <Panel title="All of them" aside={<Filters />}>
+              <List list={list} onMore={more} />
+            </Panel>
+          </>
+        )}
+      </Answered>
+      <Slots />
+      <div class="work-columns">
+        <StartForm />
+        <StartLatency />
+      </div>
+    </>
+  );
+}
+
+/** Only what has changed is asked for. */
+function refresh(asked: Asked<SessionList>, ids: ReadonlySet<string>): void {
+  if (ids.size > MOST_ALONE) asked.again(ALL_MS);
+  for (const id of ids.size > MOST_ALONE ? [] : ids)
+    client.session(id).then(
+      (session) => asked.patch((list) => withSession(list, id, session)),
+      // The next time all are asked for it shows.
+      () => {},
+    );
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const of = (name: string) => query.get(name) ?? '';
+  return { state: of('state'), kind: of('kind'), text: of('q') };
+}
+
+/** Counts by state, each of which shows only those. */
+function States({ sessions }: { sessions: readonly RunSession[] }) {
+  const counts = useMemo(() => countsByState(sessions), [sessions]);
+  const chosen = place.value.query.get('state') ?? '';
+  return (
+    <section class="state-counts" aria-label="By state">
+      {STATES.map((state) => (
+        <button
+          key={state}
+          type="button"
+          aria-pressed={chosen === state}
+          title={STATE_MEANS[state]}
+          onClick={() => setQuery({ state: chosen === state ? '' : state })}
+        >
+          <span class="quiet small">
+            <span aria-hidden="true">{signOf(state)}</span> {state}
+          </span>
+          <strong>{counts.get(state)?.toLocaleString('en')}</strong>
+        </button>
+      ))}
+    </section>
+  );
+}
+
+const STATE_OPTIONS = {
+  '': 'all states',
+  ...Object.fromEntries(STATES.map((state) => [state, state])),
+};
+
+function Filters() {
+  return (
+    <div class="work-filters">
+      <Choice name="state" label="State" options={STATE_OPTIONS} />
+      <Choice
+        name="kind"
+        label="Kind"
+        options={{ '': 'live and vod', live: 'live only', vod: 'vod only' }}
+      />
+      <Search
+        name="q"
+        label="Search by id, channel, reason or worker"
+        hint="id, channel, reason, worker"
+      />
+    </div>
+  );
+}
+
+function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMore(): void }) {
+  const { state, kind, text } = filterOf(place.value.query);
+  const found = useMemo(
+    () => filtered(sessions, { state, kind, text }),
+    [sessions, state, kind, text],
+  );
+  if (sessions.length === 0)
+    return (
+      <Empty title="No intent has started a session yet.">
+        Start one below, or in a terminal:
+        <AsCli command="holdfast intents start --wait channel-7" />
+      </Empty>
+    );
+  return (
+    <>
+      <LongList
+        of="session"
+        items={found}
+        label="Sessions"
+        head={[
+          'State',
+          'What it runs',
+          'Reason or progress',
+          'Worker',
+          'Slot',
+          'Clients',
+          'Changed',
+        ]}
+        heights={[40, 96]}
+        keyOf={({ id }) => id}
+        row={(session) => <Row session={session} />}
+      />
+      <p class="quiet small">
+        {shareText(found.length, sessions.length, 'session')}, the latest first.{' '}
+        {hasMore && (
+          <button type="button" onClick={onMore}>
+            Load older ones
+          </button>
+        )}
+      </p>
+    </>
+  );
+}
+
+function Row({ session }: { session: RunSession }) {
+  const { id, kind, state, reason, worker, slot, clients, changedAt, progress } = session;
+  const said = progress === undefined ? '' : textOf(progress);
+  return (
+    <div class="session-row list-row" data-session={id}>
+      <span>
+        <span class={`badge ${toneOf(session)}`} title={STATE_MEANS[state]}>
+          <span aria-hidden="true">{signOf(state)}</span> {state}
+        </span>
+      </span>
+      <a class="cut" href={hrefOf('sessions', id)} title={`${refOf(session)}, session ${id}`}>
+        {refOf(session)} <span class="quiet small">{kind}</span>
+      </a>
+      <span class="cut" title={reason === null ? said : REASON_MEANS[reason]}>
+        {reason === null ? <span class="quiet">{said}</span> : reason}
+      </span>
+      <span class="cut">{worker !== null && <Owner id={worker} />}</span>
+      <code class="cut" title={slot ?? undefined}>
+        {slot}
+      </code>
+      <span>
+        {clients}
+        <span class="row-label"> {clients === 1 ? 'client' : 'clients'}</span>
+      </span>
+      <span class="quiet">{moment(Date.parse(changedAt))}</span>
+    </div>
+  );
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}

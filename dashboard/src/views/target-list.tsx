@@ -1,0 +1,74 @@
+/** Targets as a list: the same as on the map, in words. */
+import type { SeenTarget } from '../data/fleet.ts';
+import { now } from '../data/now.ts';
+import { markOf } from '../data/palette.ts';
+import { STATES, wordsFor } from '../data/states.ts';
+import { termsOf, timeLeft } from '../data/ttl.ts';
+import { spanOf } from '../data/words.ts';
+import { Meter, Owner } from '../parts/basics.tsx';
+import { Rows } from '../parts/rows.tsx';
+import { hrefOf } from '../router.ts';
+import '../style/target-list.css';
+
+const ROW_HEIGHT = 36;
+
+export function TargetList({
+  items,
+  label,
+  height,
+  owner = true,
+}: {
+  items: readonly SeenTarget[];
+  label: string;
+  height: number;
+  /** Whether to say whose they are. */
+  owner?: boolean;
+}) {
+  return (
+    <Rows
+      {...{ items, label, height }}
+      rowHeight={ROW_HEIGHT}
+      keyOf={({ id }) => id}
+      row={(target) => <TargetRow target={target} hasOwner={owner} />}
+    />
+  );
+}
+
+function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean }) {
+  const { kind } = STATES[target.reason];
+  const isBad = kind === 'doubt' || (target.owner === null && kind !== 'paused');
+  return (
+    <>
+      <a class="target-id mono" href={hrefOf('targets', target.id)} title={target.id}>
+        {target.id}
+      </a>
+      {hasOwner && (
+        <span class="target-owner">
+          <Owner id={target.owner} />
+        </span>
+      )}
+      <span class={isBad ? 'target-state bad' : 'target-state quiet'}>
+        {isBad && '▲ '}
+        {wordsFor(target).join(', ')}
+      </span>
+      <TimeCell target={target} />
+    </>
+  );
+}
+
+function TimeCell({ target }: { target: SeenTarget }) {
+  const left = timeLeft(target, termsOf(target.owner), now.value);
+  if (left === null) return <span class="target-time quiet">no lease</span>;
+  const colour = target.owner === null ? undefined : markOf(target.owner).colour;
+  return (
+    <span class="target-time">
+      <Meter
+        share={left.share}
+        label={`left of the lease of ${target.id}`}
+        {...(colour !== undefined && { colour })}
+      />
+      {left.isAtLeast && '≥ '}
+      {spanOf(left.ms < 1_000 ? Math.round(left.ms / 100) * 100 : left.ms)}
+    </span>
+  );
+}

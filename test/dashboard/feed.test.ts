@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { Strip } from '../../dashboard/src/views/feed/strip.ts';
+import {
+  commandOf,
+  EVENT_NAMES,
+  historyQuery,
+  isKnownEvent,
+  isWanted,
+  levelOf,
+  sentenceFor,
+  wishOf,
+} from '../../dashboard/src/views/feed/wish.ts';
+import { ANA, BOB, entry, HANDOVER, lease } from '../support/log-entries.ts';
+
+const everything = { event: '', member: '', target: '', text: '' };
+
+describe('what somebody wants to see of the log', () => {
+  it('is what stands in the address', () => {
+    const query = new URLSearchParams('event=lease&member=ana&target=t&text=%20took%20');
+    expect(wishOf(query)).toEqual({ event: 'lease', member: 'ana', target: 't', text: 'took' });
+    expect(wishOf(new URLSearchParams())).toEqual(everything);
+  });
+
+  it.each([
+    [{ event: 'lease' }, 3],
+    [{ event: 'lease.acquired' }, 2],
+    [{ event: 'leas' }, 0],
+    [{ member: 'bob' }, 3],
+    [{ target: 't' }, 4],
+    [{ target: 'other' }, 0],
+    [{ text: 'HANDED' }, 1],
+    [{ text: 'bbbbbbbb', event: 'target' }, 1],
+  ])('%j: %d of a handover', (some, count) => {
+    const wish = { ...everything, ...some };
+    expect(HANDOVER.filter((event) => isWanted(wish, event))).toHaveLength(count);
+  });
+
+  it('the server is asked for all of it but the text', () => {
+    const wish = { event: 'lease', member: '', target: 't', text: 'x' };
+    expect(historyQuery(wish)).toEqual({ event: 'lease', target: 't' });
+  });
+
+  it('a terminal shows the same', () => {
+    expect(commandOf(everything)).toBe('holdfast watch --since 5m');
+    expect(commandOf({ event: 'lease.lost', member: 'ana', target: 't', text: "it's" })).toBe(
+      "holdfast watch --since 5m --event lease.lost --member ana --target t | grep -i -- 'it'\\''s'",
+    );
+  });
+
+  it('names of events and what they begin with are known, others are not', () => {
+    expect(EVENT_NAMES).toEqual(expect.arrayContaining(['lease', 'lease.lost', 'target.taken']));
+    expect([isKnownEvent(''), isKnownEvent('lease'), isKnownEvent('lea')]).toEqual([
+      ...[true, true, false],
+    ]);
+  });
+
+  it('an event of a later version is shown by its name', () => {
+    const event = entry('moon.risen', 1, ANA);
+    expect([sentenceFor(event), levelOf(event)]).toEqual(['moon.risen', 'info']);
+  });
+});
+
+describe('the strip of events', () => {
+  const events = [1, 2, 3].map((i) => lease('acquired', i, ANA, i));
+  const none = new Set<string>();
+  const times = ({ items }: Strip) =>
+    items.map((item) => (item.kind === 'event' ? item.event.at : 'gap'));
+
+  it('has the latest first, and the past behind', () => {
+    const strip = new Strip();
+    strip.push(events, none);
+    strip.append([lease('acquired', 0, ANA, 0)], undefined);
+    expect(times(strip)).toEqual([3, 2, 1, 0]);
+    expect(strip.isWhole).toBe(true);
+  });
+
+  it('while it is held, what is new is counted and does not move the rest', () => {
+    const strip = new Strip();
+    strip.push(events.slice(0, 1), none);
+    strip.hold(true);
+    strip.push(events, none);
+    expect([times(strip), strip.aside]).toEqual([[1], 2]);
+    strip.hold(false);
+    expect([times(strip), strip.aside]).toEqual([[3, 2, 1], 0]);
+  });
+
+  it('what the page had already, and a page of the past has again, is there once', () => {
+    const strip = new Strip();
+    strip.push(events, none);
+    strip.append([...events].reverse(), 'x');
+    expect(times(strip)).toEqual([3, 2, 1]);
+    expect([strip.before, strip.isWhole]).toEqual(['x', false]);
+  });
+
+  it('shows where something is missing', () => {
+    const strip = new Strip();
+    strip.push(events, new Set([events[1]?.position ?? '']));
+    expect(times(strip)).toEqual([3, 'gap', 2, 1]);
+  });
+
+  it('drops the oldest of very many, which can be fetched again', () => {
+    const strip = new Strip();
+    strip.append([], undefined);
+    const many = Array.from({ length: 20_010 }, (_, i) => lease('acquired', i, BOB, i));
+    strip.push(many, none);
+    expect(strip.items).toHaveLength(20_000);
+    expect([strip.isWhole, strip.before]).toEqual([false, many[10]?.position]);
+    strip.append([...many.slice(0, 10)].reverse(), undefined);
+    expect(times(strip).at(-1)).toBe(0);
+  });
+});
