@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../src/base/random.ts';
 import type { ApiMember, ApiTarget, TargetDetail } from '../src/client/operating-messages.ts';
@@ -10,6 +9,7 @@ import { LOG_TOPIC } from '../src/telemetry/history.ts';
 import { FakeClock } from '../src/testing/fake-clock.ts';
 import { faultyStore } from '../src/testing/faulty-store.ts';
 import { countedStore } from './support/counted-store.ts';
+import fc from './support/fast-check.ts';
 import { watcherOf } from './support/fleet-watcher.ts';
 import { fleetWorld } from './support/fleet-world.ts';
 

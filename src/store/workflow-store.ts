@@ -59,7 +59,7 @@ export interface WorkflowStore {
   ): Promise<HeldReply[]>;
   /** Brings outcomes in. */
   settle(target: string, settlements: readonly Settlement[], call: Call): Promise<HeldReply[]>;
-  /** Parks a dead action again, and tells its orchestrator, who emits it anew; `absent` if there is no such, or its workflow is gone. */
+  /** Parks a dead action again, and tells its orchestrator, who emits it anew; `absent` if there is no such, its workflow is gone, or has an action of that id under way. */
   revive(
     target: string,
     deadId: string,

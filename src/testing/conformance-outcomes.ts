@@ -94,6 +94,17 @@ function reviving(check: Check): void {
       assert.deepEqual(await flow.store.revive(flow.target, id, CALL), { kind: 'absent' });
     }
   });
+  check('revives nothing over an action of the same id that is under way', async (kit) => {
+    const flow = await begun(kit);
+    await flow.emit('x');
+    await flow.die();
+    await kit.release(flow.key, flow.leaseId, flow.fence);
+    await flow.store.remove(flow.id, CALL);
+    const again = await begun(kit);
+    await again.emit('x');
+    assert.deepEqual(await again.revive(), { kind: 'absent' });
+    assert.deepEqual(takenOf(await again.take()), [['x', 0]]);
+  });
 }
 
 function bringingBack(check: Check): void {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agenda, type Entry } from '../../src/base/agenda.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -7,6 +6,7 @@ import { Emitter } from '../../src/base/events.ts';
 import { instanceId } from '../../src/base/ids.ts';
 import { jittered, seededRandom, systemRandom } from '../../src/base/random.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import fc from '../support/fast-check.ts';
 
 describe('durations', () => {
   it('are milliseconds, or a number with a unit', () => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Board, type Moment } from '../../src/cli/top/board.ts';
 import { drawTop, type Frame, type KeyState } from '../../src/cli/top/drawing.ts';
@@ -7,6 +6,7 @@ import { LastMinute } from '../../src/cli/top/last-minute.ts';
 import { sharesOf } from '../../src/cli/top/lines.ts';
 import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet.ts';
 import type { LoggedEvent } from '../../src/telemetry/event-log.ts';
+import fc from '../support/fast-check.ts';
 
 // Times of day are those of whoever looks.
 beforeAll(() => {

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Frame, FrameReader } from '../../src/client/frames.ts';
+import fc from '../support/fast-check.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hashMember, hashTarget } from '../../src/cluster/hash.ts';
 import { type PlanMember, type PlanTarget, plan } from '../../src/cluster/plan.ts';
+import fc from '../support/fast-check.ts';
 
 /** A fleet as somebody may see it: who takes part, who owns what, and what is pinned to whom. */
 interface Sight {

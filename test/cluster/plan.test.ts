@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cost, fnv1a64, type Hashed, hashMember, hashTarget } from '../../src/cluster/hash.ts';
 import { type PlanMember, type PlanTarget, plan, rankOf } from '../../src/cluster/plan.ts';
+import fc from '../support/fast-check.ts';
 
 type Owners = ReadonlyMap<string, string | null>;
 

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hashMember, hashTarget } from '../../src/cluster/hash.ts';
 import { type PlanMember, plan } from '../../src/cluster/plan.ts';
 import { Planner } from '../../src/cluster/planner.ts';
+import fc from '../support/fast-check.ts';
 
 interface OwnedTarget {
   readonly id: string;

@@ -33,7 +33,8 @@ describe('the map', () => {
     });
     await visit.keep('map-failover');
 
-    await page.goto(`${ground.url}/#/timeline?target=${lost}`);
+    // Closely: changes of hands that lie near each other are drawn as one.
+    await page.goto(`${ground.url}/#/timeline?q=${lost}&for=1m`);
     const gap = page.getByRole('button', { name: /gap/i }).first();
     await gap.waitFor();
     await gap.click();

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import fc from '../support/fast-check.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 let redis: RedisServer;

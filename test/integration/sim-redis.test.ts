@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Link } from '../../src/store/redis/link.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
+import fc from '../support/fast-check.ts';
 import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

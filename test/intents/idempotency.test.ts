@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeFields, idempotencyKey } from '../../src/intents/idempotency.ts';
 import { type StreamStart, type VodStart, wantedBy } from '../../src/intents/intent.ts';
+import fc from '../support/fast-check.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Lease } from '../../src/lease/lease.ts';
+import fc from '../support/fast-check.ts';
 import { poolOf, type Taken } from '../support/pools.ts';
 import { world } from '../support/world.ts';
 

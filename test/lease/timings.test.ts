@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/lease/timings.ts';
+import fc from '../support/fast-check.ts';
 
 const derive = (options: Parameters<typeof deriveTimings>[0]) =>
   deriveTimings(options, { ttl: '30s' }, LONGEST_TTL_MS);

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Random, seededRandom } from '../../src/base/random.ts';
 import { eventFilter } from '../../src/server/event-filter.ts';
@@ -9,6 +8,7 @@ import type { LogStore, Store } from '../../src/store/store.ts';
 import { EventLog } from '../../src/telemetry/event-log.ts';
 import { LOG_TOPIC } from '../../src/telemetry/history.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import fc from '../support/fast-check.ts';
 import { SseReader } from './support/sse-reader.ts';
 
 /** What a random run is made of. */

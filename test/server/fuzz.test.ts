@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LARGEST_BODY } from '../../src/server/body.ts';
+import fc from '../support/fast-check.ts';
 import { requestOf, type Sent, serverWorld, TOKENS } from '../support/server-world.ts';
 
 /** A request that can not be right, whatever chance makes of it. */

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Problem } from '../../src/server/problem.ts';
 import { DEEPEST_JSON, parseStrictJson } from '../../src/server/strict-json.ts';
+import fc from '../support/fast-check.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const parse = (text: string) => parseStrictJson(bytes(text));

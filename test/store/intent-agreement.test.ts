@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../src/base/random.ts';
 import { SESSION_STATES, START_STREAM } from '../../src/store/intent-store.ts';
@@ -8,6 +7,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Delivery } from '../../src/store/stream-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import fc from '../support/fast-check.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 // Two makes of one port: SQL, and Lua on Redis. Whatever is asked of both, they have to answer the same.

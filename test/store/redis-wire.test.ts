@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dialSocket, UnsentError } from '../../src/store/redis/socket-link.ts';
 import { ErrorReply, encodeCommand, type Reply, ReplyReader } from '../../src/store/redis/wire.ts';
+import fc from '../support/fast-check.ts';
 
 /** A reply as a server writes it. */
 function encodeReply(reply: Reply): string {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../src/base/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
@@ -8,6 +7,7 @@ import { SimRedis } from '../../src/testing/sim-redis/server.ts';
 import { flowStep, takeFlowStep } from '../integration/support/flow-steps.ts';
 import type { Twin } from '../integration/support/redis-twins.ts';
 import { Telling } from '../integration/support/telling.ts';
+import fc from '../support/fast-check.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 // Two makes of one port: SQL, and Lua on Redis. Whatever is asked of both, they have to answer the same.

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Action } from '../../src/workflow/action.ts';
 import type { Handoff, Orchestrator } from '../../src/workflow/orchestrator.ts';
+import fc from '../support/fast-check.ts';
 import {
   inMemory,
   onSqlite,

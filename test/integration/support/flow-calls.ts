@@ -1,5 +1,5 @@
 /** Calls of the scripts about streams and workflows. */
-import fc from 'fast-check';
+import fc from '../../support/fast-check.ts';
 
 interface Call {
   readonly keys: string[];

@@ -1,7 +1,8 @@
 /** What may be asked of a store about streams and workflows, through its port. */
-import fc from 'fast-check';
+
 import type { Store } from '../../../src/store/store.ts';
 import { type Settlement, workflowKey } from '../../../src/store/workflow-store.ts';
+import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 
 const CALL = { timeoutMs: 5_000 };

@@ -1,6 +1,7 @@
 /** What may be asked of a store about intents: through its port, and as calls of the scripts. */
-import fc from 'fast-check';
+
 import { SESSION_STATES, START_STREAM } from '../../../src/store/intent-store.ts';
+import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 
 const CALL = { timeoutMs: 5_000 };

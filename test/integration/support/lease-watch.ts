@@ -22,9 +22,12 @@ export class LeaseWatch {
   readonly lease: Lease;
   lastHeldMs = 0;
   lastAssertedMs = 0;
+  /** When it was last seen to be good for longer than before: its renewal was confirmed then or before, and sent before that. */
+  lastConfirmedMs = 0;
   /** What it said, whenever that changed. */
   readonly states: string[] = [];
   readonly #timer: NodeJS.Timeout;
+  #remainingMs = 0;
 
   constructor(lease: Lease) {
     this.lease = lease;
@@ -52,6 +55,9 @@ export class LeaseWatch {
     const askedMs = hostMs();
     if (this.lease.isHeld()) this.lastHeldMs = askedMs;
     if (passes(this.lease)) this.lastAssertedMs = askedMs;
+    const remainingMs = this.lease.remainingMs();
+    if (remainingMs > this.#remainingMs) this.lastConfirmedMs = hostMs();
+    this.#remainingMs = remainingMs;
     const { state } = this.lease;
     if (this.states.at(-1) !== state) this.states.push(state);
   }

@@ -1,6 +1,7 @@
 /** What may be asked of a Redis, as commands and as calls of the scripts: sensible, odd and wrong. */
-import fc from 'fast-check';
+
 import { scripts } from '../../../src/store/redis/scripts.ts';
+import fc from '../../support/fast-check.ts';
 import { flowCalls } from './flow-calls.ts';
 import { intentCalls } from './intent-steps.ts';
 

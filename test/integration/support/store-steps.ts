@@ -1,6 +1,7 @@
 /** What may be asked of a store, through its port. */
-import fc from 'fast-check';
+
 import type { Store } from '../../../src/store/store.ts';
+import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 
 const CALL = { timeoutMs: 5_000 };
