@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/{integration,scenarios,slow,e2e}/**'],
+          exclude: ['test/{integration,scenarios,slow,e2e,docs}/**'],
           // Against what hangs. How long a test takes is no business of the suite's, least of all on a machine with much to do.
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
@@ -70,6 +70,16 @@ export default defineConfig({
           // A browser and a fleet each.
           maxWorkers: 2,
           sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        test: {
+          ...integration,
+          name: 'docs',
+          include: ['test/docs/**/*.test.ts'],
+          testTimeout: 120_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 5 },
         },
       },
     ],

@@ -21,6 +21,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   worker: ['base', 'process', 'store', 'lease', 'session', 'intents'],
   telemetry: ['base', 'store'],
   client: ['base'],
+  redlock: ['base', 'store', 'lease', 'top'],
   top: [...BELOW_TOP],
   testing: [...BELOW_TOP, 'top'],
   server: [...BELOW_TOP, 'top'],
