@@ -26,7 +26,7 @@ local state = redis.call('HGET', stream.lanes, id) or ''
 local first = redis.call('LINDEX', lane_of(stream, id), 0) or ''
 local first_id = string.match(first, '^%d+ (.*)$')
 local until_us = tonumber(redis.call('ZSCORE', stream.due, id)) or 0
-if first_id == action_id and string.sub(state, 1, 1) == 'h' and until_us > now then return stale end
+if first_id == action_id and string.sub(state, 1, 1) == 'h' and until_us > now then return {'stale', epoch} end
 if ARGV[9] == '1' then
   local lowest = epoch
   for _, each in ipairs(redis.call('HVALS', actions)) do
