@@ -72,6 +72,8 @@ export interface OperatorAct {
   readonly action: string;
   /** To what: the id, the key. */
   readonly subject: string;
+  /** To whom something goes by it. */
+  readonly to?: string | null;
   /** Who: never a secret. */
   readonly by: string;
   readonly reason: string | null;
@@ -335,9 +337,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Writes down what an operator has had done, for whoever asks later. It does nothing else. */
-  audit({ action, subject, by, reason }: OperatorAct): void {
+  audit({ to = null, ...act }: OperatorAct): void {
     this.#record();
-    this.#parts.events.emit('operator.acted', { action, subject, by, reason });
+    this.#parts.events.emit('operator.acted', { ...act, to });
   }
 
   /** What to know about the store before trusting it. */

@@ -135,7 +135,14 @@ export interface Events {
   /** An action, or a step, that its lease or its epoch did not allow. */
   'workflow.violation': Violation;
   /** Somebody has had something done: `by` says with which token, or whose command it was. */
-  'operator.acted': { action: string; subject: string; by: string; reason: string | null };
+  'operator.acted': {
+    action: string;
+    subject: string;
+    /** To whom something goes by it: a member. */
+    to: string | null;
+    by: string;
+    reason: string | null;
+  };
   'action.emitted': ActionFacts & { leaseId: string; epoch: number };
   'action.started': ActionFacts & { fence: number; tries: number };
   'action.done': ActionFacts & { fence: number; tookMs: number };

@@ -128,9 +128,9 @@ export class Exchange {
   async #act(route: Route, asked: Asked<unknown, unknown, unknown>): Promise<Answer | Response> {
     const answer = await route.handle(asked);
     if (answer instanceof Response || answer.act === undefined) return answer;
-    const { action, subject, reason = null } = answer.act;
+    const { reason = null, ...act } = answer.act;
     const by = `api:${asked.caller.tokenId}`;
-    this.#terms.parts.holdfast.audit({ action, subject, by, reason });
+    this.#terms.parts.holdfast.audit({ ...act, by, reason });
     return answer;
   }
 

@@ -45,6 +45,8 @@ export interface Answer {
 interface Act {
   readonly action: string;
   readonly subject: string;
+  /** To whom something goes by it. */
+  readonly to?: string;
   readonly reason?: string | undefined;
 }
 

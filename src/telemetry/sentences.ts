@@ -116,7 +116,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'workflow.violation': (facts) =>
     `refused ${facts.action === null ? 'a step' : `action ${text(facts.action)}`} of workflow ${text(facts.workflow)}: ${text(facts.code)}${wrong(facts)}`,
   'operator.acted': (facts) =>
-    `was told by ${text(facts.by)}: ${text(facts.action)} ${text(facts.subject)}${facts.reason === null ? '' : `, because ${text(facts.reason)}`}`,
+    `was told by ${text(facts.by)}: ${text(facts.action)} ${text(facts.subject)}${facts.to === null ? '' : ` to ${text(facts.to)}`}${facts.reason === null ? '' : `, because ${text(facts.reason)}`}`,
   'action.emitted': (facts) => `emitted ${action(facts)} at epoch ${text(facts.epoch)}`,
   'action.started': (facts) => `began ${action(facts)}, try ${text(facts.tries)}`,
   'action.done': (facts) => `did ${action(facts)} in ${span(facts.tookMs)}`,

@@ -135,7 +135,7 @@ describe('what operators do', () => {
     const { action, subject, reason = null } = one.act;
     const by = 'api:admin';
     const about = typeof subject === 'string' ? subject : expect.stringMatching(subject);
-    expect(acts).toEqual([{ action, subject: about, by, reason }]);
+    expect(acts).toEqual([{ action, subject: about, to: null, by, reason }]);
     // A second time there is nothing to do, or nothing to do it to.
     await ask(method, path, sent);
     expect(acts).toHaveLength(1);

@@ -296,7 +296,8 @@ describe('POST /api/v3/targets/{id}/transfer', () => {
     const { status, json } = await transfer('a', { to: OTHER, reason: 'closer' });
     expect([status, json]).toEqual([202, { target: 'a', from: MEMBER, to: OTHER }]);
     const by = 'api:admin';
-    expect(acts).toEqual([{ action: 'target.transfer', subject: 'a', by, reason: 'closer' }]);
+    const act = { action: 'target.transfer', subject: 'a', to: OTHER, by, reason: 'closer' };
+    expect(acts).toEqual([act]);
     const shown = { owner: MEMBER, planned: OTHER, pinned: OTHER };
     expect((await ask('GET', '/api/v3/targets/a')).json).toMatchObject(shown);
     const { json: fleet } = await ask('GET', '/api/v3/fleet');

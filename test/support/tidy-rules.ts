@@ -383,6 +383,13 @@ interface Lockfile {
   packages: Record<string, { version?: string; optionalDependencies?: Record<string, string> }>;
 }
 
+/** Where Node looks for what a package uses: `node_modules/a/node_modules/b/`, `node_modules/a/`, and the root. */
+function foldersAbove(user: string): string[] {
+  const names = `/${user}`.split('/node_modules/').slice(1);
+  const folder = (depth: number) => names.slice(0, depth).map((name) => `node_modules/${name}/`);
+  return [...names, ''].map((_, i) => folder(names.length - i).join(''));
+}
+
 /**
  * The lockfile knows the binaries of every platform. npm leaves out what the registry did not serve
  * when it was written, and `npm ci` then fails, here or on somebody else's machine.
@@ -392,8 +399,9 @@ export function platformFindings({ path, text }: SourceText): Finding[] {
   return Object.entries(packages).flatMap(([user, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies)
       .filter((name) => {
-        const places = [`${user}/node_modules/${name}`, `node_modules/${name}`];
-        return !places.some((place) => packages[place]?.version !== undefined);
+        const isThere = (folder: string) =>
+          packages[`${folder}node_modules/${name}`]?.version !== undefined;
+        return !foldersAbove(user).some(isThere);
       })
       .map((name) => {
         const what = `lacks ${name}, which ${user} needs on its platform: lock a version of it`;

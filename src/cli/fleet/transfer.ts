@@ -41,7 +41,7 @@ export async function transfer(
       const { id: to } = findMember(members, member);
       const options = reason === undefined ? {} : { reason };
       const { from } = await holdfast.fleet.transfer(target, to, options);
-      audit(holdfast, { action: 'target.transfer', subject: target, ...options });
+      audit(holdfast, { action: 'target.transfer', subject: target, to, ...options });
       if (wait) return follow(holdfast, { target, from, to }, output, ending);
       output.result({ target, from, to }, () => `${target} goes to ${shown(to)}${whence(from)}.\n`);
       return EXIT.ok;

@@ -53,7 +53,7 @@ function transferRoute({ holdfast }: TargetParts): Route {
     problems: ['not-found', 'conflict'],
     async handle({ params: { id }, body: { to, reason } }) {
       const order = await holdfast.fleet.transfer(id, to, reason === undefined ? {} : { reason });
-      const act = { action: 'target.transfer', subject: id, reason };
+      const act = { action: 'target.transfer', subject: id, to: order.to, reason };
       return { status: 202, body: { target: id, ...order }, act };
     },
   });
