@@ -1,7 +1,7 @@
 /** Examines a store and the fleet on it: what is fine, what to know, and what stands in the way. For the command, and for whoever asks a server. */
 import type { Clock } from './base/clock.ts';
 import { StoreRefusedError } from './base/errors.ts';
-import { fleetFindings, type Margin, marginsOf } from './fleet-findings.ts';
+import { fleetFindings, type Margin, marginsOf } from './fleet/findings.ts';
 import type { Holdfast } from './holdfast.ts';
 import type { ClockOffset, Finding } from './store/store.ts';
 

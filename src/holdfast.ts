@@ -6,7 +6,7 @@ import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { type Random, systemRandom } from './base/random.ts';
 import { type Tracing, untraced } from './base/tracing.ts';
-import { Fleet } from './fleet.ts';
+import { Fleet } from './fleet/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
 import { type Census, censusOf } from './lease/census.ts';
 import { LEASE_CLASSES } from './lease/classes.ts';

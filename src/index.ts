@@ -22,7 +22,7 @@ export type {
   PollSample,
   TargetReason,
   TargetView,
-} from './fleet.ts';
+} from './fleet/fleet.ts';
 export { Holdfast, type OpenOptions, open } from './holdfast.ts';
 export type {
   Intent,

@@ -3,7 +3,7 @@
  * once, too: a picture of ten thousand targets takes some ten milliseconds to write.
  */
 import type { Clock, Timer } from '../base/clock.ts';
-import type { Fleet, FleetSighting } from '../fleet.ts';
+import type { Fleet, FleetSighting } from '../fleet/fleet.ts';
 import { dataFrame } from './event-frames.ts';
 import { type EventHubOptions, STREAM_LIMITS } from './event-hub.ts';
 import { changeJson, pictureJson } from './fleet-json.ts';

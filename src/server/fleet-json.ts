@@ -3,7 +3,7 @@
  * list of names. Every picture and every change has a list of its own, so that none has to be kept.
  */
 import type { z } from 'zod';
-import type { FleetChange, FleetPicture, MemberView, PicturedTarget } from '../fleet.ts';
+import type { FleetChange, FleetPicture, MemberView, PicturedTarget } from '../fleet/fleet.ts';
 import type { changeSchema, memberSchema, pictureSchema, rowSchema } from './fleet-schemas.ts';
 
 type Row = z.output<typeof rowSchema>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { drawMap } from '../../src/cli/fleet/map-drawing.ts';
-import type { FleetView, MemberView } from '../../src/fleet.ts';
+import type { FleetView, MemberView } from '../../src/fleet/fleet.ts';
 
 type Target = FleetView['targets'][number];
 

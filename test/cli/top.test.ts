@@ -4,7 +4,7 @@ import { drawTop, type Frame, type KeyState } from '../../src/cli/top/drawing.ts
 import { NO_KEYS, pressed } from '../../src/cli/top/keys.ts';
 import { LastMinute } from '../../src/cli/top/last-minute.ts';
 import { sharesOf } from '../../src/cli/top/lines.ts';
-import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet.ts';
+import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet/fleet.ts';
 import type { LoggedEvent } from '../../src/telemetry/event-log.ts';
 import fc from '../support/fast-check.ts';
 

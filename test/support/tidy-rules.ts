@@ -2,7 +2,9 @@ import ts from 'typescript';
 import { type Finding, finding, nodesOf, parse, type SourceText } from './source-tree.ts';
 
 const BELOW_TOP =
-  'base process store lease session cluster polling workflow intents worker telemetry'.split(' ');
+  'base process store lease session cluster polling workflow intents worker telemetry fleet'.split(
+    ' ',
+  );
 
 /**
  * Who may import whom: data flows downhill. `top` is the files directly in src. A layer that has no
@@ -20,6 +22,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   intents: ['base', 'store', 'lease', 'session'],
   worker: ['base', 'process', 'store', 'lease', 'session', 'intents'],
   telemetry: ['base', 'store'],
+  fleet: ['base', 'store', 'lease', 'session', 'cluster', 'polling', 'telemetry'],
   client: ['base'],
   redlock: ['base', 'store', 'lease', 'top'],
   top: [...BELOW_TOP],

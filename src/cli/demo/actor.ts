@@ -12,7 +12,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../base/clock.ts';
-import type { MemberView } from '../../fleet.ts';
+import type { MemberView } from '../../fleet/fleet.ts';
 import type { CommandOutcome, CommandRun, Commands } from '../../process/commands.ts';
 import type { GroupRecord } from '../../process/host.ts';
 import { statOf } from '../../process/proc.ts';

@@ -1,6 +1,6 @@
 /** Who polls how much, live: a block that is drawn anew on a terminal, a line for every change elsewhere. */
 import { systemClock } from '../../base/clock.ts';
-import type { FleetView } from '../../fleet.ts';
+import type { FleetView } from '../../fleet/fleet.ts';
 import { type Output, write } from '../output.ts';
 import { cut, printable } from '../text.ts';
 import type { Actor } from './actor.ts';

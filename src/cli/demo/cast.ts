@@ -1,4 +1,4 @@
-import type { MemberView } from '../../fleet.ts';
+import type { MemberView } from '../../fleet/fleet.ts';
 import type { Stage, StageAction, StagePicture } from '../../server/stage.ts';
 import { Actor, type ActorParts } from './actor.ts';
 

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 import { systemClock } from '../../base/clock.ts';
 import { shortName } from '../../base/ids.ts';
-import type { FleetView } from '../../fleet.ts';
+import type { FleetView } from '../../fleet/fleet.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { audit } from '../audit.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 /** Who owns what, as a picture of text: a block per member with a bar and its targets. */
 import { shortName } from '../../base/ids.ts';
-import type { FleetView, MemberView } from '../../fleet.ts';
+import type { FleetView, MemberView } from '../../fleet/fleet.ts';
 import type { Style } from '../output.ts';
 import { counted, cut, printable } from '../text.ts';
 import { stateOf } from './members.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.ts';
 import { MemberNotFoundError } from '../../base/errors.ts';
 import { shortName } from '../../base/ids.ts';
-import type { MemberView } from '../../fleet.ts';
+import type { MemberView } from '../../fleet/fleet.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';

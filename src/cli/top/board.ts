@@ -7,7 +7,7 @@ import type {
   MemberView,
   PicturedTarget,
   TargetReason,
-} from '../../fleet.ts';
+} from '../../fleet/fleet.ts';
 import { instancesOf, targetOf } from '../../telemetry/about.ts';
 import type { LoggedEvent } from '../../telemetry/event-log.ts';
 import { isRepeated } from '../fleet/watch.ts';

@@ -1,7 +1,7 @@
 /** The screen of `holdfast top`, as a function of what there is to show. */
 import type { EventName } from '../../base/events.ts';
 import { shortName } from '../../base/ids.ts';
-import type { MemberView, PicturedTarget } from '../../fleet.ts';
+import type { MemberView, PicturedTarget } from '../../fleet/fleet.ts';
 import { LEVELS } from '../../telemetry/levels.ts';
 import { sentenceOf } from '../../telemetry/sentences.ts';
 import { stateOf } from '../fleet/members.ts';

@@ -1,5 +1,5 @@
 /** The fleet to look at: all of it once, all of it as it changes, or one target of it. */
-import type { Fleet, TargetView } from '../../fleet.ts';
+import type { Fleet, TargetView } from '../../fleet/fleet.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { FleetHub } from '../fleet-hub.ts';
 import { expiryJson, pictureJson } from '../fleet-json.ts';

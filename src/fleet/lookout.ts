@@ -3,15 +3,18 @@
  * fleet can not look at all of it all the time. What comes of several looks is put together by `settle`: who should own what, and what is
  * otherwise than it was.
  */
-import type { Clock } from './base/clock.ts';
-import { Emitter } from './base/events.ts';
-import { type FleetMember, fleetMember } from './cluster/attributes.ts';
-import { explain, type FleetSight, loadsOf } from './cluster/explain.ts';
-import { hashMember } from './cluster/hash.ts';
-import { Pins } from './cluster/pins.ts';
-import { firstChoice, type Plan } from './cluster/plan.ts';
-import { Planner } from './cluster/planner.ts';
-import { SURVEY_CHUNK, Survey, see } from './cluster/survey.ts';
+import type { Clock } from '../base/clock.ts';
+import { Emitter } from '../base/events.ts';
+import { type FleetMember, fleetMember } from '../cluster/attributes.ts';
+import { explain, type FleetSight, loadsOf } from '../cluster/explain.ts';
+import { hashMember } from '../cluster/hash.ts';
+import { Pins } from '../cluster/pins.ts';
+import { firstChoice, type Plan } from '../cluster/plan.ts';
+import { Planner } from '../cluster/planner.ts';
+import { SURVEY_CHUNK, Survey, see } from '../cluster/survey.ts';
+import type { Session, SessionIds } from '../session/session.ts';
+import { SessionWatch } from '../session/session-watch.ts';
+import type { ReadReply, Store } from '../store/store.ts';
 import {
   areSameMembers,
   type FleetChange,
@@ -21,10 +24,7 @@ import {
   type PicturedTarget,
   SightedTarget,
   whyOf,
-} from './fleet-picture.ts';
-import type { Session, SessionIds } from './session/session.ts';
-import { SessionWatch } from './session/session-watch.ts';
-import type { ReadReply, Store } from './store/store.ts';
+} from './picture.ts';
 
 const CALL = { timeoutMs: 5_000 };
 /** A walk over a large keyspace takes its time. */

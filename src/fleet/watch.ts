@@ -2,10 +2,10 @@
  * Everybody in this process who watches the fleet, behind one look at it, which runs from the first who watches to the last. Who takes its
  * time is not sent what it has missed one by one, but once, as it is by then: so what waits for it is never more than the fleet itself.
  */
-import { ClosedError } from './base/errors.ts';
-import type { Difference } from './fleet-lookout.ts';
-import type { FleetSighting } from './fleet-picture.ts';
-import { FleetRounds, type RoundsParts } from './fleet-rounds.ts';
+import { ClosedError } from '../base/errors.ts';
+import type { Difference } from './lookout.ts';
+import type { FleetSighting } from './picture.ts';
+import { FleetRounds, type RoundsParts } from './rounds.ts';
 
 /** Also if nothing has changed, those who watch are told so within two seconds. */
 const TELL_EVERY_MS = 1_500;

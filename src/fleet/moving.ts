@@ -1,15 +1,15 @@
 /** Moving targets by hand, and letting them go their way again. What that means to the fleet is said in `cluster/pins.ts`. */
-import type { Clock } from './base/clock.ts';
-import { ConfigError, MemberNotFoundError, SessionNotFoundError } from './base/errors.ts';
-import { TransferRefusedError } from './base/fleet-errors.ts';
-import { checkTargetId } from './base/ids.ts';
-import { fleetMember } from './cluster/attributes.ts';
-import { hashMember } from './cluster/hash.ts';
-import { PINS_COLLECTION, Pins, type StoredPin } from './cluster/pins.ts';
-import { FLEET_TOPIC, orderFor } from './cluster/presence.ts';
-import { LEASE_CLASSES } from './lease/classes.ts';
-import type { SessionStore } from './session/session-store.ts';
-import type { Store } from './store/store.ts';
+import type { Clock } from '../base/clock.ts';
+import { ConfigError, MemberNotFoundError, SessionNotFoundError } from '../base/errors.ts';
+import { TransferRefusedError } from '../base/fleet-errors.ts';
+import { checkTargetId } from '../base/ids.ts';
+import { fleetMember } from '../cluster/attributes.ts';
+import { hashMember } from '../cluster/hash.ts';
+import { PINS_COLLECTION, Pins, type StoredPin } from '../cluster/pins.ts';
+import { FLEET_TOPIC, orderFor } from '../cluster/presence.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
+import type { SessionStore } from '../session/session-store.ts';
+import type { Store } from '../store/store.ts';
 
 const CALL = { timeoutMs: 5_000 };
 const LONGEST_REASON = 500;

@@ -2,19 +2,19 @@
  * The fleet as operators see and steer it: everything is read from the store, so it works from any process, also from
  * one that takes no part.
  */
-import { MemberNotFoundError } from './base/errors.ts';
-import { type Explanation, explain } from './cluster/explain.ts';
-import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from './cluster/presence.ts';
-import { Lookout } from './fleet-lookout.ts';
-import { FleetMoving, type Transfer, type TransferOptions } from './fleet-moving.ts';
-import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
-import type { RoundsParts } from './fleet-rounds.ts';
-import { FleetWatch } from './fleet-watch.ts';
-import { LEASE_CLASSES } from './lease/classes.ts';
-import { readRecent } from './polling/recent-polls.ts';
-import type { StoredResult } from './polling/results.ts';
-import { RESULTS } from './session/session.ts';
-import type { SessionStore } from './session/session-store.ts';
+import { MemberNotFoundError } from '../base/errors.ts';
+import { type Explanation, explain } from '../cluster/explain.ts';
+import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../cluster/presence.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
+import { readRecent } from '../polling/recent-polls.ts';
+import type { StoredResult } from '../polling/results.ts';
+import { RESULTS } from '../session/session.ts';
+import type { SessionStore } from '../session/session-store.ts';
+import { Lookout } from './lookout.ts';
+import { FleetMoving, type Transfer, type TransferOptions } from './moving.ts';
+import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './picture.ts';
+import type { RoundsParts } from './rounds.ts';
+import { FleetWatch } from './watch.ts';
 
 export type {
   FleetChange,
@@ -23,7 +23,7 @@ export type {
   MemberView,
   PicturedTarget,
   TargetReason,
-} from './fleet-picture.ts';
+} from './picture.ts';
 
 const CALL = { timeoutMs: 5_000 };
 /** Results asked for in one request. */

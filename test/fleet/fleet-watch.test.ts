@@ -1,17 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../src/base/random.ts';
-import type { ApiMember, ApiTarget, TargetDetail } from '../src/client/operating-messages.ts';
-import type { FleetPicture, MemberView, PicturedTarget, TargetView } from '../src/fleet.ts';
-import { open } from '../src/holdfast.ts';
-import { createMemoryStore } from '../src/store/memory/memory-store.ts';
-import { jsonFacts } from '../src/telemetry/facts.ts';
-import { LOG_TOPIC } from '../src/telemetry/history.ts';
-import { FakeClock } from '../src/testing/fake-clock.ts';
-import { faultyStore } from '../src/testing/faulty-store.ts';
-import { countedStore } from './support/counted-store.ts';
-import fc from './support/fast-check.ts';
-import { watcherOf } from './support/fleet-watcher.ts';
-import { fleetWorld } from './support/fleet-world.ts';
+import { seededRandom } from '../../src/base/random.ts';
+import type { ApiMember, ApiTarget, TargetDetail } from '../../src/client/operating-messages.ts';
+import type {
+  FleetPicture,
+  MemberView,
+  PicturedTarget,
+  TargetView,
+} from '../../src/fleet/fleet.ts';
+import { open } from '../../src/holdfast.ts';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { jsonFacts } from '../../src/telemetry/facts.ts';
+import { LOG_TOPIC } from '../../src/telemetry/history.ts';
+import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { countedStore } from '../support/counted-store.ts';
+import fc from '../support/fast-check.ts';
+import { watcherOf } from '../support/fleet-watcher.ts';
+import { fleetWorld } from '../support/fleet-world.ts';
 
 const CALL = { timeoutMs: 1_000 };
 const A = 'ana-1794735731650762000-0000000a';

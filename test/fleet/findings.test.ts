@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { MemberView } from '../src/fleet.ts';
-import { type FleetFacts, fleetFindings, marginsOf } from '../src/fleet-findings.ts';
+import { type FleetFacts, fleetFindings, marginsOf } from '../../src/fleet/findings.ts';
+import type { MemberView } from '../../src/fleet/fleet.ts';
 
 const VITALS = {
   ...{ ttlMs: 30_000, renewEveryMs: 10_000, renewP50Ms: 2, renewP99Ms: 20 },

@@ -1,8 +1,8 @@
 /** What is worth knowing of a fleet before it goes wrong: each with a fact and what to do about it. Pure: what is looked at is given. */
-import { shortName } from './base/ids.ts';
-import type { Explanation } from './cluster/explain.ts';
+import { shortName } from '../base/ids.ts';
+import type { Explanation } from '../cluster/explain.ts';
+import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../lease/timings.ts';
 import type { MemberView } from './fleet.ts';
-import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 
 export interface FleetFinding {
   readonly level: 'ok' | 'warn';

@@ -8,16 +8,16 @@
  *
  * After a time without the store, or without hints, everything is looked at anew.
  */
-import { Chore } from './base/chore.ts';
-import type { Timer } from './base/clock.ts';
-import type { Emitter } from './base/events.ts';
-import type { Random } from './base/random.ts';
-import { FLEET_TOPIC } from './cluster/presence.ts';
-import { SURVEY_CHUNK } from './cluster/survey.ts';
-import { type Difference, Lookout, type LookoutParts } from './fleet-lookout.ts';
-import type { SightedTarget } from './fleet-picture.ts';
-import { SESSIONS_TOPIC } from './session/session.ts';
-import { EventLog, type LoggedEvent } from './telemetry/event-log.ts';
+import { Chore } from '../base/chore.ts';
+import type { Timer } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import type { Random } from '../base/random.ts';
+import { FLEET_TOPIC } from '../cluster/presence.ts';
+import { SURVEY_CHUNK } from '../cluster/survey.ts';
+import { SESSIONS_TOPIC } from '../session/session.ts';
+import { EventLog, type LoggedEvent } from '../telemetry/event-log.ts';
+import { type Difference, Lookout, type LookoutParts } from './lookout.ts';
+import type { SightedTarget } from './picture.ts';
 
 /** How often the next part of all leases is looked at: a thousand, or half of them, so that a small fleet is seen whole every second. */
 const TURN_EVERY_MS = 500;

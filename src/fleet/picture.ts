@@ -1,9 +1,9 @@
 /** A fleet as those see it who operate it: what a picture shows, and how a picture becomes the next one. */
-import { startedAtOf } from './base/ids.ts';
-import type { FleetMember } from './cluster/attributes.ts';
-import { type Explanation, reasonFor } from './cluster/explain.ts';
-import { TargetEntry } from './cluster/target-entry.ts';
-import type { Vitals } from './cluster/vitals.ts';
+import { startedAtOf } from '../base/ids.ts';
+import type { FleetMember } from '../cluster/attributes.ts';
+import { type Explanation, reasonFor } from '../cluster/explain.ts';
+import { TargetEntry } from '../cluster/target-entry.ts';
+import type { Vitals } from '../cluster/vitals.ts';
 
 export interface MemberView {
   readonly id: string;
