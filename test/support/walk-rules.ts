@@ -37,21 +37,26 @@ export function walkFindings(page: SourceText, house: House): Finding[] {
   });
 }
 
-function* blocksOf({ text }: SourceText): Generator<{ line: number; text: string }> {
-  let block: { line: number; text: string } | null = null;
+interface Block {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** A row, an item, a heading or a paragraph, each in one line. What stands between fences is code. */
+function blocksOf({ text }: SourceText): Block[] {
+  const blocks: Block[] = [];
   let isCode = false;
+  let isOpen = false;
   for (const [i, line] of text.split('\n').entries()) {
-    if (line.startsWith('```')) isCode = !isCode;
-    const isOwn = /^(?:\||[-*] |#)/.test(line);
-    if (block !== null && (isOwn || isCode || line.trim() === '')) {
-      yield block;
-      block = null;
-    }
-    if (isCode || line.startsWith('```') || line.trim() === '') continue;
-    block =
-      block === null ? { line: i + 1, text: line } : { ...block, text: `${block.text} ${line}` };
+    const isFence = line.startsWith('```');
+    if (isFence) isCode = !isCode;
+    const isText = !isCode && !isFence && line.trim() !== '';
+    const last = isOpen && !/^(?:\||[-*] |#)/.test(line) ? blocks.pop() : undefined;
+    isOpen = isText;
+    if (last !== undefined) blocks.push(isText ? { ...last, text: `${last.text} ${line}` } : last);
+    else if (isText) blocks.push({ line: i + 1, text: line });
   }
-  if (block !== null) yield block;
+  return blocks;
 }
 
 function mentionsOf(page: SourceText, house: House): Mention[] {
