@@ -5,6 +5,7 @@ export type { DoubtReason, EventName, Events, Listener } from './base/events.ts'
 export * from './base/fleet-errors.ts';
 export * from './base/intent-errors.ts';
 export type { Random } from './base/random.ts';
+export * from './base/session-errors.ts';
 export * from './base/worker-errors.ts';
 export * from './base/workflow-errors.ts';
 export type { Explanation } from './cluster/explain.ts';

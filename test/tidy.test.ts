@@ -169,9 +169,7 @@ describe('the reference pages', () => {
   });
 
   it('describe every error code of src/base', () => {
-    const files = ['errors', 'fleet-errors', 'intent-errors', 'worker-errors', 'workflow-errors']
-      .map((name) => `src/base/${name}.ts`)
-      .map(readSource);
+    const files = readTree(['src/base'], ['errors.ts']);
     expectTidy(errorDocFindings(files, page('docs/errors.md')));
   });
 

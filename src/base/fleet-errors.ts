@@ -20,3 +20,16 @@ export class TransferRefusedError extends HoldfastError {
     this.why = why;
   }
 }
+
+/** There is no such instance. */
+export class MemberNotFoundError extends HoldfastError {
+  readonly code = 'MEMBER_NOT_FOUND';
+  readonly member: string;
+
+  constructor(member: string) {
+    super(
+      `no instance '${member}' is alive. 'holdfast members' lists those that are; an instance that restarts has a new id.`,
+    );
+    this.member = member;
+  }
+}

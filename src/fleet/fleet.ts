@@ -2,7 +2,7 @@
  * The fleet as operators see and steer it: everything is read from the store, so it works from any process, also from
  * one that takes no part.
  */
-import { MemberNotFoundError } from '../base/errors.ts';
+import { MemberNotFoundError } from '../base/fleet-errors.ts';
 import { type Explanation, explain } from '../cluster/explain.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../cluster/presence.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';

@@ -1,8 +1,9 @@
 /** Moving targets by hand, and letting them go their way again. What that means to the fleet is said in `cluster/pins.ts`. */
 import type { Clock } from '../base/clock.ts';
-import { ConfigError, MemberNotFoundError, SessionNotFoundError } from '../base/errors.ts';
-import { TransferRefusedError } from '../base/fleet-errors.ts';
+import { ConfigError } from '../base/errors.ts';
+import { MemberNotFoundError, TransferRefusedError } from '../base/fleet-errors.ts';
 import { checkTargetId } from '../base/ids.ts';
+import { SessionNotFoundError } from '../base/session-errors.ts';
 import { fleetMember } from '../cluster/attributes.ts';
 import { hashMember } from '../cluster/hash.ts';
 import { PINS_COLLECTION, Pins, type StoredPin } from '../cluster/pins.ts';

@@ -6,16 +6,12 @@
  * started twice. What is needed is decided by workers; here nobody is turned away for being second.
  */
 import type { Clock } from '../base/clock.ts';
-import {
-  ConfigError,
-  LeaseHeldError,
-  OutcomeUnknownError,
-  SessionNotFoundError,
-} from '../base/errors.ts';
+import { ConfigError, LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { isTargetId, randomUuid } from '../base/ids.ts';
 import { SecretMissingError, SessionCrowdedError } from '../base/intent-errors.ts';
 import type { Random } from '../base/random.ts';
+import { SessionNotFoundError } from '../base/session-errors.ts';
 import { checkKnown } from '../lease/options.ts';
 import { SESSIONS_PAGE, type SessionState } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';

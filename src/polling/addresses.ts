@@ -4,7 +4,7 @@
  * about the address, after it has been resolved.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { AddressRefusedError } from '../base/errors.ts';
+import { AddressRefusedError } from '../base/session-errors.ts';
 
 /** What may be allowed beyond public addresses. */
 export const ZONES = ['loopback', 'private'] as const;

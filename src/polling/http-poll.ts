@@ -3,7 +3,8 @@
  * any status is a result; only the lack of one is an error.
  */
 import type { Clock } from '../base/clock.ts';
-import { HoldfastError, PollFailedError } from '../base/errors.ts';
+import { HoldfastError } from '../base/errors.ts';
+import { PollFailedError } from '../base/session-errors.ts';
 import { packageVersion } from '../base/version.ts';
 import { fenceHeaders } from '../lease/fence.ts';
 import { shownUrl, urlProblem } from '../session/session-url.ts';

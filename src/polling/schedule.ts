@@ -10,9 +10,9 @@
  */
 import { Agenda } from '../base/agenda.ts';
 import type { Clock } from '../base/clock.ts';
-import { PollTimeoutError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
+import { PollTimeoutError } from '../base/session-errors.ts';
 import type { Tracing } from '../base/tracing.ts';
 import type { Duties } from '../cluster/holdings.ts';
 import type { Lease } from '../lease/lease.ts';

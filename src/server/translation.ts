@@ -1,10 +1,6 @@
 /** What goes wrong below, as a client is told. Whatever is not known here is nobody's business but ours: it says nothing of itself. */
-import {
-  ConfigError,
-  HoldfastError,
-  LeaseHeldError,
-  SessionUnreadableError,
-} from '../base/errors.ts';
+import { ConfigError, HoldfastError, LeaseHeldError } from '../base/errors.ts';
+import { SessionUnreadableError } from '../base/session-errors.ts';
 import { Problem } from './problem.ts';
 
 /** A store that is away is asked for again at once by nobody who follows this, and found soon after it is back. */

@@ -3,16 +3,15 @@
  * read, so that two operators never undo each other's; each is hinted at on a signal, which may be lost.
  */
 import type { Duration } from '../base/duration.ts';
-import {
-  ConfigError,
-  RevisionConflictError,
-  SessionExistsError,
-  SessionNotFoundError,
-  SessionUnreadableError,
-} from '../base/errors.ts';
+import { ConfigError, RevisionConflictError } from '../base/errors.ts';
 import { Emitter } from '../base/events.ts';
 import { randomUuid } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import {
+  SessionExistsError,
+  SessionNotFoundError,
+  SessionUnreadableError,
+} from '../base/session-errors.ts';
 import type { PutReply, Store } from '../store/store.ts';
 import {
   Flaw,

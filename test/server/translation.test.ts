@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import * as errors from '../../src/base/errors.ts';
+import { MemberNotFoundError } from '../../src/base/fleet-errors.ts';
 import { SessionCrowdedError } from '../../src/base/intent-errors.ts';
+import {
+  SessionExistsError,
+  SessionNotFoundError,
+  SessionUnreadableError,
+} from '../../src/base/session-errors.ts';
 import { PROBLEMS, Problem } from '../../src/server/problem.ts';
 import { problemAnswer } from '../../src/server/problem-answer.ts';
 import { problemOf } from '../../src/server/translation.ts';
@@ -11,15 +17,15 @@ const HELD = { key: 'canary', holder: 'canary', fence: 1, reason: 'held', waited
 describe('an error of the core', () => {
   it.each([
     [new errors.ConfigError({ field: 'a', value: 'canary', rule: 'b' }), 'invalid-request', null],
-    [new errors.SessionNotFoundError('canary'), 'not-found', null],
-    [new errors.MemberNotFoundError('canary'), 'not-found', null],
-    [new errors.SessionExistsError('canary'), 'session-exists', null],
+    [new SessionNotFoundError('canary'), 'not-found', null],
+    [new MemberNotFoundError('canary'), 'not-found', null],
+    [new SessionExistsError('canary'), 'session-exists', null],
     [
       new errors.RevisionConflictError({ resource: 'canary', expected: 1, found: 2 }),
       'conflict',
       null,
     ],
-    [new errors.SessionUnreadableError({ session: 'canary', why: 'b' }), 'conflict', null],
+    [new SessionUnreadableError({ session: 'canary', why: 'b' }), 'conflict', null],
     [new errors.LeaseHeldError({ ...HELD, expiresInMs: 2_001 }), 'lease-busy', '3'],
     [new errors.LeaseHeldError({ ...HELD, expiresInMs: 0 }), 'lease-busy', '1'],
     [

@@ -1,6 +1,6 @@
 import { systemClock } from '../../base/clock.ts';
-import { SessionUnreadableError } from '../../base/errors.ts';
 import { checkTargetId, shortName } from '../../base/ids.ts';
+import { SessionUnreadableError } from '../../base/session-errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';
 import { instancesOf, targetOf } from '../../telemetry/about.ts';

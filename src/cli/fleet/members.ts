@@ -1,5 +1,5 @@
 import { systemClock } from '../../base/clock.ts';
-import { MemberNotFoundError } from '../../base/errors.ts';
+import { MemberNotFoundError } from '../../base/fleet-errors.ts';
 import { shortName } from '../../base/ids.ts';
 import type { MemberView } from '../../fleet/fleet.ts';
 import type { Context } from '../context.ts';

@@ -1,8 +1,8 @@
 import { isatty } from 'node:tty';
 import { systemClock } from '../../base/clock.ts';
 import { type Duration, durationMs } from '../../base/duration.ts';
-import { SessionNotFoundError } from '../../base/errors.ts';
 import { shortName } from '../../base/ids.ts';
+import { SessionNotFoundError } from '../../base/session-errors.ts';
 import {
   DEFAULT_TENANT,
   type Requester,

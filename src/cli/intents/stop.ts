@@ -1,4 +1,4 @@
-import { SessionNotFoundError } from '../../base/errors.ts';
+import { SessionNotFoundError } from '../../base/session-errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { DEFAULT_TENANT, type StreamStop } from '../../intents/intent.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';

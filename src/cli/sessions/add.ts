@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Duration, durationMs } from '../../base/duration.ts';
-import { ConfigError, SessionExistsError } from '../../base/errors.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { SessionExistsError } from '../../base/session-errors.ts';
 import { Flaw, readSession } from '../../session/session.ts';
 import type { AddResult, NewSession } from '../../session/session-store.ts';
 import { urlProblem } from '../../session/session-url.ts';

@@ -1,6 +1,7 @@
 /** The commands that show sessions and change what is there. Adding is in a file of its own. */
-import { ConfigError, HoldfastError, SessionNotFoundError } from '../../base/errors.ts';
+import { ConfigError, HoldfastError } from '../../base/errors.ts';
 import { checkTargetId, shortName } from '../../base/ids.ts';
+import { SessionNotFoundError } from '../../base/session-errors.ts';
 import type { FleetView } from '../../fleet/fleet.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { StoredResult } from '../../polling/results.ts';

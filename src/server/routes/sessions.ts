@@ -1,6 +1,6 @@
 /** Sessions of both sorts to look at; those that are polled also to add, change and delete. What an intent started, an intent stops. */
 import { z } from 'zod';
-import { SessionNotFoundError } from '../../base/errors.ts';
+import { SessionNotFoundError } from '../../base/session-errors.ts';
 import { Flaw, readSession } from '../../session/session.ts';
 import { urlProblem } from '../../session/session-url.ts';
 import { SESSION_STATES } from '../../store/intent-store.ts';

@@ -2,8 +2,9 @@
  * Those who want things started and stopped: some clients of two tenants, outside of all processes. Who gets no answer, or one
  * that says nothing for sure, asks again, elsewhere.
  */
-import { LeaseHeldError, OutcomeUnknownError, SessionNotFoundError } from '../../base/errors.ts';
+import { LeaseHeldError, OutcomeUnknownError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
+import { SessionNotFoundError } from '../../base/session-errors.ts';
 import type { Intent, Requester, StreamStart, VodStart } from '../../intents/intent.ts';
 import type { Accepted } from '../../intents/intents.ts';
 import type { Counters } from './counters.ts';
