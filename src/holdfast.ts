@@ -1,5 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { type Clock, systemClock } from './base/clock.ts';
+import { type Clock, isDoneWithin, systemClock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
 import { ClosedError, ConfigError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
@@ -19,7 +19,6 @@ import {
   type RevokeOptions,
   type RevokeResult,
 } from './lease/leases.ts';
-import { isDoneWithin } from './lease/letting-go.ts';
 import { type AcquireOptions, checkKnown } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';

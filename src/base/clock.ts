@@ -66,3 +66,19 @@ export function timeLeft(clock: Clock, timeoutMs: number): () => number {
   const untilMs = clock.monotonicMs() + timeoutMs;
   return () => Math.max(1, untilMs - clock.monotonicMs());
 }
+
+/** Whether `promise` is done, well or badly, before `ms` are over. */
+export async function isDoneWithin(
+  clock: Clock,
+  ms: number,
+  promise: Promise<unknown>,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = clock.after(ms, () => resolve(false));
+    const done = () => {
+      timer.cancel();
+      resolve(true);
+    };
+    promise.then(done, done);
+  });
+}

@@ -1,11 +1,10 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, isDoneWithin } from '../base/clock.ts';
 import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter, Events } from '../base/events.ts';
 import { type Tracing, untraced } from '../base/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease, ReleaseOptions } from '../lease/lease.ts';
 import type { AcquireResult, Leases } from '../lease/leases.ts';
-import { isDoneWithin } from '../lease/letting-go.ts';
 import type { TimingOptions } from '../lease/timings.ts';
 import { GARBAGE_MS, type Predecessor, type TargetEntry } from './target-entry.ts';
 

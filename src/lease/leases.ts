@@ -2,7 +2,7 @@
  * The door to leases: acquire, hold, let go. Behind it stand `Dispatch` (sends many requests as few), the `WaitingRoom`
  * (for keys that are held), the `Keeper` (renews), the `Desk` (lets go) and `GiveBack` (after answers that never came).
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, isDoneWithin } from '../base/clock.ts';
 import {
   type BusyReason,
   ClosedError,
@@ -20,7 +20,7 @@ import { Dispatch } from './dispatch.ts';
 import { GiveBack } from './give-back.ts';
 import { Keeper } from './keeper.ts';
 import { Lease, type LeaseSet } from './lease.ts';
-import { Desk, isDoneWithin } from './letting-go.ts';
+import { Desk } from './letting-go.ts';
 import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
 import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';

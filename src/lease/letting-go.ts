@@ -186,19 +186,3 @@ export class Desk implements LettingGo {
 function asFailure(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
 }
-
-/** Whether `promise` is done, well or badly, before `ms` are over. */
-export async function isDoneWithin(
-  clock: Clock,
-  ms: number,
-  promise: Promise<unknown>,
-): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = clock.after(ms, () => resolve(false));
-    const done = () => {
-      timer.cancel();
-      resolve(true);
-    };
-    promise.then(done, done);
-  });
-}

@@ -3,11 +3,10 @@
  * the answer is busy, the store notes our inbox and wakes it on release; a timer at the expiry observed is the backstop
  * for a holder that died and for a signal that was lost. Waiters of one process are served in the order of their coming.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, isDoneWithin, type Timer } from '../base/clock.ts';
 import { type BusyReason, HoldfastError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
 import type { Store } from '../store/store.ts';
-import { isDoneWithin } from './letting-go.ts';
 import type { Tenure } from './tenure.ts';
 
 /** The store expires keys on its own clock in whole milliseconds: a moment later they are gone for sure. */

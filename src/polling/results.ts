@@ -3,11 +3,10 @@
  * has gone to another owner is refused there. Many go in one request. Only the newest of a target is kept and written,
  * so what waits is bounded by the number of targets, however long the store is away.
  */
-import { type Clock, type Timer, timeLeft } from '../base/clock.ts';
+import { type Clock, isDoneWithin, type Timer, timeLeft } from '../base/clock.ts';
 import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
-import { isDoneWithin } from '../lease/letting-go.ts';
 import { RESULTS } from '../session/session.ts';
 import type { PutReply, Store } from '../store/store.ts';
 import { plainCopy } from './plain-data.ts';

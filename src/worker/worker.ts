@@ -9,13 +9,12 @@
  * **Running.** Takes what there is room for, goes on with what others have left or lost, and heeds stops at once, however much is to be started.
  * **Stopping.** Takes nothing new. Pipelines are told to end, leases are released, sessions are left to others, who go on with them.
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, isDoneWithin } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
 import type { Tracing } from '../base/tracing.ts';
 import type { Leases } from '../lease/leases.ts';
-import { isDoneWithin } from '../lease/letting-go.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { Pool } from '../lease/pool.ts';
 import type { Commands } from '../process/commands.ts';

@@ -7,14 +7,13 @@
  * room, it asks for more. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
  * others if it does not.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import { type Clock, isDoneWithin, type Timer } from '../base/clock.ts';
 import { durationMs } from '../base/duration.ts';
 import type { HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { type Tracing, untraced } from '../base/tracing.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
-import { isDoneWithin } from '../lease/letting-go.ts';
 import { Listening } from '../store/listening.ts';
 import type { Store } from '../store/store.ts';
 import { type HeldReply, streamTopic } from '../store/stream-store.ts';
