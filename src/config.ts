@@ -1,7 +1,7 @@
 import type { Duration } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
+import { checkKnown, checkSwitch } from './base/options.ts';
 import type { IntentOptions } from './intents/intents.ts';
-import { checkKnown } from './lease/options.ts';
 import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
 import type { RetentionOptions } from './retention.ts';
@@ -136,7 +136,7 @@ export function checkConfig(config: unknown): HoldfastConfig {
     if (value === undefined || typeof value === 'string') continue;
     throw new ConfigError({ field, value, rule: 'it has to be text' });
   }
-  if (said.quarantine !== undefined) checkQuarantine(said.quarantine, 'quarantine');
+  if (said.quarantine !== undefined) checkSwitch(said.quarantine, 'quarantine');
   checkSection('intents', said.intents, FOR_INTENTS);
   checkSection('api', said.api, FOR_API);
   checkSection('retention', said.retention, FOR_RETENTION);
@@ -190,10 +190,4 @@ function checkSection(section: string, said: unknown, known: ReadonlySet<string>
   const secrets = section === 'intents' ? '. Secrets belong into HOLDFAST_IDEM_SECRET' : '';
   const rule = `there is no such option; there are ${[...known].join(', ')}${secrets}`;
   throw new ConfigError({ field: `${section}.${unknown}`, value: '(not shown)', rule });
-}
-
-export function checkQuarantine(value: unknown, field: string): asserts value is 'on' | 'off' {
-  if (value !== 'on' && value !== 'off') {
-    throw new ConfigError({ field, value, rule: "it is 'on' or 'off'" });
-  }
 }

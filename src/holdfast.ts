@@ -4,6 +4,7 @@ import { type Duration, durationMs } from './base/duration.ts';
 import { ClosedError, ConfigError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
+import { checkKnown, checkSwitch } from './base/options.ts';
 import { type Random, systemRandom } from './base/random.ts';
 import { type Tracing, untraced } from './base/tracing.ts';
 import { Fleet } from './fleet/fleet.ts';
@@ -19,7 +20,7 @@ import {
   type RevokeOptions,
   type RevokeResult,
 } from './lease/leases.ts';
-import { type AcquireOptions, checkKnown } from './lease/options.ts';
+import type { AcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
 import { TracedLeases } from './lease/traced-leases.ts';
@@ -112,8 +113,7 @@ export async function open(
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
   const { prefix, quarantine, tls, history } = options;
-  if (history !== undefined && history !== 'on' && history !== 'off')
-    throw new ConfigError({ field: 'history', value: history, rule: "it is 'on' or 'off'" });
+  if (history !== undefined) checkSwitch(history, 'history');
   const opened = await openStore(store, {
     clock,
     random,

@@ -1,7 +1,7 @@
 import { ConfigError, FenceStaleError, RevisionConflictError } from './base/errors.ts';
 import { checkKey } from './base/ids.ts';
+import { checkKnown } from './base/options.ts';
 import { checkFence } from './lease/fence.ts';
-import { checkKnown } from './lease/options.ts';
 import type { RecordStore, RefusedWrite, StoredRecord } from './store/store.ts';
 
 export interface WriteOptions {

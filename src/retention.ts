@@ -11,8 +11,8 @@ import type { Clock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
 import { ConfigError } from './base/errors.ts';
 import type { Emitter } from './base/events.ts';
+import { checkKnown } from './base/options.ts';
 import { jittered, type Random } from './base/random.ts';
-import { checkKnown } from './lease/options.ts';
 import type { Store } from './store/store.ts';
 
 export interface RetentionOptions {

@@ -2,7 +2,8 @@ import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ConfigError } from '../base/errors.ts';
-import { checkConfig, checkQuarantine, type HoldfastConfig } from '../config.ts';
+import { checkSwitch } from '../base/options.ts';
+import { checkConfig, type HoldfastConfig } from '../config.ts';
 import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 
@@ -11,7 +12,7 @@ const FILE = 'holdfast.config.mjs';
 /** What is configured, and which store: there a flag wins over the environment, and that over the configuration file. */
 export async function readSettings(flags: StoreFlags): Promise<HoldfastConfig> {
   const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE } = process.env;
-  if (HOLDFAST_QUARANTINE) checkQuarantine(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
+  if (HOLDFAST_QUARANTINE) checkSwitch(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
   const config = await readConfig(flags.config);
   const store = flags.store ?? (HOLDFAST_STORE || config.store);
   const prefix = flags.prefix ?? HOLDFAST_PREFIX ?? config.prefix;

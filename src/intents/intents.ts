@@ -6,13 +6,13 @@
  * started twice. What is needed is decided by workers; here nobody is turned away for being second.
  */
 import type { Clock } from '../base/clock.ts';
-import { ConfigError, LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
+import { LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { isTargetId, randomUuid } from '../base/ids.ts';
 import { SecretMissingError, SessionCrowdedError } from '../base/intent-errors.ts';
+import { checkKnown, checkSwitch } from '../base/options.ts';
 import type { Random } from '../base/random.ts';
 import { SessionNotFoundError } from '../base/session-errors.ts';
-import { checkKnown } from '../lease/options.ts';
 import { SESSIONS_PAGE, type SessionState } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
 import { ApiLease } from './api-lease.ts';
@@ -97,8 +97,7 @@ export class Intents {
   constructor(parts: IntentParts, options: IntentOptions = {}) {
     checkKnown(options, KNOWN);
     const { apiLeases = 'off', ...secrets } = options;
-    if (apiLeases !== 'on' && apiLeases !== 'off')
-      throw new ConfigError({ field: 'apiLeases', value: apiLeases, rule: "it is 'on' or 'off'" });
+    checkSwitch(apiLeases, 'apiLeases');
     this.#parts = parts;
     this.#secrets = new Secrets(parts, secrets);
     this.#apiLease = apiLeases === 'on' ? new ApiLease(parts) : null;

@@ -18,10 +18,10 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { ClosedError, ConfigError, LeaseLostError, type LossReason } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkKey } from '../base/ids.ts';
+import { checkKnown } from '../base/options.ts';
 import { jittered, type Random } from '../base/random.ts';
 import type { Lease } from './lease.ts';
 import type { HeldContext, Leases } from './leases.ts';
-import { checkKnown } from './options.ts';
 import type { TimingOptions } from './timings.ts';
 
 /** How long one wait for the lease lasts; then the next one begins. */

@@ -1,6 +1,7 @@
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkHolder } from '../base/ids.ts';
+import { checkKnown } from '../base/options.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
 import type { TimingOptions } from './timings.ts';
@@ -69,15 +70,4 @@ function checkResumed(fence: unknown, holder: string | undefined): void {
 
 export function waitMs({ wait = 0 }: AcquireOptions): number {
   return durationMs(wait, 'wait');
-}
-
-export function checkKnown(options: object, known: ReadonlySet<string>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new ConfigError({ field: 'options', value: options, rule: 'options are an object' });
-  }
-  for (const name of Object.keys(options)) {
-    if (known.has(name)) continue;
-    const rule = `there is no such option; there are ${[...known].join(', ')}`;
-    throw new ConfigError({ field: name, value: (options as Record<string, unknown>)[name], rule });
-  }
 }

@@ -1,6 +1,6 @@
 /** What may be said about the built-in poll; apart from it, because it is loaded only where it is used. */
 import { ConfigError } from '../base/errors.ts';
-import { checkKnown } from '../lease/options.ts';
+import { checkKnown } from '../base/options.ts';
 import { ZONES, type Zone } from './addresses.ts';
 
 const KNOWN = new Set(['allow', 'maxBytes']);

@@ -5,10 +5,10 @@
 import type { Hono } from 'hono';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
+import { checkKnown } from '../base/options.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
-import { checkKnown } from '../lease/options.ts';
 import { EntryPasses } from './entry-passes.ts';
 import { Exchange, type FailedRequest } from './exchange.ts';
 import { HostGuard } from './host-guard.ts';

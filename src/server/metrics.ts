@@ -4,9 +4,9 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Clock, systemClock } from '../base/clock.ts';
+import { checkKnown } from '../base/options.ts';
 import { packageVersion } from '../base/version.ts';
 import type { Holdfast } from '../holdfast.ts';
-import { checkKnown } from '../lease/options.ts';
 import type { EventHub } from './event-hub.ts';
 import { type Asked, METRICS, type MetricEntry, type Note, PREFIX } from './metric-catalogue.ts';
 import type { Answered, RequestObserver } from './parts.ts';

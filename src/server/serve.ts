@@ -15,7 +15,7 @@ import { getRequestListener } from '@hono/node-server';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
-import { checkKnown } from '../lease/options.ts';
+import { checkKnown } from '../base/options.ts';
 import type { HoldfastApp } from './app.ts';
 import { isLoopback } from './lan-guard.ts';
 import { Problem } from './problem.ts';

@@ -1,7 +1,7 @@
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkTargetId } from '../base/ids.ts';
-import { checkKnown } from '../lease/options.ts';
+import { checkKnown } from '../base/options.ts';
 import { type WorkTimings, workTimings } from '../lease/work-timings.ts';
 import type { PipelineFunction } from './pipeline.ts';
 

@@ -8,6 +8,7 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError, HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
+import { checkKnown } from '../base/options.ts';
 import type { Random } from '../base/random.ts';
 import { type Span, type Tracing, untraced } from '../base/tracing.ts';
 import {
@@ -19,7 +20,6 @@ import {
 } from '../base/workflow-errors.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
-import { checkKnown } from '../lease/options.ts';
 import type { Store } from '../store/store.ts';
 import type { WorkflowSnapshot } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';

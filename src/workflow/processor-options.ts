@@ -1,9 +1,9 @@
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkTargetId } from '../base/ids.ts';
+import { checkKnown } from '../base/options.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { StepFailedError } from '../base/workflow-errors.ts';
-import { checkKnown } from '../lease/options.ts';
 import type { Strictness } from '../store/workflow-store.ts';
 import type { HandlerContext } from './attempt.ts';
 import type { ActionDefinitions, PayloadOut, ResultIn } from './schema.ts';

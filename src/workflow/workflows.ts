@@ -4,13 +4,14 @@ import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError, LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
+import { checkKnown } from '../base/options.ts';
 import type { Random } from '../base/random.ts';
 import { type Tracing, untraced } from '../base/tracing.ts';
 import { LeaseNotFoundError, LeaseViolationError } from '../base/workflow-errors.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
-import { type AcquireOptions, checkKnown } from '../lease/options.ts';
+import type { AcquireOptions } from '../lease/options.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
 import type { ReadReply, Store } from '../store/store.ts';
 import {

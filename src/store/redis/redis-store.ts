@@ -1,7 +1,7 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
+import { checkSwitch } from '../../base/options.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
 import type { Store } from '../store.ts';
 import { parseAddress, type RedisAddress } from './address.ts';
@@ -62,10 +62,12 @@ async function openOn(
   fleetIn: (context: Context) => Fleet,
 ): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
-  const keys = new Keys(options.prefix ?? '');
+  const { prefix = '', quarantine: mode = 'on' } = options;
+  checkSwitch(mode, 'quarantine');
+  const keys = new Keys(prefix);
   const fleet = fleetIn({
     marker: keys.marker,
-    mode: checkMode(options.quarantine ?? 'on'),
+    mode,
     memory: new Memory(),
     warned: new Set(),
     ...{ clock, random, events },
@@ -122,9 +124,4 @@ function single(dialer: Dialer, context: Context): Fleet {
       link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]),
   });
   return new SingleFleet(primary, context.clock);
-}
-
-function checkMode(mode: 'on' | 'off'): 'on' | 'off' {
-  if (mode === 'on' || mode === 'off') return mode;
-  throw new ConfigError({ field: 'quarantine', value: mode, rule: "it is 'on' or 'off'" });
 }

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { ConfigError } from '../../base/errors.ts';
 import { Emitter } from '../../base/events.ts';
+import { checkSwitch } from '../../base/options.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
 import type { Examination, Store } from '../store.ts';
 import { DatabaseFile } from './database-file.ts';
@@ -78,8 +78,7 @@ class SqliteStore implements Store {
   constructor(path: string, options: SqliteStoreOptions) {
     const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
     const { prefix = '', quarantine: mode = 'on', host = systemHost() } = options;
-    if (mode !== 'on' && mode !== 'off')
-      throw new ConfigError({ field: 'quarantine', value: mode, rule: "it is 'on' or 'off'" });
+    checkSwitch(mode, 'quarantine');
     this.#path = realPath(path);
     this.name = `sqlite:${shown(this.#path)}`;
     this.#host = host;
