@@ -2,7 +2,7 @@
  * What every store must do, as tests any runner can run. A store passes all of them or is not one.
  *
  * ```ts
- * storeConformance('my store', { open: async () => ({ store: await openMyStore(), dispose }) }, { describe, it });
+ * storeConformance('my store', { open: async () => ({ store: await openMyStore(), elapse, dispose }) }, { describe, it });
  * ```
  */
 import assert from 'node:assert/strict';

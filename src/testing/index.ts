@@ -16,3 +16,4 @@ export {
   type WorldOptions,
   type WorldReport,
 } from './sim/index.ts';
+export { type StepOptions, TestBed, type TestInstance } from './test-bed.ts';
