@@ -62,7 +62,7 @@ apt-get -o DPkg::Lock::Timeout=120 update
 apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends $PACKAGES
 `;
 
-function install({ env, isRoot, policyFile }: Machine, packages: readonly string[]): void {
+export function install({ env, isRoot, policyFile }: Machine, packages: readonly string[]): void {
   const settings = {
     DEBIAN_FRONTEND: 'noninteractive',
     POLICY_FILE: policyFile,
