@@ -1,28 +1,28 @@
-/** One process of the demo: `node instance.mjs NAME [STORE]`. It does as it is told over the IPC channel. */
+/** One process of the demo: `node instance.mjs NAME PREFIX [STORE]`. It does as it is told over the IPC channel. */
 import { open } from 'holdfast';
-import { paint, say } from './stage.mjs';
+import { paint, tell } from '../staging/telling.mjs';
 
 const KEY = 'nightly-report';
-const [name, store] = process.argv.slice(2);
+const [name, prefix, store] = process.argv.slice(2);
 let lease = null;
 
-const holdfast = await open(store, { name, prefix: 'demo:', quarantine: 'off' }).catch((error) => {
+const holdfast = await open(store, { name, prefix, quarantine: 'off' }).catch((error) => {
   console.error(error.message);
   process.exit(1);
 });
-holdfast.on('lease.acquired', ({ fence }) => say(name, paint(32, `has it, fence ${fence}`)));
+holdfast.on('lease.acquired', ({ fence }) => tell(name, paint(32, `has it, fence ${fence}`)));
 holdfast.on('lease.lost', ({ reason, heldForMs }) =>
-  say(name, paint(31, `has lost it (${reason}) after ${Math.round(heldForMs)} ms`)),
+  tell(name, paint(31, `has lost it (${reason}) after ${Math.round(heldForMs)} ms`)),
 );
-holdfast.on('lease.released', () => say(name, 'lets go'));
+holdfast.on('lease.released', () => tell(name, 'lets go'));
 
 const acts = {
   async want({ wait }) {
-    if (wait !== undefined) say(name, 'waits in line, without polling');
+    if (wait !== undefined) tell(name, 'waits in line, without polling');
     const result = await holdfast.acquire(KEY, { ttl: '3s', ...(wait && { wait }) });
     if (result.ok) lease = result.lease;
     else
-      say(
+      tell(
         name,
         `may not have it: ${result.reason}, free in ${Math.ceil(result.expiresInMs)} ms at the latest`,
       );
@@ -30,13 +30,13 @@ const acts = {
   release: () => lease.release(),
   /** Checks as it should, then writes all the same: the lease protects those who ask, the fence the others. */
   async write() {
-    say(name, `asks first: isHeld() is ${lease.isHeld()}`);
+    tell(name, `asks first: isHeld() is ${lease.isHeld()}`);
     try {
       await holdfast.records.put(KEY, { by: name }, { fence: lease.fence });
-      say(name, 'writes its report');
+      tell(name, 'writes its report');
     } catch (error) {
       const { code, fence, seen } = error;
-      say(
+      tell(
         name,
         `writes all the same, and is refused: ${code}, fence ${fence} is older than ${seen}`,
       );
@@ -44,7 +44,7 @@ const acts = {
   },
   async show() {
     const { value } = await holdfast.records.get(KEY);
-    say(name, `finds the report as it should be: ${JSON.stringify(value)}`);
+    tell(name, `finds the report as it should be: ${JSON.stringify(value)}`);
   },
   end: () => holdfast.close(),
 };

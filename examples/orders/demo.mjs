@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { open } from 'holdfast';
+import { sweep } from '../staging/sweeping.mjs';
 import { Chaos } from './chaos.mjs';
 import { Sink } from './sink.mjs';
 import { PROCESSORS, STEPS } from './steps.mjs';
@@ -32,8 +33,9 @@ do it, each in a process of its own. Proves at the end that every step of every 
   --orders N    how many orders; default 8, at most ${MOST_ORDERS}
   --chaos       kill orchestrator and processors while they work (SIGKILL), and start them again
   --naive       a sink that looks at neither idempotency key nor fence; with --chaos it shows what they are for
-  --store URL   redis://…, redis+sentinel://…, redis+cluster://… or sqlite:path; default: a new embedded store
-                that is removed at the end. Elsewhere its keys begin with orders-, and a few small ones stay
+  --store URL   redis://…, redis+sentinel://…, redis+cluster://… or sqlite:path; also HOLDFAST_STORE. Default:
+                a new embedded store that is removed at the end. Elsewhere its keys have a prefix of their own, and are
+                removed, too (with Sentinel and Cluster a few small ones stay)
   --help        this text`;
 
 const flags = readArguments();
@@ -67,7 +69,12 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ])
-  process.once(signal, () => process.exit(code));
+  process.once(signal, async () => {
+    isOver = true;
+    for (const child of children.values()) child.kill('SIGKILL');
+    await sweep(store, prefix).catch(() => {});
+    process.exit(code);
+  });
 
 const quiet = { quarantine: 'off', on: { 'store.warned': () => {} } };
 const holdfast = await open(store, { prefix, ...quiet }).catch((error) => {
@@ -151,6 +158,7 @@ async function stop() {
   sink.close();
   if (flags.store !== undefined) for (const order of orders) await holdfast.workflows.remove(order);
   await holdfast.close();
+  await sweep(store, prefix);
 }
 
 /** Says what happened, and whether it was right. */
@@ -207,7 +215,7 @@ function readArguments() {
     const orders = Number(values.orders);
     if (!Number.isInteger(orders) || orders < 1 || orders > MOST_ORDERS)
       throw new Error(`--orders is a whole number from 1 to ${MOST_ORDERS}`);
-    return { ...values, orders };
+    return { ...values, store: values.store ?? (process.env.HOLDFAST_STORE || undefined), orders };
   } catch (error) {
     console.error(`${error.message}\n\n${HELP}`);
     return process.exit(2);

@@ -6,25 +6,25 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { HoldfastClient } from 'holdfast/client';
+import { until } from '../staging/telling.mjs';
 import { processesWith } from './processes.mjs';
-import { until } from './stage.mjs';
 
 const BIN = fileURLToPath(new URL('../../dist/cli/bin.js', import.meta.url));
 const CONFIG = fileURLToPath(new URL('holdfast.config.mjs', import.meta.url));
 
 export class Box {
   client = null;
+  store;
   #folder;
+  #prefix;
   #token = randomBytes(24).toString('hex');
   #child = null;
   #starts = 0;
 
-  constructor(folder) {
+  constructor(folder, { store, prefix }) {
     this.#folder = folder;
-  }
-
-  get store() {
-    return `sqlite:${join(this.#folder, 'holdfast.db')}`;
+    this.store = store;
+    this.#prefix = prefix;
   }
 
   get pid() {
@@ -35,10 +35,15 @@ export class Box {
   async start() {
     const log = join(this.#folder, `up-${++this.#starts}.log`);
     const output = openSync(log, 'a');
-    const flags = ['--config', CONFIG, '--store', this.store, '--port', '0'];
+    const flags = ['--config', CONFIG, '--prefix', this.#prefix, '--port', '0'];
     this.#child = spawn(process.execPath, [BIN, 'up', ...flags], {
       cwd: this.#folder,
-      env: { ...environment(), TV_FOLDER: this.#folder, HOLDFAST_API_TOKEN: this.#token },
+      env: {
+        ...environment(),
+        TV_FOLDER: this.#folder,
+        HOLDFAST_API_TOKEN: this.#token,
+        ...this.#storeEnv,
+      },
       stdio: ['ignore', output, output],
     });
     closeSync(output);
@@ -46,6 +51,11 @@ export class Box {
     await until('holdfast up is ready', () => isReady(url));
     this.client = new HoldfastClient({ url, token: this.#token });
     return url;
+  }
+
+  /** In the environment: an address may have a password, and everybody on a host can read arguments. */
+  get #storeEnv() {
+    return { HOLDFAST_STORE: this.store, HOLDFAST_QUARANTINE: 'off' };
   }
 
   /** SIGKILL: nothing is stopped, nothing is given back. */

@@ -3,24 +3,29 @@
  * A box with two tuners, and three who want to watch something. `holdfast up` runs as a process of its own and starts a real ffmpeg for
  * each session; what is claimed on the way is looked up on disk, in the store and with the kernel.
  */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { open } from 'holdfast';
+import { sweep } from '../staging/sweeping.mjs';
+import { claim, milliseconds, objections, say, title, until } from '../staging/telling.mjs';
 import { Box } from './box.mjs';
 import { requireFfmpeg } from './ffmpeg.mjs';
 import { playlistOf } from './playlist.mjs';
 import { end, isAlive, processesWith } from './processes.mjs';
-import { claim, milliseconds, objections, say, title, until } from './stage.mjs';
 
-const HELP = `npm run example:tv [-- --keep]
+const HELP = `npm run example:tv [-- --keep] [--store URL]
 
 A box with two tuners, three channels, and a real ffmpeg for each session: the third is turned away until a tuner is free,
 and the worker is killed with -9 while it works. Proves on the way what it claims. Needs Linux, and Debian's ffmpeg, which
 it installs if it may.
-  --keep   leave the folder with the store, the logs and the HLS files, and say where it is
-  --help   this text`;
+  --keep        leave the folder with the store, the logs and the HLS files, and say where it is
+  --store URL   redis://…, redis+sentinel://…, redis+cluster://… or sqlite:path; also HOLDFAST_STORE. Default: a new
+                embedded store in that folder. Elsewhere its keys have a prefix of their own, and are removed at the
+                end (with Sentinel and Cluster they stay)
+  --help        this text`;
 
 const flags = readArguments();
 if (flags.help) {
@@ -37,7 +42,11 @@ if (hindrance !== null) {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-tv-'));
-const box = new Box(folder);
+const store =
+  flags.store ?? (process.env.HOLDFAST_STORE || `sqlite:${join(folder, 'holdfast.db')}`);
+// In a store that others use, too, the example keeps to itself.
+const prefix = store.startsWith(`sqlite:${folder}`) ? '' : `tv-${randomBytes(4).toString('hex')}:`;
+const box = new Box(folder, { store, prefix });
 process.once('exit', () => {
   // Those that were started from here; after an orderly end there are none.
   for (const { pid } of box.processes) end(pid);
@@ -47,9 +56,17 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ])
-  process.once(signal, () => process.exit(code));
+  process.once(signal, async () => {
+    for (const { pid } of box.processes) end(pid);
+    await sweep(store, prefix).catch(() => {});
+    process.exit(code);
+  });
 
-const holdfast = await open(box.store, { on: { 'store.warned': () => {} } });
+const quiet = { quarantine: 'off', on: { 'store.warned': () => {} } };
+const holdfast = await open(store, { prefix, ...quiet }).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 try {
   await perform();
 } catch (error) {
@@ -193,6 +210,7 @@ async function switchOff(...sessions) {
 async function conclude() {
   await box.stop();
   await holdfast.close();
+  await sweep(store, prefix);
   if (flags.keep) console.log(`\nThe store, the logs and the HLS files are in ${folder}.`);
   if (objections.length === 0) console.log('\nEverything that was claimed was so.');
   else console.log(`\nNot everything was as it should be:\n  ${objections.join('\n  ')}`);
@@ -220,7 +238,11 @@ function kilobytes(bytes) {
 }
 
 function readArguments() {
-  const options = { keep: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+  const options = {
+    keep: { type: 'boolean' },
+    store: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  };
   try {
     return parseArgs({ options }).values;
   } catch (error) {

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { privateFolder, type Result, startProgram } from './support/cli.ts';
+import { expectNoKeys } from './support/no-keys.ts';
 
 const START = fileURLToPath(new URL('../../scripts/start.mjs', import.meta.url));
 
@@ -84,6 +86,14 @@ describe.concurrent('the example with ffmpeg', () => {
     },
   );
 
+  it('does the same on Redis, and leaves nothing behind there', SLOW, async () => {
+    await using redis = await startRedis();
+    const result = await tv('--store', redis.url);
+    expect(result, result.stdout).toMatchObject({ code: 0, stderr: '', left: [] });
+    expect(claimed(result, /goes on, the same session/)).toHaveLength(2);
+    await expectNoKeys(redis);
+  });
+
   it('leaves nothing behind when it is interrupted', SLOW, async () => {
     const { left, stderr } = await interrupted();
     expect({ left, stderr }).toEqual({ left: [], stderr: '' });
@@ -92,10 +102,10 @@ describe.concurrent('the example with ffmpeg', () => {
   it('explains itself, and says what is wrong', SLOW, async () => {
     const help = await tv('--help');
     expect(help).toMatchObject({ code: 0, stderr: '', left: [] });
-    expect(help.stdout).toContain('--keep');
-    const wrong = await tv('--store', 'memory:');
+    for (const flag of ['--keep', '--store URL']) expect(help.stdout).toContain(flag);
+    const wrong = await tv('--shop', 'here');
     expect(wrong).toMatchObject({ code: 2, stdout: '', left: [] });
-    expect(wrong.stderr).toMatch(/^Unknown option '--store'/);
+    expect(wrong.stderr).toMatch(/^Unknown option '--shop'/);
     const cwd = privateFolder();
     await using without = start(cwd, [], { PATH: cwd });
     const bare = await without.end();
