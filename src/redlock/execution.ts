@@ -1,0 +1,27 @@
+/** How redlock tells of its attempts: who voted how. Here there is one voter. */
+import type { RedlockClient } from './client.ts';
+
+/** One answer of the store. */
+export interface ExecutionStats {
+  readonly membershipSize: number;
+  readonly quorumSize: number;
+  readonly votesFor: Set<RedlockClient>;
+  readonly votesAgainst: Map<RedlockClient, Error>;
+}
+
+export type Attempts = readonly Promise<ExecutionStats>[];
+
+export interface ExecutionResult {
+  attempts: Attempts;
+}
+
+const ALONE = { membershipSize: 1, quorumSize: 1 } as const;
+
+export function voteFor(client: RedlockClient): Promise<ExecutionStats> {
+  return Promise.resolve({ ...ALONE, votesFor: new Set([client]), votesAgainst: new Map() });
+}
+
+export function voteAgainst(client: RedlockClient, error: Error): Promise<ExecutionStats> {
+  const votesAgainst = new Map([[client, error]]);
+  return Promise.resolve({ ...ALONE, votesFor: new Set(), votesAgainst });
+}

@@ -1,0 +1,318 @@
+/**
+ * redlock 5 on Holdfast's leases. What a lock promises is what `lease.ts` says: no more than redlock's, so it has a fence. What
+ * redlock leaves to the caller's clock is decided here: a lock whose time is over, or that the store no longer confirms, is
+ * over, and neither an extension nor a late answer brings it back.
+ */
+import { EventEmitter } from 'node:events';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { ClosedError, ConfigError, LeaseHeldError } from '../base/errors.ts';
+import { type Random, systemRandom } from '../base/random.ts';
+import { Holdfast, type OpenOptions, open } from '../holdfast.ts';
+import { LeaseSet } from '../lease/lease.ts';
+import { type AcquireOptions, checkKnown } from '../lease/options.ts';
+import { LONGEST_TTL_MS } from '../lease/timings.ts';
+import { clientsOf, prefixOf, quitClient, type RedlockClient } from './client.ts';
+import { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
+import { type ExecutionResult, type ExecutionStats, voteAgainst, voteFor } from './execution.ts';
+import { Hold, type RedlockAbortSignal } from './hold.ts';
+import { keyOf, resourcesOf } from './keys.ts';
+import { holdOf, isSpent, Lock, spend } from './lock.ts';
+import {
+  checkDuration,
+  checkThreshold,
+  type LockTerms,
+  retryPauseMs,
+  retryWindowMs,
+  type Settings,
+  settingsOf,
+  termsOf,
+} from './settings.ts';
+
+/** What a routine of `using` is given beside its signal. */
+export interface RedlockUsingContext {
+  readonly lock: Lock;
+  /** How often the lock has been renewed. */
+  readonly extensions: number;
+}
+
+type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>;
+
+/** Waiting without end is waiting this long, again and again. */
+const LONGEST_WAIT_MS = 3_600_000;
+/** Answers that a lock or an error tells of: the last ones. */
+const MOST_ATTEMPTS = 100;
+const UNCONFIRMED = 'The store did not confirm the lock, which ends when its time is over.';
+const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
+
+export class Redlock extends EventEmitter {
+  readonly clients: Set<RedlockClient>;
+  readonly settings: Settings;
+  readonly #client: RedlockClient;
+  readonly #options: OpenOptions;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  /** Routines under way, by the value of their lock. */
+  readonly #routines = new Map<string, { key: string; extensions: number }>();
+  #opening: Promise<Holdfast> | null = null;
+  #quitting: Promise<void> | null = null;
+
+  /** One client of ioredis or node-redis, an address, or a Holdfast. `options` are those of `open`. */
+  constructor(
+    clients: Iterable<RedlockClient> | Holdfast,
+    settings: Partial<Settings> = {},
+    options: OpenOptions = {},
+  ) {
+    super();
+    // As with redlock, an error that nobody listens for does not end the process.
+    this.on('error', () => {});
+    this.clients = clientsOf(clients);
+    const [client] = this.clients;
+    if (client === undefined) {
+      const rule = 'Redlock must be instantiated with at least one redis client.';
+      throw new ConfigError({ field: 'clients', value: clients, rule });
+    }
+    if (this.clients.size > 1) throw new QuorumNotOfferedError(this.clients.size);
+    checkOptions(client, options);
+    this.settings = settingsOf(settings);
+    this.#client = client;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? systemRandom;
+  }
+
+  /** Locks all of the resources for `duration` ms, or none: then throws an `ExecutionError`. */
+  async acquire(
+    resources: readonly string[],
+    duration: number,
+    settings: Partial<Settings> = {},
+  ): Promise<Lock> {
+    checkDuration(duration);
+    const asked = settingsOf(settings, this.settings);
+    const terms = termsOf(duration, asked);
+    const { hold, attempts } = await this.#take(resources, terms, asked);
+    hold.limit(terms, hold.grantedAtMs);
+    return new Lock(this, hold, attempts);
+  }
+
+  /** Lets go of the lock; throws an `ExecutionError` if it was not ours any more, or the store did not answer. */
+  async release(lock: Lock, _settings: Partial<Settings> = {}): Promise<ExecutionResult> {
+    const hold = holdOf(lock);
+    const wasReleased = hold.isReleased;
+    spend(lock);
+    const results = await hold.release();
+    const freed = wasReleased ? 0 : results.filter(({ released }) => released).length;
+    if (freed === hold.resources.length) return { attempts: [voteFor(this.#client)] };
+    const isUnknown = results.some((result) => !result.released && result.reason === 'unknown');
+    const why = isUnknown
+      ? 'The store did not answer; what it still holds is given back as soon as it does, or runs out.'
+      : 'The lock had been released, or was over.';
+    throw this.#failed([this.#voteAgainst(appliedTo(freed, hold.resources.length))], why);
+  }
+
+  /** Another lock for the same resources, good for `duration` ms from now; the old one is over. */
+  async extend(existing: Lock, duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
+    checkDuration(duration);
+    const asked = settingsOf(settings, this.settings);
+    const hold = holdOf(existing);
+    const cause = hold.loss;
+    if (cause !== undefined || hold.isReleased || isSpent(existing)) {
+      const why = cause === undefined ? '' : ` ${cause.message}`;
+      throw new ExecutionError(`Cannot extend an already-expired lock.${why}`, [], { cause });
+    }
+    const attempts: Promise<ExecutionStats>[] = [];
+    const sentAtMs = await this.#confirm(hold, asked, attempts);
+    hold.limit(termsOf(duration, asked), sentAtMs);
+    spend(existing);
+    return new Lock(this, hold, [...attempts, voteFor(this.#client)]);
+  }
+
+  /** Runs the routine under a lock that is renewed until it is done. When the lock is lost its signal fires. */
+  using<T>(
+    resources: readonly string[],
+    duration: number,
+    settings: Partial<Settings>,
+    routine?: Routine<T>,
+  ): Promise<T>;
+  using<T>(resources: readonly string[], duration: number, routine: Routine<T>): Promise<T>;
+  async using<T>(
+    resources: readonly string[],
+    duration: number,
+    settingsOrRoutine: Partial<Settings> | Routine<T>,
+    optionalRoutine?: Routine<T>,
+  ): Promise<T> {
+    checkDuration(duration);
+    const isRoutine = typeof settingsOrRoutine === 'function';
+    const asked = settingsOf(isRoutine ? {} : (settingsOrRoutine ?? {}), this.settings);
+    const routine = isRoutine ? settingsOrRoutine : optionalRoutine;
+    if (typeof routine !== 'function')
+      throw new ConfigError({ field: 'routine', value: routine, rule: 'it has to be a function' });
+    checkThreshold(duration, asked);
+    const terms = termsOf(duration, asked, asked.automaticExtensionThreshold);
+    const { hold, attempts } = await this.#take(resources, terms, asked);
+    return this.#run(hold, new Lock(this, hold, attempts), routine);
+  }
+
+  /** Closes what was given, as redlock does. Routines are told to stop, and waited for; other locks run out. */
+  quit(): Promise<void> {
+    this.#quitting ??= this.#quit();
+    return this.#quitting;
+  }
+
+  async #quit(): Promise<void> {
+    const client = this.#client;
+    const opening = client instanceof Holdfast ? client : this.#opening?.catch(() => null);
+    const holdfast = await opening;
+    await holdfast?.close(this.#routines.size === 0 ? { within: 0 } : {});
+    await quitClient(client);
+  }
+
+  /** Opened on first use; what failed is tried anew by the next who asks. */
+  #open(): Promise<Holdfast> {
+    if (this.#quitting !== null) return Promise.reject(new ClosedError('acquire'));
+    this.#opening ??= this.#opened().catch((error) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #opened(): Promise<Holdfast> {
+    const client = this.#client;
+    const options = { maxTtl: LONGEST_TTL_MS, ...prefixOf(client), ...this.#options };
+    const holdfast = client instanceof Holdfast ? client : await open(client, options);
+    holdfast.on('lease.extended', ({ key, holder }) => {
+      const routine = this.#routines.get(holder);
+      if (routine?.key === key) routine.extensions++;
+    });
+    return holdfast;
+  }
+
+  /** Asks until it is granted or the window is over. A resource that is held is waited for; a store that fails is asked again. */
+  async #take(
+    resources: readonly string[],
+    { timings }: LockTerms,
+    settings: Settings,
+  ): Promise<{ hold: Hold; attempts: Promise<ExecutionStats>[] }> {
+    const clock = this.#clock;
+    const names = resourcesOf(resources);
+    const untilMs = clock.monotonicMs() + retryWindowMs(settings);
+    const attempts: Promise<ExecutionStats>[] = [];
+    const name = this.#random.hex(32);
+    const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
+    for (;;) {
+      try {
+        const holdfast = await this.#open();
+        const value = `${holdfast.instanceId}/${name}`;
+        const wait = Math.min(leftMs(), LONGEST_WAIT_MS);
+        const leases = await takeAll(holdfast, names, { ...timings, wait, holder: value });
+        attempts.push(voteFor(this.#client));
+        return { hold: new Hold({ clock, leases, resources: names, value }), attempts };
+      } catch (error) {
+        if (error instanceof ConfigError) throw error;
+        note(attempts, this.#voteAgainst(asVote(error)));
+        if (error instanceof ClosedError || leftMs() === 0)
+          throw this.#failed(attempts, messageOf(error), error);
+        if (error instanceof LeaseHeldError) continue;
+        await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
+      }
+    }
+  }
+
+  /** When the renewal was sent that the store has confirmed. Tries for as long as the window and the lock last. */
+  async #confirm(
+    hold: Hold,
+    settings: Settings,
+    attempts: Promise<ExecutionStats>[],
+  ): Promise<number> {
+    const clock = this.#clock;
+    const untilMs = clock.monotonicMs() + retryWindowMs(settings);
+    for (;;) {
+      const sentAtMs = clock.monotonicMs();
+      if (await hold.renew()) return sentAtMs;
+      note(attempts, this.#voteAgainst(appliedTo(0, hold.resources.length)));
+      const pauseMs = retryPauseMs(settings, this.#random);
+      const isLast = clock.monotonicMs() + pauseMs > untilMs;
+      // An end that is on its way is not waited out.
+      if (!isLast && hold.loss === undefined)
+        await clock.sleep(pauseMs, hold.signal).catch(() => {});
+      const { loss, isReleased } = hold;
+      if (loss !== undefined) throw this.#failed(attempts, loss.message, loss);
+      if (isReleased) throw this.#failed(attempts, 'The lock was released meanwhile.');
+      if (isLast) throw this.#failed(attempts, UNCONFIRMED);
+    }
+  }
+
+  async #run<T>(hold: Hold, lock: Lock, routine: Routine<T>): Promise<T> {
+    const count = { key: keyOf(hold.resources[0] ?? ''), extensions: 0 };
+    this.#routines.set(hold.value, count);
+    const context = {
+      lock,
+      get extensions() {
+        return count.extensions;
+      },
+    };
+    try {
+      const result = await routine(hold.signal, context);
+      // What may have been done while the lock was another's is not reported as done.
+      if (hold.loss !== undefined) throw hold.loss;
+      return result;
+    } finally {
+      // The work was covered to its end: that the store could not be told does not undo it, and the key runs out.
+      if (!hold.isReleased) await this.release(lock).catch(() => {});
+      this.#routines.delete(hold.value);
+    }
+  }
+
+  #voteAgainst(error: Error): Promise<ExecutionStats> {
+    this.emit('error', error);
+    return voteAgainst(this.#client, error);
+  }
+
+  #failed(attempts: Promise<ExecutionStats>[], why: string, cause?: unknown): ExecutionError {
+    return new ExecutionError(`${WINDOW} ${why}`, attempts, { cause });
+  }
+}
+
+async function takeAll(
+  holdfast: Holdfast,
+  resources: readonly string[],
+  options: AcquireOptions,
+): Promise<LeaseSet> {
+  const keys = resources.map(keyOf);
+  const [key] = keys;
+  if (key === undefined || keys.length > 1) return holdfast.acquireAll(keys, options);
+  const result = await holdfast.acquire(key, options);
+  if (!result.ok) throw new LeaseHeldError(result);
+  return new LeaseSet([result.lease]);
+}
+
+/** The rest is checked by `open`. */
+function checkOptions(client: RedlockClient, options: object): void {
+  if (client instanceof Holdfast) checkKnown(options, new Set(['clock', 'random']));
+  const script = Object.keys(options).find((name) => name.endsWith('Script'));
+  if (script === undefined) return;
+  const rule =
+    'there are no scripts to replace here; the third argument is what open of Holdfast takes';
+  throw new ConfigError({ field: script, value: 'given', rule });
+}
+
+function appliedTo(count: number, of: number): ResourceLockedError {
+  return new ResourceLockedError(
+    `The operation was applied to: ${count} of the ${of} requested resources.`,
+  );
+}
+
+function asVote(error: unknown): Error {
+  if (error instanceof LeaseHeldError)
+    return new ResourceLockedError(error.message, { cause: error });
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function note(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {
+  attempts.push(attempt);
+  if (attempts.length > MOST_ATTEMPTS) void attempts.shift();
+}
