@@ -168,8 +168,8 @@ describe('the reference pages', () => {
     expect(eventDocFindings(none, sample('docs/events.md', ''))).toHaveLength(1);
   });
 
-  it('describe every error code of src/base', () => {
-    const files = readTree(['src/base'], ['errors.ts']);
+  it('describe every error code', () => {
+    const files = readTree(['src/base', 'src/redlock'], ['errors.ts']);
     expectTidy(errorDocFindings(files, page('docs/errors.md')));
   });
 
