@@ -1,6 +1,10 @@
 /** How redlock tells of its attempts: who voted how. Here there is one voter. */
 import type { RedlockClient } from './client.ts';
 
+export type ClientExecutionResult =
+  | { client: RedlockClient; vote: 'for'; value: number }
+  | { client: RedlockClient; vote: 'against'; error: Error };
+
 /** One answer of the store. */
 export interface ExecutionStats {
   readonly membershipSize: number;
