@@ -79,6 +79,8 @@ export default defineConfig({
           include: ['test/docs/**/*.test.ts'],
           testTimeout: 120_000,
           maxWorkers: 2,
+          // Pages at once, each with processes of its own, most of which wait.
+          maxConcurrency: 3,
           sequence: { groupOrder: 5 },
         },
       },
