@@ -27,28 +27,47 @@ export interface ApiConfig {
     readonly expiresAt?: string;
   }[];
   /** Networks that clients may be in, and proxies that are believed about it. */
-  lan?: { readonly allow: readonly string[]; readonly trustedProxies?: readonly string[] };
+  lan?: {
+    /** `10.0.0.0/8`, `fd00::/8`, or single addresses. */
+    readonly allow: readonly string[];
+    /** Whose `X-Forwarded-For` is believed; default none. */
+    readonly trustedProxies?: readonly string[];
+  };
   /** Names this is reached under, besides `localhost` and bare addresses; default any. */
   hosts?: readonly string[];
+  /** How much at once, and how often. What is too much is told to come back. */
   limits?: {
     /** Requests at once; default 1,000. */
     readonly inFlight?: number;
     /** For each token; default none. */
-    readonly rate?: { readonly requestsPerSecond: number; readonly burst?: number };
+    readonly rate?: {
+      readonly requestsPerSecond: number;
+      /** How many may come at once after a pause; default what comes in a second, at least 1. */
+      readonly burst?: number;
+    };
   };
   /** Who may watch events, and how far behind they may be. */
   events?: {
+    /** At the same time; default 5,000. */
     readonly clients?: number;
+    /** With one token; default 100. */
     readonly clientsPerToken?: number;
+    /** What may lie unread in the queue of one who does not keep up; default 1 MiB. */
     readonly queuedBytes?: number;
   };
   /** `open`: `/metrics` is for everybody who reaches it; default `token`. */
   metrics?: 'open' | 'token';
+  /** How long a body may take to arrive; default 10 s. */
   bodyTimeout?: Duration;
+  /** How long until whoever asked is told that there is no answer; default 15 s. */
   handlerTimeout?: Duration;
+  /** How long the headers of a request may take to arrive; default 10 s. */
   headersTimeout?: Duration;
+  /** How long all of a request may take to arrive; default 30 s. */
   requestTimeout?: Duration;
+  /** How long a connection may be silent while something is being answered; default 60 s. */
   idleTimeout?: Duration;
+  /** Connections at once; default 10,000. Those above it are not taken. */
   maxConnections?: number;
 }
 
@@ -58,6 +77,7 @@ export interface HoldfastConfig {
   store?: string;
   /** Put before every key in the store. */
   prefix?: string;
+  /** `off`, for development only: a store that forgot leases grants them anew at once. Default `on`. */
   quarantine?: 'on' | 'off';
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
