@@ -1,0 +1,39 @@
+import { cpSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitepress';
+import { markdown } from './markdown.ts';
+import { sidebarOf } from './pages.ts';
+
+const docs = fileURLToPath(new URL('..', import.meta.url));
+/** What pages link to that is no page: it is there under the same path. */
+const FILES = ['alerts', 'grafana'];
+const ICON = readFileSync(join(docs, '../dashboard/src/icon.svg'), 'utf8');
+
+export default defineConfig({
+  title: 'Holdfast',
+  description: 'Gives every piece of ongoing work one owner.',
+  lang: 'en',
+  // Nothing is loaded from elsewhere, and no two builds of the same pages differ in more than they have to.
+  lastUpdated: false,
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }]],
+  markdown,
+  themeConfig: {
+    nav: [
+      { text: 'Guarantees', link: '/guarantees' },
+      { text: 'Command line', link: '/cli' },
+      { text: 'API', link: '/reference/api' },
+    ],
+    sidebar: sidebarOf(docs),
+    outline: { level: [2, 3], label: 'On this page' },
+    search: { provider: 'local', options: { detailedView: true } },
+    externalLinkIcon: true,
+    docFooter: { prev: 'Before', next: 'Next' },
+  },
+  // The index that is searched is one file, loaded by who searches.
+  vite: { build: { chunkSizeWarningLimit: 4_000 } },
+  buildEnd({ outDir }) {
+    for (const folder of FILES)
+      cpSync(join(docs, folder), join(outDir, folder), { recursive: true });
+  },
+});

@@ -1,0 +1,133 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { pageGroups, pagePaths, sidebarOf } from '../../docs/.vitepress/pages.ts';
+import { slug } from '../../docs/.vitepress/slug.ts';
+import { anchorsOf, type Ground, linkFindings, linksOf } from '../support/markdown-links.ts';
+import { readSource, readTree, report } from '../support/source-tree.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const docs = join(root, 'docs');
+
+/**
+ * Pages that are being written, each by somebody: links to them are not judged, and they are left out of the list. When the last of them is
+ * there, the test below asks for this list to be emptied, and from then on nothing is missing unnoticed.
+ */
+const AWAITED: readonly string[] = [
+  ...['getting-started', 'examples', 'comparison', 'leases', 'testing', 'timings', 'retention'],
+  ...['coming-from/redlock', 'coming-from/redis-semaphore', 'coming-from/bullmq'],
+  ...['coming-from/client-go', 'upgrading', 'benchmarks', 'architecture', 'reference/api-redlock'],
+];
+
+const isThere = (page: string) => existsSync(join(docs, `${page}.md`));
+const pages = readTree(['docs'], ['.md']);
+const all = [...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].map(readSource), ...pages];
+
+describe('the list of pages', () => {
+  const named = pagePaths(pageGroups(docs));
+
+  it('has every page, once', () => {
+    const there = pages.map(({ path }) => path.replace(/^docs\/|\.md$/g, ''));
+    expect(named.filter((page) => !AWAITED.includes(page)).sort()).toEqual(
+      there.filter((page) => page !== 'index' && !AWAITED.includes(page)).sort(),
+    );
+    expect(new Set(named).size).toBe(named.length);
+  });
+
+  it('names nothing that is not there, but for what is awaited', () => {
+    expect(named.filter((page) => !isThere(page) && !AWAITED.includes(page))).toEqual([]);
+    expect(AWAITED.filter((page) => !named.includes(page))).toEqual([]);
+  });
+
+  it('awaits nothing any more once all of it is there', () => {
+    const isDone = AWAITED.every(isThere);
+    expect(isDone ? AWAITED : [], 'all of them are there: empty AWAITED').toEqual([]);
+  });
+
+  it('is shown without what is not written yet', () => {
+    const shown = JSON.stringify(sidebarOf(docs));
+    const missing = AWAITED.filter((page) => !isThere(page));
+    expect(missing.filter((page) => shown.includes(`"/${page}"`))).toEqual([]);
+    expect(shown).toContain('"/guarantees"');
+    expect(shown).toContain('"/decisions/0001-era-in-acquire"');
+  });
+});
+
+describe('links', () => {
+  const ground: Ground = {
+    has: (path) => ['docs/here.md', 'docs/there.md', 'src'].includes(path),
+    anchors: () => anchorsOf('# Here\n\n## How it *works*, in `code`\n\n## Twice\n\n## Twice\n'),
+    awaited: new Set(['docs/awaited.md']),
+  };
+  const findings = (text: string, path = 'docs/here.md') => linkFindings([{ path, text }], ground);
+
+  it.each([
+    '[gone](gone.md)',
+    '[gone](there.md#nowhere)',
+    '[gone](./sub/there.md "a title with (brackets) and \\" in it")',
+    '[gone](#nowhere)',
+    '[gone](../gone.ts)',
+    '[gone](../../outside.md)',
+    '[gone](/there)',
+    '![gone](images/gone.png)',
+    '[![picture](gone.png)](there.md)',
+    '[gone][1]\n\n[1]: gone.md',
+    '<a href="gone.md">gone</a>',
+    '[gone](http://)',
+    '[gone](javascript:alert(1))',
+    '| [gone](there.md) | [gone](gone.md) |',
+  ])('that lead nowhere are found: %s', (text) => {
+    expect(findings(`# Here\n\n${text}\n`)).toHaveLength(1);
+  });
+
+  it.each([
+    '[there](there.md)',
+    '[there](there.md#how-it-works-in-code)',
+    '[there](there.md#twice-1)',
+    '[there](#here)',
+    '[there](../src)',
+    '[there](../src/)',
+    '[there](https://example.com/a_(b)#c)',
+    '[there](awaited.md#whatever)',
+    '`[gone](gone.md)`',
+    '```md\n[gone](gone.md)\n```',
+    '<!-- before\n[gone](gone.md)\n-->',
+  ])('that lead somewhere are not: %s', (text) => {
+    expect(report(findings(`# Here\n\n${text}\n`))).toBe('');
+  });
+
+  it('of the front page are read from its front matter', () => {
+    const front = (page: string) => `---\nhero:\n  actions:\n    - link: /${page}\n---\n`;
+    expect(report(findings(front('there'), 'docs/index.md'))).toBe('');
+    expect(findings(front('gone'), 'docs/index.md')).toMatchObject([{ line: 4 }]);
+  });
+
+  it('say in which line they stand', () => {
+    expect(linksOf('```\n[a](b)\n```\n\n[c](d) `e`\n[f](g)\n')).toEqual([
+      { target: 'd', line: 5 },
+      { target: 'g', line: 6 },
+    ]);
+  });
+
+  it('name headings as repositories do', () => {
+    expect(slug('LEASE_HELD')).toBe('lease_held');
+    expect(slug('What is kept, and for how long')).toBe('what-is-kept-and-for-how-long');
+    expect(slug('A worker’s name')).toBe('a-workers-name');
+    expect([...anchorsOf('# `holdfast run`\n\n## [A link](b.md)\n')]).toEqual([
+      'holdfast-run',
+      'a-link',
+    ]);
+  });
+
+  it('of README, CONTRIBUTING, CHANGELOG and docs lead somewhere', () => {
+    expect(all.flatMap(({ text }) => linksOf(text)).length).toBeGreaterThan(500);
+    const known = new Map(all.map(({ path, text }) => [path, anchorsOf(text)]));
+    const repository: Ground = {
+      has: (path) => existsSync(join(root, path)),
+      anchors: (path) => known.get(path) ?? anchorsOf(readSource(path).text),
+      awaited: new Set(AWAITED.filter((page) => !isThere(page)).map((page) => `docs/${page}.md`)),
+    };
+    expect(report(linkFindings(all, repository))).toBe('');
+  });
+});
