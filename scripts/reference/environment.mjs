@@ -1,0 +1,80 @@
+// What is said in environment variables. The list is kept by hand, and held against the source: whoever adds one is told so.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { code, table } from './page.mjs';
+
+/** Variable, the key that it stands for, what it says. */
+const READ = [
+  [
+    'HOLDFAST_STORE',
+    'store',
+    'Address of the store; where it has a password, this is the place for it.',
+  ],
+  ['HOLDFAST_PREFIX', 'prefix', 'Put before every key in the store.'],
+  ['HOLDFAST_QUARANTINE', 'quarantine', '`on` or `off`.'],
+  ['HOLDFAST_CONFIG', '', 'Which configuration file; default `holdfast.config.mjs` here or above.'],
+  ['HOLDFAST_WORKER_NAME', 'worker.name', 'The worker’s own name, the same at every start.'],
+  ['HOLDFAST_API_TOKEN', 'api.tokens', 'A token that may do everything.'],
+  [
+    'HOLDFAST_API_TOKEN_PREVIOUS',
+    'api.tokens',
+    'The one before it, while all move to the new one.',
+  ],
+  [
+    'HOLDFAST_API_TOKENS_FILE',
+    'api.tokens',
+    'A file with a JSON list of `{ id, token, scope, tenant, expiresAt }`.',
+  ],
+  ['HOLDFAST_IDEM_SECRET', '', 'The secret for idempotency, 32 bytes or more, the same for all.'],
+  ['HOLDFAST_IDEM_SECRET_PREVIOUS', '', 'The one before it, while it is changed.'],
+  [
+    'HOLDFAST_V3_API_LEASES',
+    'intents.apiLeases',
+    '`on` or `off`. This and the two before are understood with `XG2G_` in front, too.',
+  ],
+  ['HOLDFAST_DEBUG', '', '`1`: errors of commands say where they come from.'],
+  ['NO_COLOR', '', 'Anything: no colours, even on a terminal.'],
+];
+
+/** Variable, what it says. */
+const GIVEN = [
+  ['HOLDFAST_LEASE_KEY', '`holdfast run`: the key that is held.'],
+  ['HOLDFAST_LEASE_FENCE', '`holdfast run`: its fence.'],
+  ['HOLDFAST_SLOT', 'The slot, where there is one: of `holdfast run --slots`, or of a session.'],
+  ['HOLDFAST_SESSION_ID', 'A pipeline: its session.'],
+  ['HOLDFAST_SESSION_TENANT', 'Its tenant.'],
+  ['HOLDFAST_SESSION_KIND', '`live` or `vod`.'],
+  ['HOLDFAST_SESSION_TYPE', '`stream.start` or `vod.start`.'],
+  ['HOLDFAST_SESSION_TARGET', 'The channel or recording, as the client named it: anybody’s text.'],
+  ['HOLDFAST_SESSION_PROFILE', 'How it is to be run.'],
+  ['HOLDFAST_SESSION_BUCKET', 'The bucket of its key.'],
+  ['HOLDFAST_SESSION_START_MS', 'Of a recording, from where.'],
+  ['HOLDFAST_FENCE', 'The fence of its slot, or of its own lease where it needs none.'],
+];
+
+/** In examples, or between processes of our own. */
+const NOT_FOR_USERS = ['HOLDFAST_URL', 'HOLDFAST_COMMAND'];
+
+export function environmentText(root) {
+  const told = [...READ, ...GIVEN].map(([name]) => name);
+  checkAgainstSource(root, [...told, ...NOT_FOR_USERS]);
+  const read = READ.map(([name, key, what]) => [code(name), code(key), what]);
+  const given = GIVEN.map(([name, what]) => [code(name), what]);
+  return [
+    table(['read', 'instead of', ''], read),
+    'Commands that Holdfast runs find these in theirs:',
+    table(['given', ''], given),
+  ].join('\n\n');
+}
+
+function checkAgainstSource(root, known) {
+  const src = join(root, 'src');
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
+  const texts = files
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(src, file), 'utf8'));
+  const named = texts.flatMap((text) => text.match(/\bHOLDFAST_[A-Z0-9_]*[A-Z0-9]\b/g) ?? []);
+  const missing = [...new Set(named)].filter((name) => !known.includes(name));
+  if (missing.length > 0)
+    throw new Error(`${missing.join(', ')}: in src, and not in scripts/reference/environment.mjs`);
+}
