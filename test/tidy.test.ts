@@ -315,6 +315,11 @@ describe('the lockfile', () => {
     const lock = (packages: object) => sample('package-lock.json', JSON.stringify({ packages }));
     expectTidy(platformFindings(lock({ 'node_modules/tool': tool, 'node_modules/tool-mac': mac })));
     expect(platformFindings(lock({ 'node_modules/tool': tool }))).toHaveLength(1);
+    const inner = { 'node_modules/a/node_modules/tool': tool, 'node_modules/a': tool };
+    expectTidy(platformFindings(lock({ ...inner, 'node_modules/a/node_modules/tool-mac': mac })));
+    expect(
+      platformFindings(lock({ ...inner, 'node_modules/b/node_modules/tool-mac': mac })),
+    ).toHaveLength(2);
     const hollow = { 'node_modules/tool': tool, 'node_modules/tool-mac': { optional: true } };
     expect(platformFindings(lock(hollow))).toHaveLength(1);
   });
