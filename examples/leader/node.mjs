@@ -17,8 +17,8 @@ const election = holdfast.elect('scheduler', {
   async onElected({ signal, fence, isHeld }) {
     said('elected', { fence });
     let { count = 0 } = (await holdfast.records.get('schedule'))?.value ?? {};
-    // Asked before each step: no I/O, and never late.
-    while (isHeld()) {
+    // Asked before each step: no I/O, and never late. Who is told to stop still holds the lease, until this returns.
+    while (!signal.aborted && isHeld()) {
       // The fence, for whoever is frozen right here: the record refuses what is older than it has seen.
       await holdfast.records.put('schedule', { by: name, count: ++count }, { fence });
       await sleep(50, null, { signal }).catch(() => {}); // not leading any more ends the pause, too

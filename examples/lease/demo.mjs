@@ -92,7 +92,7 @@ const cleos = cleo.do('want', { wait: '20s' });
 await sleep(1_000);
 
 title('ben is frozen in the middle of its work, and can not know it (SIGSTOP).');
-ben.process.kill('SIGSTOP');
+ben.process.send({ act: 'freeze' });
 await cleos;
 await cleo.do('write');
 

@@ -44,7 +44,12 @@ export class Player {
     this.#child.send(message);
   }
 
-  /** With all that it has started. SIGKILL: dead at once. SIGSTOP: frozen, until SIGCONT. SIGTERM: asked to stop. */
+  /** SIGSTOP, until SIGCONT. */
+  freeze() {
+    this.send({ act: 'freeze' });
+  }
+
+  /** With all that it has started. SIGKILL: dead at once. SIGCONT: no longer frozen. SIGTERM: asked to stop. */
   signal(signal) {
     try {
       process.kill(-this.#child.pid, signal);
