@@ -17,6 +17,10 @@ import { packageVersion } from '../base/version.ts';
 const GLOBAL = Symbol.for('opentelemetry.js.api.1');
 /** As in the header `traceparent` of W3C's Trace Context. */
 const ORIGIN = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+const OUT_OF_REACH =
+  'An OpenTelemetry SDK is set up, but @opentelemetry/api can not be loaded from here, so Holdfast makes no spans: npm install @opentelemetry/api';
+/** Once is enough, however many are opened. */
+let isTold = false;
 
 /** What traces here: an SDK, if one was set up by now and the API can be loaded. */
 export async function findTracing(): Promise<Tracing> {
@@ -24,7 +28,9 @@ export async function findTracing(): Promise<Tracing> {
   try {
     return new OpenTelemetry(await import('@opentelemetry/api'));
   } catch {
-    // Set up with a copy that is not to be found from here.
+    // Set up with a copy that is not to be found from here. Work goes on without spans; who wants them has to know why there are none.
+    if (!isTold) process.emitWarning(OUT_OF_REACH, 'HoldfastWarning');
+    isTold = true;
     return untraced;
   }
 }

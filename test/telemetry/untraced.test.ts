@@ -12,6 +12,7 @@ vi.mock('@opentelemetry/api', () => {
 const GLOBAL = Symbol.for('opentelemetry.js.api.1');
 
 afterEach(() => {
+  vi.restoreAllMocks();
   Reflect.deleteProperty(globalThis, GLOBAL);
 });
 
@@ -22,12 +23,15 @@ it('where no SDK was set up, nothing of OpenTelemetry is loaded', async () => {
   expect(loads.count).toBe(0);
 });
 
-it('where one was set up, but the API is not to be had from here, nothing is traced, and nothing breaks', async () => {
+it('where one was set up, but the API is not to be had from here, nothing is traced, nothing breaks, and it is said once', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockReturnValue();
   Reflect.set(globalThis, GLOBAL, { version: '1.9.0', trace: {} });
   await using holdfast = await open('memory:');
   expect(await holdfast.withLease('a', () => 7)).toBe(7);
   expect(await findTracing()).toBe(untraced);
   expect(loads.count).toBeGreaterThan(0);
+  // Once, though it was opened and asked for again.
+  expect(warn.mock.calls).toEqual([[expect.stringContaining('npm install'), 'HoldfastWarning']]);
 });
 
 it('where nobody traces, work is called and nothing else', async () => {
