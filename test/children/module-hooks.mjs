@@ -1,0 +1,7 @@
+// Hooks that write down what is loaded: see loaded-modules.mjs.
+import { appendFileSync } from 'node:fs';
+
+export async function load(url, context, next) {
+  appendFileSync(process.env.LOADED_MODULES, `${url}\n`);
+  return next(url, context);
+}

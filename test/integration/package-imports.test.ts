@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Consumer } from '../support/consumer.ts';
+import { ROOT } from '../support/packed-package.ts';
+
+const { version, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  version: string;
+  exports: Record<string, unknown>;
+};
+const subpaths = Object.keys(exports)
+  .filter((subpath) => subpath !== './package.json')
+  .map((subpath) => subpath.replace('.', 'holdfast'));
+
+/** Measured in November 2026: 147 and 15. More is not forbidden, but somebody has to have meant it. */
+const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 160, 'holdfast/client': 20 };
+/** What of the package's own is for servers, operators and tests, or for a store that nobody has opened yet. */
+const APART =
+  /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|redis\/(?!adoptable)))/;
+
+/** Many small processes, on a machine that does something else, too. */
+const SLOW = { timeout: 60_000 };
+
+const consumer = new Consumer();
+const ofOthers = (name: string) => !name.startsWith('holdfast/') && !name.startsWith('node:');
+const packagesIn = (names: readonly string[]) => {
+  const owners = names.filter(ofOthers).map((name) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+  return [...new Set(owners)].sort();
+};
+
+describe.concurrent('in a project that has it installed', SLOW, () => {
+  it.each(subpaths)('%s is imported by ES modules', async (subpath) => {
+    const text = `import * as all from '${subpath}'; console.log(Object.keys(all).length > 0);`;
+    expect(await consumer.run(text)).toEqual({ code: 0, stdout: 'true\n', stderr: '' });
+  });
+
+  it.each(subpaths)('%s is required by CommonJS', async (subpath) => {
+    const text = `
+      const required = require('${subpath}');
+      import('${subpath}').then((imported) => {
+        for (const [name, value] of Object.entries(imported))
+          if (required[name] !== value) throw new Error(name + ' is there twice');
+        console.log(Object.keys(imported).length > 0);
+      });`;
+    const ran = await consumer.run(text, 'cjs');
+    // Node 22 says that require(esm) is experimental, where it is used outside node_modules.
+    expect(
+      ran.stderr.replace(/^\(node:\d+\) ExperimentalWarning: .*\n(\(Use `node .*\n)?/, ''),
+    ).toBe('');
+    expect(ran).toMatchObject({ code: 0, stdout: 'true\n' });
+  });
+
+  it('its own facts can be had, and nothing of its inside', async () => {
+    const ran = await consumer.run(
+      `
+      const { version } = require('holdfast/package.json');
+      let code;
+      try { require('holdfast/dist/holdfast.js'); } catch (error) { code = error.code; }
+      console.log(version, code);`,
+      'cjs',
+    );
+    expect(ran.stdout).toBe(`${version} ERR_PACKAGE_PATH_NOT_EXPORTED\n`);
+  });
+});
+
+describe.concurrent('what is loaded', SLOW, () => {
+  it.each(['holdfast', 'holdfast/client', 'holdfast/redlock'])(
+    'by %s is nothing of the server, of a store that is not open, or of another package',
+    async (subpath) => {
+      const loaded = await consumer.loadedBy(`import '${subpath}';`);
+      const isApart = (name: string) =>
+        APART.test(name) && !name.startsWith(`${subpath.replace('/', '/dist/')}/`);
+      expect(loaded).toContain(entryOf(subpath));
+      expect(loaded.filter(isApart)).toEqual([]);
+      expect(packagesIn(loaded)).toEqual([]);
+      const own = loaded.filter((name) => name.startsWith('holdfast/'));
+      expect(own.length).toBeLessThanOrEqual(MOST_MODULES[subpath] ?? Number.POSITIVE_INFINITY);
+    },
+  );
+
+  it('by holdfast/client is nothing of Node: it runs in browsers, too', async () => {
+    const loaded = await consumer.loadedBy(`import 'holdfast/client';`);
+    expect(loaded.filter((name) => name.startsWith('node:'))).toEqual([]);
+  });
+
+  it('by holdfast/testing is nothing of the server, nor of another package', async () => {
+    const loaded = await consumer.loadedBy(`import 'holdfast/testing';`);
+    expect(loaded.filter((name) => /^holdfast\/dist\/(server|cli)\//.test(name))).toEqual([]);
+    expect(packagesIn(loaded)).toEqual([]);
+  });
+
+  it('by holdfast/server is what it answers with, but no store, log or command line', async () => {
+    const loaded = await consumer.loadedBy(`import 'holdfast/server';`);
+    const packages = packagesIn(loaded);
+    expect(packages).toEqual(
+      expect.arrayContaining(['@hono/node-server', 'hono', 'prom-client', 'zod']),
+    );
+    for (const absent of ['commander', 'libsql', 'pino']) expect(packages).not.toContain(absent);
+    expect(loaded.filter((name) => /^holdfast\/dist\/(cli|testing)\//.test(name))).toEqual([]);
+  });
+
+  it('to hold a lease is the store that was asked for, alone', async () => {
+    const leaseOn = (store: string) => `
+      import { open } from 'holdfast';
+      const holdfast = await open('${store}');
+      await holdfast.withLease('a', async () => {});
+      await holdfast.close();`;
+    const inMemory = await consumer.loadedBy(leaseOn('memory:'));
+    expect(packagesIn(inMemory)).toEqual([]);
+    const onFile = await consumer.loadedBy(leaseOn('sqlite:a.db'));
+    expect(packagesIn(onFile)).toContain('libsql');
+    expect(packagesIn(onFile).filter((name) => /^(hono|zod|pino|commander)$/.test(name))).toEqual(
+      [],
+    );
+  });
+});
+
+function entryOf(subpath: string): string {
+  return `${subpath.replace('holdfast', 'holdfast/dist')}/index.js`;
+}
+
+describe.concurrent('without its optional peers', SLOW, () => {
+  it('has none of them', async () => {
+    const peers = ['@opentelemetry/api', 'luaparse', 'redis', 'ioredis'];
+    const ran = await consumer.run(`
+      for (const name of ${JSON.stringify(peers)})
+        await import(name).then(() => console.log(name), () => {});`);
+    expect(ran.stdout).toBe('');
+  });
+
+  it('a lease is held, a fleet polls, and a store in a file is kept', async () => {
+    const ran = await consumer.run(`
+      import { open } from 'holdfast';
+      const holdfast = await open('sqlite:peers.db');
+      await holdfast.sessions.add({ id: 'a' });
+      const polled = new Promise((resolve) => {
+        holdfast.poller({ every: '100ms', poll: (target) => resolve(target.id) }).start();
+      });
+      console.log(await holdfast.withLease('b', () => polled));
+      await holdfast.close();`);
+    expect(ran).toEqual({ code: 0, stdout: 'a\n', stderr: '' });
+  });
+
+  it('an SDK that was set up with a copy out of reach is told of, and what was to be traced is done', async () => {
+    const ran = await consumer.run(`
+      import { open } from 'holdfast';
+      globalThis[Symbol.for('opentelemetry.js.api.1')] = { version: '1.9.0', trace: {} };
+      const holdfast = await open('memory:');
+      await holdfast.withLease('a', async () => console.log('held'));
+      await holdfast.close();`);
+    expect(ran).toMatchObject({ code: 0, stdout: 'held\n' });
+    expect(ran.stderr).toContain('npm install @opentelemetry/api');
+  });
+
+  it('a simulated Redis says what it reads its scripts with', async () => {
+    const ran = await consumer.run(`
+      import { simulate } from 'holdfast/testing';
+      try { await simulate({ seed: 1, hours: 0.01 }); } catch (error) { console.log(error.message); }`);
+    expect(ran).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('npm install --save-dev luaparse'),
+    });
+  });
+});
