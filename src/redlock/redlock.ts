@@ -6,10 +6,11 @@
 import { EventEmitter } from 'node:events';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { ClosedError, ConfigError, LeaseHeldError } from '../base/errors.ts';
+import { checkKnown } from '../base/options.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Holdfast, type OpenOptions, open } from '../holdfast.ts';
 import { LeaseSet } from '../lease/lease.ts';
-import { type AcquireOptions, checkKnown } from '../lease/options.ts';
+import type { AcquireOptions } from '../lease/options.ts';
 import { LONGEST_TTL_MS } from '../lease/timings.ts';
 import { clientsOf, prefixOf, quitClient, type RedlockClient } from './client.ts';
 import { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
