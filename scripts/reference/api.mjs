@@ -65,9 +65,12 @@ function apiPage({ name, path }, exports, types, places) {
 function sectionsOf(exports, types, places) {
   const exported = new Set(exports.values());
   const isExported = (symbol) => exported.has(symbol);
+  const files = [...new Set([...exported].map((symbol) => types.pathOf(symbol)))];
   const entries = [...exports]
     .map(([name, symbol]) => entryOf(name, symbol, types, isExported))
-    .sort((a, b) => a.rank - b.rank);
+    .sort(
+      (a, b) => a.rank - b.rank || files.indexOf(a.file) - files.indexOf(b.file) || a.turn - b.turn,
+    );
   const isNew = ({ symbol, title }) => title !== ERRORS && !places.has(symbol);
   const known = new Set(exported);
   const others = [];
@@ -96,7 +99,10 @@ function entryOf(name, symbol, types, isExported) {
   const isError = types.extendsError(symbol) && path.startsWith('base/');
   const rank = PARTS.findIndex(([pattern]) => pattern.test(path));
   const title = isError ? ERRORS : PARTS[rank][1];
-  return { name, symbol, rank, title, ...declarationOf(symbol, types, isExported) };
+  // What is called comes before what it takes.
+  const turn = types.isCallable(symbol) ? 0 : 1;
+  const entry = { name, symbol, file: path, rank, turn, title };
+  return { ...entry, ...declarationOf(symbol, types, isExported) };
 }
 
 /** Writes down where on which page everything is. */

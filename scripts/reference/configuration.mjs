@@ -14,7 +14,7 @@ export function configurationPage(root, types) {
       'Which flag and which variable go with a key is in [The command line](../cli.md#holdfast-up).',
     body: [
       '## The file',
-      table(['key', 'type', 'default', ''], rows),
+      table(['key', 'default', 'what it says'], rows),
       '`Duration` is a number of milliseconds, or text: `"250ms"`, `"30s"`, `"5m"`, `"1.5h"`, `"7d"`.',
       '## The environment',
       environmentText(root),
@@ -28,9 +28,10 @@ function keysOf(type, before, types) {
     const own = types.withoutUndefined(types.typeOf(property));
     const { meaning, value } = split(types.docOf(property));
     const inner = isSection(own, types) ? keysOf(own, `${path}.`, types) : [];
-    const shown =
-      inner.length > 0 ? 'object' : types.textOfProperty(property).replaceAll('readonly ', '');
-    return [[code(path), code(shown), value, meaning], ...inner];
+    const shown = types.textOfProperty(property).replaceAll('readonly ', '');
+    const what =
+      inner.length > 0 ? meaning : `${code(shown)}${meaning === '' ? '' : ': '}${meaning}`;
+    return [[code(path), value, what.trim()], ...inner];
   });
 }
 

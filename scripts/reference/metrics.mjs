@@ -11,7 +11,8 @@ export async function metricsPage(root) {
   const { METRICS, PREFIX } = await import(catalogue);
   const rows = METRICS.map((metric) => {
     const labels = Object.keys(metric.labels).map(code).join(', ');
-    return [code(PREFIX + metric.name), metric.type, labels, metric.help, fedBy(metric)];
+    const kind = labels === '' ? `A ${metric.type}` : `A ${metric.type} by ${labels}`;
+    return [code(PREFIX + metric.name), `${kind}. ${metric.help}`, fedBy(metric)];
   });
   const labelled = METRICS.flatMap(({ name, labels }) =>
     Object.entries(labels).map(([label, values]) => [
@@ -29,7 +30,7 @@ export async function metricsPage(root) {
     intro: 'What `GET /metrics` has of Holdfast itself, from the catalogue that feeds it.',
     byHand: 'How to scrape it, and what the labels mean, is in [Metrics](../metrics.md).',
     body: [
-      table(['metric', 'type', 'labels', 'what it says', 'fed by'], rows),
+      table(['metric', 'what it says', 'fed by'], rows),
       '## Labels',
       'Values come from fixed lists, and anything else becomes `other`.',
       table(['label', 'values', 'of'], together(labelled, ' | ')),

@@ -27,7 +27,11 @@ export function code(text) {
   return text === '' ? '' : `${fence}${text.replace(/\s+/g, ' ')}${fence}`;
 }
 
-export function table(head, rows) {
+/** A column without a word in it is left out. */
+export function table(titles, lines) {
+  const isSaid = (_, at) => titles[at] !== '' || lines.some((cells) => cells[at] !== '');
+  const head = titles.filter(isSaid);
+  const rows = lines.map((cells) => cells.filter(isSaid));
   const row = (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [row(head), `|${'---|'.repeat(head.length)}`, ...rows.map(row)].join('\n');
 }

@@ -57,6 +57,10 @@ export class TypedPackage {
     return file.slice(this.#dist.length + 1).replace(/\.d\.ts$/, '');
   }
 
+  isCallable(symbol) {
+    return (symbol.flags & ts.SymbolFlags.Function) !== 0;
+  }
+
   docOf(symbol) {
     return ts.displayPartsToString(symbol.getDocumentationComment(this.#checker));
   }
