@@ -21,6 +21,8 @@ const PARTS = [
   [/^client\//, 'What goes over the wire'],
   [/^server\/app$/, 'The server'],
   [/^server\//, 'The server'],
+  [/^redlock\/redlock$/, 'The drop-in'],
+  [/^redlock\//, 'The drop-in'],
   [/^testing\/(?!sim\/)/, 'Clocks, faults, conformance'],
   [/^testing\//, 'The simulator'],
   [/./, 'All of it'],

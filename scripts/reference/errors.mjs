@@ -12,7 +12,7 @@ export async function errorsPage(root, types) {
   const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
   const { problemOf } = await load('server/translation.js');
   const { PROBLEMS } = await load('server/problem.js');
-  const { exitOf } = await load('cli/exit-codes.js');
+  const { EXIT, exitOf } = await load('cli/exit-codes.js');
   const explained = new Set(
     [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^#+ `?([A-Z_]+)`?$/gm)].map(
       ([, heading]) => heading,
@@ -26,18 +26,24 @@ export async function errorsPage(root, types) {
       const sample = Object.assign(Object.create(Class.prototype), { code: own });
       const kind = problemOf(sample)?.kind ?? null;
       const status = kind === null ? null : PROBLEMS[kind].status;
-      return { symbol, door, code: own, kind, status, exit: exitOf(sample) };
+      const exit = exitOf(sample) === EXIT.internal ? null : exitOf(sample);
+      return { symbol, door, code: own, kind, status, exit };
     }),
   );
   const rows = errors.map(({ symbol, code: own, status, exit }) => {
     const http = status === null ? '' : String(status);
-    return [`[\`${own}\`](#${slugOf(own)})`, line(types.docOf(symbol)), http, String(exit)];
+    return [
+      `[\`${own}\`](#${slugOf(own)})`,
+      line(types.docOf(symbol)),
+      http,
+      exit === null ? '' : String(exit),
+    ];
   });
   return page({
     title: 'Every error',
     from: 'src/base/*errors.ts',
     intro:
-      'Every class that extends `HoldfastError` and has a code of its own. HTTP is the status that a server answers with where a request meets it; without one it is 500, and should not happen there. Exit is what a command ends with.',
+      'Every class that extends `HoldfastError` and has a code of its own. HTTP is the status that a server answers with where a request meets it; without one it is 500, and should not happen there. Exit is what a command ends with; without one it is 70, and should not happen there.',
     byHand: 'What each means, and what to do, is in [Errors](../errors.md).',
     body: [
       table(['code', 'when', 'HTTP', 'exit'], rows),
@@ -70,7 +76,7 @@ function errorText({ symbol, door, code: own, kind, status, exit }, explained, t
   const said = [
     `\`${symbol.name}\` of \`${door}\``,
     status === null ? null : `${status} [\`${kind}\`](../problems.md#${kind})`,
-    `exit ${exit}`,
+    exit === null ? null : `exit ${exit}`,
     explained.has(own) ? `[what to do](../errors.md#${slugOf(own)})` : null,
   ];
   return [
