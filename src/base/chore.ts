@@ -4,35 +4,30 @@
  */
 import type { Clock, Timer } from './clock.ts';
 import { jittered, type Random } from './random.ts';
+import { Stall, type StallSettings } from './stall.ts';
 
-/** After a failure: pauses double from the first to the second. */
-const AGAIN_FIRST_MS = 100;
-const AGAIN_MOST_MS = 5_000;
-
-export interface ChoreSettings {
+export interface ChoreSettings extends StallSettings {
   /** How long without a hint; a round may say that the next is due earlier. */
   readonly everyMs: number;
   /** One round. What it returns is in how many milliseconds the next is due, if that is earlier. */
   round(): Promise<number | undefined>;
-  onStalled(error: unknown): void;
-  onResumed(afterMs: number): void;
 }
 
 export class Chore {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #settings: ChoreSettings;
+  readonly #stall: Stall;
   #isRunning = false;
   #isHinted = false;
   #round: Promise<void> | null = null;
   #timer: Timer | null = null;
-  #pauseMs = AGAIN_FIRST_MS;
-  #stalledSinceMs: number | null = null;
 
   constructor(parts: { clock: Clock; random: Random }, settings: ChoreSettings) {
     this.#clock = parts.clock;
     this.#random = parts.random;
     this.#settings = settings;
+    this.#stall = new Stall(parts.clock, settings);
   }
 
   /** Resolves when the first round is over. */
@@ -78,29 +73,11 @@ export class Chore {
         this.#isHinted = false;
         dueMs = Math.min(everyMs, (await round()) ?? everyMs);
       } while (this.#isHinted && this.#isRunning);
-      this.#resumed();
+      this.#stall.passed();
       return dueMs;
     } catch (error) {
       this.#isHinted = false;
-      return this.#stalled(error);
+      return jittered(this.#stall.failed(error), this.#random);
     }
-  }
-
-  #stalled(error: unknown): number {
-    if (this.#stalledSinceMs === null) {
-      this.#stalledSinceMs = this.#clock.monotonicMs();
-      this.#settings.onStalled(error);
-    }
-    const pauseMs = jittered(this.#pauseMs, this.#random);
-    this.#pauseMs = Math.min(this.#pauseMs * 2, AGAIN_MOST_MS);
-    return pauseMs;
-  }
-
-  #resumed(): void {
-    this.#pauseMs = AGAIN_FIRST_MS;
-    if (this.#stalledSinceMs === null) return;
-    const afterMs = this.#clock.monotonicMs() - this.#stalledSinceMs;
-    this.#stalledSinceMs = null;
-    this.#settings.onResumed(afterMs);
   }
 }

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
+import { Stall } from '../base/stall.ts';
 
 /** What a round has to look at anew. */
 export interface Need {
@@ -20,8 +21,7 @@ const LEAST_PAUSE_MS = 20;
  * must not miss this instance's heartbeat for as long again.
  */
 const LONGEST_PAUSE_SHARE = 1 / 4;
-/** After a round that failed: pauses double from the first to the second. */
-const RETRY_FIRST_MS = 100;
+/** A round that failed is tried again within this, or within the interval if that is shorter. */
 const RETRY_MOST_MS = 5_000;
 
 export interface RoundsParts {
@@ -49,11 +49,16 @@ export class Rounds {
   /** When the last round ended, and how long it took. */
   #lastEndMs = Number.NEGATIVE_INFINITY;
   #lastTookMs = 0;
-  #stalledSinceMs: number | null = null;
-  #retryMs = RETRY_FIRST_MS;
+  readonly #stall: Stall;
 
   constructor(parts: RoundsParts) {
+    const { clock, events, everyMs } = parts;
     this.#parts = parts;
+    this.#stall = new Stall(clock, {
+      mostMs: Math.min(RETRY_MOST_MS, everyMs),
+      onStalled: (error) => events.emit('fleet.stalled', { error }),
+      onResumed: (afterMs) => events.emit('fleet.resumed', { afterMs }),
+    });
   }
 
   /** Resolves when the first round is over, well or badly; then they go on by themselves. */
@@ -117,15 +122,13 @@ export class Rounds {
     try {
       const dueMs = await this.#parts.round(need);
       if (isTick) this.#nextTickMs = startMs + jittered(everyMs, random);
-      this.#resumed();
+      this.#stall.passed();
       return Math.min(dueMs, this.#nextTickMs);
     } catch (error) {
       // What could not be looked at stays to be looked at; what is owned is safe by its leases alone.
       this.#nextTickMs = 0;
       this.#isPoked = false;
-      this.#stalled(error);
-      const pauseMs = jittered(this.#retryMs, random);
-      this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MOST_MS, everyMs);
+      const pauseMs = jittered(this.#stall.failed(error), random);
       return clock.monotonicMs() + pauseMs;
     }
   }
@@ -139,19 +142,5 @@ export class Rounds {
       onLate(Math.max(0, clock.monotonicMs() - atMs));
       this.#run();
     });
-  }
-
-  #stalled(error: unknown): void {
-    if (this.#stalledSinceMs !== null) return;
-    this.#stalledSinceMs = this.#parts.clock.monotonicMs();
-    this.#parts.events.emit('fleet.stalled', { error });
-  }
-
-  #resumed(): void {
-    this.#retryMs = RETRY_FIRST_MS;
-    if (this.#stalledSinceMs === null) return;
-    const afterMs = this.#parts.clock.monotonicMs() - this.#stalledSinceMs;
-    this.#stalledSinceMs = null;
-    this.#parts.events.emit('fleet.resumed', { afterMs });
   }
 }

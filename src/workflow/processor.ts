@@ -12,6 +12,7 @@ import { durationMs } from '../base/duration.ts';
 import type { HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
+import { Stall } from '../base/stall.ts';
 import { type Tracing, untraced } from '../base/tracing.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
 import { Listening } from '../store/listening.ts';
@@ -33,9 +34,6 @@ import { violation } from './violation.ts';
 
 /** Without a hint it is looked for work this often. */
 const LOOK_EVERY_MS = 1_000;
-/** After a failure: pauses double from the first to the second. */
-const AGAIN_FIRST_MS = 100;
-const AGAIN_MOST_MS = 5_000;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
 /** Outcomes in one request. */
@@ -60,6 +58,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #settling: Gathering<Settlement, HeldReply>;
   readonly #hands: Hands;
   readonly #listening: Listening;
+  readonly #stall: Stall;
   readonly #violations = new Map<string, number>();
   /** Aborts when it has stopped. */
   readonly #over = new AbortController();
@@ -70,8 +69,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #timer: Timer | null = null;
   /** When what failed here may be tried again. */
   #dues: number[] = [];
-  #pauseMs = AGAIN_FIRST_MS;
-  #stalledSinceMs: number | null = null;
 
   constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
     this.#parts = parts;
@@ -81,6 +78,11 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const call = { timeoutMs: TIMEOUT_MS };
     this.#settling = new Gathering((all) => workflows.settle(target, all, call), SETTLE_MOST);
     this.#hands = new Hands({ workflows, clock: parts.clock, target, claimMs });
+    this.#stall = new Stall(parts.clock, {
+      onStalled: (error) => parts.events.emit('processor.stalled', { processor: target, error }),
+      onResumed: (afterMs) =>
+        parts.events.emit('processor.resumed', { processor: target, afterMs }),
+    });
     const look = () => void this.#look();
     const heard = { onMessage: look, onGap: look };
     this.#listening = new Listening(parts.store.signals, streamTopic(actionStream(target)), heard);
@@ -208,10 +210,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     try {
       do this.#isHinted = false;
       while ((await this.#takeSome()) || this.#isHinted);
-      this.#resumed();
+      this.#stall.passed();
       return LOOK_EVERY_MS;
     } catch (error) {
-      return this.#stalled(error);
+      return this.#stall.failed(error);
     }
   }
 
@@ -303,7 +305,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
         const call = { timeoutMs: TIMEOUT_MS };
         return (await store.workflows.resultOf(workflow, actionId, call)) === null ? reply : 'done';
       } catch (error) {
-        pauseMs = this.#stalled(error);
+        pauseMs = this.#stall.failed(error);
         if (attempt.isPastDeadline) throw error;
       }
       await clock.sleep(jittered(pauseMs, random), this.#over.signal);
@@ -367,25 +369,6 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const facts = violation(error, action);
     if (facts !== null) this.#parts.events.emit('workflow.violation', facts);
     return error;
-  }
-
-  #stalled(error: unknown): number {
-    const { clock, events } = this.#parts;
-    if (this.#stalledSinceMs === null) {
-      this.#stalledSinceMs = clock.monotonicMs();
-      events.emit('processor.stalled', { processor: this.name, error });
-    }
-    const pauseMs = this.#pauseMs;
-    this.#pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS);
-    return pauseMs;
-  }
-
-  #resumed(): void {
-    this.#pauseMs = AGAIN_FIRST_MS;
-    if (this.#stalledSinceMs === null) return;
-    const afterMs = this.#parts.clock.monotonicMs() - this.#stalledSinceMs;
-    this.#stalledSinceMs = null;
-    this.#parts.events.emit('processor.resumed', { processor: this.name, afterMs });
   }
 }
 
