@@ -14,8 +14,8 @@ import { Emitter } from '../../dist/base/events.js';
 import { systemRandom } from '../../dist/base/random.js';
 import { openStore } from '../../dist/store/open-store.js';
 import { Log } from '../../dist/telemetry/log.js';
+import { say } from './parent.mjs';
 
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const die = () => process.kill(process.pid, 'SIGKILL');
 
 say({ event: 'loaded' });

@@ -3,9 +3,9 @@
 import { systemClock as clock } from '../../dist/base/clock.js';
 import { supervisedCommands } from '../../dist/process/commands.js';
 import { systemHost } from '../../dist/process/system-host.js';
+import { say } from './parent.mjs';
 
 const { name, validMs, graceMs, commands } = JSON.parse(process.argv[2]);
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const deadline = () => ({
   monotonicMs: clock.monotonicMs() + validMs,
   wallMs: clock.wallMs() + validMs,

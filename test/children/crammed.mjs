@@ -2,9 +2,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'holdfast';
+import { say } from './parent.mjs';
 
 const [folder] = process.argv.slice(2);
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const filler = join(folder, 'filler');
 
 function fill() {

@@ -2,8 +2,8 @@
 // {"do": "lock"}, {"do": "unlock"}.
 import { createInterface } from 'node:readline';
 import Libsql from 'libsql';
+import { say } from './parent.mjs';
 
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const db = new Libsql(process.argv[2]);
 const commands = { lock: 'BEGIN IMMEDIATE', unlock: 'ROLLBACK' };
 

@@ -1,8 +1,8 @@
 // Takes and lets go of leases of a store as fast as it can, and says every fence it got, until somebody kills it.
 import { open } from 'holdfast';
+import { say } from './parent.mjs';
 
 const [url, name, keys] = process.argv.slice(2);
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
 const holdfast = await open(url, { name });
 for (let n = 0; ; n++) {

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { createClient } from 'redis';
 import { pollTarget } from './fleet-poll.mjs';
+import { hostMs, say } from './parent.mjs';
 
 const RENEW = `if redis.call("GET", KEYS[1]) == ARGV[1] then
   return redis.call("PEXPIRE", KEYS[1], ARGV[2])
@@ -19,8 +20,6 @@ else
   return 0
 end`;
 
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
-const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
 const [url, text = '{}'] = process.argv.slice(2);
 const { ttlMs = 3_000, everyMs = 200 } = JSON.parse(text);
 /** It stops believing this long before the TTL, so that a poll under way does not outlive the lease. */

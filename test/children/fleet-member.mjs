@@ -5,17 +5,11 @@
 //
 // `open` and `poller` are given to the library as they are; the events in `tell` are told as they happen, with the time;
 // polls of what is `hung` never settle, whatever their signal says.
-import { createInterface } from 'node:readline';
 import { open } from 'holdfast';
 import { pollTarget } from './fleet-poll.mjs';
+import { hostMs, obey, say, tellUnhandled } from './parent.mjs';
 
-const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
-
-process.on('unhandledRejection', (error) => {
-  say({ event: 'unhandled', error: String(error?.stack ?? error) });
-  process.exitCode = 1;
-});
+tellUnhandled();
 
 const [url, text = '{}'] = process.argv.slice(2);
 const options = JSON.parse(text);
@@ -46,8 +40,7 @@ function stop(how = {}) {
     await poller.stop(how);
     await holdfast.close();
     // Nothing may keep the process alive now: it ends by itself.
-    lines.close();
-    process.stdin.destroy();
+    hangUp();
   })();
   return stopping;
 }
@@ -96,15 +89,7 @@ const commands = {
   },
 };
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', async (line) => {
-  const { do: what, ...facts } = JSON.parse(line);
-  try {
-    say({ event: what, ...(await commands[what](facts)) });
-  } catch (error) {
-    say({ event: what, error: error.code ?? String(error), message: error.message });
-  }
-});
+const hangUp = obey(commands);
 process.once('SIGTERM', () => void stop());
 
 say({ event: 'ready', id: instance, atMs: hostMs() });

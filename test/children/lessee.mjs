@@ -1,15 +1,9 @@
 // A process that opens a store and does what it is told over stdin, one JSON line per command:
 // {"do": "acquire", "key": …, "options": …} and so on; see `commands`. Times are in ms on the clock all processes share.
-import { createInterface } from 'node:readline';
 import { open } from 'holdfast';
+import { hostMs, obey, say, tellUnhandled } from './parent.mjs';
 
-const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
-
-process.on('unhandledRejection', (error) => {
-  say({ event: 'unhandled', error: String(error) });
-  process.exitCode = 1;
-});
+tellUnhandled();
 
 const [url, options = '{}'] = process.argv.slice(2);
 const quiet = { 'store.warned': () => {} };
@@ -94,24 +88,10 @@ const commands = {
   /** Lets go of everything it watches and ends by itself: nothing may keep the process alive. */
   async close({ options }) {
     await holdfast.close(options);
-    lines.close();
-    process.stdin.destroy();
+    hangUp();
     return {};
   },
 };
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', async (line) => {
-  const { do: what, ...facts } = JSON.parse(line);
-  try {
-    say({ event: what, ...(await commands[what](facts)) });
-  } catch (error) {
-    say({
-      event: what,
-      error: error.code ?? String(error),
-      seen: error.seen,
-      message: error.message,
-    });
-  }
-});
+const hangUp = obey(commands);
 say({ event: 'ready', id: holdfast.instanceId });

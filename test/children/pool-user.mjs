@@ -2,17 +2,11 @@
 // {"do": "work", "holdMs": …}: until told {"do": "finish"}; it says when it has a slot, and has ended. {"do": "keep"}: does not let go of the
 // next one. {"do": "close"}: ends.
 // Times are in ms on the clock all processes share.
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open } from 'holdfast';
+import { hostMs, obey, say, tellUnhandled } from './parent.mjs';
 
-const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
-
-process.on('unhandledRejection', (error) => {
-  say({ event: 'unhandled', error: String(error) });
-  process.exitCode = 1;
-});
+tellUnhandled();
 
 const [url, options] = process.argv.slice(2);
 const holdfast = await open(url, { quarantine: 'off', on: { 'store.warned': () => {} } });
@@ -47,19 +41,10 @@ const commands = {
   },
   async close() {
     await holdfast.close();
-    lines.close();
-    process.stdin.destroy();
+    hangUp();
     return {};
   },
 };
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', async (line) => {
-  const { do: what, ...facts } = JSON.parse(line);
-  try {
-    say({ event: what, ...(await commands[what](facts)) });
-  } catch (error) {
-    say({ event: what, error: error.code ?? String(error), message: error.message });
-  }
-});
+const hangUp = obey(commands);
 say({ event: 'ready' });

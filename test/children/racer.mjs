@@ -1,15 +1,9 @@
 // One of many processes that want the same key at the same moment.
 // {"do": "race", "atMs": …}: tries once, then. {"do": "queue"}: waits, holds for a moment, lets go. {"do": "close"}: ends.
-import { createInterface } from 'node:readline';
 import { open } from 'holdfast';
+import { hostMs, obey, say, tellUnhandled } from './parent.mjs';
 
-const hostMs = () => Number(process.hrtime.bigint()) / 1e6;
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
-
-process.on('unhandledRejection', (error) => {
-  say({ event: 'unhandled', error: String(error) });
-  process.exitCode = 1;
-});
+tellUnhandled();
 
 const [url, key] = process.argv.slice(2);
 const holdfast = await open(url, { quarantine: 'off', on: { 'store.warned': () => {} } });
@@ -26,8 +20,7 @@ const commands = {
   queue: ({ options }) => queue({ options }),
   async close() {
     await holdfast.close();
-    lines.close();
-    process.stdin.destroy();
+    hangUp();
     return {};
   },
 };
@@ -44,13 +37,5 @@ async function queue({ options }) {
   return { ok: true, held, released, fence: lease.fence, fromMs, toMs };
 }
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', async (line) => {
-  const { do: what, ...facts } = JSON.parse(line);
-  try {
-    say({ event: what, ...(await commands[what](facts)) });
-  } catch (error) {
-    say({ event: what, error: error.code ?? String(error), message: error.message });
-  }
-});
+const hangUp = obey(commands);
 say({ event: 'ready' });

@@ -1,8 +1,8 @@
 // Another process on a SQLite file: calls the store's verbs for a test, `{"do": "call", id, part, verb, args}`.
 import { createInterface } from 'node:readline';
 import { openSqliteStore } from '../../dist/store/sqlite/sqlite-store.js';
+import { say } from './parent.mjs';
 
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const store = await openSqliteStore(process.argv[2], { quarantine: 'off' });
 
 createInterface({ input: process.stdin }).on('line', async (line) => {

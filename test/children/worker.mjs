@@ -9,20 +9,16 @@
 //   {"verb": "intents.advance", "saying": "RUNNING", "when": "before" | "after", "signal": "SIGKILL" | "SIGSTOP"}
 //
 // at the first call of that verb that has the text in what it is given.
-import { createInterface } from 'node:readline';
 import { open } from 'holdfast';
 import { systemClock } from '../../dist/base/clock.js';
 import { Emitter } from '../../dist/base/events.js';
 import { systemRandom } from '../../dist/base/random.js';
 import { openStore } from '../../dist/store/open-store.js';
+import { obey, say, tellUnhandled } from './parent.mjs';
 
 const wallMs = () => performance.timeOrigin + performance.now();
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
-process.on('unhandledRejection', (error) => {
-  say({ event: 'unhandled', error: String(error?.stack ?? error) });
-  process.exitCode = 1;
-});
+tellUnhandled();
 
 const [url, text = '{}'] = process.argv.slice(2);
 const { prefix = '', worker: settings, tell = [], strikes } = JSON.parse(text);
@@ -91,8 +87,7 @@ function stop(how = {}) {
     await holdfast.close();
     await store?.close();
     // Nothing may keep the process alive now: it ends by itself.
-    lines.close();
-    process.stdin.destroy();
+    hangUp();
   })();
   return stopping;
 }
@@ -114,15 +109,7 @@ const commands = {
   },
 };
 
-const lines = createInterface({ input: process.stdin });
-lines.on('line', async (line) => {
-  const { do: what, ...facts } = JSON.parse(line);
-  try {
-    say({ event: what, ...(await commands[what](facts)) });
-  } catch (error) {
-    say({ event: what, error: error.code ?? String(error), message: error.message });
-  }
-});
+const hangUp = obey(commands);
 process.once('SIGTERM', () => void stop());
 
 say({ event: 'ready', id: holdfast.instanceId, atMs: wallMs() });

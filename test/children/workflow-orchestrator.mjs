@@ -2,9 +2,9 @@
 // Every step has an id of its own, made from the workflow's: to emit it again after a crash emits nothing new.
 import { createHash } from 'node:crypto';
 import { open } from 'holdfast';
+import { say } from './parent.mjs';
 
 const [url, ttlMs, ...ids] = process.argv.slice(2);
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const quiet = { 'store.warned': () => {} };
 const holdfast = await open(url, { quarantine: 'off', on: quiet });
 

@@ -4,9 +4,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from 'holdfast';
+import { say } from './parent.mjs';
 
 const [url, name, sink, hang] = process.argv.slice(2);
-const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const quiet = { 'store.warned': () => {} };
 const holdfast = await open(url, { quarantine: 'off', on: quiet });
 
