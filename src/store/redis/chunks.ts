@@ -1,13 +1,17 @@
-import type { Fleet, Part, Work } from './fleet.ts';
+import type { Part, Servers, Work } from './servers.ts';
 
 /** Records in one request: what a script does to them at once keeps Redis from everybody else. */
 const CHUNK = 200;
 
 /** Runs a verb in chunks; gives each key's reply, or the error that came instead. */
-export async function inChunks(fleet: Fleet, work: Work, leftMs: () => number): Promise<unknown[]> {
+export async function inChunks(
+  servers: Servers,
+  work: Work,
+  leftMs: () => number,
+): Promise<unknown[]> {
   const replies: unknown[] = [];
   for (let at = 0; at < work.keys.length; at += CHUNK) {
-    for (const part of await fleet.run(chunkOf(work, at), leftMs())) {
+    for (const part of await servers.run(chunkOf(work, at), leftMs())) {
       const given = repliesOf(part, work);
       for (let i = 0; i < part.count; i++) replies[at + part.from + i] = given[i];
     }

@@ -16,13 +16,13 @@ import type { Finding } from '../store.ts';
 import type { RedisAddress } from './address.ts';
 import { ClusterRoster, LOOK_MS } from './cluster-roster.ts';
 import { sendScript } from './connection.ts';
-import { declared, type Fleet, type Part, type ScanPage, scanOne, type Work } from './fleet.ts';
 import { evaluate, evaluateAhead, foundMarker } from './founding.ts';
 import { endpointDialer, type Link } from './link.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
 import type { RunScript } from './quarantine.ts';
 import { Redirection, replyOf, unsent } from './redirection.ts';
 import { isWrongServer, refused } from './replies.ts';
+import { declared, type Part, type ScanPage, type Servers, scanOne, type Work } from './servers.ts';
 import { readAddress } from './slot-map.ts';
 
 /** How long the first look may. */
@@ -56,7 +56,7 @@ interface Leg {
   readonly at: readonly number[];
 }
 
-export class ClusterFleet implements Fleet {
+export class ClusterServers implements Servers {
   readonly name: string;
   onPrimaries = () => {};
   readonly #address: RedisAddress;

@@ -9,10 +9,10 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Call } from '../store.ts';
 import { inChunks } from './chunks.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { KEPT, type RecordIndex } from './record-index.ts';
 import { scripts } from './scripts.ts';
+import type { Servers } from './servers.ts';
 import { timeForSteps, walk } from './walk.ts';
 
 /** A record, and what its index has been told of it: nothing, the digest of its value, or `-`, that it is gone. */
@@ -22,7 +22,7 @@ type Found = number | string | null | [string];
 
 interface DiscoveryParts {
   readonly keys: Keys;
-  readonly fleet: Fleet;
+  readonly servers: Servers;
   readonly clock: Clock;
   readonly index: RecordIndex;
 }
@@ -34,17 +34,17 @@ export class Discovery {
 
   constructor(parts: DiscoveryParts) {
     this.#parts = parts;
-    this.#isApart = parts.fleet.lane !== undefined;
+    this.#isApart = parts.servers.lane !== undefined;
   }
 
   /** Looks for them all, and says how many there were. */
   async discover(collection: string, { timeoutMs }: Call): Promise<number> {
-    const { keys, fleet, clock, index } = this.#parts;
-    const where = { store: fleet.name, operation: 'discover' };
+    const { keys, servers, clock, index } = this.#parts;
+    const where = { store: servers.name, operation: 'discover' };
     const leftMs = timeForSteps(clock, timeoutMs, where);
     const there = new Set<string>();
     let count = 0;
-    for await (const ids of walk(fleet, keys.record(collection, ''), leftMs)) {
+    for await (const ids of walk(servers, keys.record(collection, ''), leftMs)) {
       const fresh = ids.filter((id) => !there.has(id));
       for (const id of fresh) there.add(id);
       count += await this.#look(collection, fresh, 0, leftMs);
@@ -100,7 +100,7 @@ export class Discovery {
     records: readonly Told[],
     leftMs: () => number,
   ): Promise<Found[]> {
-    const { keys, fleet } = this.#parts;
+    const { keys, servers } = this.#parts;
     const work = {
       script: scripts.discover,
       keys: records.map(([id]) => keys.record(collection, id)),
@@ -108,7 +108,7 @@ export class Discovery {
       before: keys.index(collection),
       head: () => [this.#isApart ? '' : KEPT],
     };
-    const replies = await inChunks(fleet, work, leftMs);
+    const replies = await inChunks(servers, work, leftMs);
     const failed = replies.find((reply) => reply instanceof Error);
     if (failed !== undefined) throw failed;
     return replies as Found[];

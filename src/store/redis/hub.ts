@@ -2,9 +2,9 @@ import { type Clock, timeLeft } from '../../base/clock.ts';
 import { KeyForeignError } from '../../base/errors.ts';
 import type { Call } from '../store.ts';
 import type { HeldReply } from '../stream-store.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { type Script, scripts } from './scripts.ts';
+import type { Servers } from './servers.ts';
 
 /** What one request does at most: what a script does at once keeps Redis from everybody else. */
 export const CHUNK = 200;
@@ -27,12 +27,12 @@ export type StreamRow = [id: string, fields: string[]];
  */
 export class Hub {
   readonly keys: Keys;
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
   readonly #clock: Clock;
 
-  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
     this.keys = parts.keys;
-    this.#fleet = parts.fleet;
+    this.#servers = parts.servers;
     this.#clock = parts.clock;
   }
 
@@ -41,7 +41,7 @@ export class Hub {
     const perKey = [[this.keys.channel(''), ...args]];
     // Declares a key that never is: Redis then says TRYAGAIN while only some of the keys of the slot have arrived.
     const work = { script, keys, perKey, withFences: true };
-    const [part] = await this.#fleet.run(work, timeoutMs);
+    const [part] = await this.#servers.run(work, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
   }
@@ -96,12 +96,12 @@ export class Hub {
   ): Promise<{ rows: StreamRow[]; more: boolean }> {
     const from = isStreamId(after) ? `(${after}` : '-';
     const args = ['XRANGE', key, from, '+', 'COUNT', String(size + 1)];
-    const found = (await this.#fleet.send(operation, key, args, timeoutMs)) as StreamRow[];
+    const found = (await this.#servers.send(operation, key, args, timeoutMs)) as StreamRow[];
     return { rows: found.slice(0, size), more: found.length > size };
   }
 
   send(operation: string, args: readonly [string, string, ...string[]], { timeoutMs }: Call) {
-    return this.#fleet.send(operation, args[1], args, timeoutMs);
+    return this.#servers.send(operation, args[1], args, timeoutMs);
   }
 }
 

@@ -23,11 +23,11 @@ import type {
   TransferReply,
 } from '../store.ts';
 import { TOMBSTONE } from '../store.ts';
-import type { Fleet, Part, Work } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import type { Primary } from './primary.ts';
 import { isWrongServer, keyFailure } from './replies.ts';
 import { type Script, scripts } from './scripts.ts';
+import type { Part, Servers, Work } from './servers.ts';
 
 /** How often a changed era is examined again within one call before the call gives up. */
 const ERA_ATTEMPTS = 3;
@@ -35,17 +35,17 @@ const ERA_ATTEMPTS = 3;
 const TOMBSTONE_MS = 60_000;
 
 export class RedisLeases implements LeaseStore {
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
   readonly #keys: Keys;
   readonly #clock: Clock;
   readonly lane?: (key: string) => string;
 
-  constructor(parts: { fleet: Fleet; keys: Keys; clock: Clock }) {
-    const { fleet, keys, clock } = parts;
-    this.#fleet = fleet;
+  constructor(parts: { servers: Servers; keys: Keys; clock: Clock }) {
+    const { servers, keys, clock } = parts;
+    this.#servers = servers;
     this.#keys = keys;
     this.#clock = clock;
-    if (fleet.lane !== undefined) this.lane = (key) => fleet.lane?.(keys.lease(key)) ?? '';
+    if (servers.lane !== undefined) this.lane = (key) => servers.lane?.(keys.lease(key)) ?? '';
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
@@ -69,7 +69,7 @@ export class RedisLeases implements LeaseStore {
       head: ({ quarantine, at }) => [quarantine.era, String(ttlMs), inbox + at],
     };
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
-      const parts = await this.#fleet.run(work, leftMs());
+      const parts = await this.#servers.run(work, leftMs());
       const changed = otherEra(parts);
       if (changed === null) {
         const failed = (error: Error): AcquireReply => ({ kind: 'failed', error });
@@ -92,7 +92,7 @@ export class RedisLeases implements LeaseStore {
       perKey[i] = [tenure.holder];
     }
     const head = () => [String(call.ttlMs)];
-    const parts = await this.#fleet.run({ script: scripts.renew, keys, perKey, head }, leftMs());
+    const parts = await this.#servers.run({ script: scripts.renew, keys, perKey, head }, leftMs());
     const replies = new Array<RenewReply>(tenures.length).fill(RENEWED);
     const vanished: number[] = [];
     for (const part of parts) {
@@ -125,7 +125,7 @@ export class RedisLeases implements LeaseStore {
       head: ({ quarantine }) => [call.forgotten ? quarantine.forgetting : '', String(call.ttlMs)],
     };
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
-      const parts = await this.#fleet.run(work, leftMs());
+      const parts = await this.#servers.run(work, leftMs());
       const changed = otherEra(parts);
       if (changed === null) {
         const refuse = () => 'refused' as const;
@@ -138,7 +138,7 @@ export class RedisLeases implements LeaseStore {
       await changed.reexamine({}, leftMs());
     }
     const why = 'the store began a new era at every attempt';
-    throw new StoreUnreachableError({ store: this.#fleet.name, operation: 'reassert', why });
+    throw new StoreUnreachableError({ store: this.#servers.name, operation: 'reassert', why });
   }
 
   async release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
@@ -151,7 +151,7 @@ export class RedisLeases implements LeaseStore {
     }
     const work = { script: scripts.release, keys, perKey, withFences: true };
     const replies = new Array<ReleaseReply>(tenures.length).fill(RELEASED);
-    for (const part of await this.#fleet.run(work, call.timeoutMs)) {
+    for (const part of await this.#servers.run(work, call.timeoutMs)) {
       markFailed(part, replies);
       for (const [index, holder, fence] of repliesOf<ScriptNotHeld>(part))
         replies[part.from + index - 1] = { kind: 'not-held', holder, fence };
@@ -169,7 +169,7 @@ export class RedisLeases implements LeaseStore {
     }
     const head = () => [String(call.windowMs)];
     const work = { script: scripts.transfer, keys, perKey, head, withFences: true };
-    const parts = await this.#fleet.run(work, call.timeoutMs);
+    const parts = await this.#servers.run(work, call.timeoutMs);
     const failed = (error: Error): TransferReply => ({ kind: 'failed', error });
     // Quarantine keeps no lease from changing hands.
     const never = () => failed(new Error('quarantined'));
@@ -202,7 +202,7 @@ export class RedisLeases implements LeaseStore {
 
   async list(prefix: string, call: ListCall): Promise<LeasePage> {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
-    const { names, cursor } = await this.#fleet.scan(
+    const { names, cursor } = await this.#servers.scan(
       this.#keys.leases(prefix),
       call.cursor,
       leftMs(),
@@ -235,7 +235,7 @@ export class RedisLeases implements LeaseStore {
   ): Promise<unknown> {
     const head = typeof args === 'function' ? args : () => [...args];
     const work = { script, keys: [this.#keys.lease(key)], perKey: [[]], head, withFences: true };
-    const [part] = await this.#fleet.run(work, timeoutMs);
+    const [part] = await this.#servers.run(work, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
   }
@@ -264,7 +264,7 @@ export class RedisLeases implements LeaseStore {
     if (isWrongServer(reply)) primary?.connection.drop(reply);
     return {
       kind: 'failed',
-      error: keyFailure(reply, key, { store: this.#fleet.name, operation }),
+      error: keyFailure(reply, key, { store: this.#servers.name, operation }),
     };
   }
 
@@ -289,7 +289,7 @@ export class RedisLeases implements LeaseStore {
   async #readRaw(keys: readonly string[], timeoutMs: number): Promise<(ScriptReadReply | Error)[]> {
     const names = keys.map((key) => this.#keys.lease(key));
     const work = { script: scripts.read, keys: names, perKey: names.map(() => []) };
-    const parts = await this.#fleet.run(work, timeoutMs);
+    const parts = await this.#servers.run(work, timeoutMs);
     const failed = (error: Error): ScriptReadReply | Error => error;
     return each(
       parts,

@@ -9,10 +9,10 @@ import {
   type LogStore,
   type LogTrimCall,
 } from '../store.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { keyFailure } from './replies.ts';
 import { type Script, scripts } from './scripts.ts';
+import type { Servers } from './servers.ts';
 
 /** What our positions look like. Of others Redis need not hear. */
 const POSITION = /^\d{1,15}-\d{1,16}$/;
@@ -23,11 +23,11 @@ type Entry = [id: string, fields: string[]];
 /** One stream for all. On a Cluster it lies on one server. */
 export class RedisLog implements LogStore {
   readonly #keys: Keys;
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
 
-  constructor(parts: { keys: Keys; fleet: Fleet }) {
+  constructor(parts: { keys: Keys; servers: Servers }) {
     this.#keys = parts.keys;
-    this.#fleet = parts.fleet;
+    this.#servers = parts.servers;
   }
 
   async append(values: readonly unknown[], call: Call): Promise<void> {
@@ -76,11 +76,11 @@ export class RedisLog implements LogStore {
 
   async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {
     const key = this.#keys.log;
-    const [part] = await this.#fleet.run({ script, keys: [key], perKey: [args] }, timeoutMs);
+    const [part] = await this.#servers.run({ script, keys: [key], perKey: [args] }, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     const reply = part?.kind === 'reply' ? part.reply : null;
     if (typeof reply === 'string')
-      throw keyFailure(reply, key, { store: this.#fleet.name, operation: script.verb });
+      throw keyFailure(reply, key, { store: this.#servers.name, operation: script.verb });
     return reply;
   }
 }

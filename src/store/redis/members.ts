@@ -1,8 +1,8 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import type { BeatCall, Call, LiveMember, Member, MemberListCall, MemberStore } from '../store.ts';
-import type { Fleet, Work } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import type { Servers, Work } from './servers.ts';
 import { timeForSteps, walk } from './walk.ts';
 
 type Attributes = LiveMember['attributes'];
@@ -16,17 +16,17 @@ type Beating = [id: string, text: string, remainingMs: number];
  */
 export class RedisMembers implements MemberStore {
   readonly #keys: Keys;
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
   readonly #clock: Clock;
   readonly #isApart: boolean;
   /** What the heartbeats of the last listing say: most say the same the next time. */
   #known = new Map<string, Attributes>();
 
-  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
     this.#keys = parts.keys;
-    this.#fleet = parts.fleet;
+    this.#servers = parts.servers;
     this.#clock = parts.clock;
-    this.#isApart = parts.fleet.lane !== undefined;
+    this.#isApart = parts.servers.lane !== undefined;
   }
 
   async beat({ id, attributes }: Member, { ttlMs, timeoutMs }: BeatCall): Promise<void> {
@@ -55,7 +55,7 @@ export class RedisMembers implements MemberStore {
   }
 
   async list({ timeoutMs, thorough = false }: MemberListCall): Promise<LiveMember[]> {
-    const where = { store: this.#fleet.name, operation: 'list members' };
+    const where = { store: this.#servers.name, operation: 'list members' };
     const leftMs = timeForSteps(this.#clock, timeoutMs, where);
     if (thorough) await this.#findStrangers(leftMs);
     const found = this.#isApart ? await this.#lookAround(leftMs) : await this.#muster(leftMs);
@@ -83,7 +83,7 @@ export class RedisMembers implements MemberStore {
     const work = { script: scripts.look, keys, perKey: keys.map(() => []) };
     const found: Beating[] = [];
     const gone = new Set(ids);
-    for (const part of await this.#fleet.run(work, leftMs())) {
+    for (const part of await this.#servers.run(work, leftMs())) {
       if (part.kind === 'failed') throw part.error;
       if (part.kind !== 'reply') continue;
       for (const [i, reply] of (part.reply as ([string, number] | null)[]).entries()) {
@@ -99,12 +99,12 @@ export class RedisMembers implements MemberStore {
 
   /** Who beats without being in the set, as members of another make do, is put into it. */
   async #findStrangers(leftMs: () => number): Promise<void> {
-    for await (const ids of walk(this.#fleet, this.#keys.member(''), leftMs))
+    for await (const ids of walk(this.#servers, this.#keys.member(''), leftMs))
       await this.#index('SADD', ids, leftMs());
   }
 
   async #run(work: Work, timeoutMs: number): Promise<unknown> {
-    const [part] = await this.#fleet.run(work, timeoutMs);
+    const [part] = await this.#servers.run(work, timeoutMs);
     return part?.kind === 'reply' ? part.reply : [];
   }
 
@@ -114,7 +114,7 @@ export class RedisMembers implements MemberStore {
   }
 
   #send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
-    return this.#fleet.send(operation, key, args, timeoutMs);
+    return this.#servers.send(operation, key, args, timeoutMs);
   }
 }
 

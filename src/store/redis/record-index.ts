@@ -1,7 +1,7 @@
 import { CHANGES_PAGE, type ChangesPage, REMOVALS_KEPT } from '../store.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { type Script, scripts } from './scripts.ts';
+import type { Servers } from './servers.ts';
 
 export const KEPT = String(REMOVALS_KEPT);
 /** For how long a record may be on its way after its index was told of it: writing it takes a moment. */
@@ -10,11 +10,11 @@ const ON_ITS_WAY_MS = 1_000;
 /** What each collection of records has, by the version of the last change. */
 export class RecordIndex {
   readonly #keys: Keys;
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
 
-  constructor(parts: { keys: Keys; fleet: Fleet }) {
+  constructor(parts: { keys: Keys; servers: Servers }) {
     this.#keys = parts.keys;
-    this.#fleet = parts.fleet;
+    this.#servers = parts.servers;
   }
 
   async changes(collection: string, since: number, timeoutMs: number): Promise<ChangesPage> {
@@ -61,7 +61,7 @@ export class RecordIndex {
     timeoutMs: number,
   ): Promise<unknown> {
     const work = { script, keys: [this.#keys.index(collection)], perKey: [args] };
-    const [part] = await this.#fleet.run(work, timeoutMs);
+    const [part] = await this.#servers.run(work, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
   }

@@ -14,25 +14,25 @@ import type {
 } from '../store.ts';
 import { inChunks } from './chunks.ts';
 import { Discovery } from './discovery.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import { KEPT, RecordIndex } from './record-index.ts';
 import { keyFailure } from './replies.ts';
 import { scripts } from './scripts.ts';
+import type { Servers } from './servers.ts';
 
 type Changing = 'put' | 'remove';
 type ScriptReply = [string] | [number] | [number, number];
 
 export class RedisRecords implements RecordStore {
   readonly #keys: Keys;
-  readonly #fleet: Fleet;
+  readonly #servers: Servers;
   readonly #clock: Clock;
   readonly #index: RecordIndex;
   readonly #discovery: Discovery;
 
-  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock }) {
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
     this.#keys = parts.keys;
-    this.#fleet = parts.fleet;
+    this.#servers = parts.servers;
     this.#clock = parts.clock;
     this.#index = new RecordIndex(parts);
     this.#discovery = new Discovery({ ...parts, index: this.#index });
@@ -41,7 +41,7 @@ export class RedisRecords implements RecordStore {
   async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = { script: scripts.get, keys, perKey: keys.map(() => []) };
-    const replies = await inChunks(this.#fleet, work, timeLeft(this.#clock, call.timeoutMs));
+    const replies = await inChunks(this.#servers, work, timeLeft(this.#clock, call.timeoutMs));
     return replies.map((reply, i) => {
       if (reply instanceof Error) return { kind: 'failed', error: reply };
       if (reply === null) return { kind: 'absent' };
@@ -100,7 +100,7 @@ export class RedisRecords implements RecordStore {
     call: Call,
   ): Promise<(number[] | RefusedWrite)[]> {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
-    const isApart = this.#fleet.lane !== undefined;
+    const isApart = this.#servers.lane !== undefined;
     const ids = changes.map(({ id }) => id);
     // A Cluster can not do both at once. The index goes first, so that nothing is ever there without being listed; and
     // once more afterwards, for those who were told before they could see it.
@@ -113,7 +113,7 @@ export class RedisRecords implements RecordStore {
       before: this.#keys.index(collection),
       head: () => [isApart ? '' : KEPT],
     };
-    const replies = (await inChunks(this.#fleet, work, leftMs)) as (Error | ScriptReply)[];
+    const replies = (await inChunks(this.#servers, work, leftMs)) as (Error | ScriptReply)[];
     const done = ids.filter((_, i) => isDone(replies[i]));
     if (isApart) await this.#index.announce(collection, done, verb === 'put' ? '+' : '-', leftMs());
     return replies.map((reply, i) => this.#judged(verb, keys[i] ?? '', reply));
@@ -130,7 +130,7 @@ export class RedisRecords implements RecordStore {
   #failed(operation: string, key: string, reply: string): { kind: 'failed'; error: Error } {
     return {
       kind: 'failed',
-      error: keyFailure(reply, key, { store: this.#fleet.name, operation }),
+      error: keyFailure(reply, key, { store: this.#servers.name, operation }),
     };
   }
 }

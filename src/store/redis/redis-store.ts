@@ -7,8 +7,7 @@ import type { Store } from '../store.ts';
 import { parseAddress, type RedisAddress } from './address.ts';
 import { adopt } from './adopt.ts';
 import type { AdoptableClient } from './adoptable.ts';
-import { ClusterFleet } from './cluster.ts';
-import { type Fleet, SingleFleet } from './fleet.ts';
+import { ClusterServers } from './cluster.ts';
 import { Hub } from './hub.ts';
 import { RedisIntents } from './intents.ts';
 import { Keys } from './keys.ts';
@@ -20,6 +19,7 @@ import { Primary, type PrimaryContext } from './primary.ts';
 import { Memory } from './quarantine.ts';
 import { RedisRecords } from './records.ts';
 import { sentinelDialer } from './sentinel.ts';
+import { type Servers, SingleServer } from './servers.ts';
 import { RedisSignals } from './signals.ts';
 import { RedisStreams } from './streams.ts';
 import { RedisWorkflows } from './workflows.ts';
@@ -46,7 +46,7 @@ export async function openRedisStore(
   from: string | AdoptableClient,
   options: RedisStoreOptions = {},
 ): Promise<Store> {
-  return openOn(options, (context) => fleetFor(from, options.tls, context));
+  return openOn(options, (context) => serversFor(from, options.tls, context));
 }
 
 /** As above, over links that somebody else makes. For the simulator, which has a network of its own. */
@@ -59,36 +59,39 @@ export async function openRedisStoreOn(
 
 async function openOn(
   options: RedisStoreOptions,
-  fleetIn: (context: Context) => Fleet,
+  serversIn: (context: Context) => Servers,
 ): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
   const { prefix = '', quarantine: mode = 'on' } = options;
   checkSwitch(mode, 'quarantine');
   const keys = new Keys(prefix);
-  const fleet = fleetIn({
+  const servers = serversIn({
     marker: keys.marker,
     mode,
     memory: new Memory(),
     warned: new Set(),
     ...{ clock, random, events },
   });
-  const signals = new RedisSignals({ keys, fleet, clock, random });
-  const hub = new Hub({ keys, fleet, clock });
+  const signals = new RedisSignals({ keys, servers, clock, random });
+  const hub = new Hub({ keys, servers, clock });
   const store: Store = {
-    name: fleet.name,
-    leases: new RedisLeases({ fleet, keys, clock }),
-    members: new RedisMembers({ keys, fleet, clock }),
-    records: new RedisRecords({ keys, fleet, clock }),
+    name: servers.name,
+    leases: new RedisLeases({ servers, keys, clock }),
+    members: new RedisMembers({ keys, servers, clock }),
+    records: new RedisRecords({ keys, servers, clock }),
     signals,
-    log: new RedisLog({ keys, fleet }),
+    log: new RedisLog({ keys, servers }),
     streams: new RedisStreams(hub),
     workflows: new RedisWorkflows(hub),
     intents: new RedisIntents(hub),
-    examine: async () => ({ store: fleet.name, findings: await fleet.examine(EXAMINE_TIMEOUT_MS) }),
-    close: async () => void (await Promise.all([signals.close(), fleet.close()])),
+    examine: async () => ({
+      store: servers.name,
+      findings: await servers.examine(EXAMINE_TIMEOUT_MS),
+    }),
+    close: async () => void (await Promise.all([signals.close(), servers.close()])),
   };
   try {
-    await fleet.open();
+    await servers.open();
     return store;
   } catch (error) {
     await store.close();
@@ -98,14 +101,14 @@ async function openOn(
 
 type Context = Omit<PrimaryContext, 'topology' | 'onMarker'>;
 
-function fleetFor(
+function serversFor(
   from: string | AdoptableClient,
   tls: TlsOptions | undefined,
   context: Context,
-): Fleet {
+): Servers {
   if (typeof from !== 'string') return single(adopt(from, context.clock), context);
   const address = parseAddress(from, tls);
-  if (address.kind === 'cluster') return new ClusterFleet(address, context);
+  if (address.kind === 'cluster') return new ClusterServers(address, context);
   return single(dialerFor(address, context), context);
 }
 
@@ -116,12 +119,12 @@ function dialerFor(address: RedisAddress, context: Context): Dialer {
   return endpointDialer(address.name, endpoint, address.credentials);
 }
 
-function single(dialer: Dialer, context: Context): Fleet {
+function single(dialer: Dialer, context: Context): Servers {
   const primary = new Primary(dialer, {
     ...context,
     topology: 'single',
     onMarker: (link, script, keys, args) =>
       link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]),
   });
-  return new SingleFleet(primary, context.clock);
+  return new SingleServer(primary, context.clock);
 }

@@ -2,9 +2,9 @@ import type { Clock } from '../../base/clock.ts';
 import type { Random } from '../../base/random.ts';
 import type { SignalStore, Subscriber } from '../store.ts';
 import { Ear } from './ear.ts';
-import type { Fleet } from './fleet.ts';
 import type { Keys } from './keys.ts';
 import type { Primary } from './primary.ts';
+import type { Servers } from './servers.ts';
 
 /** How long a publication may take. */
 const PUBLISH_TIMEOUT_MS = 2_000;
@@ -15,21 +15,21 @@ const PUBLISH_TIMEOUT_MS = 2_000;
  * name reaches all servers, and one listener is enough.
  */
 export class RedisSignals implements SignalStore {
-  readonly #parts: { keys: Keys; fleet: Fleet; clock: Clock; random: Random };
+  readonly #parts: { keys: Keys; servers: Servers; clock: Clock; random: Random };
   readonly #subscribers = new Map<string, Set<Subscriber>>();
   readonly #ears = new Map<Primary, Ear>();
 
-  constructor(parts: { keys: Keys; fleet: Fleet; clock: Clock; random: Random }) {
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock; random: Random }) {
     this.#parts = parts;
-    parts.fleet.onPrimaries = () => this.#follow();
+    parts.servers.onPrimaries = () => this.#follow();
   }
 
   async publish(topic: string, message: string): Promise<void> {
-    const { keys, fleet } = this.#parts;
+    const { keys, servers } = this.#parts;
     const channel = keys.channel(topic);
     // Messages travel with the prefix, as those that scripts publish do: they are names of leases.
     const args = ['PUBLISH', channel, keys.lease(message)];
-    await fleet.send('publish', channel, args, PUBLISH_TIMEOUT_MS);
+    await servers.send('publish', channel, args, PUBLISH_TIMEOUT_MS);
   }
 
   async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
@@ -37,7 +37,9 @@ export class RedisSignals implements SignalStore {
     const known = this.#subscribers.get(channel) ?? new Set();
     this.#subscribers.set(channel, known);
     known.add(subscriber);
-    const listening = this.#parts.fleet.primaries.map((primary) => this.#listen(primary, channel));
+    const listening = this.#parts.servers.primaries.map((primary) =>
+      this.#listen(primary, channel),
+    );
     try {
       // One server that does not answer keeps its own waiters from hints, not those of the others.
       await Promise.any(listening).catch((error: AggregateError) =>
@@ -62,7 +64,7 @@ export class RedisSignals implements SignalStore {
 
   /** The first server is the one on which what has no server in its name is listened for. */
   #namesOn(primary: Primary, channel: string): Set<string> {
-    const isFirst = this.#parts.fleet.primaries[0] === primary;
+    const isFirst = this.#parts.servers.primaries[0] === primary;
     return new Set([channel + primary.at, ...(isFirst ? [channel] : [])]);
   }
 
@@ -86,7 +88,7 @@ export class RedisSignals implements SignalStore {
 
   /** Other servers have come or gone: listens where they are. Who waits on one of them has to ask again. */
   #follow(): void {
-    const { primaries } = this.#parts.fleet;
+    const { primaries } = this.#parts.servers;
     for (const [primary, ear] of this.#ears) {
       if (primaries.includes(primary)) continue;
       this.#ears.delete(primary);

@@ -1,9 +1,9 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import { isName } from '../../base/ids.ts';
-import type { Fleet } from './fleet.ts';
 import { escapeGlob } from './keys.ts';
 import type { Where } from './replies.ts';
+import type { Servers } from './servers.ts';
 
 /** A step with less time than this left might not be answered in it, and cost the connection. */
 const LEAST_MS = 100;
@@ -28,14 +28,14 @@ export function timeForSteps(clock: Clock, timeoutMs: number, where: Where): () 
  * the same more than once. What is there from the beginning of the walk to its end is among it.
  */
 export async function* walk(
-  fleet: Fleet,
+  servers: Servers,
   beginning: string,
   leftMs: () => number,
 ): AsyncGenerator<string[]> {
   const pattern = `${escapeGlob(beginning)}*`;
   let cursor: string | undefined;
   do {
-    const page = await fleet.scan(pattern, cursor, leftMs());
+    const page = await servers.scan(pattern, cursor, leftMs());
     const names = page.names.map((name) => name.slice(beginning.length)).filter(isName);
     if (names.length > 0) yield names;
     cursor = page.cursor;

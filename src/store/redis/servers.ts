@@ -8,7 +8,7 @@ import type { Script } from './scripts.ts';
  * The servers behind a store: one, or the primaries of a Cluster. A verb for many keys is one script on a single server;
  * on a Cluster, where a script may only touch one slot, it is one script per key, sent together per server.
  */
-export interface Fleet {
+export interface Servers {
   readonly name: string;
   /** Runs a verb. Every key of the work is in exactly one part of the answer. */
   run(work: Work, timeoutMs: number): Promise<Part[]>;
@@ -63,7 +63,7 @@ export interface ScanPage {
 /** How many keys one step of a walk looks at. */
 const SCAN_COUNT = '500';
 
-export class SingleFleet implements Fleet {
+export class SingleServer implements Servers {
   readonly name: string;
   readonly primaries: readonly [Primary];
   onPrimaries = () => {};
