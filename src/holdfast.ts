@@ -251,11 +251,7 @@ export class Holdfast implements AsyncDisposable {
    * time: an instance takes part in the fleet once.
    */
   poller(options: PollerOptions = {}): Poller {
-    if (this.#closing !== null) throw new ClosedError('poller');
-    if (this.#poller !== null && this.#poller.state !== 'stopped') {
-      const rule = 'this instance has one already; stop it first, or open another Holdfast';
-      throw new ConfigError({ field: 'poller', value: this.instanceId, rule });
-    }
+    this.#checkOpen('poller', this.#poller);
     this.#poller = new Poller(this.#parts, options);
     this.#record();
     return this.#poller;
@@ -265,7 +261,7 @@ export class Holdfast implements AsyncDisposable {
   processor<A extends ActionDefinitions = ActionDefinitions>(
     options: ProcessorOptions<A>,
   ): Processor<A> {
-    if (this.#closing !== null) throw new ClosedError('processor');
+    this.#checkOpen('processor');
     const processor = new Processor<A>(this.#parts, options);
     this.#processors.add(processor as Processor);
     return processor;
@@ -276,7 +272,7 @@ export class Holdfast implements AsyncDisposable {
    * the store lose some.
    */
   intents(options: IntentOptions = {}): Intents {
-    if (this.#closing !== null) throw new ClosedError('intents');
+    this.#checkOpen('intents');
     const intents = new Intents(this.#parts, options);
     this.#intents.add(intents);
     this.#record();
@@ -288,11 +284,7 @@ export class Holdfast implements AsyncDisposable {
    * time: what it holds is told apart by instance.
    */
   worker(options: WorkerOptions = {}): Worker {
-    if (this.#closing !== null) throw new ClosedError('worker');
-    if (this.#worker !== null && this.#worker.state !== 'stopped') {
-      const rule = 'this instance has one already; stop it first, or open another Holdfast';
-      throw new ConfigError({ field: 'worker', value: this.instanceId, rule });
-    }
+    this.#checkOpen('worker', this.#worker);
     const { clock } = this.#parts;
     const commands = (lock: HostLock | null) =>
       supervisedCommands({ clock, ...(lock !== null && { lock }) });
@@ -303,7 +295,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** Forgets what has been kept for long enough, in the whole store. Nothing happens before `start()`. */
   retention(options: RetentionOptions = {}): Retention {
-    if (this.#closing !== null) throw new ClosedError('retention');
+    this.#checkOpen('retention');
     const retention = new Retention(this.#parts, options);
     this.#retentions.add(retention);
     return retention;
@@ -359,6 +351,14 @@ export class Holdfast implements AsyncDisposable {
     const withinMs = durationMs(within, 'within');
     this.#closing ??= this.#close(withinMs);
     return this.#closing;
+  }
+
+  /** Whether something more may run here; `one`: of what there is one at a time, the last. */
+  #checkOpen(what: string, one: { readonly state: string } | null = null): void {
+    if (this.#closing !== null) throw new ClosedError(what);
+    if (one === null || one.state === 'stopped') return;
+    const rule = 'this instance has one already; stop it first, or open another Holdfast';
+    throw new ConfigError({ field: what, value: this.instanceId, rule });
   }
 
   /** What happens here is for all to see, unless that is not wanted. */
