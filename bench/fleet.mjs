@@ -1,12 +1,11 @@
 // How well does a fleet share its targets out, and what does it cost? `--help` has the rest.
-import { FleetBench } from './fleet-bench.mjs';
 import { fleetCrash } from './measures/fleet-crash.mjs';
 import { fleetLarge } from './measures/fleet-large.mjs';
 import { fleetJoin, fleetStop } from './measures/fleet-moves.mjs';
 import { fleetPlan } from './measures/fleet-plan.mjs';
 import { fleetSessions } from './measures/fleet-sessions.mjs';
 import { fleetResults, fleetSteady } from './measures/fleet-steady.mjs';
-import { startRedis } from './redis.mjs';
+import { onRedisServers } from './process-bench.mjs';
 import { runBench } from './run-bench.mjs';
 
 const full = {
@@ -48,11 +47,5 @@ them for the last; quick about one and a half. Build first, or use npm run bench
     fleetLarge,
   ],
   ...{ full, quick, deadlineMs: 900_000 },
-  start: async (plan, progress) => {
-    const { version, stop } = await startRedis();
-    await stop();
-    const bench = new FleetBench({ plan, progress });
-    const reset = () => bench.reset();
-    return { bench, facts: `Redis ${version}`, reset, stop: reset };
-  },
+  start: onRedisServers('./fleet-instance.mjs'),
 });

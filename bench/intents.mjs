@@ -1,8 +1,7 @@
 // How fast are intents accepted, and events told? `--help` has the rest.
-import { FleetBench } from './fleet-bench.mjs';
 import { intentAccept } from './measures/intent-accept.mjs';
 import { intentEvents } from './measures/intent-events.mjs';
-import { startRedis } from './redis.mjs';
+import { onRedisServers } from './process-bench.mjs';
 import { runBench } from './run-bench.mjs';
 
 const full = { rounds: 5, loadMs: 4_000, eventsMs: 20_000 };
@@ -17,11 +16,5 @@ own. redis-server has to be on the PATH. Takes about two and a half minutes, qui
 bench:intents.`,
   measures: [intentAccept, intentEvents],
   ...{ full, quick, deadlineMs: 600_000 },
-  start: async (plan, progress) => {
-    const { version, stop } = await startRedis();
-    await stop();
-    const bench = new FleetBench({ plan, progress, file: './intent-process.mjs' });
-    const reset = () => bench.reset();
-    return { bench, facts: `Redis ${version}`, reset, stop: reset };
-  },
+  start: onRedisServers('./intent-process.mjs'),
 });

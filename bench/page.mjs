@@ -1,8 +1,8 @@
 // How fast is the page? `--help` has the rest.
-import { FleetBench } from './fleet-bench.mjs';
 import { pageBundle } from './measures/page-bundle.mjs';
 import { pageCrowd } from './measures/page-crowd.mjs';
 import { pageEvents } from './measures/page-events.mjs';
+import { ProcessBench } from './process-bench.mjs';
 import { runBench } from './run-bench.mjs';
 
 const full = { events: 200, movesMs: 20_000, rounds: 5 };
@@ -17,7 +17,7 @@ Build first, or use npm run bench:page.`,
   measures: [pageBundle, pageEvents, pageCrowd],
   ...{ full, quick, deadlineMs: 300_000 },
   start: async (plan, progress) => {
-    const bench = new FleetBench({ plan, progress, file: './page-process.mjs' });
+    const bench = new ProcessBench({ plan, progress, file: './page-process.mjs' });
     const reset = () => bench.reset();
     return { bench, facts: 'SQLite, Chromium', reset, stop: reset };
   },

@@ -1,12 +1,11 @@
 // How soon does what was accepted run, and how soon is it free again? `--help` has the rest.
-import { FleetBench } from './fleet-bench.mjs';
 import { pool } from './measures/pool.mjs';
 import { workerRestart } from './measures/worker-restart.mjs';
 import { workerSlots } from './measures/worker-slots.mjs';
 import { workerStart } from './measures/worker-start.mjs';
 import { workerStop } from './measures/worker-stop.mjs';
 import { workerThroughput } from './measures/worker-throughput.mjs';
-import { startRedis } from './redis.mjs';
+import { onRedisServers } from './process-bench.mjs';
 import { runBench } from './run-bench.mjs';
 
 const full = {
@@ -41,11 +40,5 @@ the counting semaphore of redis-semaphore. redis-server has to be on the PATH. T
 Build first, or use npm run bench:workers.`,
   measures: [workerStart, workerSlots, workerStop, workerRestart, workerThroughput, pool],
   ...{ full, quick, deadlineMs: 600_000 },
-  start: async (plan, progress) => {
-    const { version, stop } = await startRedis();
-    await stop();
-    const bench = new FleetBench({ plan, progress, file: './worker-process.mjs' });
-    const reset = () => bench.reset();
-    return { bench, facts: `Redis ${version}`, reset, stop: reset };
-  },
+  start: onRedisServers('./worker-process.mjs'),
 });

@@ -1,10 +1,9 @@
 // How fast are workflows, and what do they cost while nothing happens? `--help` has the rest.
-import { FleetBench } from './fleet-bench.mjs';
 import { workflowEmit } from './measures/workflow-emit.mjs';
 import { workflowIdle } from './measures/workflow-idle.mjs';
 import { workflowStart } from './measures/workflow-start.mjs';
 import { workflowSteps, workflowThroughput } from './measures/workflow-throughput.mjs';
-import { startRedis } from './redis.mjs';
+import { onRedisServers } from './process-bench.mjs';
 import { runBench } from './run-bench.mjs';
 
 const full = {
@@ -36,11 +35,5 @@ waits for one renewal at the default TTL; quick uses a tenth of that TTL and tak
 bench:workflows.`,
   measures: [workflowEmit, workflowStart, workflowThroughput, workflowSteps, workflowIdle],
   ...{ full, quick, deadlineMs: 900_000 },
-  start: async (plan, progress) => {
-    const { version, stop } = await startRedis();
-    await stop();
-    const bench = new FleetBench({ plan, progress, file: './workflow-process.mjs' });
-    const reset = () => bench.reset();
-    return { bench, facts: `Redis ${version}`, reset, stop: reset };
-  },
+  start: onRedisServers('./workflow-process.mjs'),
 });

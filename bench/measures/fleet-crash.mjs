@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OURS } from '../contenders.mjs';
-import { until, untilEven } from '../fleet-bench.mjs';
+import { until, untilEven } from '../process-bench.mjs';
 import { absolute, fact } from '../report.mjs';
 import { monotonicMs, quantile } from '../statistics.mjs';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OURS } from '../contenders.mjs';
-import { untilEven } from '../fleet-bench.mjs';
+import { untilEven } from '../process-bench.mjs';
 import { absolute, fact } from '../report.mjs';
 import { median, quantile } from '../statistics.mjs';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OURS } from '../contenders.mjs';
-import { until, untilEven } from '../fleet-bench.mjs';
 import { deviceId } from '../fleet-tasks.mjs';
+import { until, untilEven } from '../process-bench.mjs';
 import { absolute, fact } from '../report.mjs';
 import { quantile } from '../statistics.mjs';
 

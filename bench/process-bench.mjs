@@ -10,13 +10,13 @@ const LOOK_EVERY_MS = 20;
 const SETTLE_DEADLINE_MS = 25_000;
 
 /** What measures with many processes work with: a store for each of them, and the instances on it. */
-export class FleetBench {
+export class ProcessBench {
   #instances = new Set();
   #stops = new Set();
   #file;
 
   /** `file` is what an instance runs. */
-  constructor({ plan, progress, file = './fleet-instance.mjs' }) {
+  constructor({ plan, progress, file }) {
     this.plan = plan;
     this.progress = progress;
     this.#file = file;
@@ -71,6 +71,17 @@ export class FleetBench {
     await Promise.all([...this.#stops].map((stop) => stop()));
     this.#stops.clear();
   }
+}
+
+/** How a bench begins whose measures have a Redis each: `file` is what its processes run. */
+export function onRedisServers(file) {
+  return async (plan, progress) => {
+    const { version, stop } = await startRedis();
+    await stop();
+    const bench = new ProcessBench({ plan, progress, file });
+    const reset = () => bench.reset();
+    return { bench, facts: `Redis ${version}`, reset, stop: reset };
+  };
 }
 
 /** Waits until all of the targets are owned, by each member as many as by any other, give or take one. */
