@@ -1,0 +1,166 @@
+/** What each step does. A check gives what it found, in a few words, or throws a Failure that says what to do. */
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { lastLines, runCommand } from './command.mjs';
+import { auditVerdict, lockfileProblem, scriptProblem, versionProblem } from './facts.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const cache = join(root, 'node_modules/.cache/holdfast-release');
+const read = (path) => readFileSync(join(root, path), 'utf8');
+const readJson = (path) => JSON.parse(read(path));
+
+export class Failure extends Error {}
+
+/** Each is given `{ isOffline, shared }`; shared is what an earlier step has left for a later one. */
+export const CHECKS = {
+  tree,
+  version,
+  lockfile,
+  check: () => npmRun('check'),
+  reference,
+  docs: () => npmRun('docs:build'),
+  test: () => npmRun('test'),
+  requirements,
+  matrix: () => npmRun('matrix'),
+  pack,
+  audit,
+  install,
+};
+
+async function tree() {
+  const { code, output } = await runCommand('git', ['status', '--porcelain'], { cwd: root });
+  if (code !== 0) throw new Failure(`git can not tell:\n${lastLines(output)}`);
+  if (output.trim() !== '')
+    throw new Failure(`commit this, or take it back:\n${lastLines(output)}`);
+  const { output: commit } = await runCommand('git', ['rev-parse', '--short', 'HEAD'], {
+    cwd: root,
+  });
+  return `at ${commit.trim()}`;
+}
+
+async function version() {
+  const { version: named } = readJson('package.json');
+  const { version: lockedVersion } = readJson('package-lock.json');
+  const problem = versionProblem({
+    version: named,
+    lockedVersion,
+    changelog: read('CHANGELOG.md'),
+  });
+  if (problem !== null) throw new Failure(problem);
+  return named;
+}
+
+async function lockfile() {
+  const problem = lockfileProblem(read('package-lock.json'));
+  if (problem !== null) throw new Failure(problem);
+  return 'no host';
+}
+
+/** A script of package.json, to its end. */
+async function npmRun(name) {
+  const problem = scriptProblem(name, readJson('package.json').scripts, (file) =>
+    existsSync(join(root, file)),
+  );
+  if (problem !== null) throw new Failure(problem);
+  const log = join(cache, 'logs', `${name.replace(':', '-')}.log`);
+  const ran = await runCommand('npm', ['run', name], { cwd: root, log });
+  if (ran.code !== 0)
+    throw new Failure(
+      `npm run ${name} ended with ${ran.code}:\n${lastLines(ran.output)}\n    … all of it: ${log}`,
+    );
+  return `npm run ${name}`;
+}
+
+/** What is generated, and committed, is what would be generated now. */
+async function reference() {
+  const changes = async () =>
+    (await runCommand('git', ['status', '--porcelain', 'docs'], { cwd: root })).output;
+  const before = await changes();
+  await npmRun('docs:reference');
+  const after = await changes();
+  if (after !== before)
+    throw new Failure(
+      `npm run docs:reference has changed pages: look at them, and commit them\n${lastLines(after)}`,
+    );
+  return 'as committed';
+}
+
+async function requirements() {
+  if (readJson('package.json').scripts.requirements === undefined)
+    return 'there is no list: not looked at';
+  return npmRun('requirements');
+}
+
+/** The tarball, kept: what was checked is what is published. */
+async function pack({ shared }) {
+  await npmRun('build');
+  const folder = join(cache, 'tarball');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const ran = await runCommand(
+    'npm',
+    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
+    { cwd: root },
+  );
+  const [about] = ran.code === 0 ? JSON.parse(ran.stdout) : [];
+  if (about === undefined)
+    throw new Failure(`npm pack ended with ${ran.code}:\n${lastLines(ran.output)}`);
+  const tarball = join(folder, about.filename);
+  await tool('publint', ['--strict', tarball]);
+  await tool('attw', ['--profile', 'esm-only', '--no-emoji', tarball]);
+  shared.tarball = tarball;
+  const kilobytes = Math.round(about.size / 1_000);
+  return `${relative(root, tarball)}, ${about.files.length} files, ${kilobytes} kB`;
+}
+
+/** What looks at the tarball and has no opinion of how it is to be called. */
+async function tool(name, args) {
+  const ran = await runCommand(join(root, 'node_modules/.bin', name), args, { cwd: root });
+  if (ran.code !== 0)
+    throw new Failure(`${name} ended with ${ran.code}:\n${lastLines(ran.output)}`);
+}
+
+async function audit({ isOffline }) {
+  const ran = await runCommand('npm', ['audit', '--omit=dev', '--json'], { cwd: root });
+  const { verdict, detail } = auditVerdict(ran.stdout);
+  if (verdict === 'clean') return detail;
+  if (verdict === 'findings')
+    throw new Failure(
+      `${detail}. npm audit --omit=dev has the details; npm update or an override helps`,
+    );
+  const unasked = `the registry could not be asked whether anything is known: ${detail}`;
+  if (!isOffline)
+    throw new Failure(
+      `${unasked}. Ask again, or say with --offline that you release without an answer`,
+    );
+  return `NOT ASKED, for --offline was given: ${unasked}`;
+}
+
+/** As a user installs it: what it depends on comes from the registry, or with --offline from npm's cache. */
+async function install({ isOffline, shared }) {
+  if (shared.tarball === undefined) await pack({ shared });
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-release-'));
+  try {
+    const file = join(folder, 'holdfast.tgz');
+    cpSync(shared.tarball, file);
+    const run = async (command, ...args) => {
+      const ran = await runCommand(command, args, { cwd: folder });
+      if (ran.code === 0) return ran.output;
+      const line = [command, ...args].join(' ');
+      throw new Failure(`${line} ended with ${ran.code}:\n${lastLines(ran.output)}`);
+    };
+    await run('npm', 'init', '--yes');
+    const source = isOffline ? '--offline' : '--prefer-offline';
+    await run('npm', 'install', source, '--no-audit', '--no-fund', './holdfast.tgz');
+    const said = (await run('npx', '--no', 'holdfast', '--version')).trim().split('\n').at(-1);
+    const { version: named } = readJson('package.json');
+    if (said !== named)
+      throw new Failure(`npx holdfast --version says ${said}, package.json ${named}`);
+    await run('npx', '--no', 'holdfast', 'doctor');
+    return `${said}, and its doctor is content`;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
