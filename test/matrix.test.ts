@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 interface Nodes {
   SUPPORTED: readonly string[];
   chosenVersions(text?: string): readonly string[];
+}
+interface Platform {
   packageFor(place: { platform: string; arch: string; isGlibc: boolean }): string;
 }
 interface Checks {
@@ -14,7 +16,8 @@ interface Checks {
 
 const root = new URL('../', import.meta.url);
 const load = (path: string) => import(new URL(`scripts/matrix/${path}`, root).href);
-const { SUPPORTED, chosenVersions, packageFor } = (await load('nodes.mjs')) as Nodes;
+const { SUPPORTED, chosenVersions } = (await load('nodes.mjs')) as Nodes;
+const { packageFor } = (await load('platform.mjs')) as Platform;
 const { CHECKS, chosenChecks, countOf } = (await load('checks.mjs')) as Checks;
 
 describe('the versions of Node', () => {

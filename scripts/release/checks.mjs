@@ -108,18 +108,22 @@ async function pack({ shared }) {
   if (about === undefined)
     throw new Failure(`npm pack ended with ${ran.code}:\n${lastLines(ran.output)}`);
   const tarball = join(folder, about.filename);
-  await tool('publint', ['--strict', tarball]);
-  await tool('attw', ['--profile', 'esm-only', '--no-emoji', tarball]);
+  const attw = import.meta.resolve('@arethetypeswrong/cli/package.json');
+  await tool(new URL('cli.js', import.meta.resolve('publint')), ['--strict', tarball]);
+  // There is no CommonJS in it; from there it is required as it is, which the tests of the package show.
+  await tool(new URL('dist/index.js', attw), ['--profile', 'esm-only', '--no-emoji', tarball]);
   shared.tarball = tarball;
   const kilobytes = Math.round(about.size / 1_000);
   return `${relative(root, tarball)}, ${about.files.length} files, ${kilobytes} kB`;
 }
 
-/** What looks at the tarball and has no opinion of how it is to be called. */
-async function tool(name, args) {
-  const ran = await runCommand(join(root, 'node_modules/.bin', name), args, { cwd: root });
+/** A program that looks at the tarball. */
+async function tool(program, args) {
+  const ran = await runCommand(process.execPath, [fileURLToPath(program), ...args], { cwd: root });
   if (ran.code !== 0)
-    throw new Failure(`${name} ended with ${ran.code}:\n${lastLines(ran.output)}`);
+    throw new Failure(
+      `${fileURLToPath(program)} ended with ${ran.code}:\n${lastLines(ran.output)}`,
+    );
 }
 
 async function audit({ isOffline }) {
