@@ -104,11 +104,11 @@ export const WORKER_BUGS = [
         file: 'worker/run.js',
         find: `if (!(own instanceof Lease))
             return own;
-        this.#keep(own);`,
+        this.#keep(own, span);`,
         replace: `if (!(own instanceof Lease) && !this.#isRecovery)
             return own;
         if (own instanceof Lease)
-            this.#keep(own);`,
+            this.#keep(own, span);`,
       },
     ],
   },

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -62,7 +63,36 @@ describe('npm run sim', () => {
   });
 });
 
+interface SeededBug {
+  readonly name: string;
+  readonly patches: readonly { readonly file: string; readonly find: string }[];
+}
+
+async function seededBugs(): Promise<readonly SeededBug[]> {
+  const files = ['seeded-bugs', 'workflow-bugs', 'intent-bugs', 'worker-bugs'];
+  const lists = await Promise.all(
+    files.map(async (file): Promise<Record<string, readonly SeededBug[]>> => {
+      return import(new URL(`../../sim/${file}.mjs`, import.meta.url).href);
+    }),
+  );
+  return lists.flatMap((list) => Object.values(list).flat());
+}
+
 describe('npm run sim:bugs', () => {
+  it('can put every one of its bugs into the code as it is now', async () => {
+    const bugs = await seededBugs();
+    const lost = bugs.flatMap(({ name, patches }) =>
+      patches
+        .filter(({ file, find }) => {
+          const built = readFileSync(new URL(`../../dist/${file}`, import.meta.url), 'utf8');
+          return built.split(find).length !== 2;
+        })
+        .map(({ file }) => `${name}: ${file}`),
+    );
+    expect(bugs.length).toBeGreaterThan(30);
+    expect(lost).toEqual([]);
+  });
+
   it('K-02 K-15 finds a fence from a counter, and a store without quarantine', () => {
     for (const name of ['fences from a counter', 'no quarantine']) {
       const { status, stdout } = run('bugs.mjs', '--only', name, '--hours', '20', '--json');
