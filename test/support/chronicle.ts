@@ -50,12 +50,16 @@ export function faultsOf(chronicle: Chronicle): string {
   const { polls, standstills, phases } = chronicle;
   const acts = polls.filter((poll) => !isLate(poll, standstills));
   const startMs = phases[0]?.fromMs ?? 0;
-  const findings = [...overlapFindings(acts), ...fenceFindings(acts), ...gapFindings(chronicle)];
+  const kinds = [overlapFindings(acts), fenceFindings(acts), gapFindings(chronicle)];
+  const findings = kinds.flat();
   const [first] = findings;
   if (first === undefined) return '';
   return [
     `${findings.length} findings:`,
-    ...findings.slice(0, MAX_SHOWN).map(({ what, atMs }) => `${seconds(atMs - startMs)} ${what}`),
+    // Of each kind: however much there is of one, it does not hide that there is another.
+    ...kinds
+      .flatMap((kind) => kind.slice(0, MAX_SHOWN))
+      .map(({ what, atMs }) => `${seconds(atMs - startMs)} ${what}`),
     `around '${first.target}':`,
     ...timeline(chronicle, first, startMs),
   ].join('\n');
