@@ -92,7 +92,11 @@ export class Redlock extends EventEmitter {
     const terms = termsOf(duration, asked);
     const { hold, attempts } = await this.#take(resources, terms, asked);
     hold.limit(terms, hold.grantedAtMs);
-    return new Lock(this, hold, attempts);
+    const { loss } = hold;
+    if (loss === undefined) return new Lock(this, hold, attempts);
+    // The answer took longer than the lock lasts. redlock hands it out all the same.
+    await hold.release();
+    throw this.#failed(attempts, loss.message, loss);
   }
 
   /** Lets go of the lock; throws an `ExecutionError` if it was not ours any more, or the store did not answer. */

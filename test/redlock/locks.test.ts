@@ -99,6 +99,15 @@ describe('a lock', () => {
     expect((await b.redlock.acquire(['r'], 200)).fence).toBeGreaterThan(lock.fence);
   });
 
+  it('that is over before it could be handed out is not, and its resource is free', async () => {
+    const { locker } = lockers();
+    const { redlock } = locker(ONCE);
+    const error = await failure<ExecutionError>(redlock.acquire(['r'], 2));
+    expect(error).toBeInstanceOf(ExecutionError);
+    expect(error.message).toMatch(/The lock of 'r' is over: its duration has passed/);
+    await redlock.acquire(['r'], 5_000);
+  });
+
   it('may be released between its end and the end of its duration: the work has stopped', async () => {
     const { clock, locker } = lockers();
     const { redlock } = locker(ONCE);
