@@ -4,9 +4,9 @@ import ts from 'typescript';
 import { expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const FOLDER = `${ROOT}test/redlock/support/`;
-const OURS = '../../../src/redlock/index.ts';
-const written = readFileSync(`${FOLDER}user-code.ts`, 'utf8');
+const FOLDER = `${ROOT}test/support/`;
+const OURS = '../../src/redlock/index.ts';
+const written = readFileSync(`${FOLDER}redlock-user.ts`, 'utf8');
 /** The same program, but for what it imports. As a user's: the built package, and redlock's own types. */
 const programs = new Map([
   [`${FOLDER}of-holdfast.ts`, written.replace(OURS, 'holdfast/redlock')],

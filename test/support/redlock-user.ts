@@ -11,7 +11,7 @@ import Redlock, {
   type RedlockAbortSignal,
   ResourceLockedError,
   type Settings,
-} from '../../../src/redlock/index.ts';
+} from '../../src/redlock/index.ts';
 
 const patience: Partial<Settings> = { retryCount: 5, retryDelay: 100 };
 
