@@ -1,10 +1,14 @@
 /** What stands between pages as repositories show them and pages as VitePress shows them. */
-import { posix } from 'node:path';
+import { statSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { MarkdownOptions } from 'vitepress';
 import { slug } from './slug.ts';
 
 type MarkdownIt = Parameters<NonNullable<MarkdownOptions['config']>>[0];
 type Token = ReturnType<MarkdownIt['parse']>[number];
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Comments, which steer the tests that run the pages' code. */
 const COMMENT = /<!--[\s\S]*?-->/g;
@@ -44,8 +48,8 @@ function change(
 }
 
 /**
- * A link to a file of the repository that is no page has nowhere to lead to: it becomes text that says which file it is. The test of links
- * sees to it that the file is there.
+ * A link to a file of the repository that is no page, or to a folder, has nowhere to lead to: it becomes text that says which one it is.
+ * The test of links sees to it that it is there.
  */
 function linksOut(tokens: readonly Token[], page: string): void {
   let isOut = false;
@@ -70,11 +74,16 @@ function linksOut(tokens: readonly Token[], page: string): void {
   }
 }
 
-/** Where in the repository it leads to, or null where that is below `docs/`, or no file at all. */
+/** Where in the repository it leads to, or null where that is a file below `docs/`, or nothing of the repository at all. */
 function fileOutside(href: string, page: string): string | null {
   if (href === '' || /^([a-z][a-z0-9+.-]*:|\/\/|#)/i.test(href)) return null;
   const path = posix.join('docs', posix.dirname(page), decodeURI(href).replace(/[?#].*$/, ''));
-  return path.startsWith('docs/') ? null : path;
+  const isOnSite = path.startsWith('docs/') && !isFolder(path);
+  return isOnSite ? null : path;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function relativePathOf(env: unknown): string {

@@ -91,6 +91,9 @@ describe('a page', () => {
     expect(await shown('[r](../README.md#a)')).toBe(
       '<p><span class="in-repository" title="README.md">r</span></p>',
     );
+    expect(await shown('[d](decisions)')).toBe(
+      '<p><span class="in-repository" title="docs/decisions">d</span></p>',
+    );
     expect(await shown('[r](../README.md)', 'decisions/1.md')).toContain('href="./../README.html"');
   });
 
