@@ -18,15 +18,20 @@ Options:
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = join(root, 'docs/reference');
 
-const { values } = parseArgs({
-  options: { check: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
-});
-if (values.help) process.stdout.write(HELP);
-else if (!existsSync(join(root, 'dist/index.d.ts')))
-  complain('there is no dist. Run npm run build.');
-else await write();
+const OPTIONS = { check: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
 
-async function write() {
+try {
+  const { values } = parseArgs({ options: OPTIONS });
+  if (values.help) process.stdout.write(HELP);
+  else await write(values.check === true);
+} catch (error) {
+  const isUsage = error.code?.startsWith('ERR_PARSE_ARGS') === true;
+  complain(isUsage ? `${error.message}. See --help.` : error.message, isUsage ? 64 : 1);
+}
+
+async function write(isCheck) {
+  if (!existsSync(join(root, 'dist/index.d.ts')))
+    throw new Error('there is no dist. Run npm run build.');
   const { referencePages } = await import('./reference/pages.mjs');
   const pages = new Map(
     [...(await referencePages(root))].map(([name, text]) => [`${name}.md`, text]),
@@ -35,10 +40,11 @@ async function write() {
   const old = readdirSync(folder).filter((file) => !pages.has(file));
   const changed = [...pages].filter(([file, text]) => textOf(file) !== text);
   const stale = [...changed.map(([file]) => file), ...old];
-  if (values.check && stale.length > 0) {
-    complain(`not up to date in docs/reference: ${stale.join(', ')}. Run npm run docs:reference.`);
-  }
-  if (values.check) return;
+  if (isCheck && stale.length > 0)
+    throw new Error(
+      `not up to date in docs/reference: ${stale.join(', ')}. Run npm run docs:reference.`,
+    );
+  if (isCheck) return;
   for (const [file, text] of changed) writeFileSync(join(folder, file), text);
   for (const file of old) rmSync(join(folder, file));
   console.log(`docs/reference: ${pages.size} pages, ${stale.length} of them changed`);
@@ -49,7 +55,7 @@ function textOf(file) {
   return existsSync(path) ? readFileSync(path, 'utf8') : null;
 }
 
-function complain(what) {
+function complain(what, exitCode) {
   console.error(`docs:reference: ${what}`);
-  process.exitCode = 1;
+  process.exitCode = exitCode;
 }
