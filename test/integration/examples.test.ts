@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { startRedis } from '../support/redis-server.ts';
-import { example, interrupted, SLOW } from './support/example.ts';
+import { privateFolder, startProgram } from './support/cli.ts';
+import { END_DEADLINE_MS, example, interrupted, SLOW } from './support/example.ts';
 import { expectNoKeys } from './support/no-keys.ts';
 
 const ALL = ['lease', 'cron', 'leader', 'express', 'fencing', 'orders', 'tv'];
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
+const STAGING = new URL('../../examples/staging/', import.meta.url).href;
 const read = (path: string) => readFileSync(`${folder}${path}`, 'utf8');
 
 describe.concurrent('the examples', () => {
@@ -24,6 +26,21 @@ describe.concurrent('the examples', () => {
     const away = await example(name, ['--store', 'redis://127.0.0.1:1']);
     expect(away).toMatchObject({ code: 1, left: [] });
     expect(away.stderr).toMatch(/^(\S+ )*redis:\/\/127\.0\.0\.1:1 .*unreachable/m);
+  });
+
+  it.each([
+    ["claim(false, 'pigs fly')", 'pigs fly'],
+    ["throw new Error('no pigs')", 'no pigs'],
+  ])('end with 1, and say why, where %s', SLOW, async (play, why) => {
+    const script = `
+      const { stage } = await import('${STAGING}stage.mjs');
+      const { claim } = await import('${STAGING}telling.mjs');
+      await stage({ name: 'pigs', about: '' }, async () => { ${play}; });`;
+    const args = ['--input-type=module', '--eval', script];
+    await using running = startProgram(process.execPath, args, { cwd: privateFolder() });
+    const { code, stdout } = await running.end('', END_DEADLINE_MS);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`Not everything was as it should be:\n  ${why}\n`);
   });
 
   it('leave nothing behind when they are interrupted', SLOW, async () => {
