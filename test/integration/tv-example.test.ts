@@ -86,7 +86,8 @@ describe.concurrent('the example with ffmpeg', () => {
     },
   );
 
-  it('does the same on Redis, and leaves nothing behind there', SLOW, async () => {
+  // Not beside the others: four encoders at once are enough for a small machine.
+  it.sequential('does the same on Redis, and leaves nothing behind there', SLOW, async () => {
     await using redis = await startRedis();
     const result = await tv('--store', redis.url);
     expect(result, result.stdout).toMatchObject({ code: 0, stderr: '', left: [] });
