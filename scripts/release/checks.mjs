@@ -142,8 +142,8 @@ async function audit({ isOffline }) {
   return `NOT ASKED, for --offline was given: ${unasked}`;
 }
 
-/** As a user installs it: what it depends on comes from the registry, or with --offline from npm's cache. */
-async function install({ isOffline, shared }) {
+/** As a user installs it: what it depends on comes from the registry, or from npm's cache where that has it. */
+async function install({ shared }) {
   if (shared.tarball === undefined) await pack({ shared });
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-release-'));
   try {
@@ -156,13 +156,15 @@ async function install({ isOffline, shared }) {
       throw new Failure(`${line} ended with ${ran.code}:\n${lastLines(ran.output)}`);
     };
     await run('npm', 'init', '--yes');
-    const source = isOffline ? '--offline' : '--prefer-offline';
-    await run('npm', 'install', source, '--no-audit', '--no-fund', './holdfast.tgz');
-    const said = (await run('npx', '--no', 'holdfast', '--version')).trim().split('\n').at(-1);
+    await run('npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', './holdfast.tgz');
+    const said = (await run('npx', '--no', '--', 'holdfast', '--version'))
+      .trim()
+      .split('\n')
+      .at(-1);
     const { version: named } = readJson('package.json');
     if (said !== named)
       throw new Failure(`npx holdfast --version says ${said}, package.json ${named}`);
-    await run('npx', '--no', 'holdfast', 'doctor');
+    await run('npx', '--no', '--', 'holdfast', 'doctor');
     return `${said}, and its doctor is content`;
   } finally {
     rmSync(folder, { recursive: true, force: true });
