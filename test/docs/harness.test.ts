@@ -256,7 +256,7 @@ describe.concurrent('a console', () => {
     const token = 'c0b106613e99154f15a8f88aa60e8d42361494320cdc342a';
     const what = await found(
       ...['<!-- before', `export HOLDFAST_API_TOKEN=${token}`, '-->', '<!-- background -->'],
-      ...fenced('console', '$ holdfast up', '…', '…is up: …', '…'),
+      ...fenced('console', '$ holdfast up'),
       '<!-- before',
       `const token = '${token}';`,
       '-->',

@@ -16,7 +16,7 @@ const commands = blocks
   .filter(({ language }) => language === 'console')
   .flatMap((block) => commandsOf(block).map((command) => ({ ...command, path: block.path })));
 
-describe('every block of README and docs does what the page says', () => {
+describe('every block does what its page says', () => {
   let consumer: Consumer;
   let mistyped: Finding[];
 

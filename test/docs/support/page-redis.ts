@@ -21,7 +21,7 @@ export class PageRedis {
     const all = texts.join('\n');
     if (all.search(ADDRESSES) === -1) return undefined;
     const named = all.matchAll(/(?:prefix: '|--prefix[ =]'?|HOLDFAST_PREFIX=)([\w.:~/@{}-]+)/g);
-    const redis = new PageRedis(await startRedis(), [
+    const redis = new PageRedis(await startRedis({ appendonly: true }), [
       '',
       ...[...named].map(([, name]) => name ?? ''),
     ]);

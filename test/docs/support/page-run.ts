@@ -84,6 +84,8 @@ class PageRun {
     this.#port = parts.port;
     this.#deadlineMs = parts.deadlineMs;
     this.#slug = parts.page.path.replace(/\W+/g, '-');
+    // On a terminal, where readers are, curl draws no progress between the lines.
+    writeFileSync(join(this.#home, '.curlrc'), 'silent\nshow-error\n');
   }
 
   static async start(page: Page, consumer: Consumer, deadlineMs: number): Promise<PageRun> {
@@ -131,7 +133,9 @@ class PageRun {
     if (shell === undefined) throw new Error('no shell was opened');
     const rewrite = (text: string) => this.#rewrite(text);
     if (block.language === 'sh') return scriptFindings(block, shell, rewrite);
-    if (block.background) await this.#makeRoom(shell);
+    const starts = /\bholdfast (up|demo)\b/;
+    const isAnother = block.background || block.before.some(({ text }) => starts.test(text));
+    if (isAnother) await this.#makeRoom(shell);
     const logFile = join(this.#consumer.subfolder(this.#slug), `background-${block.line}.log`);
     return consoleFindings(block, shell, { rewrite, logFile });
   }
@@ -165,25 +169,29 @@ class PageRun {
   }
 
   #surroundings() {
-    const home = this.#consumer.subfolder(this.#slug, 'home');
     return {
       folder: this.#folder,
       env: {
-        ...this.#consumer.env(home),
+        ...this.#consumer.env(this.#home),
         ...{ DOCS_PORT: String(this.#port), DOCS_PORT_TAKEN: this.#portTaken },
       },
       rewrite: (text: string) => this.#rewrite(text),
     };
   }
 
+  get #home(): string {
+    return this.#consumer.subfolder(this.#slug, 'home');
+  }
+
   get #portTaken(): string {
     return join(this.#consumer.subfolder(this.#slug), 'port-taken');
   }
 
-  /** Addresses of this page in place of those that readers know. */
+  /** Addresses and folders of this page in place of those that readers know. */
   #rewrite(text: string): string {
     const own = text.replace(/(127\.0\.0\.1|localhost):4747\b/g, `$1:${this.#port}`);
-    return this.#redis?.rewrite(own) ?? own;
+    const inside = own.replace(/(?<!\w)\/var\/lib\//g, `${this.#folder}/var/lib/`);
+    return this.#redis?.rewrite(inside) ?? inside;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

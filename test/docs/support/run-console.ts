@@ -4,7 +4,8 @@ import { isExpected, plain } from './expected-output.ts';
 import type { Block } from './markdown.ts';
 import type { Outcome, Shell } from './shell.ts';
 
-const SHOWN_LINES = 30;
+/** Of an output, at its beginning and at its end. */
+const SHOWN_LINES = 15;
 
 /** A command as it is shown, and what it is shown to say. */
 export interface Command {
@@ -50,11 +51,11 @@ export async function consoleFindings(
     if (code !== 0) return found(line, `${ending(code)}, in front of the block${shown(output)}`);
   }
   for (const [index, command] of commands.entries()) {
-    const { line, text, expected } = command;
+    const { line, text } = command;
     if (isElsewhere(text)) continue;
-    const isLast = index === commands.length - 1;
-    if (block.background && isLast) {
-      const outcome = await shell.start(rewrite(text), logFile, expected);
+    if (block.background && goesOn(command, commands)) {
+      const isReady = readiness(command);
+      const outcome = await shell.start(rewrite(text), `${logFile}.${index}`, isReady);
       if (outcome) return found(line, difference(command, outcome));
       continue;
     }
@@ -68,6 +69,21 @@ export async function consoleFindings(
     if (code !== 0) return found(line, `${ending(code)}, behind the block${shown(output)}`);
   }
   return [];
+}
+
+/** What shows that it runs: what the page shows. Where that is nothing, anything it says; an `up` is up when it says so. */
+function readiness({ text, expected }: Command): (output: string) => boolean {
+  if (expected !== '') return (output) => isExpected(`${expected}\n…`, output);
+  if (/\bholdfast up\b/.test(text)) return (output) => output.includes('is up');
+  // It has nothing to say until something happens.
+  if (/\bholdfast watch\b/.test(text)) return () => true;
+  return (output) => output.trim() !== '';
+}
+
+/** Of a block that leaves something in the background: the commands that do not end, or the last one. */
+function goesOn(command: Command, commands: readonly Command[]): boolean {
+  const isLasting = ({ text }: Command) => /\bholdfast (up|demo|watch|top|run)\b/.test(text);
+  return commands.some(isLasting) ? isLasting(command) : command === commands.at(-1);
 }
 
 /** A `sh` block is a script: every line of it has to work. */
@@ -106,8 +122,10 @@ function ending(code: number | undefined): string {
 }
 
 function shown(output: string): string {
-  const lines = plain(output).split('\n').slice(-SHOWN_LINES).join('\n');
-  return `\n  what came:\n    ${indented(lines)}`;
+  const lines = plain(output).split('\n');
+  const left = lines.length - 2 * SHOWN_LINES;
+  if (left > 0) lines.splice(SHOWN_LINES, left, `(${left} lines)`);
+  return `\n  what came:\n    ${indented(lines.join('\n'))}`;
 }
 
 function indented(text: string): string {

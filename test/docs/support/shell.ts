@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { atExit } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
-import { isExpected } from './expected-output.ts';
 
 const STOP_DEADLINE_MS = 5_000;
 const MAX_OUTPUT_CHARS = 1_000_000;
@@ -70,16 +69,17 @@ export class Shell {
   }
 
   /**
-   * Starts a command that goes on running, and waits until it has said what is expected, or anything where nothing is.
-   * Its output goes to that file. Undefined if it has; else what it has said instead.
+   * Starts a command that goes on running, and waits until what it says shows that it runs. Its output goes to that file.
+   * Undefined if it does; else what it has said.
    */
-  async start(command: string, file: string, expected: string): Promise<Outcome | undefined> {
+  async start(
+    command: string,
+    file: string,
+    isReady: (output: string) => boolean,
+  ): Promise<Outcome | undefined> {
     await this.run(`{ ${command}\n} >"${file}" 2>&1 &`);
     const said = () => readFileSync(file, 'utf8');
-    const isSaid = () => {
-      const text = said();
-      return expected === '' ? text.trim() !== '' : isExpected(`${expected}\n…`, text);
-    };
+    const isSaid = () => isReady(said());
     const options = { what: `the output of: ${command}`, deadlineMs: this.#deadlineMs };
     await until(isSaid, options).catch(() => {});
     return isSaid() ? undefined : { code: undefined, output: said() };
