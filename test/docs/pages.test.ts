@@ -10,6 +10,9 @@ import { typeFindings } from './support/typed-blocks.ts';
 /** What can not be had here: somebody else's service, another language, minutes of waiting. Each is a hole. */
 const MAX_NOT_RUN = 25;
 
+/** Against what hangs: every command and every module has a deadline of its own. */
+const PAGE_DEADLINE_MS = 300_000;
+
 const pages = readPages();
 const blocks = pages.flatMap((page) => page.blocks);
 const commands = blocks
@@ -31,7 +34,9 @@ describe('every block does what its page says', () => {
   });
 
   for (const page of pages.filter((one) => one.blocks.length > 0)) {
-    it.concurrent(`${page.path}: ${page.blocks.length} blocks`, async () => {
+    it.concurrent(`${page.path}: ${page.blocks.length} blocks`, {
+      timeout: PAGE_DEADLINE_MS,
+    }, async () => {
       const found = [
         ...mistyped.filter(({ path }) => path === page.path),
         ...(await runPage(page, consumer)),
