@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { atExit } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
@@ -78,7 +78,8 @@ export class Shell {
     isReady: (output: string) => boolean,
   ): Promise<Outcome | undefined> {
     await this.run(`{ ${command}\n} >"${file}" 2>&1 &`);
-    const said = () => readFileSync(file, 'utf8');
+    // The shell may not have come to making it.
+    const said = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
     const isSaid = () => isReady(said());
     const options = { what: `the output of: ${command}`, deadlineMs: this.#deadlineMs };
     await until(isSaid, options).catch(() => {});
