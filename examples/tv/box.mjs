@@ -10,6 +10,7 @@ import { until } from '../staging/telling.mjs';
 import { processesWith } from './processes.mjs';
 
 const BIN = fileURLToPath(new URL('../../dist/cli/bin.js', import.meta.url));
+const LEASH = new URL('../staging/leash.mjs', import.meta.url).href;
 const CONFIG = fileURLToPath(new URL('holdfast.config.mjs', import.meta.url));
 
 export class Box {
@@ -36,7 +37,7 @@ export class Box {
     const log = join(this.#folder, `up-${++this.#starts}.log`);
     const output = openSync(log, 'a');
     const flags = ['--config', CONFIG, '--prefix', this.#prefix, '--port', '0'];
-    this.#child = spawn(process.execPath, [BIN, 'up', ...flags], {
+    this.#child = spawn(process.execPath, ['--import', LEASH, BIN, 'up', ...flags], {
       cwd: this.#folder,
       env: {
         ...environment(),
@@ -44,7 +45,9 @@ export class Box {
         HOLDFAST_API_TOKEN: this.#token,
         ...this.#storeEnv,
       },
-      stdio: ['ignore', output, output],
+      // On a leash: it would keep its name, and with it every later run, if this were killed.
+      stdio: ['ignore', output, output, 'ipc'],
+      detached: true,
     });
     closeSync(output);
     const { seen: url } = await until('holdfast up listens', () => this.#urlIn(log));
