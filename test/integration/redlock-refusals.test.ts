@@ -11,7 +11,7 @@ it('a Redis that evicts keys is refused, with what to change', async () => {
   await using redis = await startRedis({
     args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'],
   });
-  await using ours = HOLDFAST.lockOn(redis, { retryCount: 0 });
+  await using ours = await HOLDFAST.lockOn(redis, { retryCount: 0 });
   const error = await failure<ExecutionError>(ours.redlock.acquire(['r'], 10_000));
   expect(error).toMatchObject({
     code: 'EXECUTION_FAILED',

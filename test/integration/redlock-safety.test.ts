@@ -20,7 +20,7 @@ const KEPT = { automaticExtensionThreshold: 1_500 };
 // What is loaded on first use is not waited for by a lock that runs out meanwhile.
 beforeAll(async () => {
   await using redis = await startRedis();
-  await using ours = HOLDFAST.lockOn(redis);
+  await using ours = await HOLDFAST.lockOn(redis);
   await (await ours.redlock.acquire(['warm-up'], 10_000)).release();
 });
 
@@ -44,8 +44,8 @@ function working({ redlock }: Locking): { signal: Promise<RedlockAbortSignal>; s
 describe.concurrent('while Redis is frozen', () => {
   it("redlock's routine is not told that its lock has run out; ours is, before it can have", async () => {
     await using redis = await startRedis();
-    await using theirs = REDLOCK.lockOn(redis, KEPT);
-    await using ours = HOLDFAST.lockOn(redis, KEPT);
+    await using theirs = await REDLOCK.lockOn(redis, KEPT);
+    await using ours = await HOLDFAST.lockOn(redis, KEPT);
     const our = working(ours);
     const ourSignal = await our.signal;
     const their = working(theirs);
@@ -72,8 +72,8 @@ describe.concurrent('while Redis is frozen', () => {
 
   it('redlock hands out a lock that is over already; ours refuses it, and gives back what was granted late', async () => {
     await using redis = await startRedis();
-    await using theirs = REDLOCK.lockOn(redis, { retryCount: 0 });
-    await using ours = HOLDFAST.lockOn(redis, { retryCount: 0 });
+    await using theirs = await REDLOCK.lockOn(redis, { retryCount: 0 });
+    await using ours = await HOLDFAST.lockOn(redis, { retryCount: 0 });
     for (const { redlock } of [theirs, ours])
       await (await redlock.acquire(['warm-up'], 10_000)).release();
     await redis.freeze();
@@ -92,7 +92,7 @@ describe.concurrent('while Redis is frozen', () => {
 
   it('an extension that is answered after the end brings nothing back', async () => {
     await using redis = await startRedis();
-    await using ours = HOLDFAST.lockOn(redis);
+    await using ours = await HOLDFAST.lockOn(redis);
     const lock = await ours.redlock.acquire(['r'], DURATION_MS);
     await redis.freeze();
     const extending = failure<ExecutionError>(lock.extend(10_000));
@@ -112,8 +112,8 @@ describe.concurrent('other than redlock', () => {
     await using redis = await startRedis();
     const settings = { retryCount: 1, retryDelay: 4_000, retryJitter: 0 };
     const waited = async (contender: typeof REDLOCK) => {
-      await using a = contender.lockOn(redis);
-      await using b = contender.lockOn(redis, settings);
+      await using a = await contender.lockOn(redis);
+      await using b = await contender.lockOn(redis, settings);
       const lock = await a.redlock.acquire(['r'], 30_000);
       const waiting = b.redlock.acquire(['r'], 30_000);
       // redlock has been refused once then; ours stands in line.
@@ -131,8 +131,8 @@ describe.concurrent('other than redlock', () => {
 
   it('every lock has a fence, so that the work of one that paused is refused', async () => {
     await using redis = await startRedis();
-    await using theirs = REDLOCK.lockOn(redis);
-    await using ours = HOLDFAST.lockOn(redis);
+    await using theirs = await REDLOCK.lockOn(redis);
+    await using ours = await HOLDFAST.lockOn(redis);
     expect((await theirs.redlock.acquire(['r'], 30_000)).fence).toBeUndefined();
     await using holdfast = await openAt(redis);
     const paused = await ours.redlock.acquire(['r'], 1_000);
@@ -159,8 +159,8 @@ describe.concurrent('other than redlock', () => {
 
   it('a fleet that runs both is not excluded from itself: the keys are others', async () => {
     await using redis = await startRedis();
-    await using theirs = REDLOCK.lockOn(redis, { retryCount: 0 });
-    await using ours = HOLDFAST.lockOn(redis, { retryCount: 0 });
+    await using theirs = await REDLOCK.lockOn(redis, { retryCount: 0 });
+    await using ours = await HOLDFAST.lockOn(redis, { retryCount: 0 });
     await theirs.redlock.acquire(['r'], 30_000);
     await ours.redlock.acquire(['r'], 30_000);
     expect(await redis.cli('EXISTS', 'r', 'lease:r')).toBe(2);

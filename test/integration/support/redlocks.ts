@@ -12,7 +12,7 @@ export interface Contender {
   /** Where a resource lies in Redis. */
   keyOf(resource: string): string;
   /** Locks on a server, with a client of their own; ends it too. */
-  lockOn(redis: RedisServer, settings?: Partial<ours.Settings>): Locking;
+  lockOn(redis: RedisServer, settings?: Partial<ours.Settings>): Promise<Locking>;
 }
 
 export interface Locking extends AsyncDisposable {
@@ -25,9 +25,11 @@ export interface Locking extends AsyncDisposable {
 const theirs = createRequire(import.meta.url)('redlock') as Surface;
 
 function contender(name: string, surface: Surface, keyOf: (resource: string) => string): Contender {
-  const lockOn = (redis: RedisServer, settings: Partial<ours.Settings> = {}): Locking => {
+  const lockOn = async (redis: RedisServer, settings: Partial<ours.Settings> = {}) => {
     const client = new Redis(redis.url);
     client.on('error', () => {});
+    // redlock counts a lock's time from before the client is connected.
+    await client.ping();
     // redlock would take scripts here, and does not know this one.
     const redlock = new surface.default([client], settings, { quarantine: 'off' });
     const errors: Error[] = [];
