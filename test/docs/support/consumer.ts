@@ -78,6 +78,8 @@ export class Consumer {
       ...(Object.fromEntries(own) as Record<string, string>),
       PATH: [this.bin, dirname(process.execPath), process.env.PATH].join(':'),
       ...{ HOME: home, TERM: 'dumb', LANG: 'C.UTF-8' },
+      // That npm has a newer version of itself is no part of what a command says.
+      npm_config_update_notifier: 'false',
     };
   }
 
