@@ -1,5 +1,5 @@
-/** Every page, once, in the order in which they are shown. `test/docs/site.test.ts` finds who forgets one here. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+/** Every page, once, in the order in which they are shown. `test/site/pages.test.ts` finds who forgets one here. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface PageGroup {
@@ -123,25 +123,20 @@ export function pageGroups(docs: string): readonly PageGroup[] {
   return [START, GUIDES, RUNNING, PROMISES, REFERENCE, inside];
 }
 
-/** Every page that the groups name, whether it is there or not. */
+/** Every page that the groups name. */
 export function pagePaths(groups: readonly PageGroup[]): string[] {
   return groups.flatMap(({ pages }) =>
     pages.flatMap((one) => (isGroup(one) ? pagePaths([one]) : [one[0]])),
   );
 }
 
-/** What is not written yet is left out, and so is a group of nothing else. */
 export function sidebarOf(docs: string): SidebarItem[] {
-  const itemOf = (one: Page | PageGroup): SidebarItem[] => {
-    if (!isGroup(one)) {
-      const [path, text] = one;
-      return existsSync(join(docs, `${path}.md`)) ? [{ text, link: `/${path}` }] : [];
-    }
-    const items = one.pages.flatMap(itemOf);
-    const group = { text: one.title, items, ...(one.isFolded && { collapsed: true }) };
-    return items.length === 0 ? [] : [group];
+  const itemOf = (one: Page | PageGroup): SidebarItem => {
+    if (!isGroup(one)) return { text: one[1], link: `/${one[0]}` };
+    const items = one.pages.map(itemOf);
+    return { text: one.title, items, ...(one.isFolded && { collapsed: true }) };
   };
-  return pageGroups(docs).flatMap(itemOf);
+  return pageGroups(docs).map(itemOf);
 }
 
 function isGroup(one: Page | PageGroup): one is PageGroup {

@@ -10,17 +10,6 @@ import { readSource, readTree, report } from '../support/source-tree.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const docs = join(root, 'docs');
 
-/**
- * Pages that are being written, each by somebody: links to them are not judged, and they are left out of the list. When the last of them is
- * there, the test below asks for this list to be emptied, and from then on nothing is missing unnoticed.
- */
-const AWAITED: readonly string[] = [
-  ...['getting-started', 'examples', 'comparison', 'leases', 'testing', 'timings', 'retention'],
-  ...['coming-from/redlock', 'coming-from/redis-semaphore', 'coming-from/bullmq'],
-  ...['coming-from/client-go', 'upgrading', 'benchmarks', 'architecture', 'reference/api-redlock'],
-];
-
-const isThere = (page: string) => existsSync(join(docs, `${page}.md`));
 const pages = readTree(['docs'], ['.md']);
 const all = [...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].map(readSource), ...pages];
 
@@ -29,28 +18,13 @@ describe('the list of pages', () => {
 
   it('has every page, once', () => {
     const there = pages.map(({ path }) => path.replace(/^docs\/|\.md$/g, ''));
-    expect(named.filter((page) => !AWAITED.includes(page)).sort()).toEqual(
-      there.filter((page) => page !== 'index' && !AWAITED.includes(page)).sort(),
-    );
+    expect([...named].sort()).toEqual(there.filter((page) => page !== 'index').sort());
     expect(new Set(named).size).toBe(named.length);
   });
 
-  it('names nothing that is not there, but for what is awaited', () => {
-    expect(named.filter((page) => !isThere(page) && !AWAITED.includes(page))).toEqual([]);
-    expect(AWAITED.filter((page) => !named.includes(page))).toEqual([]);
-  });
-
-  it('awaits nothing any more once all of it is there', () => {
-    const isDone = AWAITED.every(isThere);
-    expect(isDone ? AWAITED : [], 'all of them are there: empty AWAITED').toEqual([]);
-  });
-
-  it('is shown without what is not written yet', () => {
+  it('is what the site shows', () => {
     const shown = JSON.stringify(sidebarOf(docs));
-    const missing = AWAITED.filter((page) => !isThere(page));
-    expect(missing.filter((page) => shown.includes(`"/${page}"`))).toEqual([]);
-    expect(shown).toContain('"/guarantees"');
-    expect(shown).toContain('"/decisions/0001-era-in-acquire"');
+    expect(named.filter((page) => !shown.includes(`"/${page}"`))).toEqual([]);
   });
 });
 
@@ -58,7 +32,6 @@ describe('links', () => {
   const ground: Ground = {
     has: (path) => ['docs/here.md', 'docs/there.md', 'src'].includes(path),
     anchors: () => anchorsOf('# Here\n\n## How it *works*, in `code`\n\n## Twice\n\n## Twice\n'),
-    awaited: new Set(['docs/awaited.md']),
   };
   const findings = (text: string, path = 'docs/here.md') => linkFindings([{ path, text }], ground);
 
@@ -89,7 +62,6 @@ describe('links', () => {
     '[there](../src)',
     '[there](../src/)',
     '[there](https://example.com/a_(b)#c)',
-    '[there](awaited.md#whatever)',
     '`[gone](gone.md)`',
     '```md\n[gone](gone.md)\n```',
     '<!-- before\n[gone](gone.md)\n-->',
@@ -126,7 +98,6 @@ describe('links', () => {
     const repository: Ground = {
       has: (path) => existsSync(join(root, path)),
       anchors: (path) => known.get(path) ?? anchorsOf(readSource(path).text),
-      awaited: new Set(AWAITED.filter((page) => !isThere(page)).map((page) => `docs/${page}.md`)),
     };
     expect(report(linkFindings(all, repository))).toBe('');
   });

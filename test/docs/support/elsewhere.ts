@@ -20,11 +20,11 @@ const ELSEWHERE: readonly Elsewhere[] = [
   { npm: 'test', why: 'these tests are part of it' },
   { npm: 'run test:*', why: 'part of npm test, but for test:slow, which takes minutes' },
   { npm: 'run check', why: 'run by whoever commits, and by CI, beside the tests' },
-  { npm: 'run fix', why: 'changes the sources' },
   { npm: 'run example:*', isTestedExample: true },
   { npm: 'run sim', test: 'test/integration/sim-command.test.ts' },
   { npm: 'run sim:bugs', why: 'takes minutes' },
   { npm: 'run chaos', test: 'test/scenarios/chaos.test.ts' },
+  { npm: 'run matrix', why: 'takes minutes, and installs every Node' },
   { npm: 'run bench:*', why: 'takes minutes, and measures the machine' },
 ];
 
