@@ -67,6 +67,8 @@ interface Line {
   last: { readonly outcome: Busy | Error; readonly atMs: number } | null;
   /** A hint has come since the last attempt was begun. */
   poked: boolean;
+  /** The store has our inbox in its line for the key: it noted it, and has not called it since. */
+  isNoted: boolean;
   wake: (() => void) | null;
 }
 
@@ -103,7 +105,7 @@ export class WaitingRoom {
         line.waiters.push(waiter);
         return;
       }
-      const opened: Line = { waiters: [waiter], last: null, poked: false, wake: null };
+      const opened: Line = { waiters: [waiter], last: null, poked: false, isNoted: false, wake: null };
       this.#lines.set(wish.storeKey, opened);
       void this.#serve(wish.storeKey, opened);
     });
@@ -190,14 +192,13 @@ export class WaitingRoom {
   /** Serves one line until nobody is left in it. */
   async #serve(storeKey: string, line: Line): Promise<void> {
     let pauseMs = RETRY_FIRST_MS;
-    let registered = false;
     // Most keys are free: the store is first asked without a note of ours, and so without a subscription.
-    let isNoted = false;
+    let takesNote = false;
     for (let first = line.waiters[0]; first !== undefined; first = line.waiters[0]) {
       line.poked = false;
-      const outcome = await this.#attempt(line, first, isNoted);
-      if (!isNoted && !(outcome instanceof Error)) {
-        isNoted = true;
+      const outcome = await this.#attempt(line, first, takesNote);
+      if (!takesNote && !(outcome instanceof Error)) {
+        takesNote = true;
         if (line.waiters.some(({ isTimeUp }) => !isTimeUp)) await this.#listen();
         continue;
       }
@@ -207,18 +208,19 @@ export class WaitingRoom {
         continue;
       }
       pauseMs = RETRY_FIRST_MS;
-      registered = outcome.kind === 'busy';
       if (outcome.kind === 'busy') await this.#nextChance(line, this.#backstopMs(outcome));
     }
     this.#lines.delete(storeKey);
-    if (registered) await this.#forgo(storeKey);
+    // Also after a grant: a lease that ran out called nobody, and our own release would call us, who may be gone by then.
+    if (line.isNoted) await this.#forgo(storeKey);
   }
 
   /** Asks once for the first in line. A grant, an error that waiting does not cure, and the end of its time end its wait. */
-  async #attempt(line: Line, first: Waiter, isNoted: boolean): Promise<Outcome | Error> {
+  async #attempt(line: Line, first: Waiter, takesNote: boolean): Promise<Outcome | Error> {
     try {
       const waitedMs = this.#clock.monotonicMs() - first.sinceMs;
-      const outcome = await first.wish.attempt(isNoted ? waitedMs : undefined);
+      const outcome = await first.wish.attempt(takesNote ? waitedMs : undefined);
+      if (outcome.kind === 'busy' && takesNote) line.isNoted = true;
       if (outcome.kind === 'busy') this.#note(line, first, outcome);
       if (outcome.kind === 'granted' && first.gone) first.wish.decline(outcome.tenure);
       else if (outcome.kind === 'granted' || first.isTimeUp) first.finish(outcome);
@@ -285,7 +287,11 @@ export class WaitingRoom {
 
   readonly #subscriber = {
     onMessage: (storeKey: string): void => {
-      if (this.#lines.has(storeKey)) this.poke(storeKey);
+      const line = this.#lines.get(storeKey);
+      if (line !== undefined) {
+        line.isNoted = false;
+        poke(line);
+      }
       // The hint came too late for us: the next in line may want it.
       else if (!this.#onOffer(storeKey)) void this.#forgo(storeKey);
     },

@@ -94,6 +94,28 @@ describe('K-10 waiting', () => {
     expect((await patient).isHeld()).toBe(true);
   });
 
+  it('K-10 who had it because a lease ran out is not called by its own release: the next one is', async () => {
+    const { clock, store, actor } = world();
+    const [a, b, c] = [await actor(), await actor(), await actor()];
+    await a.take('k', { ttl: '3s' });
+    a.faults.hang = true;
+    const second = b.take('k', { wait: '1m' });
+    await clock.advance(10);
+    const third = c.take('k', { wait: '1m' });
+    await clock.advance(10);
+    // So that it is b who has it.
+    c.faults.hang = true;
+    await clock.advance(3_100);
+    const { holder, fence } = await second;
+    c.faults.hang = false;
+    await clock.advance(10_000);
+    // As by a process that ends with it: it could not pass a hint on.
+    b.faults.hang = true;
+    await store.leases.release([{ key: 'lease:k', holder, fence }], { timeoutMs: 1_000 });
+    await clock.advance(10);
+    expect((await third).isHeld()).toBe(true);
+  });
+
   it('K-10 a grant that comes when nobody wants it any more is given back', async () => {
     const { clock, store, actor } = world();
     const { holdfast, faults } = await actor();

@@ -16,7 +16,8 @@ export async function greet(instance: Instance, settings: HoldfastConfig): Promi
     ...(poller === null || seen === null ? [] : [sharesOf(seen)]),
     ...(worker === null ? [] : [runsOf(worker, settings)]),
   ];
-  const facts = poller === null ? { url: door?.url } : { ...seen, owned };
+  const served = door === null ? {} : { url: door.url };
+  const facts = poller === null ? served : { ...seen, owned };
   log.say('info', told.length === 0 ? 'is up' : `is up: ${told.join('; ')}`, facts);
   if (status === null) return;
   const store = seen === null ? 'a store that does not answer' : seen.store;
