@@ -105,7 +105,13 @@ export class WaitingRoom {
         line.waiters.push(waiter);
         return;
       }
-      const opened: Line = { waiters: [waiter], last: null, poked: false, isNoted: false, wake: null };
+      const opened: Line = {
+        waiters: [waiter],
+        last: null,
+        poked: false,
+        isNoted: false,
+        wake: null,
+      };
       this.#lines.set(wish.storeKey, opened);
       void this.#serve(wish.storeKey, opened);
     });
