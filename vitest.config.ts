@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-/** They take every processor there is, or hold others to what happens in real time: nothing else may run beside them. */
-const ALONE = ['test/integration/contention.test.ts', 'test/scenarios/chaos.test.ts'];
+/** It takes every processor there is: nothing else may run beside it. */
+const ALONE = ['test/integration/contention.test.ts'];
 
 const integration = {
   globalSetup: 'test/support/require-redis.ts',
@@ -52,7 +52,6 @@ export default defineConfig({
           ...integration,
           name: 'scenarios',
           include: ['test/scenarios/**/*.test.ts'],
-          exclude: ALONE,
           // A story of a fleet has many chapters, and each has deadlines of its own.
           testTimeout: 90_000,
           // A fleet is up to eleven processes, which wait more than they work: three fleets fit on two processors.

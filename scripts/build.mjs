@@ -1,9 +1,11 @@
 // Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them; and the page into dist/dashboard.
 // Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
+// With --if-stale: only if dist is missing, or older than what it is built from.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isStale } from './stale.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
@@ -11,6 +13,8 @@ const dist = join(root, 'dist');
 const staging = join(root, `.dist-${process.pid}`);
 const tsc = join(dirname(fileURLToPath(import.meta.resolve('typescript/package.json'))), 'bin/tsc');
 const vite = join(dirname(fileURLToPath(import.meta.resolve('vite/package.json'))), 'bin/vite.js');
+
+if (process.argv.includes('--if-stale') && !isStale(root)) process.exit();
 
 // Built aside and then put in place whole: no file of an earlier build survives, a failed build leaves the last good
 // one alone, and a process that starts meanwhile never sees half of one.

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Random, seededRandom } from '../../src/base/random.ts';
 import { REASONS } from '../../src/intents/intent-session.ts';
+import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
+import { redisGrounds, sqliteGrounds } from '../integration/support/intent-ground.ts';
+import { TTL_MS, type WorkerProcess, WorkerWorld } from '../integration/support/worker-ground.ts';
 import { until } from '../support/until.ts';
-import { leaveNothingBehind } from './support/holdfasts.ts';
-import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
-import { TTL_MS, type WorkerProcess, WorkerWorld } from './support/worker-ground.ts';
 
 leaveNothingBehind();
 

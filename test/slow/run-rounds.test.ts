@@ -2,11 +2,11 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/index.ts';
+import { privateFolder, type Result, startCli, Ticker } from '../integration/support/cli.ts';
+import { leaveNothingBehind, openAt, take } from '../integration/support/holdfasts.ts';
+import { hostMs } from '../integration/support/lease-watch.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
-import { privateFolder, type Result, startCli, Ticker } from './support/cli.ts';
-import { leaveNothingBehind, openAt, take } from './support/holdfasts.ts';
-import { hostMs } from './support/lease-watch.ts';
 
 leaveNothingBehind();
 

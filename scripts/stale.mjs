@@ -1,0 +1,14 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Whether what was built is missing, or older than what it is built from. Folders count, too: a deleted file leaves its trace there. */
+export function isStale(root) {
+  const built = statSync(join(root, 'dist'), { throwIfNoEntry: false });
+  if (built === undefined) return true;
+  const sources = ['src', 'dashboard'].map((folder) => join(root, folder));
+  const files = sources.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  );
+  const settings = ['tsconfig.json', 'tsconfig.build.json'].map((file) => join(root, file));
+  return [...sources, ...files, ...settings].some((path) => statSync(path).mtimeMs > built.mtimeMs);
+}
