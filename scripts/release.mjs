@@ -19,7 +19,7 @@ ${STEPS.map(({ name, about }) => `  ${name.padEnd(13)} ${about}`).join('\n')}
   --list        name the steps that would be taken, and take none
   --json        nothing but { fit, steps: [{ name, ok, detail, ms }], publish } on stdout
 
-Exit code: 0 if every step taken has passed; 1 if one has not; 2 for wrong arguments. Takes about half an hour.`;
+Exit code: 0 if every step taken has passed; 1 if one has not; 2 for wrong arguments.`;
 
 const flags = readFlags();
 if (flags.help) console.log(HELP);
