@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
+import { filesOf, suite } from './test/support/suites.ts';
 
-/** It takes every processor there is: nothing else may run beside it. */
+/** Loads every processor: no other file may run beside it. */
 const ALONE = ['test/integration/contention.test.ts'];
 
 const integration = {
@@ -19,7 +20,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['test/**/*.test.ts'],
+          include: suite === 'rest' ? [] : ['test/**/*.test.ts'],
           exclude: ['test/{integration,scenarios,slow,e2e,docs}/**'],
           // Against what hangs. How long a test takes is no business of the suite's, least of all on a machine with much to do.
           testTimeout: 30_000,
@@ -30,8 +31,8 @@ export default defineConfig({
         test: {
           ...integration,
           name: 'integration',
-          include: ['test/integration/**/*.test.ts'],
-          exclude: ALONE,
+          include: filesOf('integration').include,
+          exclude: [...filesOf('integration').exclude, ...ALONE],
           // Real servers with real deadlines: more at once on a small machine measures the machine.
           maxWorkers: 2,
           // After the unit tests, so that these do not steal its processors.
@@ -42,7 +43,7 @@ export default defineConfig({
         test: {
           ...integration,
           name: 'crowd',
-          include: ALONE,
+          include: suite === 'rest' ? [] : ALONE,
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
         },
@@ -51,7 +52,7 @@ export default defineConfig({
         test: {
           ...integration,
           name: 'scenarios',
-          include: ['test/scenarios/**/*.test.ts'],
+          ...filesOf('scenarios'),
           // A story of a fleet has many chapters, and each has deadlines of its own.
           testTimeout: 90_000,
           // A fleet is up to eleven processes, which wait more than they work: three fleets fit on two processors.
@@ -64,7 +65,7 @@ export default defineConfig({
           ...integration,
           name: 'page',
           globalSetup: 'test/support/require-chromium.ts',
-          include: ['test/e2e/**/*.test.ts'],
+          ...filesOf('e2e'),
           testTimeout: 60_000,
           // A browser and a fleet each.
           maxWorkers: 2,
@@ -75,7 +76,7 @@ export default defineConfig({
         test: {
           ...integration,
           name: 'docs',
-          include: ['test/docs/**/*.test.ts'],
+          ...filesOf('docs'),
           testTimeout: 120_000,
           maxWorkers: 2,
           // Pages at once, each with processes of its own, most of which wait.

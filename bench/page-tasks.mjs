@@ -63,7 +63,7 @@ async function settle(state, { members, targets }) {
 async function take({ store, ids }, member, targets) {
   if (targets.length === 0) return;
   const requests = targets.map((t) => ({ key: `poll:lease:${targetOf(t)}`, holder: ids[member] }));
-  const call = { ...CALL, ttlMs: TTL_MS, leaseClass: 'poll', inbox: 'bench' };
+  const call = { ...CALL, ttlMs: TTL_MS, inbox: 'bench' };
   const replies = await store.leases.acquire(requests, call);
   if (replies.some(({ kind }) => kind !== 'granted')) throw new Error('a lease was not granted');
   return replies.map(({ fence }) => fence);
@@ -117,10 +117,10 @@ async function move(state, { perSecond, forMs }) {
           ...facts,
           event: 'target.taken',
           how: 'handover',
-          unownedMs: 1,
+          gapMs: TTL_MS + 1,
+          silentMs: TTL_MS,
           wakeMs: 0,
           grantMs: 1,
-          ttlMs: TTL_MS,
         },
       ],
       CALL,

@@ -6,6 +6,7 @@ import { Bench } from './bench.mjs';
 import { clusterPairs } from './measures/cluster.mjs';
 import { runOverhead } from './measures/run.mjs';
 import { sqliteCrowd, sqliteHandover, sqlitePairs, sqliteRenewals } from './measures/sqlite.mjs';
+import { sqliteSync } from './measures/sqlite-sync.mjs';
 import { startCluster, startRedis } from './redis.mjs';
 import { runBench } from './run-bench.mjs';
 
@@ -18,6 +19,8 @@ const full = {
   intervals: 10,
   handovers: 200,
   runs: 20,
+  syncRounds: 3,
+  syncMs: 3_000,
 };
 const quick = {
   rounds: 3,
@@ -28,14 +31,19 @@ const quick = {
   intervals: 4,
   handovers: 50,
   runs: 5,
+  syncRounds: 1,
+  syncMs: 1_500,
 };
 
 await runBench({
   file: 'stores.mjs',
-  about: `Measures the embedded store from one process and from several on one file, a Redis Cluster of three primaries
+  about: `Measures the embedded store from one process and from several on one file, what waiting for the disk costs it, a Redis Cluster of three primaries
 next to a single Redis, and what holdfast run adds to a command. Servers and files are its own; redis-server has to
 be on the PATH. Takes about two minutes, quick about half of one. Build first, or use npm run bench:stores.`,
-  measures: [sqlitePairs, sqliteCrowd, sqliteRenewals, sqliteHandover, clusterPairs, runOverhead],
+  measures: [
+    ...[sqlitePairs, sqliteCrowd, sqliteRenewals, sqliteHandover, sqliteSync],
+    ...[clusterPairs, runOverhead],
+  ],
   ...{ full, quick },
   start: async (plan, progress) => {
     const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));

@@ -192,7 +192,7 @@ async function heap({ contender }, { count, lanes }) {
   await each(lanes, lanes, async (at) => (await contender.hold(`warm:${at}`)).release());
   const before = await settledBytes();
   await each(count, lanes, async (at) => {
-    leases[at] = await contender.hold(numbered('device', at), { ttl: '5m' });
+    leases[at] = await contender.hold(numbered('device', at), { ttl: '30s' });
   });
   const bytes = (await settledBytes()) - before;
   if (!leases.every((lease) => lease.isHeld())) throw new Error('not every lease is held');

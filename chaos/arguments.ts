@@ -69,7 +69,7 @@ function parsed(args: readonly string[]) {
   }
 }
 
-function wholeNumber(option: string, text: string, least: number): number {
+export function wholeNumber(option: string, text: string, least: number): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
     throw new UsageError(`${option} is a whole number from ${least} up, not '${text}'`);

@@ -3,15 +3,18 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readFlags } from './flags.mjs';
+import { FLEET_BUGS } from './fleet-bugs.mjs';
 import { INTENT_BUGS } from './intent-bugs.mjs';
+import { MIXED_BUGS } from './mixed-bugs.mjs';
 import { runWorlds } from './pool.mjs';
+import { RECORDS_BUGS } from './records-bugs.mjs';
 import { SEEDED_BUGS } from './seeded-bugs.mjs';
 import { WORKER_BUGS } from './worker-bugs.mjs';
 import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
 
 const ROOT = new URL('..', import.meta.url);
-/** Inside the project: what the copies import is found from there. */
-const COPIES = new URL('node_modules/.cache/holdfast-seeded-bugs/', ROOT);
+/** Inside the project, where what the copies import is found; a folder for each run, so that two runs can go on at once. */
+const COPIES = new URL(`node_modules/.cache/holdfast-seeded-bugs-${process.pid}/`, ROOT);
 const HOUR_MS = 3_600_000;
 
 const HELP = `Usage: npm run sim:bugs -- [--only <text>] [--hours <n>] [--seed <n>]
@@ -33,7 +36,15 @@ const flags = readFlags(HELP, {
   strings: ['only'],
 });
 const { only = '', hours = 200, seed = 1, jobs = availableParallelism() } = flags;
-const ALL_BUGS = [...SEEDED_BUGS, ...WORKFLOW_BUGS, ...INTENT_BUGS, ...WORKER_BUGS];
+const ALL_BUGS = [
+  ...SEEDED_BUGS,
+  ...FLEET_BUGS,
+  ...WORKFLOW_BUGS,
+  ...INTENT_BUGS,
+  ...WORKER_BUGS,
+  ...MIXED_BUGS,
+  ...RECORDS_BUGS,
+];
 const chosen = ALL_BUGS.filter(({ name }) => name.includes(only));
 if (chosen.length === 0) {
   console.error(`no bug has '${only}' in its name\n\n${HELP}`);
@@ -60,7 +71,10 @@ async function seek(bug) {
   let found = null;
   await runWorlds({
     ...{ jobs, dist, shrinks: false },
-    next: () => (next - seed < hours ? { seed: next++, hours: 1, ...bug.worlds } : null),
+    next: () => {
+      const world = { hours: 1, ...bug.worlds };
+      return (next - seed) * world.hours < hours ? { seed: next++, ...world } : null;
+    },
     onReport: (report) => {
       simulatedMs += report.simulatedMs ?? 0;
       // A copy that does not even run has been found out, too, but not by what it was made for.

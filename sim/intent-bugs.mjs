@@ -190,4 +190,17 @@ export const INTENT_BUGS = [
       },
     ],
   },
+  {
+    name: 'started for who has gone',
+    about:
+      'an interface that was frozen starts what a client wanted that has hung up, and was served elsewhere',
+    worlds,
+    patches: [
+      {
+        file: 'intents/intents.js',
+        find: 'if (!signal.aborted)\n            return;',
+        replace: 'return;',
+      },
+    ],
+  },
 ];

@@ -3,7 +3,14 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { INTERESTING_STATES, tell, withFound } from '../dist/testing/sim/index.js';
+import {
+  INTERESTING_STATES,
+  MIXED_STATES,
+  PAIR,
+  pairCoverage,
+  tell,
+  withFound,
+} from '../dist/testing/sim/index.js';
 import { readFlags } from './flags.mjs';
 import { runWorlds } from './pool.mjs';
 
@@ -14,17 +21,23 @@ const PROGRESS_EVERY_MS = 1_000;
 const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
+const KINDS = ['fleet', 'mixed', 'records', 'both'];
+/** A mixed world is short: what its seed draws is what matters, and another seed draws anew. */
+const MIXED_WORLD = 0.1;
 
 const HELP = `Usage: npm run sim -- [--hours <n>] [--seed <n>] [--jobs <n>]
 
 Runs the production classes in simulated worlds where things go wrong, and checks what Holdfast promises.
 
   --hours <n>      simulated hours in all; default 100
-  --world <n>      simulated hours in each world; default 1
+  --kind <name>    fleet: instances that share targets; mixed: clients that share keys, each with TTLs, guards,
+                   classes, prefix and quarantine of its own, while the store loses data; records: processes that
+                   follow sessions which come and go; default both, half the hours fleet and half mixed
+  --world <n>      simulated hours in each world; default 1, in mixed worlds ${MIXED_WORLD}
   --seed <n>       the seed of the first world; the others count up from it; default: by chance
   --jobs <n>       worlds at once; default: one for each core
   --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>, --intents <n>
-                   the same in every world; default: as its seed says
+                   the same in every world, which is then a fleet; default: as its seed says
   --no-save        do not keep what broke a promise in sim/regressions.json
   --json           nothing but the result on stdout, as JSON
   --help           this
@@ -44,8 +57,9 @@ const flags = readFlags(HELP, {
     'intents',
   ],
   booleans: ['no-save'],
+  strings: ['kind'],
 });
-const { hours = 100, world = 1, jobs = availableParallelism() } = flags;
+const { hours = 100, jobs = availableParallelism() } = flags;
 const { instances, targets, ttl, workflows, intents } = flags;
 const firstSeed = flags.seed ?? Math.floor(Math.random() * MOST_SEED);
 const shape = {
@@ -55,6 +69,15 @@ const shape = {
   ...(workflows && { workflows }),
   ...(intents && { intents }),
 };
+
+const kind = flags.kind ?? (Object.keys(shape).length > 0 ? 'fleet' : 'both');
+if (!KINDS.includes(kind)) {
+  console.error(`--kind is one of ${KINDS.join(', ')}, not '${kind}'\n\n${HELP}`);
+  process.exit(2);
+}
+
+const hasFleets = kind === 'fleet' || kind === 'both';
+const isMixed = kind === 'mixed' || kind === 'both';
 
 const known = JSON.parse(readFileSync(REGRESSIONS, 'utf8'));
 const counts = new Map();
@@ -67,10 +90,16 @@ const secondsSince = () => (performance.now() - startMs) / 1_000;
 /** First what broke a promise before, then new worlds for as many hours as are wanted. */
 function* plan() {
   for (const { options } of known) yield options;
-  for (let n = 0; n * world < hours; n++) {
-    const left = hours - n * world;
-    yield { seed: firstSeed + n, hours: Math.min(world, left), ...shape };
-  }
+  const each = kind === 'both' ? hours / 2 : hours;
+  if (hasFleets) yield* worldsOf({ world: flags.world ?? 1, hours: each, options: shape });
+  const options = { kind: isMixed ? 'mixed' : 'records' };
+  if (kind !== 'fleet')
+    yield* worldsOf({ world: flags.world ?? MIXED_WORLD, hours: each, options });
+}
+
+function* worldsOf({ world, hours: all, options }) {
+  for (let n = 0; n * world < all; n++)
+    yield { seed: firstSeed + n, hours: Math.min(world, all - n * world), ...options };
 }
 
 function onReport(report) {
@@ -123,7 +152,9 @@ process.exitCode = failures.length > 0 ? 1 : 0;
 function report() {
   const simulatedHours = simulatedMs / HOUR_MS;
   const seconds = secondsSince();
-  const missed = INTERESTING_STATES.filter((name) => !counts.get(name));
+  const states = [...(hasFleets ? INTERESTING_STATES : []), ...(isMixed ? MIXED_STATES : [])];
+  const missed = states.filter((name) => !counts.get(name));
+  const pairs = isMixed ? pairCoverage(counts) : [];
   const facts = {
     seed: firstSeed,
     worlds,
@@ -133,13 +164,16 @@ function report() {
   };
   if (flags.json) {
     const broken = failures.map(({ options, violation }) => ({ options, violation }));
-    console.log(JSON.stringify({ ...facts, broken, counts: Object.fromEntries(counts), missed }));
+    console.log(
+      JSON.stringify({ ...facts, broken, counts: Object.fromEntries(counts), missed, pairs }),
+    );
     return;
   }
-  const names = [...counts.keys()].sort();
+  const names = [...counts.keys()].filter((name) => !name.startsWith(PAIR)).sort();
   const width = Math.max(...names.map(({ length }) => length));
   for (const name of names)
     console.log(`  ${name.padEnd(width)}  ${counts.get(name).toLocaleString('en').padStart(12)}`);
+  if (pairs.length > 0) showPairs(pairs);
   console.log(
     `\n${worlds} worlds from seed ${firstSeed}, ${simulatedHours.toFixed(1)} simulated hours in ${seconds.toFixed(1)} s ` +
       `(${(simulatedHours / seconds).toFixed(1)} h/s on ${jobs} ${jobs === 1 ? 'thread' : 'threads'}): ` +
@@ -147,4 +181,17 @@ function report() {
   );
   if (missed.length > 0)
     console.log(`Never reached, so nothing is proven about: ${missed.join(', ')}.`);
+}
+
+/** For each two drawn dimensions, how many pairs of their values were reached; those that were not, by name. */
+function showPairs(pairs) {
+  const titles = pairs.map(({ a, b }) => `${a} × ${b}`);
+  const width = Math.max(...titles.map(({ length }) => length));
+  console.log('\n  pairs of drawn values that took effect in one world, of those that can');
+  for (const [i, { possible, missing }] of pairs.entries())
+    console.log(`  ${titles[i].padEnd(width)}  ${possible - missing.length} of ${possible}`);
+  const all = pairs.flatMap(({ missing }) => missing);
+  const total = pairs.reduce((sum, { possible }) => sum + possible, 0);
+  console.log(`\n  ${total - all.length} of ${total} pairs were reached.`);
+  for (const name of all) console.log(`  Never reached: ${name}.`);
 }

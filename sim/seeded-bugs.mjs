@@ -72,14 +72,19 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'return this.#confirmed.sentAtMs + this.terms.timings.validMs;',
+        find: 'return endsAtMs(this.#confirmed, this.terms.timings);',
         replace:
           'return this.terms.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.terms.timings.validMs - this.terms.clock.wallMs();',
       },
       {
-        file: 'lease/tenure.js',
-        find: 'return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);',
-        replace: 'return wallElapsedMs * 0;',
+        file: 'base/deadline.js',
+        find: 'return nowMs - since.sentAtMs + (aheadMs > toleratedMs ? aheadMs : 0);',
+        replace: 'return clock.wallMs() - since.sentAtWallMs + aheadMs * toleratedMs * 0;',
+      },
+      {
+        file: 'base/deadline.js',
+        find: 'return clock.wallMs() - sentAtWallMs - (nowMs - sentAtMs);',
+        replace: 'return (sentAtWallMs + nowMs + sentAtMs) * 0;',
       },
     ],
   },
@@ -88,9 +93,9 @@ export const SEEDED_BUGS = [
     about: 'a machine that slept does not know that its leases have run out',
     patches: [
       {
-        file: 'lease/tenure.js',
-        find: 'return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);',
-        replace: 'return wallElapsedMs * 0;',
+        file: 'base/deadline.js',
+        find: 'return clock.wallMs() - sentAtWallMs - (nowMs - sentAtMs);',
+        replace: 'return (sentAtWallMs + nowMs + sentAtMs) * 0;',
       },
     ],
   },
@@ -144,7 +149,7 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'store/redis/quarantine.js',
-        find: "if (this.#options.mode === 'off')\n            return 0;",
+        find: "if (mode === 'off')\n            return 0;",
         replace: 'return 0;',
       },
     ],
@@ -166,7 +171,7 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/renew.lua',
-        find: 'if current == ARGV[i + 1] then',
+        find: 'if current == ARGV[i + 2] then',
         replace: "if current and type(current) ~= 'table' then",
       },
     ],
@@ -189,9 +194,9 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/acquire.lua',
-        find: "if presented == 0 or tonumber(digits(recorded)) ~= presented then return grant(lease, record, holder, floor, 'XX') end",
+        find: 'if presented == 0 or tonumber(digits(recorded)) ~= presented then fence, problem = mint(record, now, now_text, floor) end',
         replace:
-          "if not recorded then return grant(lease, record, holder, floor, 'XX') end\n  presented = tonumber(digits(recorded))",
+          'fence = tonumber(digits(recorded)) or 0\n  if not recorded then fence, problem = mint(record, now, now_text, floor) end',
       },
     ],
   },
@@ -208,6 +213,51 @@ export const SEEDED_BUGS = [
         file: 'lease/tenure.js',
         find: 'handIn() {\n        this.#handedIn = true;\n        this.#controller?.abort(this.lostError());',
         replace: 'handIn() {',
+      },
+    ],
+  },
+  {
+    name: 'handed over into a quarantine',
+    about: 'a successor is refused what it was handed, because the store makes no new grants',
+    patches: [
+      {
+        file: 'store/redis/leases.js',
+        find: 'if (barred.length === 0)\n            return;',
+        replace: 'if (barred.length >= 0)\n            return;',
+      },
+    ],
+  },
+  {
+    name: 'claims whatever is in its name',
+    about:
+      'in a quarantine the store grants a holder what it names that holder for, from before the loss, too',
+    patches: [
+      {
+        file: 'store/redis/lua/claim.lua',
+        find: 'if current and current ~= holder then return false end',
+        replace: 'if current ~= holder then return false end',
+      },
+      {
+        file: 'store/redis/lua/claim.lua',
+        find: "if type(offered) ~= 'string' or type(recorded) ~= 'string' or digits(recorded) ~= offered then return false end",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'registered after its handler',
+    about: 'a poll counts as under way only once its handler has awaited something',
+    patches: [
+      {
+        file: 'polling/schedule.js',
+        find: 'void this.#poll(duty, target, run).then(() => {',
+        replace:
+          'const polling = this.#poll(duty, target, run);\n        run.isKnown = true;\n        void polling.then(() => {',
+      },
+      {
+        file: 'polling/schedule.js',
+        find: '        return run.settled;',
+        replace: '        return run.isKnown ? run.settled : Promise.resolve();',
       },
     ],
   },

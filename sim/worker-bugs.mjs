@@ -1,6 +1,20 @@
 /** The same for workers: bugs that programs which share devices have had. They are looked for where there are clients. */
 const worlds = { intents: 6 };
 
+/** Workers are replaced every few seconds, each with little time to stop: so some of what they are just ending takes longer. */
+const replacements = {
+  ...{ ...worlds, hours: 0.1 },
+  episodes: [
+    {
+      lastsMs: 100_000,
+      faults: Array.from({ length: 24 }, (_, i) => ({
+        ...{ kind: 'worker is replaced', atMs: 2_000 + 4_000 * i, forMs: 0 },
+        ...{ seat: i % 3, size: (i % 5) / 20, point: 'clock' },
+      })),
+    },
+  ],
+};
+
 export const WORKER_BUGS = [
   {
     name: 'everything freed at a restart',
@@ -164,6 +178,24 @@ export const WORKER_BUGS = [
         find: 'const step = { ifRevision: before.revision, state, status };',
         replace: `const [now] = await store.intents.read([this.id], CALL);
         const step = { ifRevision: now?.revision ?? before.revision, state, status };`,
+      },
+    ],
+  },
+  {
+    name: 'left behind for ever',
+    about:
+      'a worker that has stopped too late keeps the leases of what it was ending for as long as its process lives',
+    worlds: replacements,
+    patches: [
+      {
+        file: 'worker/worker.js',
+        find: 'await Promise.all([...this.#runs.values()].map(({ run }) => run.abandon()));',
+        replace: ';',
+      },
+      {
+        file: 'worker/run.js',
+        find: 'It finds the leases free.\n            await this.#release(verdict);',
+        replace: '',
       },
     ],
   },

@@ -57,6 +57,18 @@ export const WORKFLOW_BUGS = [
     ],
   },
   {
+    name: 'revived out of turn',
+    about: 'a new tenure gives a revived action a lower epoch than the one that a processor has',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/begin.lua',
+        find: '  in_hands_first(id, actions)\n',
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'nothing emitted anew',
     about: 'what a dead orchestrator had emitted is left to what became of it',
     worlds,
@@ -75,7 +87,7 @@ export const WORKFLOW_BUGS = [
     patches: [
       {
         file: 'workflow/attempt.js',
-        find: 'if (aheadMs < -jumpMs)\n            return 0;',
+        find: 'return remainingMs(this.#claim, this.#claim, this.#clock);',
         replace: 'return Infinity;',
       },
     ],
@@ -87,8 +99,8 @@ export const WORKFLOW_BUGS = [
     patches: [
       {
         file: 'workflow/attempt.js',
-        find: 'const aheadMs = this.#clock.wallMs() - sentAtWallMs - elapsedMs;',
-        replace: 'const aheadMs = 0 * sentAtWallMs;',
+        find: 'return remainingMs(this.#claim, this.#claim, this.#clock);',
+        replace: 'return this.#claim.sentAtMs + this.#claim.validMs - this.#clock.monotonicMs();',
       },
     ],
   },

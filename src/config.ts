@@ -1,11 +1,10 @@
 import type { Duration } from './base/duration.ts';
-import { ConfigError } from './base/errors.ts';
-import { checkKnown, checkSwitch } from './base/options.ts';
 import type { IntentOptions } from './intents/intents.ts';
 import type { HttpPollOptions } from './polling/http-options.ts';
 import type { Poll } from './polling/schedule.ts';
 import type { RetentionOptions } from './retention.ts';
 import type { SessionIds } from './session/session.ts';
+import type { MaxTtlOption } from './store/keyspaces.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 
 /** What an instance can do: answer requests, poll its share of the targets, and run what intents have started. */
@@ -71,7 +70,7 @@ export interface ApiConfig {
   maxConnections?: number;
 }
 
-/** What `holdfast.config.mjs` may say. A flag of the command line, or its environment, wins over it. */
+/** What `holdfast.config.mjs` may say; `config-schema.ts` checks it. A flag of the command line, or its environment, wins over it. */
 export interface HoldfastConfig {
   /** Address of the store. One with a password belongs into the environment (`HOLDFAST_STORE`) instead. */
   store?: string;
@@ -79,6 +78,13 @@ export interface HoldfastConfig {
   prefix?: string;
   /** `off`, for development only: a store that forgot leases grants them anew at once. Default `on`. */
   quarantine?: 'on' | 'off';
+  /**
+   * How long leases may last without a renewal: one bound, or one for each of `lease`, `poll` and `workflow`. Default 30 s, workflows
+   * 5 min. The same for every process of the store.
+   */
+  maxTtl?: MaxTtlOption;
+  /** SQLite only: what is durable is on the disk within a second (`everysec`, the default), or before its caller has an answer (`always`). */
+  sync?: 'everysec' | 'always';
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
 
@@ -123,91 +129,7 @@ export interface HoldfastConfig {
   poll?: Poll;
 }
 
-const TEXTS = ['store', 'prefix', 'name'] as const;
-const KNOWN = new Set([
-  ...['store', 'prefix', 'quarantine', 'sessionIds', 'name', 'weight', 'every', 'ttl', 'timeout'],
-  ...['concurrency', 'results', 'discovery', 'http', 'poll', 'intents', 'roles', 'api'],
-  ...['retention', 'resources', 'pipelines', 'worker'],
-]);
-
-const FOR_INTENTS = new Set(['apiLeases']);
-const FOR_RETENTION = new Set(['sessions', 'deadLetters', 'history']);
-const FOR_WORKER = new Set(['name', 'starts', 'ttl', 'grace']);
-const FOR_RESOURCE = new Set(['slots', 'wait', 'key']);
-const KINDS = new Set(['live', 'vod']);
-const FOR_PIPELINE = new Set(['run', 'command', 'env', 'cwd', 'resource']);
-const FOR_API = new Set([
-  ...['host', 'port', 'tokens', 'lan', 'hosts', 'limits', 'events', 'metrics'],
-  ...['bodyTimeout', 'handlerTimeout', 'headersTimeout', 'requestTimeout', 'idleTimeout'],
-  'maxConnections',
-]);
-
 /** Gives back what it is given: for editors, which then know what a configuration may say. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {
   return config;
-}
-
-/** `config` if it is a configuration, or a `CONFIG_INVALID`. What is for the poller only, the poller checks. */
-export function checkConfig(config: unknown): HoldfastConfig {
-  checkKnown(config as object, KNOWN);
-  const said = config as Record<string, unknown>;
-  for (const field of TEXTS) {
-    const value = said[field];
-    if (value === undefined || typeof value === 'string') continue;
-    throw new ConfigError({ field, value, rule: 'it has to be text' });
-  }
-  if (said.quarantine !== undefined) checkSwitch(said.quarantine, 'quarantine');
-  checkSection('intents', said.intents, FOR_INTENTS);
-  checkSection('api', said.api, FOR_API);
-  checkSection('retention', said.retention, FOR_RETENTION);
-  checkSection('worker', said.worker, FOR_WORKER);
-  checkResources(said.resources);
-  checkPipelines(said.pipelines);
-  return config as HoldfastConfig;
-}
-
-/** Names are anybody's. How many there are, and for how long, the worker checks. */
-function checkResources(said: unknown): void {
-  checkSection('resources', said, null);
-  for (const [name, pool] of Object.entries(said ?? {})) {
-    if (typeof pool === 'number' || isTexts(pool)) continue;
-    const field = `resources.${name}`;
-    if (typeof pool !== 'object' || Array.isArray(pool)) {
-      const rule =
-        'it is how many there are, a list of what each is called, or { slots, wait, key }';
-      throw new ConfigError({ field, value: pool, rule });
-    }
-    checkSection(field, pool, FOR_RESOURCE);
-  }
-}
-
-function checkPipelines(said: unknown): void {
-  checkSection('pipelines', said, KINDS);
-  for (const [kind, pipeline] of Object.entries(said ?? {})) {
-    if (typeof pipeline === 'function' || pipeline === undefined) continue;
-    const field = `pipelines.${kind}`;
-    checkSection(field, pipeline, FOR_PIPELINE);
-    const { run, command } = pipeline as Record<string, unknown>;
-    const isOne = (typeof run === 'function') !== isTexts(command);
-    if (isOne && (run === undefined || command === undefined)) continue;
-    const rule =
-      "it is a function, { run: function }, or { command: ['program', 'argument', …] }; one of them";
-    throw new ConfigError({ field, value: Object.keys(pipeline as object).join(', '), rule });
-  }
-}
-
-function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string');
-}
-
-/** What stands under a name that is not known may be a secret under a wrong one: it is not repeated. */
-function checkSection(section: string, said: unknown, known: ReadonlySet<string> | null): void {
-  if (said === undefined) return;
-  if (typeof said !== 'object' || said === null || Array.isArray(said))
-    throw new ConfigError({ field: section, value: said, rule: 'it is an object' });
-  const unknown = Object.keys(said).find((name) => known?.has(name) === false);
-  if (known === null || unknown === undefined) return;
-  const secrets = section === 'intents' ? '. Secrets belong into HOLDFAST_IDEM_SECRET' : '';
-  const rule = `there is no such option; there are ${[...known].join(', ')}${secrets}`;
-  throw new ConfigError({ field: `${section}.${unknown}`, value: '(not shown)', rule });
 }

@@ -1,7 +1,7 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, isDoneWithin, systemClock } from './base/clock.ts';
 import { type Duration, durationMs } from './base/duration.ts';
-import { ClosedError, ConfigError } from './base/errors.ts';
+import { ClosedError, ConfigError, StoreUnsuitableError } from './base/errors.ts';
 import { Emitter, type EventName, type Listener } from './base/events.ts';
 import { checkKey, instanceId } from './base/ids.ts';
 import { checkKnown, checkSwitch } from './base/options.ts';
@@ -10,19 +10,13 @@ import { type Tracing, untraced } from './base/tracing.ts';
 import { Fleet } from './fleet/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
 import { type Census, censusOf } from './lease/census.ts';
-import { LEASE_CLASSES } from './lease/classes.ts';
+import { LEASE_CLASSES, type LeaseClassName } from './lease/classes.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
-import {
-  type AcquireResult,
-  type HeldContext,
-  Leases,
-  type RevokeOptions,
-  type RevokeResult,
-} from './lease/leases.ts';
-import type { AcquireOptions } from './lease/options.ts';
+import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts';
+import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool.ts';
-import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from './lease/timings.ts';
+import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 import { TracedLeases } from './lease/traced-leases.ts';
 import { Poller, type PollerOptions } from './polling/poller.ts';
 import { supervisedCommands } from './process/commands.ts';
@@ -32,6 +26,14 @@ import { Records } from './records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
 import type { SessionIds } from './session/session.ts';
 import { SessionStore } from './session/session-store.ts';
+import {
+  boundsProblem,
+  KEYSPACE_NAMES,
+  KEYSPACES,
+  type MaxTtlOption,
+  type MaxTtls,
+  readMaxTtl,
+} from './store/keyspaces.ts';
 import { openStore } from './store/open-store.ts';
 import type { AdoptableClient } from './store/redis/adoptable.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
@@ -52,8 +54,21 @@ export interface OpenOptions {
   prefix?: string;
   /** `off` only where a second owner for one TTL after a restart of the store does no harm. */
   quarantine?: 'on' | 'off';
-  /** Longest TTL `acquire` accepts; default 5 minutes. After the store has forgotten, nothing is granted for the longest TTL used. */
-  maxTtl?: Duration;
+  /**
+   * How long leases may last without a renewal: one bound for all keyspaces, or one for each. Default
+   * `{ lease: '30s', poll: '30s', workflow: '5m' }`. Every process of a store needs the same: after the store has lost data, no new
+   * lease is granted for this long and a second. A shorter bound means a shorter quarantine.
+   */
+  maxTtl?: MaxTtlOption;
+  /**
+   * SQLite only. When records, streams, workflows, intents and the log are on the disk, so that a loss of power does not take them: within
+   * a second (`everysec`, the default), or before the caller has an answer (`always`).
+   */
+  sync?: 'everysec' | 'always';
+  /** Looks and steers, but takes no lease: such a process need not know the bounds of the store. */
+  observe?: boolean;
+  /** `false`: a SQLite file that does not exist is an error (`STORE_UNREACHABLE`), and is not made. Default `true`. */
+  create?: boolean;
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
   sessionIds?: SessionIds;
   /** Whether what happens here is written into the log that all instances share; default: where there is a poller, or intents are accepted. */
@@ -64,6 +79,11 @@ export interface OpenOptions {
   tls?: TlsOptions;
   clock?: Clock;
   random?: Random;
+}
+
+export interface ListOptions {
+  /** Whose leases: `lease` and `resource` share their keys; `poll` has those of targets, `workflow` those of workflows. Default `lease`. */
+  class?: LeaseClassName;
 }
 
 /** Something that somebody has had done. */
@@ -80,14 +100,20 @@ export interface OperatorAct {
 }
 
 const KNOWN = new Set([
-  ...['name', 'prefix', 'quarantine', 'maxTtl', 'sessionIds', 'history', 'on', 'tls'],
-  ...['clock', 'random'],
+  ...['name', 'prefix', 'quarantine', 'maxTtl', 'observe', 'sessionIds', 'history', 'on', 'tls'],
+  ...['sync', 'clock', 'random', 'create'],
 ]);
 /** Of the leases that `acquire` takes unless told otherwise. */
 const KEYSPACE = LEASE_CLASSES.lease.keyspace;
-const DEFAULT_MAX_TTL_MS = 300_000;
-/** How long `close` waits for work to say that it has stopped. */
+/** How long `close` takes at most, work that does not stop included. */
 const DEFAULT_CLOSE_MS = 2_000;
+/** The share of that for pollers, workers and processors to stop, before the work under other leases is told to. */
+const STOP_SHARE = 3 / 4;
+/** Kept of that time to hear the last answers, give back what they granted, and write the log: a share of it, and at most this. */
+const LAST_WORDS_SHARE = 1 / 10;
+const LAST_WORDS_MOST_MS = 500;
+/** A `close` that waits for no work may take this long for that. */
+const LAST_WORDS_MS = 1_000;
 /** For what has no lease, and so no timings of its own. */
 const CALL = { timeoutMs: 5_000 };
 
@@ -100,19 +126,12 @@ export async function open(
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkKnown(options, KNOWN);
-  const { clock = systemClock, random = systemRandom, maxTtl = DEFAULT_MAX_TTL_MS } = options;
-  const longestTtlMs = durationMs(maxTtl, 'maxTtl');
-  if (longestTtlMs < SHORTEST_TTL_MS || longestTtlMs > LONGEST_TTL_MS) {
-    throw new ConfigError({
-      field: 'maxTtl',
-      value: maxTtl,
-      rule: `it is from ${SHORTEST_TTL_MS} ms to 12 hours`,
-    });
-  }
+  const { clock = systemClock, random = systemRandom, observe = false } = options;
+  const maxTtls = readMaxTtl(options.maxTtl);
   const events = new Emitter();
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
-  const { prefix, quarantine, tls, history } = options;
+  const { prefix, quarantine, sync, tls, history, create } = options;
   if (history !== undefined) checkSwitch(history, 'history');
   const opened = await openStore(store, {
     clock,
@@ -120,17 +139,29 @@ export async function open(
     events,
     ...(prefix !== undefined && { prefix }),
     ...(quarantine && { quarantine }),
+    ...(sync !== undefined && { sync }),
+    maxTtls: observe ? null : maxTtls,
     ...(tls && { tls }),
+    ...(create !== undefined && { create }),
   });
   const id = instanceId(random, clock.startedAtMs, options.name);
   const tracing = await findTracing();
-  const parts = { store: opened.store, clock, random, events, instanceId: id, longestTtlMs };
-  const leases = new Leases(parts);
+  const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
+  const parts = { store: opened.store, clock, random, events, instanceId: id };
+  const leases = new Leases({ ...parts, maxTtls: observe ? null : bounds });
   return new Holdfast({
     ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
     ...{ clock, random, events, leases, tracing, sessionIds: options.sessionIds ?? 'any', history },
     prefix: prefix ?? '',
   });
+}
+
+/** The bounds of a store that was opened by the caller; refuses a `maxTtl` that says otherwise. */
+function boundsOf(store: Store, given: MaxTtlOption | undefined, own: MaxTtls): MaxTtls {
+  const { maxTtls } = store.leases;
+  const problem = given === undefined || maxTtls === undefined ? null : boundsProblem(maxTtls, own);
+  if (problem !== null) throw new StoreUnsuitableError({ store: store.name, problems: [problem] });
+  return maxTtls ?? own;
 }
 
 interface HoldfastParts {
@@ -216,12 +247,12 @@ export class Holdfast implements AsyncDisposable {
     return this.#doors.acquire(key, options);
   }
 
-  /** All of the keys, or `LEASE_HELD` and none. */
+  /** All of the keys, or none and `LEASE_HELD`; `STORE_QUARANTINED` if the store grants nothing now. */
   acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
     return this.#doors.acquireAll(keys, options);
   }
 
-  /** Runs `work` while holding the lease; throws `LEASE_HELD` if it is not to be had. */
+  /** Runs `work` while holding the lease; throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
   withLease<T>(
     key: string,
     work: (held: HeldContext) => Promise<T> | T,
@@ -316,15 +347,40 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** The leases in the store, a page at a time; walks the keyspace, so it is for people, not for loops. */
-  async list(cursor?: string): Promise<LeasePage> {
-    const page = await this.#parts.store.leases.list(KEYSPACE, {
+  async list(cursor?: string, { class: name = 'lease' }: ListOptions = {}): Promise<LeasePage> {
+    checkAcquireOptions({ class: name });
+    const { keyspace } = LEASE_CLASSES[name];
+    const page = await this.#parts.store.leases.list(keyspace, {
       ...CALL,
       ...(cursor !== undefined && { cursor }),
     });
     return {
       ...page,
-      leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice(KEYSPACE.length) })),
+      leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice(keyspace.length) })),
     };
+  }
+
+  /** How long leases may last, as the store has recorded it; empty before its first use. */
+  maxTtl(): Promise<Partial<MaxTtls>> {
+    return this.#parts.store.bounds?.read(CALL) ?? Promise.resolve({});
+  }
+
+  /**
+   * Replaces what the store has recorded, for a store that no process uses: refused while a lease is held. Processes with other
+   * bounds are refused from then on, and nothing is granted for the new bound and a second.
+   */
+  async changeMaxTtl(to: MaxTtlOption): Promise<MaxTtls> {
+    const maxTtls = readMaxTtl(to);
+    const { leases, bounds } = this.#parts.store;
+    for (const keyspace of KEYSPACE_NAMES) {
+      const { leases: held } = await leases.list(KEYSPACES[keyspace], CALL);
+      const [first] = held;
+      if (first === undefined) continue;
+      const rule = `'${first.key}' is held by ${first.holder}, maybe more. Stop every process of this store first, and wait until their leases have expired`;
+      throw new ConfigError({ field: 'maxTtl', value: to, rule });
+    }
+    await bounds?.change(maxTtls, CALL);
+    return maxTtls;
   }
 
   /** Writes down what an operator has had done, for whoever asks later. It does nothing else. */
@@ -344,8 +400,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Ends waiting, asks work under leases to stop, and waits up to `within` (2 s) for it to release them. What is not
-   * released by then runs out by itself: work that may still go on is never handed over.
+   * Ends waiting, asks work under leases to stop, and waits for it to release them. It has closed after `within` (2 s; with less than a
+   * second, after a second), even if the store does not answer. What is not released by then expires: work that may still
+   * continue is never handed over.
    */
   close({ within = DEFAULT_CLOSE_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
@@ -367,16 +424,26 @@ export class Holdfast implements AsyncDisposable {
   }
 
   async #close(withinMs: number): Promise<void> {
+    const { clock, leases } = this.#parts;
+    const untilMs = clock.monotonicMs() + Math.max(withinMs, LAST_WORDS_MS);
+    const workUntilMs =
+      clock.monotonicMs() + withinMs - Math.min(withinMs * LAST_WORDS_SHARE, LAST_WORDS_MOST_MS);
+    const leftMs = (atMs: number) => Math.max(0, atMs - clock.monotonicMs());
     this.fleet.close();
-    const stopping = [...this.#processors].map((processor) => processor.stop({ within: withinMs }));
-    const worker = this.#worker?.stop({ within: withinMs });
-    await Promise.all([this.#poller?.stop({ within: withinMs }), worker, ...stopping]);
+    await isDoneWithin(clock, withinMs * STOP_SHARE, this.#stopAll(withinMs * STOP_SHARE));
     const sweeping = [...this.#intents, ...this.#retentions].map((sweeper) => sweeper.stop());
     const closing = Promise.all([this.workflows.close(), ...sweeping]);
-    await isDoneWithin(this.#parts.clock, withinMs, closing);
-    await this.#parts.leases.close(withinMs);
-    await this.#history?.close();
+    await isDoneWithin(clock, leftMs(workUntilMs), closing);
+    await leases.close(leftMs(workUntilMs), leftMs(untilMs));
+    await this.#history?.close(leftMs(untilMs));
     if (this.#parts.ownsStore) await this.#parts.store.close();
+  }
+
+  async #stopAll(withinMs: number): Promise<void> {
+    // A processor waits twice: for its handlers to end, and for them to stop when they are told to.
+    const processors = [...this.#processors].map((one) => one.stop({ within: withinMs / 2 }));
+    const within = { within: withinMs };
+    await Promise.all([this.#poller?.stop(within), this.#worker?.stop(within), ...processors]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -24,7 +24,7 @@ export type {
   TargetReason,
   TargetView,
 } from './fleet/fleet.ts';
-export { Holdfast, type OpenOptions, open } from './holdfast.ts';
+export { Holdfast, type ListOptions, type OpenOptions, open } from './holdfast.ts';
 export type {
   Intent,
   Requester,
@@ -65,7 +65,7 @@ export type {
   TransferOptions,
   TransferResult,
 } from './lease/lease.ts';
-export type { AcquireResult, HeldContext, RevokeOptions, RevokeResult } from './lease/leases.ts';
+export type { AcquireResult, HeldContext } from './lease/leases.ts';
 export type { AcquireOptions } from './lease/options.ts';
 export type {
   Pool,
@@ -75,6 +75,7 @@ export type {
   SlotResult,
   SlotView,
 } from './lease/pool.ts';
+export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
 export type { HttpPollOptions } from './polling/http-options.ts';

@@ -58,11 +58,12 @@ export class Records {
 
   /** The keys of all records, those written last at the end. */
   async *keys(): AsyncGenerator<string, void, undefined> {
-    for (let since = 0; ; ) {
-      const page = await this.#store.changes(COLLECTION, { ...CALL, since });
+    let at: { since: number; began?: number | undefined } = { since: 0 };
+    for (;;) {
+      const page = await this.#store.changes(COLLECTION, { ...CALL, ...at });
       yield* page.written;
       if (!page.more) return;
-      since = page.version;
+      at = { since: page.version, began: page.began };
     }
   }
 }

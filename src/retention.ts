@@ -80,9 +80,18 @@ export class Retention {
     const nowMs = clock.wallMs();
     const swept = { sessions: 0, deadLetters: 0, entries: 0 };
     try {
-      swept.sessions = await this.#forgetSessions(nowMs - this.#keptMs.sessions);
-      swept.deadLetters = await this.#dropLetters(nowMs - this.#keptMs.deadLetters);
-      swept.entries = await this.#trimLog();
+      await eachForItself([
+        async () => {
+          swept.sessions = await this.#forgetSessions(nowMs - this.#keptMs.sessions);
+        },
+        () =>
+          this.#dropLetters(nowMs - this.#keptMs.deadLetters, (count) => {
+            swept.deadLetters = count;
+          }),
+        async () => {
+          swept.entries = await this.#trimLog();
+        },
+      ]);
     } finally {
       if (Object.values(swept).some((count) => count > 0)) events.emit('retention.swept', swept);
     }
@@ -98,10 +107,10 @@ export class Retention {
     });
   }
 
-  async #dropLetters(beforeMs: number): Promise<number> {
+  async #dropLetters(beforeMs: number, onDropped: (count: number) => void): Promise<void> {
     const { streams } = this.#parts.store;
     let count = 0;
-    for (const stream of await streams.names(CALL))
+    const dropOf = async (stream: string) => {
       count = await this.#repeat(async (before) => {
         const { entries, more } = await streams.dead(stream, CALL);
         const old = entries.filter(({ atMs }) => atMs < beforeMs).map(({ id }) => id);
@@ -111,7 +120,10 @@ export class Retention {
         const isOver = dropped === 0 || !more || old.length < entries.length;
         return { count: before + dropped, isOver };
       }, count);
-    return count;
+      onDropped(count);
+    };
+    const names = await streams.names(CALL);
+    await eachForItself(names.map((stream) => () => dropOf(stream)));
   }
 
   #trimLog(): Promise<number> {
@@ -132,6 +144,13 @@ export class Retention {
       reached = await step(reached.count);
     return reached.count;
   }
+}
+
+/** One after the other. What one of them can not forget keeps nobody from forgetting the rest; the first failure is thrown at the end. */
+async function eachForItself(jobs: readonly (() => Promise<void>)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const job of jobs) await job().catch((error: unknown) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }
 
 /** For how many milliseconds each is kept; or a `CONFIG_INVALID`. */

@@ -1,5 +1,13 @@
-import { describe, expect, it } from 'vitest';
-import { checkConfig, defineConfig } from '../src/config.ts';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../src/cli/settings.ts';
+import { defineConfig } from '../src/config.ts';
+import { checkConfig } from '../src/config-schema.ts';
+import { open } from '../src/holdfast.ts';
+import { type AppOptions, createApp } from '../src/server/app.ts';
+import { FakeClock } from '../src/testing/fake-clock.ts';
 
 describe('a configuration', () => {
   it('is given back as it was', () => {
@@ -9,24 +17,83 @@ describe('a configuration', () => {
       resources: { tuners: 4, gpus: ['a', 'b'], seats: { slots: 3, wait: '5s', key: 'seat' } },
       pipelines: { live: { command: ['ffmpeg', '-i'] }, vod: async () => 7 },
       worker: { name: 'box-1', starts: 8, ttl: '10s', grace: '1s' },
+      prefix: 'app:',
+      quarantine: 'on',
+      maxTtl: { lease: '2m' },
+      sessionIds: 'uuid',
+      intents: { apiLeases: 'off' },
+      roles: ['api'],
+      name: 'api',
+      weight: 2,
+      every: 5_000,
+      ttl: '10s',
+      timeout: '1s',
+      concurrency: 8,
+      results: 'off',
+      discovery: 'off',
+      http: { allow: ['loopback'], maxBytes: 1 },
+      poll: async () => 1,
+      api: {
+        host: '0.0.0.0',
+        port: 4747,
+        tokens: [{ id: 'a', token: 'canary-canary-canary', scope: 'v3:read' }],
+        lan: { allow: ['10.0.0.0/8'], trustedProxies: [] },
+        hosts: ['holdfast.internal'],
+        limits: { inFlight: 10, rate: { requestsPerSecond: 0.5, burst: 1 } },
+        events: { clients: 1, clientsPerToken: 1, queuedBytes: 1_024 },
+        metrics: 'open',
+        bodyTimeout: '1s',
+        handlerTimeout: '1s',
+        headersTimeout: '1s',
+        requestTimeout: '2s',
+        idleTimeout: '1s',
+        maxConnections: 10,
+      },
     });
     expect(checkConfig(config)).toBe(config);
     const run = { pipelines: { live: { run: () => {}, resource: null } } };
     expect(checkConfig(run)).toBe(run);
+    expect(checkConfig({})).toEqual({});
   });
 
   it.each([
+    [undefined, 'the default export', /export default defineConfig/],
+    [null, 'the default export', /it has to be an object/],
+    [[], 'the default export', /it has to be an object/],
+    [Promise.resolve({}), 'the default export', /is a promise.*export default await/],
+    [new Map(), 'the default export', /it has to be an object/],
+    [() => ({}), 'the default export', /it has to be an object/],
     [{ tuners: 4 }, 'tuners', /there are store/],
-    [{ worker: 'box-1' }, 'worker', /it is an object/],
+    [{ store: 1 }, 'store', /it has to be text/],
+    [{ quarantine: 'maybe' }, 'quarantine', /'on' or 'off'/],
+    [{ maxTtl: '1ms' }, 'maxTtl', /from 600 ms/],
+    [{ maxTtl: { leese: '1m' } }, 'maxTtl.leese', /there are lease, poll, workflow/],
+    [{ every: 'often' }, 'every', /'30s'/],
+    [{ discovery: true }, 'discovery', /or 'off'/],
+    [{ http: { allow: 'loopback' } }, 'http.allow', /it has to be a list of/],
+    [{ poll: 'fetch' }, 'poll', /it has to be a function/],
+    [{ roles: ['apy'] }, 'roles', /it has to be a list of api, poller, worker/],
+    [{ intents: { secret: 'canary' } }, 'intents.secret', /HOLDFAST_IDEM_SECRET/],
+    [{ api: { tokens: {} } }, 'api.tokens', /it has to be a list/],
+    [{ api: { lan: null } }, 'api.lan', /it has to be an object/],
+    [{ api: { lan: {} } }, 'api.lan.allow', /has to be there/],
+    [{ api: { limits: null } }, 'api.limits', /it has to be an object/],
+    [{ api: { limits: { rate: {} } } }, 'api.limits.rate.requestsPerSecond', /has to be there/],
+    [{ api: { events: { clients: 'x' } } }, 'api.events.clients', /whole number/],
+    [{ api: { events: { queuedBytes: '1MB' } } }, 'api.events.queuedBytes', /whole number/],
+    [{ api: { metrics: 'public' } }, 'api.metrics', /'open' or 'token'/],
+    [{ api: { port: '80' } }, 'api.port', /from 0 to 65535/],
+    [{ api: { token: 'canary' } }, 'api.token', /there are host, port/],
+    [{ worker: 'box-1' }, 'worker', /it has to be an object/],
     [{ worker: { slots: 4 } }, 'worker.slots', /there are name, starts, ttl, grace/],
     [{ retention: { letters: '1h' } }, 'retention.letters', /there are sessions, deadLetters/],
-    [{ resources: ['a'] }, 'resources', /it is an object/],
-    [{ resources: { tuners: '4' } }, 'resources.tuners', /it is how many there are/],
+    [{ resources: ['a'] }, 'resources', /it has to be an object/],
+    [{ resources: { tuners: '4' } }, 'resources.tuners', /it has to be how many there are/],
     [{ resources: { tuners: [1, 2] } }, 'resources.tuners', /a list of what each is called/],
     [{ resources: { tuners: { count: 4 } } }, 'resources.tuners.count', /there are slots, wait/],
-    [{ pipelines: () => {} }, 'pipelines', /it is an object/],
+    [{ pipelines: () => {} }, 'pipelines', /it has to be an object/],
     [{ pipelines: { poll: () => {} } }, 'pipelines.poll', /there are live, vod/],
-    [{ pipelines: { live: 'ffmpeg' } }, 'pipelines.live', /it is an object/],
+    [{ pipelines: { live: 'ffmpeg' } }, 'pipelines.live', /it has to be an object/],
     [{ pipelines: { live: { command: 'ffmpeg -i' } } }, 'pipelines.live', /\['program'/],
     [{ pipelines: { live: { command: [] } } }, 'pipelines.live', /\['program'/],
     [{ pipelines: { live: {} } }, 'pipelines.live', /one of them/],
@@ -35,5 +102,75 @@ describe('a configuration', () => {
   ])('is not %j', (config, field, rule) => {
     expect(() => checkConfig(config)).toThrow(expect.objectContaining({ field }));
     expect(() => checkConfig(config)).toThrow(rule);
+  });
+});
+
+it('I-19 a configuration that is refused never shows a secret', () => {
+  const wrong = [
+    { api: { tokens: 'canary' } },
+    { api: { token: 'canary' } },
+    { intents: { secret: 'canary' } },
+    { secret: 'canary' },
+  ];
+  for (const config of wrong) {
+    expect(() => checkConfig(config)).toThrow(/^(?!.*canary)/);
+    expect(() => checkConfig(config)).toThrow(expect.not.objectContaining({ value: 'canary' }));
+  }
+});
+
+it('what a program tells the server is held to the same rules', async () => {
+  await using holdfast = await open('memory:');
+  const wrong = [
+    ['events', { clients: 'x' }],
+    ['events', { queuedBytes: '1MB' }],
+    ['metrics', 'public'],
+    ['limits', null],
+    ['lan', null],
+    ['tokens', {}],
+  ] as const;
+  for (const [name, value] of wrong) {
+    const options = { [name]: value } as AppOptions;
+    expect(() => createApp(holdfast, options)).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', field: expect.stringMatching(name) }),
+    );
+  }
+});
+
+describe('the file of a configuration', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  let files = 0;
+  const load = (text: string, clock = new FakeClock()) => {
+    const path = join(folder, `config-${files++}.mjs`);
+    writeFileSync(path, text);
+    return loadConfig(path, clock);
+  };
+
+  it('is loaded, and may wait for what it says', async () => {
+    expect(await load('export default await Promise.resolve({ weight: 2 });')).toEqual({
+      weight: 2,
+    });
+  });
+
+  it.each([
+    ['export default Promise.resolve({ store: "redis://x" });', /default export is a promise/],
+    ['export default [];', /default export is an array/],
+    ['export const config = {};', /default export is undefined/],
+    ['export default { api: { limits: null } };', /api\.limits is null: it has to be an object/],
+    ['throw new Error("no");', /it cannot be loaded: no/],
+  ])('is refused with 78: %s', async (text, why) => {
+    const error: unknown = await load(text).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', exit: 78 });
+    expect((error as Error).message).toMatch(why);
+  });
+
+  it('that never ends to load is refused with 78, after 10 s', async () => {
+    const clock = new FakeClock();
+    const loading = load('await new Promise(() => {}); export default {};', clock);
+    const outcome = loading.catch((thrown: unknown) => thrown);
+    await clock.advance(10_000);
+    expect(await outcome).toMatchObject({
+      ...{ code: 'CONFIG_INVALID', exit: 78, message: expect.stringContaining('within 10 s') },
+    });
   });
 });

@@ -15,11 +15,11 @@ function setting() {
   const clock = new FakeClock();
   const store = createMemoryStore({ clock });
   let opened = 0;
-  const instance = async (options?: RetentionOptions) => {
-    const { store: reached, faults } = faultyStore(store, clock);
+  const instance = async (options?: RetentionOptions, its: Store = store) => {
+    const { store: reached, faults } = faultyStore(its, clock);
     const random = seededRandom(++opened);
     const holdfast = await open(reached, { clock, random, history: 'off' });
-    const happened: object[] = [];
+    const happened: { name: string; [fact: string]: unknown }[] = [];
     for (const name of ['retention.swept', 'sweep.failed'] as const)
       holdfast.on(name, (facts) => happened.push({ name, ...facts }));
     return { holdfast, retention: holdfast.retention(options).start(), faults, happened };
@@ -108,13 +108,44 @@ describe('retention', () => {
     expect(happened).toMatchObject([{ deadLetters: 251 }]);
   });
 
+  it('what can not be forgotten keeps nothing else from being forgotten, and is told', async () => {
+    const { clock, store, instance } = setting();
+    const poisoned: Store = {
+      ...store,
+      intents: {
+        ...store.intents,
+        prune: () => Promise.reject(new Error('something else lies at its key')),
+        list: (call) => store.intents.list(call),
+      },
+      streams: {
+        ...store.streams,
+        names: () => Promise.resolve(['broken', 'mails']),
+        dead: (stream, call) =>
+          stream === 'broken'
+            ? Promise.reject(new Error('broken'))
+            : store.streams.dead(stream, call),
+        drop: (...args) => store.streams.drop(...args),
+      },
+    };
+    const { happened } = await instance(
+      { deadLetters: '20m', history: '10m', sessions: '5m' },
+      poisoned,
+    );
+    await letters(store, 'mails', 3);
+    await store.log.append(['a'], CALL);
+    await clock.advance(30 * MINUTE_MS);
+    expect((await left(store)).slice(1)).toEqual([0, 0]);
+    const failed = happened.filter(({ name }) => name === 'sweep.failed');
+    expect(failed).toMatchObject([{ error: { message: 'something else lies at its key' } }]);
+  });
+
   it('is done by any number of instances without harm, and the shortest time counts', async () => {
     const { clock, store, instance } = setting();
     const crew = [await instance({ sessions: '5m' }), await instance(), await instance()];
     await endedSessions(store, 1_200);
     await clock.advance(7 * MINUTE_MS);
     expect((await left(store))[0]).toBe(0);
-    const swept = crew.flatMap(({ happened }) => happened as { sessions: number }[]);
+    const swept = crew.flatMap(({ happened }) => happened as unknown as { sessions: number }[]);
     expect(swept.reduce((sum, { sessions }) => sum + sessions, 0)).toBe(1_200);
   });
 

@@ -36,6 +36,8 @@ const told = Object.fromEntries(TOLD.map((what) => [what, (facts) => record(what
 
 const holdfast = await open(settings.url, {
   name: settings.name,
+  // Quarantines last as long as the leases of this run.
+  maxTtl: settings.ttlMs,
   clock,
   on: {
     'store.warned': () => {},

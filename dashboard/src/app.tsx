@@ -3,7 +3,7 @@ import { Component, type ComponentChildren, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { access, enter, messageOf } from './data/access.ts';
 import { followEvents } from './data/events.ts';
-import { followFleet, trouble } from './data/fleet.ts';
+import { followFleet } from './data/fleet.ts';
 import { Frame } from './frame.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { Empty } from './parts/basics.tsx';
@@ -27,9 +27,7 @@ function SignedIn() {
     const end = new AbortController();
     listenToKeys(end.signal);
     void followFleet(end.signal);
-    followEvents(end.signal).catch((error: unknown) => {
-      trouble.value = messageOf(error);
-    });
+    void followEvents(end.signal);
     return () => end.abort();
   }, []);
   const { view, id } = place.value;

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { about, signOut } from './data/access.ts';
+import { feedLostAtMs } from './data/events.ts';
 import { roundTripMs, seenAtMs, trouble } from './data/fleet.ts';
 import { now } from './data/now.ts';
 import { theme, turnTheme } from './data/theme.ts';
@@ -12,6 +13,8 @@ import { VIEWS } from './views.ts';
 
 /** Older than this, and what is seen may not be so any more. */
 const STALE_MS = 5_000;
+/** A connection that is cut and made again is not worth a word. */
+const FEED_LOST_MS = 3_000;
 
 export function Frame({ children }: { children: ComponentChildren }) {
   return (
@@ -42,6 +45,13 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <p class="notice bad" role="alert">
             {trouble.value} What you see is from{' '}
             {seenAtMs.value === null ? 'nobody yet' : `${spanOf(now.value - seenAtMs.value)} ago`}.
+            It is tried again.
+          </p>
+        )}
+        {lostFeedMs() !== null && (
+          <p class="notice bad" role="alert">
+            No events for {spanOf(lostFeedMs() ?? 0)}: the event feed is interrupted. Leases and
+            instances are shown as they are; what happened since is missing until the feed is back.
             It is tried again.
           </p>
         )}
@@ -112,14 +122,26 @@ function DataAge() {
   if (seenAt === null) return <span class="badge">no data yet</span>;
   const ageMs = Math.max(0, now.value - seenAt);
   const isStale = ageMs > STALE_MS;
+  const isDeaf = lostFeedMs() !== null;
   return (
     <span
-      class={isStale ? 'badge bad' : 'badge good'}
+      class={isStale || isDeaf ? 'badge bad' : 'badge good'}
       title={`The store answers in ${roundTripMs.value.toFixed(1)} ms`}
     >
-      {isStale ? `▲ ${spanOf(ageMs)} old` : `● live, ${spanOf(Math.round(ageMs / 100) * 100)} old`}
+      {wordsOf(ageMs, isDeaf)}
     </span>
   );
+}
+
+function wordsOf(ageMs: number, isDeaf: boolean): string {
+  if (ageMs > STALE_MS) return `▲ ${spanOf(ageMs)} old`;
+  return isDeaf ? '▲ no events' : `● live, ${spanOf(Math.round(ageMs / 100) * 100)} old`;
+}
+
+/** For how long no events have come; null while they do. */
+function lostFeedMs(): number | null {
+  const lostMs = feedLostAtMs.value === null ? 0 : now.value - feedLostAtMs.value;
+  return lostMs > FEED_LOST_MS ? lostMs : null;
 }
 
 function Help() {

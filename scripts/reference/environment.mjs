@@ -12,6 +12,11 @@ const READ = [
   ],
   ['HOLDFAST_PREFIX', 'prefix', 'Put before every key in the store.'],
   ['HOLDFAST_QUARANTINE', 'quarantine', '`on` or `off`.'],
+  [
+    'HOLDFAST_MAX_TTL',
+    'maxTtl',
+    'How long leases may last: `60s`, or `lease=60s,poll=30s,workflow=5m`.',
+  ],
   ['HOLDFAST_CONFIG', '', 'Which configuration file; default `holdfast.config.mjs` here or above.'],
   ['HOLDFAST_WORKER_NAME', 'worker.name', 'The worker’s own name, the same at every start.'],
   ['HOLDFAST_API_TOKEN', 'api.tokens', 'A token that may do everything.'],

@@ -21,7 +21,10 @@ export const CHECKS = {
   check: () => npmRun('check'),
   reference,
   docs: () => npmRun('docs:build'),
-  test: () => npmRun('test'),
+  test: async () => {
+    await npmRun('test');
+    await npmRun('test:all');
+  },
   requirements,
   matrix: () => npmRun('matrix'),
   pack,

@@ -9,7 +9,7 @@ export const STEPS = [
   { name: 'check', about: 'npm run check: format, lint, types, unused code, package' },
   { name: 'reference', about: 'npm run docs:reference changes nothing' },
   { name: 'docs', about: 'npm run docs:build' },
-  { name: 'test', about: 'npm test' },
+  { name: 'test', about: 'npm test and npm run test:all' },
   { name: 'requirements', about: 'npm run requirements, where there is one', isOptional: true },
   { name: 'matrix', about: 'npm run matrix: every Node that is supported' },
   { name: 'pack', about: 'npm pack, then publint and attw on the tarball' },

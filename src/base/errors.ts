@@ -38,12 +38,23 @@ export type BusyReason =
   /** This very holder had it before, and has not said yet that its work has stopped. */
   | 'unsettled';
 
+/** Why a key could not be had, where a holder stands in the way. */
+export type HeldReason = Exclude<BusyReason, 'quarantine'>;
+
 export interface HeldFacts {
   key: string;
   holder: string;
   fence: number;
   expiresInMs: number;
-  reason: BusyReason;
+  reason: HeldReason;
+  waitedMs: number;
+}
+
+/** A store in quarantine names no holder: it may have forgotten that there is one. */
+export interface QuarantineFacts {
+  key: string;
+  /** How long the store makes no new grants yet. */
+  expiresInMs: number;
   waitedMs: number;
 }
 
@@ -54,7 +65,7 @@ export class LeaseHeldError extends HoldfastError {
   readonly holder: string;
   readonly fence: number;
   readonly expiresInMs: number;
-  readonly reason: BusyReason;
+  readonly reason: HeldReason;
   readonly waitedMs: number;
 
   constructor(facts: HeldFacts) {
@@ -72,8 +83,6 @@ function whyBusy(facts: HeldFacts): string {
   const left = Number.isFinite(facts.expiresInMs)
     ? `for ${Math.ceil(facts.expiresInMs)} ms more`
     : 'without expiry';
-  if (facts.reason === 'quarantine')
-    return `the store may have forgotten grants and makes no new ones ${left}`;
   if (facts.reason === 'revoked') return `it was revoked, and is not granted here ${left}`;
   if (facts.reason === 'unsettled')
     return `${facts.holder} has not released its earlier tenure of it yet`;
@@ -87,6 +96,27 @@ function busyAdvice(facts: HeldFacts): string {
   return `${waited}Pass a longer wait to be woken when it is free.`;
 }
 
+/** The store may have forgotten leases that are still held, and grants nothing new until the last of them has expired. */
+export class StoreQuarantinedError extends HoldfastError {
+  readonly code = 'STORE_QUARANTINED';
+  /** What could not be granted: a key, or a pool. */
+  readonly key: string;
+  readonly expiresInMs: number;
+  readonly waitedMs: number;
+
+  constructor(facts: QuarantineFacts) {
+    const waited = facts.waitedMs > 0 ? ` Waited ${Math.round(facts.waitedMs)} ms.` : '';
+    super(
+      `could not acquire '${facts.key}': the store is in quarantine for ${Math.ceil(facts.expiresInMs)} ms more. ` +
+        'It was just started, or has lost data, and may have forgotten leases that are still held.' +
+        `${waited} Pass a longer wait, or try again after that time.`,
+    );
+    this.key = facts.key;
+    this.expiresInMs = facts.expiresInMs;
+    this.waitedMs = facts.waitedMs;
+  }
+}
+
 /** Why a lease ended against its holder's will. */
 export type LossReason =
   /** No renewal was confirmed before the local deadline. */
@@ -94,7 +124,9 @@ export type LossReason =
   /** The store names another holder or fence. */
   | 'taken_over'
   /** An operator revoked it. */
-  | 'revoked';
+  | 'revoked'
+  /** The store can not tell any more who holds it: a `STORE_UNSUITABLE` says why. */
+  | 'unsuitable';
 
 export interface LossFacts {
   key: string;
@@ -113,10 +145,11 @@ export class LeaseLostError extends HoldfastError {
   readonly reason: LossReason | 'released';
   readonly heldForMs: number;
 
-  constructor(facts: LossFacts) {
+  constructor(facts: LossFacts, options?: ErrorOptions) {
     super(
       `lease '${facts.key}' (fence ${facts.fence}) is over: ${facts.reason} after ${Math.round(facts.heldForMs)} ms. ` +
         'Stop the work it covered and acquire again; whatever is still on its way carries the old fence.',
+      options,
     );
     this.key = facts.key;
     this.holder = facts.holder;
@@ -255,16 +288,41 @@ export class KeyForeignError extends HoldfastError {
   }
 }
 
+/** A value has more bytes than its kind may have. Thrown before any I/O. */
+export class ValueTooLargeError extends HoldfastError {
+  readonly code = 'VALUE_TOO_LARGE';
+  /** What it is: a record, a heartbeat, an action. */
+  readonly kind: string;
+  /** Which one. */
+  readonly id: string;
+  readonly bytes: number;
+  readonly mostBytes: number;
+
+  constructor(facts: { kind: string; id: string; bytes: number; mostBytes: number }) {
+    super(
+      `${facts.kind} '${facts.id}' has ${facts.bytes} bytes as JSON, and a ${facts.kind} has ${facts.mostBytes} at most. ` +
+        'Nothing was sent. Keep the bulk of it elsewhere, and a reference to it here.',
+    );
+    this.kind = facts.kind;
+    this.id = facts.id;
+    this.bytes = facts.bytes;
+    this.mostBytes = facts.mostBytes;
+  }
+}
+
 /** The store works but can not keep the promises leases need. */
 export class StoreUnsuitableError extends HoldfastError {
   readonly code = 'STORE_UNSUITABLE';
   readonly store: string;
   readonly problems: readonly string[];
+  /** Another process may be granted what this one holds: its leases end at once, not at their deadlines. */
+  readonly voidsLeases: boolean;
 
-  constructor(facts: { store: string; problems: readonly string[] }) {
+  constructor(facts: { store: string; problems: readonly string[]; voidsLeases?: boolean }) {
     super(`store ${facts.store} is not fit for leases: ${facts.problems.join(' ')}`);
     this.store = facts.store;
     this.problems = facts.problems;
+    this.voidsLeases = facts.voidsLeases ?? false;
   }
 }
 
@@ -298,6 +356,7 @@ function shown(value: unknown): string {
       ? `${JSON.stringify(short)} (${value.length} characters)`
       : JSON.stringify(short);
   }
+  if (value instanceof Promise) return 'a promise';
   if (typeof value === 'object' && value !== null)
     return Array.isArray(value) ? 'an array' : 'an object';
   return typeof value === 'function' ? 'a function' : String(value);

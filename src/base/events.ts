@@ -1,4 +1,5 @@
 import type { BusyReason, LossReason } from './errors.ts';
+import type { Gap } from './gap.ts';
 
 /** Why a tenure went from `held` to `uncertain`. */
 export type DoubtReason = 'renewal_failed' | 'clock_jump';
@@ -28,9 +29,12 @@ export interface Events {
   'lease.released': LeaseFacts & { heldForMs: number };
   'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
   'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
-  'lease.lost': LeaseFacts & { reason: LossReason; heldForMs: number };
+  /** `lateMs`: how long after its deadline the holder noticed. More than a moment: its process stood still. */
+  'lease.lost': LeaseFacts & { reason: LossReason; heldForMs: number; lateMs: number };
   'lease.revoked': LeaseFacts & { reason: string; force: boolean; mayActForMs: number };
   'lease.returned': LeaseFacts;
+  /** Leases that may be held in this instance's name and are left to expire. */
+  'lease.unreturned': { count: number; why: string };
   'leader.elected': { election: string; holder: string; fence: number };
   'leader.lost': { election: string; fence: number; reason: LossReason | 'failed' | 'stopped' };
   'leader.failed': { election: string; error: unknown };
@@ -49,18 +53,14 @@ export interface Events {
   'fleet.asked': { member: string; count: number };
   /**
    * A target became this instance's. `first`: nobody had it that this instance knew of. `handover`: `from` gave it to this instance, or
-   * let it go before its time. `failover`: the lease of `from` ran out. `unownedMs`: since then (since the offer was heard, for a
-   * handover), and the sum of `wakeMs`, until the store was asked, and `grantMs`, until it granted.
+   * let it go before its time. `failover`: the lease of `from` expired, or was taken away. How long no owner worked on it, and what that is
+   * made of, is a `Gap`; for a handover it begins when the offer was heard.
    */
-  'target.taken': {
+  'target.taken': Gap & {
     target: string;
     fence: number;
     from: string | null;
     how: 'first' | 'handover' | 'failover';
-    unownedMs: number;
-    wakeMs: number;
-    grantMs: number;
-    ttlMs: number;
   };
   /** The fleet can not be seen or told of: what is owned is kept while it can be, and the rest is tried again. */
   'fleet.stalled': { error: unknown };
@@ -72,7 +72,8 @@ export interface Events {
   'session.paused': { session: string };
   'session.resumed': { session: string };
   'session.removed': { session: string };
-  'session.unreadable': { session: string; why: string };
+  /** `tenant` where an intent has started it; null: that cannot be read either. */
+  'session.unreadable': { session: string; why: string; tenant?: string | null };
   /** A session that came from an intent is in another state. */
   'session.advanced': { session: string; tenant: string; state: string; reason: string | null };
   /** Its worker was lost, or has left it (`from` is null then): another goes on with it. */
@@ -156,15 +157,21 @@ export interface Events {
   };
   /** It was given to another processor meanwhile: what came of it here does not count. */
   'action.gone': ActionFacts & { fence: number };
+  /** Its handler was asked to stop, and still runs now that its claim is over: its place is another's, and the action is tried again. */
+  'action.stuck': ActionFacts & { fence: number; tries: number; runsForMs: number };
   /** Actions can not be taken, or their outcomes not be brought in; it goes on by itself. */
   'processor.stalled': { processor: string; error: unknown };
   'processor.resumed': { processor: string; afterMs: number };
   'log.dropped': { count: number; error: unknown };
+  /** The log that all instances share has an entry that is no event. It is skipped; told once, of the first. */
+  'log.unreadable': { position: string };
   'loop.delayed': { lateMs: number };
   'store.connected': { store: string };
   'store.disconnected': { store: string; why: string };
   'store.forgot': { store: string; why: string };
-  'store.quarantined': { store: string; leaseClass: string; leftMs: number };
+  'store.quarantined': { store: string; keyspace: string; leftMs: number };
+  /** Under a key lies something that is not Holdfast's. It is skipped; told once for each. */
+  'store.unreadable': { key: string; found: string };
   'store.warned': { store: string; finding: string; advice: string };
   'listener.failed': { event: string; error: unknown };
 }

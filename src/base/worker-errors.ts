@@ -1,19 +1,19 @@
 /** What can be wrong where scarce things are shared out. */
-import { type BusyReason, HoldfastError } from './errors.ts';
+import { type HeldReason, HoldfastError } from './errors.ts';
 
 /** No slot of a pool is to be had now. `acquire` of a pool returns this as a result; `withSlot` throws it. */
 export class PoolFullError extends HoldfastError {
   readonly code = 'POOL_FULL';
   readonly pool: string;
   readonly slots: number;
-  readonly reason: BusyReason;
+  readonly reason: HeldReason;
   readonly expiresInMs: number;
   readonly waitedMs: number;
 
   constructor(facts: {
     pool: string;
     slots: number;
-    reason: BusyReason;
+    reason: HeldReason;
     expiresInMs: number;
     waitedMs: number;
   }) {
@@ -31,10 +31,9 @@ export class PoolFullError extends HoldfastError {
   }
 }
 
-const WHY: Readonly<Record<BusyReason, string>> = {
+const WHY: Readonly<Record<HeldReason, string>> = {
   held: 'all are held',
   revoked: 'all are held, or were revoked and are kept free for a while',
-  quarantine: 'the store may have forgotten who holds what, and makes no new grants yet',
   unsettled: 'all are held, or this very holder has not released its earlier tenure',
 };
 

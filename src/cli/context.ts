@@ -3,6 +3,7 @@ import type { Output } from './output.ts';
 
 /** The store as the flags name it. */
 export interface StoreFlags extends Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine'> {
+  readonly maxTtl?: string;
   /** The configuration file; default: the one that is found. */
   readonly config?: string;
 }

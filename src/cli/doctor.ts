@@ -1,20 +1,29 @@
 import { systemClock } from '../base/clock.ts';
 import { StoreRefusedError, StoreUnsuitableError } from '../base/errors.ts';
 import { type Diagnosis, type DiagnosisFinding, diagnose } from '../diagnosis.ts';
-import type { Context } from './context.ts';
+import type { Holdfast } from '../holdfast.ts';
+import type { Context, StoreFlags } from './context.ts';
 import { EXIT, type Exit } from './exit-codes.ts';
 import { withHoldfast } from './opening.ts';
 import type { Output, Style } from './output.ts';
+import { readSettings } from './settings.ts';
 import { printable } from './text.ts';
 
 /** Examines the store, and the fleet on it. */
 export async function doctor({ flags, output }: Context): Promise<Exit> {
-  const diagnosis = await withHoldfast(flags, (holdfast) =>
-    diagnose(holdfast, systemClock, { tryOut: true }),
-  ).catch(asFinding);
+  const diagnosis = await examined(flags).catch(asFinding);
   output.result(diagnosis, () => shown(diagnosis, output));
   const isUnfit = diagnosis.findings.some(({ level }) => level === 'refuse');
   return isUnfit ? EXIT.no : EXIT.ok;
+}
+
+/** Takes a lease to try its rights: with the maxTtl that is configured, else with the one that the store has recorded. */
+async function examined(flags: StoreFlags): Promise<Diagnosis> {
+  const { maxTtl } = await readSettings(flags);
+  const recorded = maxTtl ?? (await withHoldfast(flags, (holdfast) => holdfast.maxTtl()));
+  const options = { observe: false, maxTtl: recorded };
+  const tried = (holdfast: Holdfast) => diagnose(holdfast, systemClock, { tryOut: true });
+  return withHoldfast(flags, tried, options);
 }
 
 /** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */

@@ -3,7 +3,7 @@ import { ConfigError, HoldfastError } from '../base/errors.ts';
 /** What the process ends with: a number, or the signal that it ends by. */
 export type Exit = number | NodeJS.Signals;
 
-/** The numbers above 1 are those of sysexits.h, and of shells. `docs/cli.md` has them too. */
+/** The numbers above 1 are those of sysexits.h (79 is the first that it leaves free), and of shells. `docs/cli.md` has them too. */
 export const EXIT = {
   ok: 0,
   no: 1,
@@ -13,6 +13,7 @@ export const EXIT = {
   held: 75,
   lost: 76,
   config: 78,
+  quarantined: 79,
   notExecutable: 126,
   notFound: 127,
 } as const;
@@ -28,10 +29,14 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
   ['70', 'internal error'],
   [
     '75',
-    'run: the lease is not to be had now (another code with --held-exit-code); workflows rm: somebody holds it; intents start: too many share the session, or another has the channel',
+    'run: the lease is held (another code with --held-exit-code), or was just revoked; workflows rm: somebody holds it; intents start: too many share the session, or another has the channel',
   ],
   ['76', 'run: the lease was lost, and the command was stopped'],
   ['78', 'the configuration is invalid, or the store unsuitable; up: another worker has its name'],
+  [
+    '79',
+    'the store is in quarantine: it may have forgotten leases, and grants none for a while. Never covered by --held-exit-code or --quiet',
+  ],
   ['126', 'run: the command can not be executed'],
   ['127', 'run: the command was not found'],
   ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],
@@ -44,6 +49,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   OVERLOADED: EXIT.unavailable,
   STORE_UNSUITABLE: EXIT.config,
   KEY_FOREIGN: EXIT.config,
+  VALUE_TOO_LARGE: EXIT.usage,
   CONFIG_INVALID: EXIT.config,
   SESSION_NOT_FOUND: EXIT.no,
   SESSION_EXISTS: EXIT.no,
@@ -54,6 +60,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   REVISION_CONFLICT: EXIT.unavailable,
   LEASE_HELD: EXIT.held,
   POOL_FULL: EXIT.held,
+  STORE_QUARANTINED: EXIT.quarantined,
   WORKER_NAME_TAKEN: EXIT.config,
   LEASE_LOST: EXIT.lost,
   LEASE_NOT_FOUND: EXIT.no,

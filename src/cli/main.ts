@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { CommanderError } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { EXIT, type Exit, exitOf, usageError } from './exit-codes.ts';
-import { Output } from './output.ts';
+import { flushOutput, Output } from './output.ts';
 import { buildProgram } from './program.ts';
 
 /** A signal that does not end us, because we are the first process of a container, gets this long. */
@@ -20,6 +20,7 @@ export async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     exit = failure(error, args);
   }
+  await flushOutput();
   if (typeof exit === 'number') process.exit(exit);
   endBy(exit);
 }

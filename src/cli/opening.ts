@@ -29,11 +29,13 @@ export async function openWith(
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkShared(settings);
-  const { store, prefix, quarantine, sessionIds } = settings;
+  const { store, prefix, quarantine, maxTtl, sync, sessionIds } = settings;
   const { open } = await import('../holdfast.ts');
   return open(store, {
     ...(prefix !== undefined && { prefix }),
     ...(quarantine !== undefined && { quarantine }),
+    ...(maxTtl !== undefined && { maxTtl }),
+    ...(sync !== undefined && { sync }),
     ...(sessionIds !== undefined && { sessionIds }),
     // What is worth a warning is what `doctor` is for; cron would send it by mail every night.
     on: { 'store.warned': () => {} },
@@ -41,16 +43,20 @@ export async function openWith(
   });
 }
 
-/** Does something with the store, and closes it. */
+/**
+ * Does something with the store, and closes it. Takes no leases, unless `options` say so: then it needs the store's maxTtl. Nor does it
+ * make a store, unless they say that: so a wrong path is told, and nothing is left there.
+ */
 export async function withHoldfast<T>(
   flags: StoreFlags,
   work: (holdfast: Holdfast, settings: HoldfastConfig) => Promise<T>,
-  options: OpenOptions = {},
+  options: OpenOptions | ((settings: HoldfastConfig) => OpenOptions) = {},
 ): Promise<T> {
   const loading = import('../holdfast.ts');
   const settings = await readSettings(flags);
   await loading;
-  const holdfast = await openWith(settings, options);
+  const own = typeof options === 'function' ? options(settings) : options;
+  const holdfast = await openWith(settings, { observe: true, create: false, ...own });
   try {
     return await work(holdfast, settings);
   } finally {

@@ -1,12 +1,16 @@
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { styleText } from 'node:util';
+import { systemClock } from '../base/clock.ts';
 import { HoldfastError } from '../base/errors.ts';
 import { CliError } from './exit-codes.ts';
-import { jsonFacts, printable, toJson } from './text.ts';
+import { acceptorOf, NonblockingWriter } from './nonblocking-writer.ts';
+import { counted, jsonFacts, printable, toJson } from './text.ts';
 
 /** How often a full pipe is tried again, once a millisecond; then the rest of what was to be said is dropped. */
 const MAX_WRITE_ATTEMPTS = 10_000;
+/** How long a reader has for the end of what was written. */
+const FLUSHED_WITHIN_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 
 export type Style = 'green' | 'yellow' | 'red' | 'bold' | 'dim';
@@ -79,11 +83,54 @@ function described(error: unknown): Described {
   return { code: 'INTERNAL', message, facts: {} };
 }
 
-/**
- * Writes at once. Not by process.stdout and process.stderr: these make a pipe non-blocking, for the command that shares
- * it as well, and `cat` does not expect that. Says whether anybody takes it.
- */
+/** Of each output that must not make this process wait. */
+const writers = new Map<1 | 2, NonblockingWriter>();
+
+interface Unblocked {
+  /** Says on stdout how many lines its reader did not get; default: in a line. */
+  onDropped?(lines: number): void;
+  /** A command has the same outputs, and expects to wait for its reader. */
+  isShared?: boolean;
+}
+
+/** For commands that go on until they are told to end: from now on nothing that they write makes them wait for the reader. */
+export function neverBlock({ onDropped, isShared = false }: Unblocked = {}): void {
+  for (const fd of [1, 2] as const) {
+    const parts = { clock: systemClock, accept: acceptorOf(fd, isShared) };
+    const told = fd === 1 && onDropped !== undefined ? onDropped : tellDropped;
+    writers.set(fd, new NonblockingWriter({ ...parts, onDropped: (lines) => told(lines, fd) }));
+  }
+}
+
+export function droppedMessage(lines: number): string {
+  const were = lines === 1 ? 'was' : 'were';
+  return `${counted(lines, 'line')} ${were} dropped: nobody was reading this output`;
+}
+
+function tellDropped(lines: number, fd: 1 | 2): void {
+  write(fd, `holdfast: ${droppedMessage(lines)}\n`);
+}
+
+/** Whether the reader has not taken yet what was written: a picture that the next one replaces need not be drawn. */
+export function isBehind(fd: 1 | 2): boolean {
+  return writers.get(fd)?.isBehind ?? false;
+}
+
+/** The end of what was written, for a reader that still reads. */
+export async function flushOutput(): Promise<void> {
+  await Promise.all([...writers.values()].map((writer) => writer.flushed(FLUSHED_WITHIN_MS)));
+}
+
+/** Writes. Says whether anybody takes it. */
 export function write(fd: 1 | 2, text: string): boolean {
+  return writers.get(fd)?.write(text) ?? writeAndWait(fd, text);
+}
+
+/**
+ * For commands that end when they have said what they have to say: whoever pages through that may take their time. Not by process.stdout and
+ * process.stderr: these make a pipe non-blocking, for the command that shares it as well, and `cat` does not expect that.
+ */
+function writeAndWait(fd: 1 | 2, text: string): boolean {
   let rest = Buffer.from(text);
   for (let attempt = 0; rest.length > 0 && attempt < MAX_WRITE_ATTEMPTS; ) {
     try {

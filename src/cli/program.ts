@@ -1,7 +1,7 @@
 /** The commands, their options and their help. What a command needs is loaded when it runs: help costs nothing. */
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { packageVersion } from '../base/version.ts';
-import { examples, type Perform, type Work } from './commands.ts';
+import { examples, fenceNumber, type Perform, type Work } from './commands.ts';
 import { SHELLS, type Shell } from './completion.ts';
 import type { StoreFlags } from './context.ts';
 import { addDemo } from './demo-program.ts';
@@ -9,6 +9,7 @@ import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
 import { addFleet, addUp } from './fleet-program.ts';
 import type { RevokeFlags } from './inspection.ts';
 import { addIntents } from './intent-program.ts';
+import type { MaxTtlFlags } from './max-ttl.ts';
 import { Output, write } from './output.ts';
 import type { RunFlags } from './run/run.ts';
 import { addSessions } from './session-program.ts';
@@ -29,6 +30,7 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
     .option('--store <url>', 'address of the store; where it has a password, use HOLDFAST_STORE')
     .option('--prefix <text>', 'put before every key in the store (HOLDFAST_PREFIX)')
     .addOption(quarantineOption())
+    .addOption(maxTtlOption())
     .option(
       '--config <file>',
       'the configuration (HOLDFAST_CONFIG; default: holdfast.config.mjs here or above)',
@@ -46,11 +48,12 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
 
   const perform = async (work: Work) => {
     const { json = false, color, ...given } = program.opts<GlobalFlags>();
-    const { store, prefix, quarantine, config } = given;
+    const { store, prefix, quarantine, maxTtl, config } = given;
     const flags = {
       ...(store !== undefined && { store }),
       ...(prefix !== undefined && { prefix }),
       ...(quarantine !== undefined && { quarantine }),
+      ...(maxTtl !== undefined && { maxTtl }),
       ...(config !== undefined && { config }),
     };
     const output = new Output({ json, color: color && !process.env.NO_COLOR });
@@ -93,7 +96,11 @@ function addRun(program: Command, perform: Perform): void {
       slots,
     )
     .option('--quiet', 'say nothing if the lease is held by another')
-    .option('--held-exit-code <number>', 'exit code if the lease is not to be had', exitCode)
+    .option(
+      '--held-exit-code <number>',
+      'exit code if the lease is held by another, instead of 75',
+      exitCode,
+    )
     .addHelpText(
       'after',
       examples(
@@ -113,7 +120,7 @@ function addInspection(program: Command, perform: Perform): void {
   program
     .command('ls')
     .summary('list who holds what')
-    .description('Lists who holds what.')
+    .description('Lists every lease: your own, those of targets (class poll) and of workflows.')
     .argument('[PREFIX]', 'only keys that begin so', '')
     .addHelpText('after', examples('holdfast ls', 'holdfast ls --json nightly-'))
     .action((prefix: string) => perform(async (context) => (await load()).ls(context, prefix)));
@@ -134,6 +141,11 @@ function addInspection(program: Command, perform: Perform): void {
       '--force',
       'free the key at once: the old holder and a new one may both act for a while',
     )
+    .option(
+      '--fence <number>',
+      'only the lease with this fence, as ls and get show it; default: the lease that is held now',
+      fenceNumber,
+    )
     .option('--target', 'KEY is something that is polled; to move it, use transfer')
     .addHelpText(
       'after',
@@ -144,6 +156,19 @@ function addInspection(program: Command, perform: Perform): void {
     )
     .action((key: string, flags: RevokeFlags) =>
       perform(async (context) => (await load()).revoke(context, key, flags)),
+    );
+  program
+    .command('max-ttl')
+    .summary('show or change how long leases of the store may last')
+    .description(
+      'Shows how long leases of the store may last without a renewal. With options, changes it: only while no lease is held, so stop every process of the store first.',
+    )
+    .option('--lease <time>', 'for leases, pools and commands')
+    .option('--poll <time>', 'for targets of the fleet')
+    .option('--workflow <time>', 'for workflows')
+    .addHelpText('after', examples('holdfast max-ttl', 'holdfast max-ttl --lease 2m'))
+    .action((flags: MaxTtlFlags) =>
+      perform(async (context) => (await import('./max-ttl.ts')).maxTtl(context, flags)),
     );
   program
     .command('doctor')
@@ -174,6 +199,12 @@ function quarantineOption(): Option {
   const text =
     'off only for development: a store that forgot leases grants them anew at once (HOLDFAST_QUARANTINE)';
   return new Option('--quarantine <mode>', text).choices(['on', 'off']);
+}
+
+function maxTtlOption(): Option {
+  const text =
+    "how long leases may last: '60s', or 'lease=60s,poll=30s,workflow=5m'. The same for every process of the store (HOLDFAST_MAX_TTL)";
+  return new Option('--max-ttl <time>', text);
 }
 
 function exitCode(text: string): number {

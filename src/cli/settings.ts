@@ -1,40 +1,72 @@
 import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { type Clock, isDoneWithin, systemClock } from '../base/clock.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkSwitch } from '../base/options.ts';
-import { checkConfig, type HoldfastConfig } from '../config.ts';
+import type { HoldfastConfig } from '../config.ts';
+import { type MaxTtlOption, readMaxTtl } from '../store/keyspaces.ts';
 import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 
 const FILE = 'holdfast.config.mjs';
+/** How long the file may take to load; it may ask elsewhere for what it says. */
+const LOAD_MS = 10_000;
 
 /** What is configured, and which store: there a flag wins over the environment, and that over the configuration file. */
 export async function readSettings(flags: StoreFlags): Promise<HoldfastConfig> {
-  const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE } = process.env;
+  const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE, HOLDFAST_MAX_TTL } = process.env;
   if (HOLDFAST_QUARANTINE) checkSwitch(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
   const config = await readConfig(flags.config);
   const store = flags.store ?? (HOLDFAST_STORE || config.store);
   const prefix = flags.prefix ?? HOLDFAST_PREFIX ?? config.prefix;
   const quarantine = flags.quarantine ?? (HOLDFAST_QUARANTINE || config.quarantine);
+  const maxTtl =
+    parseMaxTtl(flags.maxTtl, '--max-ttl') ??
+    parseMaxTtl(HOLDFAST_MAX_TTL, 'HOLDFAST_MAX_TTL') ??
+    config.maxTtl;
   return {
     ...config,
     ...(store !== undefined && { store }),
     ...(prefix !== undefined && { prefix }),
     ...(quarantine && { quarantine: quarantine as 'on' | 'off' }),
+    ...(maxTtl !== undefined && { maxTtl }),
   };
+}
+
+/** `60s` for all keyspaces, or `lease=60s,poll=10s`. */
+function parseMaxTtl(text: string | undefined, field: string): MaxTtlOption | undefined {
+  if (!text) return undefined;
+  const option = text.includes('=')
+    ? Object.fromEntries(text.split(',').map((one) => one.split('=', 2).map((part) => part.trim())))
+    : text;
+  readMaxTtl(option, field);
+  return option;
 }
 
 /** The configuration that is named, else that of the working directory, or of the nearest folder above that has one. */
 async function readConfig(flag: string | undefined): Promise<HoldfastConfig> {
   const named = flag ?? process.env.HOLDFAST_CONFIG;
   const path = named ? resolve(named) : findConfig(process.cwd());
-  if (path === null) return {};
-  const loaded = await import(pathToFileURL(path).href).catch((error: unknown) => {
-    throw invalid(path, `it can not be loaded: ${error instanceof Error ? error.message : error}`);
+  return path === null ? {} : loadConfig(path, systemClock);
+}
+
+/** Runs the file, which is a program, and checks what it exports. */
+export async function loadConfig(path: string, clock: Clock): Promise<HoldfastConfig> {
+  const loading = import(pathToFileURL(path).href) as Promise<{ default?: unknown }>;
+  // A top-level await that never settles would leave nothing to do, and Node would end without a word.
+  const isLoaded = await isDoneWithin(clock, LOAD_MS, loading);
+  if (!isLoaded)
+    throw invalid(
+      path,
+      `it was not loaded within ${LOAD_MS / 1_000} s. What it awaits at its top level does not settle`,
+    );
+  const loaded = await loading.catch((error: unknown) => {
+    throw invalid(path, `it cannot be loaded: ${error instanceof Error ? error.message : error}`);
   });
+  const { checkConfig } = await import('../config-schema.ts');
   try {
-    return checkConfig((loaded as { default?: unknown }).default);
+    return checkConfig(loaded.default);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw invalid(path, error.message);

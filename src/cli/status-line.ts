@@ -1,4 +1,4 @@
-import { write } from './output.ts';
+import { isBehind, write } from './output.ts';
 import { printable } from './text.ts';
 
 const DEFAULT_COLUMNS = 80;
@@ -13,7 +13,7 @@ export class StatusLine {
     // A line that is too long would become two, of which one stays.
     const columns = process.stdout.columns || DEFAULT_COLUMNS;
     this.#text = printable(text).slice(0, columns - 1);
-    write(1, `${CLEAR}${this.#text}`);
+    if (!isBehind(1)) write(1, `${CLEAR}${this.#text}`);
   }
 
   /** Prints whole lines, which are safe already. */

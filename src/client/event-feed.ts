@@ -12,7 +12,7 @@ import { DEFAULT_RETRY_MS, frames } from './stream.ts';
 
 export async function* feed(
   parts: ClientParts,
-  { signal, ...query }: EventsQuery,
+  { signal, onConnection = () => {}, ...query }: EventsQuery,
 ): AsyncGenerator<FollowedEvent, void, undefined> {
   const { clock, random } = parts;
   const place = { after: query.after, retryMs: DEFAULT_RETRY_MS };
@@ -21,7 +21,8 @@ export async function* feed(
     let pauseMs = 0;
     try {
       const path = () => pathOf(query, place.after);
-      for await (const { event, data } of frames(parts, { path, place, signal })) {
+      const onOpen = () => onConnection('connected');
+      for await (const { event, data } of frames(parts, { path, place, signal, onOpen })) {
         failures = 0;
         if (event === 'gap') yield { kind: 'gap' };
         else if (event !== 'bye' && data !== null) yield { kind: 'event', event: eventOf(data) };
@@ -31,6 +32,7 @@ export async function* feed(
       if (!mayPass(error)) throw error;
       pauseMs = waitAdvisedMs(error);
     }
+    onConnection('lost');
     failures += 1;
     pauseMs += backoffMs(failures, random, place.retryMs);
     await sleepOn(clock, pauseMs, signal).catch(() => {});

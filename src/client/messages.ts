@@ -128,6 +128,8 @@ export interface EventsQuery {
   readonly member?: string | undefined;
   /** Ends it. */
   readonly signal?: AbortSignal | undefined;
+  /** Told when the stream is connected, and when it is cut off. It is connected again either way. */
+  readonly onConnection?: ((state: 'connected' | 'lost') => void) | undefined;
 }
 
 export type FollowedEvent =

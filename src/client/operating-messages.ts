@@ -288,9 +288,17 @@ export interface LeaseState {
   readonly expiresInMs?: number | null | undefined;
 }
 
+export interface RevokeRequest {
+  readonly reason: string;
+  readonly force?: boolean;
+  /** The fence of the lease that is meant, as you have seen it: a later holder is left alone. */
+  readonly fence?: string;
+}
+
 export interface LeaseRevocation {
+  /** False: the lease that was meant is over. `holder` is then who has the key now, null: nobody. */
   readonly revoked: boolean;
-  readonly holder?: string | undefined;
+  readonly holder?: string | null | undefined;
   readonly fence?: string | undefined;
   readonly mayActForMs?: number | undefined;
 }

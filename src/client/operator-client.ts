@@ -18,6 +18,7 @@ import type {
   LeaseState,
   LeasesPage,
   NewPollSession,
+  RevokeRequest,
   StageAction,
   StagePicture,
   TargetDetail,
@@ -92,7 +93,7 @@ export class OperatorClient extends HoldfastClient {
   /** Takes a target away from its holder. */
   revokeTarget(
     id: string,
-    request: { reason: string; force?: boolean },
+    request: RevokeRequest,
     options?: CallOptions,
   ): Promise<LeaseRevocation> {
     return this.#once(`/targets/${encodeURIComponent(id)}/revoke`, request, options);
@@ -136,7 +137,7 @@ export class OperatorClient extends HoldfastClient {
 
   revoke(
     key: ApiLease['key'],
-    request: { reason: string; force?: boolean },
+    request: RevokeRequest,
     options?: CallOptions,
   ): Promise<LeaseRevocation> {
     return this.#once(`/leases/${encodeURIComponent(key)}/revoke`, request, options);

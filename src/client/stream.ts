@@ -22,18 +22,21 @@ export interface StreamWish {
   readonly signal: AbortSignal | undefined;
   /** In characters; what is longer is not of our server. */
   readonly longestFrame?: number;
+  /** Called when the server has begun to answer. */
+  readonly onOpen?: () => void;
 }
 
 /** One connection, until either side ends it. */
 export async function* frames(
   parts: ClientParts,
-  { path, place, signal, longestFrame }: StreamWish,
+  { path, place, signal, longestFrame, onOpen }: StreamWish,
 ): AsyncGenerator<Frame, void, undefined> {
   const patience = new Patience(parts.clock, signal);
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     patience.last(parts.attemptMs);
     reader = (await connect(parts, path(), place.after, patience.signal)).getReader();
+    onOpen?.();
     const apart = new FrameReader(longestFrame);
     for (;;) {
       patience.last(SILENCE_MS);

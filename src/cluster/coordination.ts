@@ -219,9 +219,10 @@ export class Coordination {
       // Whoever has handed it to us has let go of it, so that it is ours to hand on.
       if (self.isDraining) {
         if (entry.owner === self.id) take.push(entry);
-      } else if (entry.planned === self.id && this.#canBeAsked(entry.owner, self.id))
-        wanted.push(entry);
-      else if (this.#mayTake(entry, self, nowMs)) take.push(entry);
+      } else if (entry.planned === self.id && this.#canBeAsked(entry.owner, self.id)) {
+        // Not what was revoked from us, nor what was released here on purpose.
+        if (Math.max(entry.sitsOutUntilMs, entry.notBeforeMs) <= nowMs) wanted.push(entry);
+      } else if (this.#mayTake(entry, self, nowMs)) take.push(entry);
     }
     return { take, wanted };
   }

@@ -1,6 +1,7 @@
 import { type Clock, isDoneWithin } from '../base/clock.ts';
 import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter, Events } from '../base/events.ts';
+import { gapOf } from '../base/gap.ts';
 import { type Tracing, untraced } from '../base/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease, ReleaseOptions } from '../lease/lease.ts';
@@ -53,10 +54,13 @@ export class Holdings {
 
   constructor(parts: HoldingsParts) {
     this.#parts = parts;
-    this.#unlisten = parts.events.on('lease.lost', ({ leaseClass, key, fence }) => {
+    this.#unlisten = parts.events.on('lease.lost', (lost) => {
+      const { leaseClass, key, fence, reason, lateMs } = lost;
       if (leaseClass !== 'poll') return;
       const entry = parts.entry(key);
-      if (entry?.lease?.fence === fence) this.#onLost(entry, entry.lease);
+      if (entry?.lease?.fence !== fence) return;
+      if (reason === 'revoked') entry.sitsOutUntilMs = parts.clock.monotonicMs() + parts.ttlMs;
+      this.#onLost(entry, entry.lease, lateMs);
     });
   }
 
@@ -106,6 +110,13 @@ export class Holdings {
     return this.#end(entry, withinMs, give);
   }
 
+  /** Takes a target that is ours once more, for another fence. */
+  async retake(entry: TargetEntry): Promise<void> {
+    const { instanceId } = this.#parts;
+    await this.give(entry, instanceId);
+    if (entry.owner === instanceId) this.claim(entry);
+  }
+
   /** Lets the target go, once the work on it has settled, or is given up. */
   letGo(entry: TargetEntry, withinMs?: number): Promise<void> {
     return this.#end(entry, withinMs, async (lease, settling) => {
@@ -138,6 +149,7 @@ export class Holdings {
         ...timings,
         class: 'poll',
         holder: instanceId,
+        untilReleased: true,
         ...(entry.fenceFloor > 0 && { fenceFloor: entry.fenceFloor }),
       });
       entry.state = 'watched';
@@ -173,7 +185,7 @@ export class Holdings {
     onTaken(entry);
   }
 
-  /** Whoever explains a gap wants to know who had it, until when, and what took so long. Whole numbers, so that they add up. */
+  /** Whoever explains a gap wants to know who had it, until when, and what took so long. */
   #tell(entry: TargetEntry, { fence }: Lease, askedAtMs: number): void {
     const { clock, events, instanceId, ttlMs } = this.#parts;
     if (!events.hasListener('target.taken')) return;
@@ -182,24 +194,24 @@ export class Holdings {
     if (entry.owner !== null && !isNamed) entry.seenFree(askedAtMs);
     const { id: target, predecessor, freeSinceMs } = entry;
     const sinceMs = predecessor?.untilMs ?? (isNamed ? askedAtMs : freeSinceMs);
-    const wakeMs = Math.max(0, Math.round(askedAtMs - sinceMs));
-    const grantMs = Math.round(clock.monotonicMs() - askedAtMs);
-    events.emit('target.taken', {
-      ...{ target, fence, from: predecessor?.owner ?? null },
-      how: howTaken(predecessor, isNamed),
-      ...{ unownedMs: wakeMs + grantMs, wakeMs, grantMs, ttlMs },
+    const gap = gapOf({
+      silentMs: predecessor?.how === 'expired' ? ttlMs : 0,
+      wakeMs: askedAtMs - sinceMs,
+      grantMs: clock.monotonicMs() - askedAtMs,
     });
+    const how = howTaken(predecessor, isNamed);
+    events.emit('target.taken', { target, fence, from: predecessor?.owner ?? null, how, ...gap });
   }
 
   #note(entry: TargetEntry, busy: Extract<AcquireResult, { ok: false }>): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    const { reason, holder, expiresInMs } = busy;
+    const { reason, expiresInMs } = busy;
     if (entry.isOffered) {
       // The answer is older than the offer.
       entry.isOffered = false;
       entry.doubt();
       this.#parts.onFreed();
-    } else if (reason === 'held') entry.seenOwned(holder, expiresInMs, nowMs);
+    } else if (reason === 'held') entry.seenOwned(busy.holder, expiresInMs, nowMs);
     else entry.seenBarred(reason, reason === 'unsettled' ? UNSETTLED_MS : expiresInMs, nowMs);
   }
 
@@ -214,7 +226,7 @@ export class Holdings {
     this.#ours.delete(entry);
     const { duties, clock } = this.#parts;
     const settled = duties.end(entry.id, false);
-    entry.seenEnded(true, clock.monotonicMs());
+    entry.seenEnded('let go', clock.monotonicMs());
     const telling = tell(lease, {
       ...(settled !== null && { settled }),
       ...(withinMs !== undefined && { within: withinMs }),
@@ -225,11 +237,11 @@ export class Holdings {
     );
   }
 
-  #onLost(entry: TargetEntry, lease: Lease): void {
+  #onLost(entry: TargetEntry, lease: Lease, lateMs: number): void {
     const { duties, clock, onFreed } = this.#parts;
     const isLettingGo = entry.state === 'letting go';
     entry.state = 'settling';
-    entry.seenEnded(false, clock.monotonicMs());
+    entry.seenEnded('lost', clock.monotonicMs() - lateMs);
     this.#ours.delete(entry);
     const settled = duties.end(entry.id, true) ?? Promise.resolve();
     // Only once its work has stopped may the same instance have it again. Who lets it go already sees to that.
@@ -261,7 +273,7 @@ function howTaken(
   isNamed: boolean,
 ): Events['target.taken']['how'] {
   if (predecessor === null) return isNamed ? 'handover' : 'first';
-  return predecessor.hasLetGo ? 'handover' : 'failover';
+  return predecessor.how === 'let go' ? 'handover' : 'failover';
 }
 
 async function giveBack(lease: Lease): Promise<void> {

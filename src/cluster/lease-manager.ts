@@ -8,7 +8,7 @@
  * **New** –start→ **running** –stop→ **stopping** (it says so, starts nothing new, hands over what is asked for, lets go
  * of the rest) → **stopped**. It does not start again: an instance id is good for one life.
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, isDoneWithin } from '../base/clock.ts';
 import { ClosedError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId } from '../base/ids.ts';
@@ -19,6 +19,7 @@ import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { TimingOptions, Timings } from '../lease/timings.ts';
 import type { Store } from '../store/store.ts';
+import type { FleetMember } from './attributes.ts';
 import { Coordination, type TargetSource } from './coordination.ts';
 import { Discovery } from './discovery.ts';
 import { type Explanation, explain, loadsOf } from './explain.ts';
@@ -26,7 +27,7 @@ import { hashTarget } from './hash.ts';
 import { type Duties, Holdings } from './holdings.ts';
 import { askTopic, Moves, readAsk } from './moves.ts';
 import { Pins } from './pins.ts';
-import { rankOf } from './plan.ts';
+import { firstChoice } from './plan.ts';
 import { FLEET_TOPIC, isOrder, orderFor, Presence } from './presence.ts';
 import { Roster } from './roster.ts';
 import { EVERYTHING, NOTHING, Rounds } from './rounds.ts';
@@ -38,10 +39,15 @@ import { VitalSigns } from './vitals.ts';
 const PATIENCE_SHARE = 0.8;
 /** After hints may have been missed, instances look again within this time. */
 const GAP_SPREAD_MS = 500;
-/** A stopping instance gives the others this long to ask for what has settled; then it lets it go for anyone. */
+/** A stopping instance gives the others this long to ask for what has settled; then it chooses whom to hand it to. */
 const ASK_WAIT_MS = 500;
 /** How often a stopping instance looks whether that time is over. */
 const STOP_LOOK_MS = 20;
+/** The share of the time to stop that it takes at most to say so: a store that hangs must not take the time of the rest. */
+const SAY_SHARE = 1 / 4;
+/** Kept of that time for leaving, whatever the work on targets takes: a share of it, and at most this. */
+const LEAVE_SHARE = 1 / 10;
+const LEAVE_MOST_MS = 500;
 
 export interface LeaseManagerParts {
   readonly store: Store;
@@ -151,8 +157,8 @@ export class LeaseManager {
   }
 
   /**
-   * Hands everything over and leaves. Work in flight has `withinMs` to finish; what has not by then is never handed over:
-   * its lease runs out.
+   * Hands everything over and leaves, within `withinMs`, even if the store does not answer. Work in flight has nearly all of that
+   * time to finish; what has not by then is never handed over: its lease runs out.
    */
   stop(withinMs: number): Promise<void> {
     this.#stopping ??= this.#stop(withinMs);
@@ -170,12 +176,15 @@ export class LeaseManager {
     return this.isOwned(id);
   }
 
-  /** Lets the target go. This instance does not take it again by itself for one renewal interval. */
+  /**
+   * Hands the target to another instance, or frees it if there is none that may take it. This instance does not take it again by itself
+   * for one renewal interval.
+   */
   async release(id: string): Promise<void> {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     entry.notBeforeMs = this.#parts.clock.monotonicMs() + this.#timings.renewEveryMs;
-    await this.#holdings.letGo(entry);
+    await this.#passOn(entry);
   }
 
   /** May new work on the target begin here? Synchronous, no I/O, reads the clocks itself. */
@@ -201,9 +210,7 @@ export class LeaseManager {
     const planned = this.#entries.get(id)?.planned;
     if (planned) return planned;
     const target = hashTarget(id);
-    const members = this.#roster.members();
-    const may = members.filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
-    return may.find((member) => rankOf(member, target, may) === 0)?.id ?? null;
+    return firstChoice(target, this.#successors())?.id ?? null;
   }
 
   leaseInfo(id: string): LeaseInfo {
@@ -227,14 +234,15 @@ export class LeaseManager {
 
   /**
    * What the target's fence protects has seen a higher one, although the lease is ours: the store has forgotten, and its
-   * clock lags. Takes the target anew, with a fence above that.
+   * clock lags. Takes the target again, with a fence above that: it hands the target to itself, so that nobody is granted it in between,
+   * and so that a store in quarantine grants it at all.
    */
   outrank(id: string, fence: number, seen: number): void {
     const entry = this.#entries.get(id);
     // A fence beyond all that can be minted was written by somebody else: nothing outranks it.
     if (entry?.lease?.fence !== fence || seen >= HIGHEST_FENCE) return;
     entry.fenceFloor = seen + 1;
-    void this.#holdings.letGo(entry);
+    void this.#holdings.retake(entry);
   }
 
   async #start(): Promise<void> {
@@ -269,8 +277,12 @@ export class LeaseManager {
     const offers = { onOffer: (id: string) => this.#onOffer(id), onGap };
     while (this.#state === 'running') {
       try {
-        for (const subscribe of subscriptions.slice(this.#unsubscribes.length))
-          this.#unsubscribes.push(await subscribe());
+        for (const subscribe of subscriptions.slice(this.#unsubscribes.length)) {
+          const unsubscribe = await subscribe();
+          // It took longer than this manager, which has undone the others.
+          if (this.#over.signal.aborted) return unsubscribe();
+          this.#unsubscribes.push(unsubscribe);
+        }
         if (await leases.hearOffers('poll', offers)) return;
       } catch {
         // As for every round: the store is not there now.
@@ -307,22 +319,26 @@ export class LeaseManager {
       return;
     }
     this.#state = 'stopping';
-    const untilMs = this.#parts.clock.monotonicMs() + withinMs;
-    this.#presence.prepareToLeave(untilMs);
+    const { clock } = this.#parts;
+    const leftMs = (untilMs: number) => Math.max(0, untilMs - clock.monotonicMs());
+    const untilMs = clock.monotonicMs() + withinMs;
+    const workUntilMs = untilMs - Math.min(withinMs * LEAVE_SHARE, LEAVE_MOST_MS);
+    this.#presence.prepareToLeave(workUntilMs);
     this.#holdings.takeNoMore();
     // The first to hear of it are those who take over.
-    await this.#sayLeaving();
-    await this.#handOver(untilMs);
+    await isDoneWithin(clock, withinMs * SAY_SHARE, this.#sayLeaving());
+    await this.#handOver(workUntilMs);
     // A round that is under way may yet be granted something, and give it back.
-    await this.#rounds.stop();
-    await this.#holdings.settled(Math.max(0, untilMs - this.#parts.clock.monotonicMs()));
+    await isDoneWithin(clock, leftMs(workUntilMs), this.#rounds.stop());
+    await this.#holdings.settled(leftMs(workUntilMs));
     this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#holdings.close();
     this.#vitals.close();
     this.#unlisten();
     // Where the store can not be told, the heartbeat runs out.
-    await this.#presence.leave().catch(() => {});
+    const leaveMs = Math.min(leftMs(untilMs), this.#timings.operationTimeoutMs);
+    await isDoneWithin(clock, leaveMs, this.#presence.leave(leaveMs));
     this.#state = 'stopped';
   }
 
@@ -334,7 +350,10 @@ export class LeaseManager {
       .catch(() => {});
   }
 
-  /** Waits for the others to ask for what has settled; lets go of the rest. */
+  /**
+   * Waits for the others to ask for what has settled, and hands them the rest unasked. It is let go of only where there is nobody: a store
+   * in quarantine grants nobody a key that is free, but lets a successor have what it is handed.
+   */
   async #handOver(untilMs: number): Promise<void> {
     const { clock, duties } = this.#parts;
     const settledAtMs = new Map<TargetEntry, number>();
@@ -344,20 +363,30 @@ export class LeaseManager {
       if (settled === null) note();
       else void settled.then(note);
     }
-    const waitMs = this.#hasSuccessors() ? ASK_WAIT_MS : 0;
+    const waitMs = this.#successors().length > 0 ? ASK_WAIT_MS : 0;
     while (this.#holdings.ours.size > 0) {
       const nowMs = clock.monotonicMs();
       const isOver = nowMs >= untilMs;
       for (const entry of this.#holdings.ours) {
         const sinceMs = settledAtMs.get(entry) ?? Number.POSITIVE_INFINITY;
-        if (isOver || nowMs - sinceMs >= waitMs) void this.#holdings.letGo(entry, 0);
+        if (isOver || nowMs - sinceMs >= waitMs) void this.#passOn(entry, 0);
       }
       if (this.#holdings.ours.size > 0) await clock.sleep(STOP_LOOK_MS);
     }
   }
 
-  #hasSuccessors(): boolean {
-    return this.#roster.members().some(({ isForeign, isDraining }) => !isForeign && !isDraining);
+  /** Hands the target to another that may take it, once its work has settled. It is let go of where there is none. */
+  #passOn(entry: TargetEntry, withinMs?: number): Promise<void> {
+    const successors = this.#successors().filter(({ id }) => id !== this.instanceId);
+    const planned = successors.find(({ id }) => id === entry.planned);
+    const successor = planned ?? firstChoice(entry, successors);
+    if (successor === undefined) return this.#holdings.letGo(entry, withinMs);
+    return this.#holdings.give(entry, successor.id, withinMs);
+  }
+
+  /** Who may take over. */
+  #successors(): FleetMember[] {
+    return this.#roster.members().filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
   }
 }
 

@@ -5,7 +5,8 @@
  * A pin is told of by a signal; one that was not heard of is found by a look now and then. Each look asks only for what has changed.
  */
 import { KeyForeignError } from '../base/errors.ts';
-import type { Store } from '../store/store.ts';
+import { ChangeReader } from '../store/change-reader.ts';
+import type { Call, GetReply, Store } from '../store/store.ts';
 
 /** Where they are kept, by the target's id. */
 export const PINS_COLLECTION = 'pins';
@@ -26,13 +27,18 @@ export interface StoredPin {
 
 export class Pins {
   readonly #store: Store;
-  #pins = new Map<string, Pin>();
-  #version = 0;
-  /** What was seen on the way through all of them; null when that is done. */
-  #listed: Map<string, Pin> | null = new Map();
+  readonly #pins = new Map<string, Pin>();
+  readonly #reader: ChangeReader;
+  /** Whether the refresh that is under way, or those that failed before it, have changed anything. */
+  #isChanged = false;
 
   constructor(store: Store) {
     this.#store = store;
+    this.#reader = new ChangeReader(store, PINS_COLLECTION, {
+      read: (ids, call) => this.#read(ids, call),
+      drop: (id) => this.#note(id, undefined),
+      known: () => this.#pins.keys(),
+    });
   }
 
   /** By target. */
@@ -46,37 +52,15 @@ export class Pins {
 
   /** The store may have lost some: the next refresh looks at all of them. */
   beginAnew(): void {
-    this.#version = 0;
-    this.#listed = new Map();
+    this.#reader.beginAgain();
   }
 
   /** Says whether anything is otherwise than it was. */
   async refresh(timeoutMs: number): Promise<boolean> {
-    let isChanged = false;
-    for (;;) {
-      const since = this.#version;
-      const call = { timeoutMs, since };
-      const page = await this.#store.records.changes(PINS_COLLECTION, call);
-      if (page.reset && since > 0) {
-        this.beginAnew();
-        continue;
-      }
-      const pins = this.#listed ?? this.#pins;
-      const found = await this.#read(page.written, timeoutMs);
-      for (const id of [...page.written, ...page.removed]) {
-        const pin = found.get(id);
-        isChanged ||= pins.get(id)?.revision !== pin?.revision;
-        if (pin === undefined) pins.delete(id);
-        else pins.set(id, pin);
-      }
-      this.#version = page.version;
-      if (page.more) continue;
-      if (this.#listed === null) return isChanged;
-      const isOther = !isSame(this.#pins, this.#listed);
-      this.#pins = this.#listed;
-      this.#listed = null;
-      return isOther;
-    }
+    await this.#reader.refresh({ timeoutMs });
+    const isChanged = this.#isChanged;
+    this.#isChanged = false;
+    return isChanged;
   }
 
   /** Forgets the pins of these targets, unless they were made anew. */
@@ -88,22 +72,30 @@ export class Pins {
     await this.#store.records.remove(PINS_COLLECTION, removals, { timeoutMs });
   }
 
-  async #read(ids: readonly string[], timeoutMs: number): Promise<Map<string, Pin>> {
-    const found = new Map<string, Pin>();
-    if (ids.length === 0) return found;
-    const replies = await this.#store.records.get(PINS_COLLECTION, ids, { timeoutMs });
-    for (const [i, reply] of replies.entries()) {
-      if (reply.kind === 'failed' && !(reply.error instanceof KeyForeignError)) throw reply.error;
-      if (reply.kind !== 'found') continue;
-      // Others may write there, too: what names no member pins nothing.
-      const { member } = (reply.value ?? {}) as { [field: string]: unknown };
-      const { revision } = reply;
-      if (typeof member === 'string') found.set(ids[i] as string, { member, revision });
-    }
-    return found;
+  async #read(ids: readonly string[], call: Call): Promise<void> {
+    if (ids.length === 0) return;
+    const replies = await this.#store.records.get(PINS_COLLECTION, ids, call);
+    const failed = replies.find(isUnread);
+    if (failed !== undefined) throw failed.error;
+    for (const [i, reply] of replies.entries()) this.#note(ids[i] as string, pinOf(reply));
+  }
+
+  #note(id: string, pin: Pin | undefined): void {
+    const before = this.#pins.get(id);
+    if (before?.member !== pin?.member || before?.revision !== pin?.revision)
+      this.#isChanged = true;
+    if (pin === undefined) this.#pins.delete(id);
+    else this.#pins.set(id, pin);
   }
 }
 
-function isSame(a: ReadonlyMap<string, Pin>, b: ReadonlyMap<string, Pin>): boolean {
-  return a.size === b.size && [...a].every(([id, pin]) => b.get(id)?.member === pin.member);
+function isUnread(reply: GetReply): reply is GetReply & { kind: 'failed' } {
+  return reply.kind === 'failed' && !(reply.error instanceof KeyForeignError);
+}
+
+/** Others may write there, too: what names no member pins nothing. */
+function pinOf(reply: GetReply): Pin | undefined {
+  if (reply.kind !== 'found') return undefined;
+  const { member } = (reply.value ?? {}) as { [field: string]: unknown };
+  return typeof member === 'string' ? { member, revision: reply.revision } : undefined;
 }

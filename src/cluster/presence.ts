@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, timeLeft } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import { packageVersion } from '../base/version.ts';
 import type { Store } from '../store/store.ts';
@@ -35,6 +35,7 @@ export class Presence {
   #readOrderAtMs = Number.NEGATIVE_INFINITY;
   #leaveByMs: number | null = null;
   #isKnown = false;
+  #hasLeft = false;
 
   constructor(parts: PresenceParts) {
     this.#parts = parts;
@@ -71,6 +72,8 @@ export class Presence {
 
   async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {
     const { store, events, instanceId, weight, vitals, ttlMs, timeoutMs } = this.#parts;
+    // A round that was under way when it left must not bring it back.
+    if (this.#hasLeft) return;
     const { isDraining: draining } = this;
     const attributes: Attributes = {
       ...{ weight, draining, owned, version: VERSION, asks },
@@ -122,13 +125,16 @@ export class Presence {
     this.#leaveByMs = byMs;
   }
 
-  async leave(): Promise<void> {
-    const { store, events, instanceId, timeoutMs } = this.#parts;
+  /** Takes its heartbeat and its order to drain away. */
+  async leave(withinMs: number): Promise<void> {
+    const { store, clock, events, instanceId } = this.#parts;
+    this.#hasLeft = true;
     if (!this.#isKnown) return;
     this.#isKnown = false;
+    const leftMs = timeLeft(clock, withinMs);
     if (this.#isOrdered)
-      await store.records.remove(DRAIN_COLLECTION, [{ id: instanceId }], { timeoutMs });
-    await store.members.leave(instanceId, { timeoutMs });
+      await store.records.remove(DRAIN_COLLECTION, [{ id: instanceId }], { timeoutMs: leftMs() });
+    await store.members.leave(instanceId, { timeoutMs: leftMs() });
     events.emit('member.left', { member: instanceId, reason: 'left' });
     await store.signals.publish(FLEET_TOPIC, instanceId);
   }

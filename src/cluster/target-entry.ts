@@ -26,8 +26,8 @@ export type Obstacle = 'quarantine' | 'revoked' | 'garbage' | 'unsettled';
 export interface Predecessor {
   readonly owner: string;
   readonly untilMs: number;
-  /** It let go of it, or gave it away: its lease did not run out. */
-  readonly hasLetGo: boolean;
+  /** It let go of it, or gave it away; its lease expired; or its lease was revoked, forgotten by the store, or lost. */
+  readonly how: 'let go' | 'expired' | 'lost';
 }
 
 /** A lease seen to be gone this little before its end has run out: its end is known no better than an answer takes. */
@@ -52,6 +52,8 @@ export class TargetEntry implements PlanTarget {
   lookAtMs = 0;
   /** Not to be taken before this: it was let go of here on purpose. */
   notBeforeMs = 0;
+  /** It was revoked from us: until then we are refused it, whoever hands it to us. */
+  sitsOutUntilMs = 0;
   /** Why the store would not grant it although nobody owns it. */
   obstacle: Obstacle | null = null;
   /** The next fence is at least this. */
@@ -74,7 +76,7 @@ export class TargetEntry implements PlanTarget {
 
   /** The store says that `owner` has it for `expiresInMs` more. */
   seenOwned(owner: string, expiresInMs: number, nowMs: number): void {
-    if (this.owner !== owner) this.#seenGone(nowMs, true);
+    if (this.owner !== owner) this.#seenGone(nowMs, 'let go');
     this.owner = owner;
     this.obstacle = null;
     this.expiresAtMs = nowMs + expiresInMs;
@@ -84,8 +86,8 @@ export class TargetEntry implements PlanTarget {
   /** The store says that nobody has it. */
   seenFree(nowMs: number): void {
     if (this.owner !== null || this.freeSinceMs === 0) this.freeSinceMs = nowMs;
-    const hasLetGo = this.expiresAtMs > nowMs + SAME_MOMENT_MS;
-    this.#seenGone(hasLetGo ? nowMs : Math.min(this.expiresAtMs, nowMs), hasLetGo);
+    if (this.expiresAtMs > nowMs + SAME_MOMENT_MS) this.#seenGone(nowMs, 'let go');
+    else this.#seenGone(Math.min(this.expiresAtMs, nowMs), 'expired');
     this.owner = null;
     this.obstacle = null;
     this.expiresAtMs = 0;
@@ -96,7 +98,7 @@ export class TargetEntry implements PlanTarget {
   seenBarred(obstacle: Obstacle, forMs: number, nowMs: number): void {
     this.seenFree(nowMs);
     // Neither a store that has forgotten it nor an operator who has revoked it has asked its owner.
-    if (this.predecessor !== null) this.predecessor = { ...this.predecessor, hasLetGo: false };
+    if (this.predecessor !== null) this.predecessor = { ...this.predecessor, how: 'lost' };
     this.obstacle = obstacle;
     this.expiresAtMs = nowMs + forMs;
     this.lookAtMs = this.expiresAtMs;
@@ -106,13 +108,13 @@ export class TargetEntry implements PlanTarget {
   seenOffered(nowMs: number): void {
     // One that is not known to have an owner has one all the same: not the one it had before.
     if (this.owner === null) this.predecessor = null;
-    this.#seenGone(nowMs, true);
+    this.#seenGone(nowMs, 'let go');
     this.isOffered = true;
   }
 
-  /** It is ours no more: let go of, or lost. */
-  seenEnded(hasLetGo: boolean, nowMs: number): void {
-    this.#seenGone(nowMs, hasLetGo);
+  /** It is ours no more, since then. */
+  seenEnded(how: 'let go' | 'lost', untilMs: number): void {
+    this.#seenGone(untilMs, how);
     this.doubt();
   }
 
@@ -123,7 +125,7 @@ export class TargetEntry implements PlanTarget {
     this.lookAtMs = 0;
   }
 
-  #seenGone(untilMs: number, hasLetGo: boolean): void {
-    if (this.owner !== null) this.predecessor = { owner: this.owner, untilMs, hasLetGo };
+  #seenGone(untilMs: number, how: Predecessor['how']): void {
+    if (this.owner !== null) this.predecessor = { owner: this.owner, untilMs, how };
   }
 }

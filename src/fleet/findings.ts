@@ -1,7 +1,8 @@
 /** What is worth knowing of a fleet before it goes wrong: each with a fact and what to do about it. Pure: what is looked at is given. */
 import { shortName } from '../base/ids.ts';
 import type { Explanation } from '../cluster/explain.ts';
-import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../lease/timings.ts';
+import { deriveTimings } from '../lease/timings.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/keyspaces.ts';
 import type { MemberView } from './fleet.ts';
 
 export interface FleetFinding {
@@ -161,7 +162,7 @@ function unowned({ targets }: FleetFacts): FleetFinding[] {
 /** As instances derive it from their TTL. */
 function guardMsOf(ttlMs: number): number {
   const ttl = Math.min(Math.max(ttlMs, SHORTEST_TTL_MS), LONGEST_TTL_MS);
-  return deriveTimings({ ttl }, {}, LONGEST_TTL_MS).guardMs;
+  return deriveTimings({ ttl }, {}).guardMs;
 }
 
 function named(members: readonly { readonly id: string }[]): string {

@@ -191,9 +191,17 @@ export class Fleet {
   /** Orders for instances that are gone: their ids never come back. */
   async #forgetTheDead(live: readonly string[]): Promise<void> {
     const { records } = this.#parts.store;
-    const { written } = await records.changes(DRAIN_COLLECTION, { ...CALL, since: 0 });
-    const dead = written.filter((id) => !live.includes(id)).map((id) => ({ id }));
-    if (dead.length > 0) await records.remove(DRAIN_COLLECTION, dead, CALL);
+    const dead = new Set<string>();
+    let at: { since: number; began?: number | undefined } = { since: 0 };
+    for (let more = true; more; ) {
+      const page = await records.changes(DRAIN_COLLECTION, { ...CALL, ...at });
+      for (const id of page.written) dead.add(id);
+      at = { since: page.version, began: page.began };
+      more = page.more;
+    }
+    for (const id of live) dead.delete(id);
+    const removals = [...dead].map((id) => ({ id }));
+    if (removals.length > 0) await records.remove(DRAIN_COLLECTION, removals, CALL);
   }
 
   /** Not by the member's id alone: that is what the member itself says, and does not listen to. */

@@ -178,7 +178,8 @@ export class FleetRounds {
 
   async #followLog(): Promise<void> {
     const { signal } = this.#over;
-    for await (const one of new EventLog(this.#parts).pages({ signal })) {
+    const { store, clock } = this.#parts;
+    for await (const one of new EventLog({ store, clock }).pages({ signal })) {
       if (one.kind !== 'page') continue;
       if (one.page.gap) this.#hint({ isAll: true });
       for (const event of one.page.entries) this.#hear(event);

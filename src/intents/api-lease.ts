@@ -2,8 +2,8 @@
  * The way it was before workers alone took leases, for those who move from there: the interface takes the lease of the channel first, and
  * whoever comes second is refused. The tenure goes to the worker with the session: the same holder, the same fence.
  */
-import { LeaseHeldError } from '../base/errors.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
+import { refusalError } from '../lease/refusal-error.ts';
 import { deriveTimings } from '../lease/timings.ts';
 import type { Store } from '../store/store.ts';
 import { dedupKey } from './dedup-key.ts';
@@ -12,9 +12,8 @@ import type { SessionBody } from './intent-session.ts';
 
 type ApiTenure = NonNullable<SessionBody['tenure']>;
 
-const { name: leaseClass, keyspace, timings, longestTtlMs } = LEASE_CLASSES.resource;
-/** The worker has this long to take it over. */
-const { ttlMs, operationTimeoutMs } = deriveTimings({}, timings, longestTtlMs);
+const { keyspace, timings } = LEASE_CLASSES.resource;
+const { ttlMs: usualTtlMs, operationTimeoutMs } = deriveTimings({}, timings);
 const CALL = { timeoutMs: operationTimeoutMs };
 
 export class ApiLease {
@@ -26,17 +25,19 @@ export class ApiLease {
     this.#instanceId = instanceId;
   }
 
-  /** Throws `LEASE_HELD` if it is not to be had. */
+  /** Throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
   async take(wanted: Wanted, session: string): Promise<ApiTenure> {
     const name = dedupKey(wanted);
     const key = keyspace + name;
     const holder = `${this.#instanceId}/${session}`;
-    const call = { ...CALL, ttlMs, leaseClass, inbox: this.#instanceId };
+    // The worker has this long to take it over.
+    const ttlMs = Math.min(usualTtlMs, this.#store.leases.maxTtls?.lease ?? usualTtlMs);
+    const call = { ...CALL, ttlMs, inbox: this.#instanceId };
     const [reply] = await this.#store.leases.acquire([{ key, holder }], call);
     if (reply?.kind === 'granted') return { key: name, holder, fence: reply.fence };
     if (reply?.kind !== 'busy') throw reply?.error ?? new Error('the store gave no reply');
     const { reason, fence, expiresInMs } = reply;
-    throw new LeaseHeldError({
+    throw refusalError({
       ...{ key: name, holder: reply.holder, fence, expiresInMs, reason, waitedMs: 0 },
     });
   }

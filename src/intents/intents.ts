@@ -6,7 +6,7 @@
  * started twice. What is needed is decided by workers; here nobody is turned away for being second.
  */
 import type { Clock } from '../base/clock.ts';
-import { LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
+import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { isTargetId, randomUuid } from '../base/ids.ts';
 import { SecretMissingError, SessionCrowdedError } from '../base/intent-errors.ts';
@@ -35,6 +35,7 @@ import {
   sessionOf,
 } from './intent-session.ts';
 import { type SecretOptions, Secrets } from './secrets.ts';
+import { readable, readSessions, tellForeign } from './session-reading.ts';
 import { Sweep } from './sweep.ts';
 
 export interface IntentOptions extends SecretOptions {
@@ -49,6 +50,14 @@ export interface Accepted {
   readonly session: IntentSession;
   /** A start that found the session there already; a stop after which it is in the state it was in. */
   readonly isReplay: boolean;
+}
+
+export interface SubmitOptions {
+  /**
+   * Fires when the client has gone. It may have been served by another instance since: an intent that has not been sent to the store by
+   * then is dropped, and `submit` rejects with the signal's reason.
+   */
+  readonly signal?: AbortSignal;
 }
 
 export interface SessionQuery {
@@ -76,6 +85,9 @@ export interface IntentParts {
   readonly instanceId: string;
 }
 
+/** Throws if the client has gone. */
+type CheckThere = () => Promise<void>;
+
 const KNOWN = new Set(['secret', 'previousSecret', 'apiLeases']);
 /** A client waits for it; and whoever gets no answer may ask again. */
 const CALL = { timeoutMs: 2_000 };
@@ -83,8 +95,15 @@ const PRIORITY = 5;
 const DEFAULT_PAGE = 100;
 /** What is looked through for one page at most, where most of it is not what was asked for. */
 const MOST_REQUESTS = 10;
+/**
+ * A process that was frozen reads a request before it reads that the client has hung up. Node takes three turns of its event loop for that:
+ * the request, the end of the connection, its close.
+ */
+const READ_TURNS = 4;
+const CLIENT_GONE = 'its client has gone';
 const STOPPED: SessionStatus = { ...NO_STATUS, reason: 'R_STOPPED', outcome: 'STOPPED' };
 const CHANNEL_TAKEN = 'another session has the channel, or has just had it';
+const QUARANTINED = 'the store is in quarantine, and grants no leases yet';
 const NEW_STATUS = JSON.stringify(NO_STATUS);
 const STOPPED_STATUS = JSON.stringify(STOPPED);
 
@@ -110,15 +129,16 @@ export class Intents {
    * `LEASE_HELD` with `apiLeases` where another has it, and what the store throws: after `OUTCOME_UNKNOWN` it may have been
    * accepted, and asking again is safe.
    */
-  async submit(intent: Intent, by: Requester): Promise<Accepted> {
+  async submit(intent: Intent, by: Requester, { signal }: SubmitOptions = {}): Promise<Accepted> {
     checkIntent(intent);
     checkRequester(by);
+    const checkThere = () => this.#checkThere(intent.type, by, signal);
     return intent.type === 'stream.stop'
-      ? this.#stop(intent, by)
-      : this.#start(wantedBy(intent), by);
+      ? this.#stop(intent, by, checkThere)
+      : this.#start(wantedBy(intent), by, checkThere);
   }
 
-  /** Null where there is none for this tenant; a tenant of null sees all. */
+  /** Null where there is none for this tenant; a tenant of null sees all. Throws `SESSION_UNREADABLE` where it makes no sense. */
   async session(id: string, tenant: string | null): Promise<IntentSession | null> {
     if (!isTargetId(id)) return null;
     const [found = null] = await this.#parts.store.intents.read([id], CALL);
@@ -126,20 +146,30 @@ export class Intents {
     return sessionOf(found);
   }
 
+  /** Which of these sessions belong to another tenant. */
+  async ofOthers(ids: readonly string[], tenant: string): Promise<ReadonlySet<string>> {
+    const found = await readSessions(this.#parts, ids, CALL);
+    return new Set(found.flatMap((one) => (one === null || one.tenant === tenant ? [] : [one.id])));
+  }
+
+  /** What cannot be read is left out, and told of by `session.unreadable`. */
   async sessions(query: SessionQuery): Promise<SessionPage> {
     const { tenant, kind, states, most = DEFAULT_PAGE } = query;
+    const { store, events } = this.#parts;
     const wanted = Math.min(Math.max(1, Math.floor(most)), SESSIONS_PAGE);
     const isOpen = states !== undefined && !states.includes('ENDED');
     const sessions: IntentSession[] = [];
     let { cursor } = query;
     for (let requests = 0; requests < MOST_REQUESTS; requests++) {
-      const page = await this.#parts.store.intents.list({
+      const page = await store.intents.list({
         ...{ ...CALL, isOpen, most: wanted - sessions.length },
         ...(tenant !== null && { tenant }),
         ...(cursor !== undefined && { cursor }),
       });
-      for (const session of page.sessions.map(sessionOf)) {
-        const isWanted = kind === undefined || session.kind === kind;
+      tellForeign(events, page.foreign);
+      for (const stored of page.sessions) {
+        const session = readable(events, stored);
+        const isWanted = session !== null && (kind === undefined || session.kind === kind);
         if (isWanted && (states?.includes(session.state) ?? true)) sessions.push(session);
       }
       cursor = page.cursor;
@@ -164,17 +194,19 @@ export class Intents {
     return this.#sweep.stop();
   }
 
-  async #start(wanted: Wanted, by: Requester): Promise<Accepted> {
+  async #start(wanted: Wanted, by: Requester, checkThere: CheckThere): Promise<Accepted> {
     const id = randomUuid(this.#parts.random);
-    if (this.#apiLease === null) return this.#accept({ id, body: wanted }, by);
+    if (this.#apiLease === null) return this.#accept({ id, body: wanted }, by, checkThere);
+    await checkThere();
     const tenure = await this.#apiLease.take(wanted, id).catch((error: unknown) => {
       // Who has it may be of another tenant, and these events are shown to this one.
       if (error instanceof LeaseHeldError) this.#tellRefused(wanted, by, CHANNEL_TAKEN);
+      if (error instanceof StoreQuarantinedError) this.#tellRefused(wanted, by, QUARANTINED);
       throw error;
     });
     let isKept = false;
     try {
-      const accepted = await this.#accept({ id, body: { ...wanted, tenure } }, by);
+      const accepted = await this.#accept({ id, body: { ...wanted, tenure } }, by, checkThere);
       isKept = !accepted.isReplay;
       return accepted;
     } catch (error) {
@@ -189,9 +221,11 @@ export class Intents {
   async #accept(
     { id, body }: { id: string; body: SessionBody },
     { tenant: owner, client }: Requester,
+    checkThere: CheckThere,
   ): Promise<Accepted> {
     const tenant = owner ?? DEFAULT_TENANT;
     const secrets = await this.#secrets.all();
+    await checkThere();
     const reply = await this.#parts.store.intents.start(
       {
         id,
@@ -220,12 +254,32 @@ export class Intents {
     this.#parts.events.emit(event, { session: id, tenant, type, client });
   }
 
-  #tellRefused({ type }: Wanted, { tenant, client }: Requester, why: string): void {
+  /** Right before the store is asked: the client may have gone while this process was frozen, or while it waited for the store. */
+  async #checkThere(
+    type: Intent['type'],
+    by: Requester,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (signal === undefined) return;
+    const { clock } = this.#parts;
+    for (let turns = 0; turns < READ_TURNS && !signal.aborted; turns++)
+      await new Promise<void>((resolve) => clock.afterInput(resolve));
+    if (!signal.aborted) return;
+    this.#tellRefused({ type }, by, CLIENT_GONE);
+    throw signal.reason;
+  }
+
+  #tellRefused({ type }: Pick<Intent, 'type'>, { tenant, client }: Requester, why: string): void {
     const facts = { tenant: tenant ?? DEFAULT_TENANT, type, client, why };
     this.#parts.events.emit('intent.refused', facts);
   }
 
-  async #stop({ sessionId, force = false }: StreamStop, by: Requester): Promise<Accepted> {
+  async #stop(
+    { sessionId, force = false }: StreamStop,
+    by: Requester,
+    checkThere: CheckThere,
+  ): Promise<Accepted> {
+    await checkThere();
     const request = { ...by, id: sessionId, force, ending: STOPPED_STATUS };
     const reply = await this.#parts.store.intents.stop(request, CALL);
     if (reply.kind === 'absent') throw new SessionNotFoundError(sessionId);

@@ -56,7 +56,7 @@ export class Sweep {
   /** Never rejects: what fails is tried again with the next round. */
   async #sweep(): Promise<void> {
     try {
-      for await (const sessions of openSessions(this.#parts.store)) {
+      for await (const { sessions } of openSessions(this.#parts)) {
         await putBackLost(this.#parts, sessions);
         if (!this.#isRunning) return;
       }

@@ -1,10 +1,11 @@
 import type { Clock } from '../base/clock.ts';
-import { ConfigError, LeaseHeldError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { checkKey } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
 import { LeaseSet } from './lease.ts';
 import type { AcquireResult } from './leases.ts';
 import { type AcquireOptions, waitMs } from './options.ts';
+import { refusalError } from './refusal-error.ts';
 
 /** Sets that got in each other's way try again within this, times how often it has happened. */
 const COLLISION_MS = 20;
@@ -44,7 +45,7 @@ export async function acquireAll(
     const refusal = taken.find((result) => result.ok === false);
     if (refusal === undefined) return asSet(keys, taken);
     await releaseAll(taken);
-    if (clock.monotonicMs() >= endMs) throw new LeaseHeldError(refusal);
+    if (clock.monotonicMs() >= endMs) throw refusalError(refusal);
     blocked = refusal.key;
     const pauseMs = random.next() * COLLISION_MS * Math.min(collisions, MOST_COLLISIONS);
     if (pauseMs > 0) await clock.sleep(pauseMs, options.signal);

@@ -4,6 +4,7 @@
  * over. Two requests for the same key keep their order, whatever their verbs: a request joins a batch only if no later batch already has its key.
  */
 import type { Clock } from '../base/clock.ts';
+import { type Confirmation, confirmationNow } from '../base/deadline.ts';
 import { OverloadedError, StoreUnreachableError } from '../base/errors.ts';
 import type {
   AcquireCall,
@@ -16,7 +17,7 @@ import type {
   Tenancy,
   TransferReply,
 } from '../store/store.ts';
-import { type Confirmation, confirmationNow, type Terms } from './tenure.ts';
+import type { Terms } from './tenure.ts';
 
 /** Requests in one store call: about a millisecond of Redis' time. */
 const BATCH = 256;
@@ -35,6 +36,8 @@ interface Waiting<Request, Result> {
   readonly request: Request;
   /** No later than this: each caller's time counts from its own call. */
   readonly untilMs: number;
+  /** It must not be sent later than this. Unlike `untilMs`, that does not shorten the time of those it is sent with. */
+  readonly deadlineMs?: number;
   resolve(result: Result): void;
   reject(error: unknown): void;
 }
@@ -79,10 +82,15 @@ export class Dispatch {
     });
   }
 
-  transfer(terms: Terms, handover: Handover, windowMs: number): Promise<TransferReply> {
+  /** `deadlineMs`: of the tenure. A handover that would be sent later is refused: others may have been granted the key by then. */
+  transfer(
+    terms: Terms,
+    handover: Handover,
+    { windowMs, deadlineMs }: { windowMs: number; deadlineMs: number },
+  ): Promise<TransferReply> {
     return new Promise((resolve, reject) => {
       const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
-      const waiting = { request: handover, untilMs, resolve, reject };
+      const waiting = { request: handover, untilMs, deadlineMs, resolve, reject };
       this.#gather('transfer', terms, handover.key, reject, windowMs)?.transfers.push(waiting);
     });
   }
@@ -184,7 +192,6 @@ export class Dispatch {
     const inTime = this.#inTime(acquires, sent.sentAtMs);
     const call: AcquireCall = {
       ttlMs: terms.timings.ttlMs,
-      leaseClass: terms.leaseClass.name,
       inbox: this.#inbox,
       timeoutMs: soonest(inTime) - sent.sentAtMs,
     };
@@ -215,8 +222,8 @@ export class Dispatch {
     waiting: Waiting<Request, Result>[],
     nowMs: number,
   ): Waiting<Request, Result>[] {
-    return waiting.filter(({ untilMs, reject }) => {
-      if (untilMs > nowMs) return true;
+    return waiting.filter(({ untilMs, deadlineMs = untilMs, reject }) => {
+      if (untilMs > nowMs && deadlineMs > nowMs) return true;
       const why = 'the event loop was blocked for longer than the operation may take';
       reject(new StoreUnreachableError({ store: this.#store.name, operation: 'send', why }));
       return false;

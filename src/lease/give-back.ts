@@ -9,14 +9,15 @@ import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Store } from '../store/store.ts';
 import type { Terms } from './tenure.ts';
+import type { WakeWatch } from './wake-watch.ts';
 
 /** Pauses between looks at a key double from the first to the second. */
 const LOOK_FIRST_MS = 100;
 const LOOK_MOST_MS = 5_000;
-/** Keys watched at once; one more is left to run out. */
+/** Keys watched at once; one more is left to expire, which an event tells. */
 const MOST_WATCHED = 10_000;
-/** Keys read in one request; what is due within a while goes along. */
-const READ_BATCH = 256;
+/** Keys read, or given back, in one request; what is due within a while goes along. */
+const BATCH = 256;
 const EARLY_MS = 50;
 
 interface Doubtful extends Entry {
@@ -33,10 +34,14 @@ export class GiveBack {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #events: Emitter;
+  readonly #wakes: WakeWatch;
   readonly #watched: Agenda<Doubtful>;
+  /** How many were not watched, because there were too many, since an event has last told of it. */
+  #tooMany = 0;
   #isClosed = false;
 
-  constructor(parts: { store: Store; clock: Clock; events: Emitter }) {
+  constructor(parts: { store: Store; clock: Clock; events: Emitter; wakes: WakeWatch }) {
+    this.#wakes = parts.wakes;
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#events = parts.events;
@@ -45,7 +50,14 @@ export class GiveBack {
 
   /** `inUse`: the same holder has the key with our knowledge after all; while it does, it is not given back. */
   watch(terms: Terms, of: { key: string; holder: string }, inUse: () => boolean): void {
-    if (this.#isClosed || this.#watched.size >= MOST_WATCHED) return;
+    if (this.#isClosed) {
+      this.#tellUnreturned(1, 'it was granted after this process had closed');
+      return;
+    }
+    if (this.#watched.size >= MOST_WATCHED) {
+      this.#tooMany++;
+      return;
+    }
     const nowMs = this.#clock.monotonicMs();
     const untilMs = nowMs + terms.timings.ttlMs + terms.timings.operationTimeoutMs;
     const { key, holder } = of;
@@ -59,21 +71,29 @@ export class GiveBack {
     this.#isClosed = true;
     const last = [...this.#watched];
     this.#watched.clear();
+    this.#tellTooMany();
     await this.#lookAtAll(last);
   }
 
   async #lookAtDue(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const due = this.#watched.takeDue(nowMs, () => EARLY_MS);
+    this.#tellTooMany();
     await this.#lookAtAll(due);
   }
 
   async #lookAtAll(all: readonly Doubtful[]): Promise<void> {
-    for (let i = 0; i < all.length; i += READ_BATCH) {
-      const batch = all.slice(i, i + READ_BATCH);
-      const { answered, settled } = await this.#look(batch.filter((one) => !one.inUse()));
+    let unanswered = 0;
+    for (let i = 0; i < all.length; i += BATCH) {
+      const batch = all.slice(i, i + BATCH);
+      const asked = batch.filter((one) => !one.inUse());
+      const { answered, settled } = await this.#look(asked);
+      if (!answered) unanswered += asked.length;
       for (const doubtful of batch) if (!settled.has(doubtful)) this.#lookAgain(doubtful, answered);
     }
+    // Nobody looks again.
+    if (this.#isClosed)
+      this.#tellUnreturned(unanswered, 'the store did not answer before this process closed');
   }
 
   #lookAgain(doubtful: Doubtful, answered: boolean): void {
@@ -89,24 +109,41 @@ export class GiveBack {
     const settled = new Set<Doubtful>();
     const timeoutMs = batch[0]?.terms.timings.operationTimeoutMs;
     if (timeoutMs === undefined) return { answered: true, settled };
-    const shown = await this.#store.leases
-      .read(batch.map(storeKey), { timeoutMs })
-      .catch(() => null);
+    const { leases } = this.#store;
+    const shown = await leases.read(batch.map(storeKey), { timeoutMs }).catch(() => null);
     if (shown === null) return { answered: false, settled };
-    for (const [i, doubtful] of batch.entries()) {
+    const ours = batch.flatMap((doubtful, i) => {
       const found = shown[i];
-      if (found?.kind !== 'held' || found.holder !== doubtful.holder) continue;
+      if (found?.kind !== 'held' || found.holder !== doubtful.holder) return [];
       // Only now can a wish that came up while we were asking be seen.
-      if (doubtful.inUse()) continue;
-      const { key, holder } = doubtful;
-      const tenancy = { key: storeKey(doubtful), holder, fence: found.fence };
-      const [reply] = await this.#store.leases.release([tenancy], { timeoutMs }).catch(() => []);
+      if (doubtful.inUse()) return [];
+      return [{ doubtful, fence: found.fence }];
+    });
+    if (ours.length === 0) return { answered: true, settled };
+    const tenancies = ours.map(({ doubtful, fence }) => {
+      return { key: storeKey(doubtful), holder: doubtful.holder, fence };
+    });
+    const replies = await leases.release(tenancies, { timeoutMs }).catch(() => null);
+    for (const [i, { doubtful, fence }] of ours.entries()) {
+      const reply = replies?.[i];
       if (reply?.kind !== 'released') continue;
       settled.add(doubtful);
-      const leaseClass = doubtful.terms.leaseClass.name;
-      this.#events.emit('lease.returned', { leaseClass, key, holder, fence: found.fence });
+      if (reply.woke) this.#wakes.watch(storeKey(doubtful));
+      const { key, holder, terms } = doubtful;
+      const leaseClass = terms.leaseClass.name;
+      this.#events.emit('lease.returned', { leaseClass, key, holder, fence });
     }
-    return { answered: true, settled };
+    return { answered: replies !== null, settled };
+  }
+
+  #tellTooMany(): void {
+    const count = this.#tooMany;
+    this.#tooMany = 0;
+    this.#tellUnreturned(count, `${MOST_WATCHED} others were being given back already`);
+  }
+
+  #tellUnreturned(count: number, why: string): void {
+    if (count > 0) this.#events.emit('lease.unreturned', { count, why });
   }
 }
 

@@ -4,14 +4,17 @@
  * times end up in the same batches.
  *
  * A renewal that fails is tried again, at a growing pace, until it is confirmed or the tenure's own deadline ends it. The
- * answer to a renewal decides: confirmed; another holder → lost; vanished → put back, if the store allows it, else lost.
+ * answer to a renewal decides: confirmed; another holder → lost; vanished → put back, if the store allows it, else lost;
+ * a store that may grant the key to another at any moment → lost.
  */
 import { Agenda } from '../base/agenda.ts';
 import type { Clock } from '../base/clock.ts';
+import { type Confirmation, confirmationNow } from '../base/deadline.ts';
+import { StoreUnsuitableError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
-import type { RenewReply, Store } from '../store/store.ts';
-import { type Confirmation, confirmationNow, type Tenure, type Terms } from './tenure.ts';
+import { FENCE_RECORD_MS, type RenewReply, type Store } from '../store/store.ts';
+import type { Tenure, Terms } from './tenure.ts';
 
 /** Renewals per request: about a millisecond of Redis' time, and 10,000 leases in ten requests. */
 const CHUNK = 1_000;
@@ -22,6 +25,8 @@ const EARLY_SHARE = 1 / 4;
 /** After failed renewals: pauses double from the first to the second. */
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
+/** How old a fence record may get before a renewal keeps it: what is left is longer than any lease lasts. */
+const FENCE_AGE_MS = FENCE_RECORD_MS / 4;
 /** A timer this late says that the event loop was blocked. */
 const LATE_MS = 1_000;
 
@@ -72,6 +77,11 @@ export class Keeper {
   renewNow(tenure: Tenure): void {
     if (!tenure.renewing && tenure.slot >= 0)
       this.#agenda.schedule(tenure, this.#clock.monotonicMs());
+  }
+
+  /** The store may have lost what this process holds: what is gone is put back now, not at the next renewal. */
+  renewAll(): void {
+    for (const tenure of [...this.#agenda]) this.renewNow(tenure);
   }
 
   /** Renews one at once, and says whether the store has confirmed it. What else its answer means, the next renewal finds out. */
@@ -153,10 +163,11 @@ export class Keeper {
 
   async #renewChunk({ timings }: Terms, chunk: readonly Tenure[]): Promise<number> {
     const sent = confirmationNow(this.#clock);
-    const { ttlMs, operationTimeoutMs } = timings;
-    const replies = await this.#store.leases
-      .renew(chunk.map(asHolding), { ttlMs, timeoutMs: operationTimeoutMs })
-      .catch(() => null);
+    const { ttlMs, operationTimeoutMs: timeoutMs } = timings;
+    const keepFences = chunk.some(({ fenceKeptMs }) => sent.sentAtMs - fenceKeptMs > FENCE_AGE_MS);
+    const replies: readonly RenewReply[] = await this.#store.leases
+      .renew(chunk.map(asHolding), { ttlMs, timeoutMs, keepFences })
+      .catch((error: Error) => chunk.map(() => ({ kind: 'failed', error })));
     // Jitter for the chunk, not for the tenure: those renewed together stay together.
     const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, this.#random);
     const vanished: Tenure[] = [];
@@ -164,11 +175,12 @@ export class Keeper {
     let confirmed = 0;
     for (let i = 0; i < chunk.length; i++) {
       const tenure = chunk[i] as Tenure;
-      const reply = replies?.[i];
+      const reply = replies[i];
       if (tenure.slot < 0) {
         // Let go of while the renewal was under way: its release is on the way, or it has been lost.
         tenure.renewing = false;
       } else if (reply?.kind === 'renewed') {
+        if (keepFences) tenure.fenceKeptMs = sent.sentAtMs;
         this.#confirm(tenure, sent, againAtMs);
         confirmed++;
       } else if (
@@ -200,6 +212,8 @@ export class Keeper {
     if (tenure.slot < 0) return;
     if (reply?.kind === 'other' || reply?.kind === 'vanished') {
       tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
+    } else if (reply?.kind === 'failed' && isVoid(reply.error)) {
+      tenure.lose('unsuitable', reply.error);
     } else {
       tenure.doubt('renewal_failed');
     }
@@ -212,19 +226,17 @@ export class Keeper {
   /** The keys are gone although their time is not up: put them back, if the store can prove that nobody had them since. */
   async #reassert(tenures: readonly Tenure[], forgotten: boolean): Promise<void> {
     const sent = confirmationNow(this.#clock);
+    // What was let go of meanwhile ends by the store's answer to its release, and is not ours to put back.
+    for (const tenure of tenures) if (tenure.slot < 0) tenure.renewing = false;
+    const kept = tenures.filter(({ slot }) => slot >= 0);
     // What has run out meanwhile is lost, not put back. On a host that may have slept past the deadline somebody else may have
     // been granted it, and a store that has lost data may have lost that: then only our own clocks say that the key is ours.
-    for (const tenure of tenures) if (tenure.remainingMs() === 0) tenure.lose('expired');
-    const alive = tenures.filter(({ state }) => state !== 'lost' && state !== 'released');
+    for (const tenure of kept) if (tenure.remainingMs() === 0) tenure.lose('expired');
+    const alive = kept.filter(({ state }) => state !== 'lost' && state !== 'released');
     const first = alive[0];
     if (first === undefined) return;
-    const { timings, leaseClass } = first.terms;
-    const call = {
-      ttlMs: timings.ttlMs,
-      leaseClass: leaseClass.name,
-      forgotten,
-      timeoutMs: timings.operationTimeoutMs,
-    };
+    const { timings } = first.terms;
+    const call = { ttlMs: timings.ttlMs, forgotten, timeoutMs: timings.operationTimeoutMs };
     const replies = await this.#store.leases
       .reassert(
         alive.map(({ tenancy }) => tenancy),
@@ -243,6 +255,11 @@ export class Keeper {
       }
     }
   }
+}
+
+/** Whether this failure says that no lease of this store counts any more. Any other failure may pass. */
+function isVoid(error: Error): boolean {
+  return error instanceof StoreUnsuitableError && error.voidsLeases;
 }
 
 const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };

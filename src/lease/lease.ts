@@ -11,6 +11,7 @@
  * up to one TTL where quarantine is off or can not see it. Fences go on growing even then.
  */
 
+import type { Deadline } from '../base/deadline.ts';
 import type { Duration } from '../base/duration.ts';
 import type { LossReason } from '../base/errors.ts';
 import type { Tenure, TenureState } from './tenure.ts';
@@ -112,6 +113,11 @@ export class Lease implements AsyncDisposable {
   /** How long this lease is good for without another renewal. */
   remainingMs(): number {
     return this.#tenure.remainingMs();
+  }
+
+  /** What `remainingMs` is worked out from: a supervisor of this host that has it gets the same answer. */
+  get deadline(): Deadline {
+    return this.#tenure.deadline;
   }
 
   /** Asks the store for another TTL at once, and says whether it was granted; before its time is up it is renewed by itself. */

@@ -1,18 +1,20 @@
 /**
  * The door to leases: acquire, hold, let go. Behind it stand `Dispatch` (sends many requests as few), the `WaitingRoom`
- * (for keys that are held), the `Keeper` (renews), the `Desk` (lets go) and `GiveBack` (after answers that never came).
+ * (for keys that are held), the `Keeper` (renews), the `Desk` (lets go), `GiveBack` (after answers that never came) and the
+ * `WakeWatch` (sees that a freed key is taken).
  */
-import { type Clock, isDoneWithin } from '../base/clock.ts';
+import { type Clock, isDoneWithin, timeLeft } from '../base/clock.ts';
 import {
-  type BusyReason,
   ClosedError,
   ConfigError,
+  type HeldReason,
   type LossReason,
   OutcomeUnknownError,
 } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkKey } from '../base/ids.ts';
 import type { Random } from '../base/random.ts';
+import type { MaxTtls } from '../store/keyspaces.ts';
 import type { AcquireRequest, Store } from '../store/store.ts';
 import { acquireAll } from './acquire-all.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
@@ -21,16 +23,26 @@ import { GiveBack } from './give-back.ts';
 import { Keeper } from './keeper.ts';
 import { Lease, type LeaseSet } from './lease.ts';
 import { Desk } from './letting-go.ts';
+import { LossNotices } from './loss-notices.ts';
 import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
+import { type RevokeOptions, type RevokeResult, revokeLease } from './revocation.ts';
 import { Tenure, type Terms } from './tenure.ts';
 import { TermsBook } from './terms.ts';
 import type { Timings } from './timings.ts';
 import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
+import { WakeWatch } from './wake-watch.ts';
 import { withLease } from './with-lease.ts';
 
 const NO_OPTIONS: AcquireOptions = {};
-/** How long `close` waits for answers that are still to come, and then to give back what they granted. */
+const OBSERVER = {
+  field: 'observe',
+  value: true,
+  rule: 'a Holdfast that was opened with observe takes no leases. Open one without it',
+};
+/** How long `close` waits for answers that are still to come, and to give back what they granted. */
 const LAST_LOOK_MS = 1_000;
+/** The share of that for the answers. */
+const ANSWERS_SHARE = 1 / 2;
 
 export type AcquireResult =
   | { readonly ok: true; readonly lease: Lease }
@@ -40,7 +52,15 @@ export type AcquireResult =
       readonly holder: string;
       readonly fence: number;
       readonly expiresInMs: number;
-      readonly reason: BusyReason;
+      readonly reason: HeldReason;
+      readonly waitedMs: number;
+    }
+  | {
+      readonly ok: false;
+      readonly key: string;
+      /** The store may have forgotten leases that are held. So it names no holder, and grants nothing for `expiresInMs`. */
+      readonly reason: 'quarantine';
+      readonly expiresInMs: number;
       readonly waitedMs: number;
     };
 
@@ -53,29 +73,14 @@ export interface HeldContext {
   assertHeld(): void;
 }
 
-export interface RevokeOptions {
-  reason: string;
-  /** Frees the key at once: the revoked holder and the next may both act until the old lease would have run out. */
-  force?: boolean;
-  class?: LeaseClassName;
-}
-
-export type RevokeResult =
-  | {
-      readonly revoked: true;
-      readonly holder: string;
-      readonly fence: number;
-      readonly mayActForMs: number;
-    }
-  | { readonly revoked: false };
-
 export interface LeasesParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
   readonly instanceId: string;
-  readonly longestTtlMs: number;
+  /** How long leases may last, per keyspace; null for an observer, which takes none. */
+  readonly maxTtls: MaxTtls | null;
 }
 
 /** One caller's wish for one key. */
@@ -88,6 +93,7 @@ interface Wish {
   readonly named: boolean;
   readonly fence: number | undefined;
   readonly fenceFloor: number | undefined;
+  readonly untilReleased: boolean;
   /** Its caller is still waiting for the outcome. */
   isWanted: boolean;
   granted: Tenure | null;
@@ -100,7 +106,9 @@ export class Leases {
   readonly #dispatch: Dispatch;
   readonly #waiting: WaitingRoom;
   readonly #giveBack: GiveBack;
+  readonly #wakes: WakeWatch;
   readonly #desk: Desk;
+  readonly #notices: LossNotices;
   /** Unsettled tenures of holders that callers have named, by key and holder. */
   readonly #named = new Map<string, Tenure>();
   /** How many callers want a key for such a holder just now. */
@@ -114,8 +122,12 @@ export class Leases {
     const inbox = parts.instanceId;
     this.#parts = parts;
     this.#dispatch = new Dispatch({ ...parts, inbox });
-    this.#waiting = new WaitingRoom({ ...parts, inbox });
-    this.#giveBack = new GiveBack(parts);
+    const wakes = new WakeWatch(parts);
+    this.#wakes = wakes;
+    const onListening = () => this.#notices.hear();
+    this.#waiting = new WaitingRoom({ ...parts, inbox, wakes, onListening });
+    this.#notices = new LossNotices(parts, () => this.#keeper.renewAll());
+    this.#giveBack = new GiveBack({ ...parts, wakes });
     const giveBack = this.#giveBack;
     this.#keeper = new Keeper({
       ...parts,
@@ -126,6 +138,7 @@ export class Leases {
       dispatch: this.#dispatch,
       keeper: this.#keeper,
       giveBack,
+      wakes,
       isWanted: (of) => this.#isWanted(of),
     });
     this.#terms = new TermsBook({
@@ -166,6 +179,7 @@ export class Leases {
   async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {
     checkKey(key);
     if (options !== NO_OPTIONS) checkAcquireOptions(options);
+    if (this.#parts.maxTtls === null) throw new ConfigError(OBSERVER);
     const budgetMs = waitMs(options);
     const wish = this.#wish(key, options);
     if (this.#closed !== null) throw new ClosedError('acquire');
@@ -206,36 +220,35 @@ export class Leases {
 
   /** Ends somebody's tenure. Without `force`, nobody is granted the key while the revoked holder may still act. */
   async revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
-    const { reason, force = false, class: name = 'lease' } = options;
     checkKey(key);
-    checkAcquireOptions({ class: name });
-    if (typeof reason !== 'string' || reason.trim() === '') {
-      const rule = 'a revocation needs a reason, for whoever finds it later';
-      throw new ConfigError({ field: 'reason', value: reason, rule });
-    }
-    const { leaseClass, timings } = this.#terms.for({ class: name });
-    const storeKey = leaseClass.keyspace + key;
-    const call = { force, timeoutMs: timings.operationTimeoutMs };
-    const reply = await this.#parts.store.leases.revoke(storeKey, call);
-    if (reply.kind === 'not-held') return { revoked: false };
-    const { holder, fence, mayActForMs } = reply;
-    const facts = { leaseClass: leaseClass.name, key, holder, fence };
-    this.#parts.events.emit('lease.revoked', { ...facts, reason, force, mayActForMs });
+    checkAcquireOptions({ class: options.class ?? 'lease' });
+    const terms = this.#terms.for({ class: options.class ?? 'lease' });
+    const parts = { ...this.#parts, wakes: this.#wakes };
+    const result = await revokeLease(parts, terms, key, options);
+    if (!result.revoked) return result;
     // If it was ours, there is no need to wait for the next renewal to find out.
+    const storeKey = terms.leaseClass.keyspace + key;
     const ours = [...this.#keeper.tenures()].filter((tenure) => tenure.storeKey === storeKey);
     for (const tenure of ours) this.#keeper.renewNow(tenure);
-    return { revoked: true, holder, fence, mayActForMs };
+    return result;
+  }
+
+  /** A larger step has freed a key of a class: sees to it that somebody who waits takes it. */
+  expectTaken(name: LeaseClassName, key: string): void {
+    this.#wakes.watch(LEASE_CLASSES[name].keyspace + key);
   }
 
   /** Lets go of everything: asks the work to stop, waits for it to say so, leaves the rest to run out. */
-  close(withinMs: number): Promise<void> {
-    this.#closed ??= this.#close(withinMs);
+  close(withinMs: number, wholeMs = withinMs + LAST_LOOK_MS): Promise<void> {
+    this.#closed ??= this.#close(withinMs, wholeMs);
     return this.#closed;
   }
 
-  async #close(withinMs: number): Promise<void> {
+  async #close(withinMs: number, wholeMs: number): Promise<void> {
     const { clock, events } = this.#parts;
+    const leftMs = timeLeft(clock, wholeMs);
     this.#waiting.close(new ClosedError('acquire'));
+    this.#notices.close();
     const open = [...this.#keeper.tenures()];
     for (const tenure of open) tenure.recall(new ClosedError(`lease '${tenure.key}'`));
     const settled = open.map((tenure) => new Promise<void>((resolve) => tenure.onSettled(resolve)));
@@ -247,8 +260,9 @@ export class Leases {
     }
     this.#keeper.close();
     // What is under way may yet be granted: hear the answers, then give it back.
-    await isDoneWithin(clock, LAST_LOOK_MS, this.#dispatch.drained());
-    await isDoneWithin(clock, LAST_LOOK_MS, this.#giveBack.close());
+    await isDoneWithin(clock, leftMs() * ANSWERS_SHARE, this.#dispatch.drained());
+    const last = Promise.all([this.#giveBack.close(), this.#wakes.close()]);
+    await isDoneWithin(clock, leftMs(), last);
   }
 
   #wish(key: string, options: AcquireOptions): Wish {
@@ -261,6 +275,7 @@ export class Leases {
       named: options.holder !== undefined,
       fence: options.fence,
       fenceFloor: options.fenceFloor,
+      untilReleased: options.untilReleased ?? false,
       isWanted: false,
       granted: null,
     };
@@ -323,6 +338,7 @@ export class Leases {
       throw new OutcomeUnknownError({ store: store.name, operation: 'acquire', afterMs, why });
     }
     wish.granted = tenure;
+    tenure.untilReleased = wish.untilReleased;
     this.#keeper.keep(tenure);
     if (!wish.named) return;
     const name = nameOf(wish.storeKey, wish.holder);
@@ -339,11 +355,19 @@ export class Leases {
     if (leftMs > 0) {
       return { kind: 'busy', reason: 'revoked', holder: '', fence: 0, expiresInMs: leftMs };
     }
-    const earlier = named ? this.#named.get(nameOf(storeKey, holder)) : undefined;
+    const earlier = named ? this.#unsettled(nameOf(storeKey, holder)) : undefined;
     if (earlier === undefined) return null;
     const reason = earlier.state === 'held' ? 'held' : 'unsettled';
-    const expiresInMs = Number.POSITIVE_INFINITY;
+    const expiresInMs = earlier.unsettledForMs();
     return { kind: 'busy', reason, holder, fence: earlier.fence, expiresInMs };
+  }
+
+  /** The earlier tenure of a named holder, unless its work has settled by now. */
+  #unsettled(name: string): Tenure | undefined {
+    const earlier = this.#named.get(name);
+    if (earlier === undefined || earlier.unsettledForMs() > 0) return earlier;
+    earlier.settle();
+    return undefined;
   }
 
   #isInUse(wish: Wish): boolean {
@@ -353,13 +377,14 @@ export class Leases {
 
   #isWanted({ storeKey, holder }: { storeKey: string; holder: string }): boolean {
     const name = nameOf(storeKey, holder);
-    return this.#named.has(name) || this.#wanted.has(name);
+    return this.#unsettled(name) !== undefined || this.#wanted.has(name);
   }
 
   #refuse({ key, holder, terms }: Wish, busy: Busy, waitedMs: number): AcquireResult {
     const { reason, fence, expiresInMs, holder: by } = busy;
     const facts = { leaseClass: terms.leaseClass.name, key, holder, fence };
     this.#parts.events.emit('lease.refused', { ...facts, by, reason, expiresInMs });
+    if (reason === 'quarantine') return { ok: false, key, reason, expiresInMs, waitedMs };
     return { ok: false, key, holder: by, fence, expiresInMs, reason, waitedMs };
   }
 

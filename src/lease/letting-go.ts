@@ -18,6 +18,7 @@ import type {
   TransferResult,
 } from './lease.ts';
 import type { Tenure } from './tenure.ts';
+import type { WakeWatch } from './wake-watch.ts';
 
 /** Longest wait for work to settle where the caller sets none. */
 const LONGEST_SETTLE_MS = 24 * 3_600_000;
@@ -28,6 +29,7 @@ export interface LettingGoParts {
   readonly dispatch: Dispatch;
   readonly keeper: Keeper;
   readonly giveBack: GiveBack;
+  readonly wakes: WakeWatch;
   /** Whether the same holder has the key anew, or is asking for it. */
   isWanted(of: { storeKey: string; holder: string }): boolean;
 }
@@ -53,6 +55,7 @@ export class Desk implements LettingGo {
     if (reply.kind !== 'released') {
       return { released: false, reason: this.#refused(tenure, reply) };
     }
+    if (reply.woke) this.#parts.wakes.watch(tenure.storeKey);
     tenure.endRelease();
     if (events.hasListener('lease.released')) {
       events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
@@ -71,8 +74,9 @@ export class Desk implements LettingGo {
     const windowMs = durationMs(options.window ?? terms.leaseClass.claimWindowMs, 'window');
     const kept = await this.#settle(tenure, options);
     if (kept !== null) return { transferred: false, reason: kept };
+    const times = { windowMs: Math.max(1, Math.floor(windowMs)), deadlineMs: tenure.deadlineMs };
     const reply = await dispatch
-      .transfer(terms, { ...tenure.tenancy, successor }, Math.max(1, Math.floor(windowMs)))
+      .transfer(terms, { ...tenure.tenancy, successor }, times)
       .catch(asFailure);
     tenure.settle();
     if (reply.kind !== 'transferred') {
@@ -113,6 +117,8 @@ export class Desk implements LettingGo {
     const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
     const letsGo = tenure.beginRelease();
     if (settled === undefined) return this.#handIn(tenure);
+    // Its work is known from here on: that it is lost meanwhile does not settle it.
+    tenure.untilReleased = true;
     return this.#isSettled(tenure, settled, mostMs).then((isDone) => {
       if (isDone) return this.#handIn(tenure);
       const settle = () => tenure.settle();

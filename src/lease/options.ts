@@ -23,6 +23,11 @@ export interface AcquireOptions extends TimingOptions {
   fence?: number;
   /** The fence is higher than any before it, and at least this: what a refused write has seen. */
   fenceFloor?: number;
+  /**
+   * After a loss, the same named holder is granted the key again only once this lease is released: for work that continues
+   * for a while after `signal` has fired. `withLease` does so by itself. Default: a lost lease stands in nobody's way.
+   */
+  untilReleased?: boolean;
   /** Which timings, key names and quarantine apply; default `lease`. */
   class?: LeaseClassName;
 }
@@ -38,6 +43,7 @@ const KNOWN = new Set<string>([
   'holder',
   'fence',
   'fenceFloor',
+  'untilReleased',
   'class',
 ]);
 
@@ -50,6 +56,10 @@ export function checkAcquireOptions(options: AcquireOptions): void {
   if (options.class !== undefined && !Object.hasOwn(LEASE_CLASSES, options.class)) {
     const rule = `a lease class is one of ${Object.keys(LEASE_CLASSES).join(', ')}`;
     throw new ConfigError({ field: 'class', value: options.class, rule });
+  }
+  if (options.untilReleased !== undefined && typeof options.untilReleased !== 'boolean') {
+    const rule = 'it has to be true or false';
+    throw new ConfigError({ field: 'untilReleased', value: options.untilReleased, rule });
   }
   if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
     throw new ConfigError({

@@ -9,7 +9,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
-import { type BusyReason, ConfigError } from '../base/errors.ts';
+import { type BusyReason, ConfigError, StoreQuarantinedError } from '../base/errors.ts';
 import { checkKey } from '../base/ids.ts';
 import { checkKnown } from '../base/options.ts';
 import { type Attributes, type Tracing, untraced } from '../base/tracing.ts';
@@ -45,6 +45,11 @@ export interface SlotOptions {
   signal?: AbortSignal;
   /** Who holds it, as for `acquire` of a lease; default a name of its own for every call. */
   holder?: string;
+  /**
+   * After a loss, the same named holder is granted the key again only once this lease is released: for work that continues
+   * for a while after `signal` has fired. `withSlot` does so by itself. Default: a lost lease stands in nobody's way.
+   */
+  untilReleased?: boolean;
 }
 
 export type SlotResult =
@@ -84,7 +89,7 @@ export interface PoolParts {
 
 const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
 const KNOWN = new Set(['slots', 'class', 'key', ...TIMINGS]);
-const KNOWN_OF_SLOT = new Set(['wait', 'signal', 'holder']);
+const KNOWN_OF_SLOT = new Set(['wait', 'signal', 'holder', 'untilReleased']);
 
 export class Pool {
   readonly name: string;
@@ -134,9 +139,9 @@ export class Pool {
 
   async #acquire(options: SlotOptions): Promise<SlotResult> {
     const waitMs = checkSlotOptions(options);
-    const { signal, holder } = options;
+    const { wait: _, ...asker } = options;
+    const { signal } = asker;
     signal?.throwIfAborted();
-    const asker: Asker = { ...(holder !== undefined && { holder }), ...(signal && { signal }) };
     const sinceMs = this.#clock.monotonicMs();
     try {
       const outcome = await (waitMs > 0 ? this.#line.wait(asker, waitMs) : this.#now(asker));
@@ -149,7 +154,7 @@ export class Pool {
     }
   }
 
-  /** Runs `work` while holding a slot; throws `POOL_FULL` if there is none to be had. */
+  /** Runs `work` while holding a slot; throws `POOL_FULL` if there is none, `STORE_QUARANTINED` if the store grants nothing now. */
   async withSlot<T>(
     work: (held: SlotContext) => Promise<T> | T,
     options: SlotOptions = {},
@@ -161,8 +166,8 @@ export class Pool {
 
   async #workIn<T>(work: (held: SlotContext) => Promise<T> | T, options: SlotOptions): Promise<T> {
     checkWork(work);
-    const result = await this.acquire(options);
-    if (!result.ok) throw new PoolFullError(result);
+    const result = await this.acquire({ ...options, untilReleased: true });
+    if (!result.ok) throw poolError(result);
     const { lease, slot } = result;
     return workUnder(lease, (held) => work({ ...held, slot }));
   }
@@ -192,6 +197,13 @@ export class Pool {
       await this.#slots.answered();
     }
   }
+}
+
+function poolError(refusal: Extract<SlotResult, { ok: false }>) {
+  const { reason, pool: key, ...rest } = refusal;
+  return reason === 'quarantine'
+    ? new StoreQuarantinedError({ ...rest, key })
+    : new PoolFullError({ ...refusal, reason });
 }
 
 function namesOf(slots: unknown): readonly string[] {

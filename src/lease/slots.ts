@@ -22,6 +22,7 @@ export type Obstacle = { readonly reason: BusyReason; readonly expiresInMs: numb
 export interface Asker {
   readonly holder?: string;
   readonly signal?: AbortSignal;
+  readonly untilReleased?: boolean;
 }
 
 export interface SlotsParts {
@@ -143,8 +144,13 @@ export class View {
  */
 export function judge(obstacles: readonly Obstacle[]): { reason: BusyReason; expiresInMs: number } {
   let [reason, expiresInMs]: [BusyReason, number] = ['held', Number.POSITIVE_INFINITY];
-  for (const obstacle of obstacles) {
+  const known = obstacles.map((obstacle) => {
     if (obstacle instanceof Error) throw obstacle;
+    return obstacle;
+  });
+  // A held slot may expire sooner than the quarantine ends, but is not granted to another before that.
+  const quarantined = known.filter((obstacle) => obstacle.reason === 'quarantine');
+  for (const obstacle of quarantined.length > 0 ? quarantined : known) {
     if (reason === 'held') reason = obstacle.reason;
     expiresInMs = Math.min(expiresInMs, obstacle.expiresInMs);
   }

@@ -16,26 +16,24 @@
  *
  * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock. The store counts its
  * TTL from a later moment, so its expiry is always behind ours. Timers only make the end known promptly: a blocked event
- * loop makes them late, so every check reads the clocks itself. While the host sleeps the monotonic clock stands still;
- * a wall clock that has moved on without it is therefore never ignored.
+ * loop makes them late, so every check reads the clocks itself. What it means if they disagree: `base/deadline.ts`.
  */
 import type { Clock } from '../base/clock.ts';
+import {
+  type Confirmation,
+  type Deadline,
+  elapsedMs,
+  endsAtMs,
+  isInDoubt,
+  jumpMs,
+  remainingMs,
+} from '../base/deadline.ts';
 import { LeaseLostError, LeaseUncertainError, type LossReason } from '../base/errors.ts';
 import type { DoubtReason, Emitter } from '../base/events.ts';
 import type { LeaseClass } from './classes.ts';
 import type { Timings } from './timings.ts';
 
 export type TenureState = 'held' | 'uncertain' | 'releasing' | 'released' | 'lost';
-
-/** When the request was sent that the store has confirmed, on both clocks. One serves a whole batch of tenures. */
-export interface Confirmation {
-  readonly sentAtMs: number;
-  readonly sentAtWallMs: number;
-}
-
-export function confirmationNow(clock: Clock): Confirmation {
-  return { sentAtMs: clock.monotonicMs(), sentAtWallMs: clock.wallMs() };
-}
 
 /** What all tenures of one kind share. */
 export interface Terms {
@@ -60,9 +58,14 @@ export class Tenure {
   dueMs = 0;
   slot = -1;
   renewing = false;
+  /** When the store was last told to keep its fence record. */
+  fenceKeptMs: number;
+  /** Its work may go on after a loss, until the lease is released. */
+  untilReleased = false;
   #state: TenureState = 'held';
   #confirmed: Confirmation;
   #lossReason: LossReason | null = null;
+  #lossCause: Error | undefined;
   #endedAtMs = 0;
   #controller: AbortController | null = null;
   #onSettled: (() => void)[] | null = null;
@@ -80,6 +83,7 @@ export class Tenure {
     this.holder = grant.holder;
     this.fence = grant.fence;
     this.acquiredAtMs = confirmed.sentAtMs;
+    this.fenceKeptMs = confirmed.sentAtMs;
     this.#confirmed = confirmed;
   }
 
@@ -109,7 +113,7 @@ export class Tenure {
   }
 
   get deadlineMs(): number {
-    return this.#confirmed.sentAtMs + this.terms.timings.validMs;
+    return endsAtMs(this.#confirmed, this.terms.timings);
   }
 
   get heldForMs(): number {
@@ -130,7 +134,7 @@ export class Tenure {
     if (this.#state !== 'held') return false;
     const nowMs = this.terms.clock.monotonicMs();
     if (!this.#insideDeadline(nowMs)) return false;
-    if (Math.abs(this.#jumpMs(nowMs)) <= this.terms.timings.jumpMs) return true;
+    if (!isInDoubt(this.#confirmed, this.terms.timings, this.terms.clock, nowMs)) return true;
     this.doubt('clock_jump');
     this.terms.renewNow(this);
     return false;
@@ -140,20 +144,25 @@ export class Tenure {
   assertHeld(): void {
     // Asking this first notices a jump of the clock, and sends the renewal that it calls for.
     if (this.isHeld()) return;
-    const nowMs = this.terms.clock.monotonicMs();
-    if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) throw this.lostError();
-    if (this.#remainingInDoubtMs(nowMs) > 0) return;
+    if (this.#handedIn || this.isOver || !this.#insideDeadline()) throw this.lostError();
+    if (this.remainingMs() > 0) return;
     // The host may have slept past the deadline while the monotonic clock stood still. Fail closed; the renewal that was
     // sent says in a moment whether the key is still ours.
-    const jumpMs = Math.abs(this.#jumpMs(nowMs));
-    throw new LeaseUncertainError({ key: this.key, fence: this.fence, jumpMs });
+    const byMs = Math.abs(jumpMs(this.#confirmed, this.terms.clock));
+    throw new LeaseUncertainError({ key: this.key, fence: this.fence, jumpMs: byMs });
   }
 
-  /** Until the deadline, by the less hopeful of the two clocks where they disagree; 0 when it is over. */
+  /** Until the deadline; 0 when it is over, or when the clocks disagree about that: see `base/deadline.ts`. */
   remainingMs(): number {
-    const nowMs = this.terms.clock.monotonicMs();
-    if (this.#handedIn || this.isOver || !this.#insideDeadline(nowMs)) return 0;
-    return this.#remainingInDoubtMs(nowMs);
+    if (this.#handedIn || this.isOver || !this.#insideDeadline()) return 0;
+    return remainingMs(this.#confirmed, this.terms.timings, this.terms.clock);
+  }
+
+  /** What `remainingMs` is worked out from: for another process of this host, which acts under this tenure. */
+  get deadline(): Deadline {
+    const { validMs, jumpMs: toleratedMs } = this.terms.timings;
+    const isGood = !this.#handedIn && !this.isOver;
+    return { ...this.#confirmed, validMs: isGood ? validMs : 0, jumpMs: toleratedMs };
   }
 
   /** Fires when the tenure is over, or its work is asked to stop. Made on first use: most tenures never need one. */
@@ -193,12 +202,16 @@ export class Tenure {
     });
   }
 
-  /** The deadline has passed, or the store names somebody else. */
-  lose(reason: LossReason): void {
+  /** The deadline has passed, or the store names somebody else, or can not tell. */
+  lose(reason: LossReason, cause?: Error): void {
     if (this.isOver) return;
     this.#lossReason = reason;
+    this.#lossCause = cause;
     this.#end('lost');
-    this.terms.events.emit('lease.lost', { ...this.facts, reason, heldForMs: this.heldForMs });
+    const { clock, events, timings } = this.terms;
+    // Timers of a process that stood still are late, and so is this.
+    const lateMs = Math.max(0, elapsedMs(this.#confirmed, timings, clock) - timings.validMs);
+    events.emit('lease.lost', { ...this.facts, reason, heldForMs: this.heldForMs, lateMs });
     this.#controller?.abort(this.lostError());
     this.terms.onLost(this, reason);
   }
@@ -240,6 +253,16 @@ export class Tenure {
     return this.#settled;
   }
 
+  /**
+   * How long the same holder has to wait yet for its work to settle. Where nothing is known of work, that of a lost tenure
+   * counts as settled at its deadline: until then it was good for that.
+   */
+  unsettledForMs(): number {
+    if (this.#settled) return 0;
+    if (this.untilReleased || this.state !== 'lost') return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.deadlineMs - this.terms.clock.monotonicMs());
+  }
+
   onSettled(run: () => void): void {
     if (this.#settled) {
       run();
@@ -252,7 +275,8 @@ export class Tenure {
   lostError(): LeaseLostError {
     const isLetGo = this.#handedIn || this.#state === 'released';
     const reason = this.#lossReason ?? (isLetGo ? 'released' : 'expired');
-    return new LeaseLostError({ ...this.facts, reason, heldForMs: this.heldForMs });
+    const options = this.#lossCause && { cause: this.#lossCause };
+    return new LeaseLostError({ ...this.facts, reason, heldForMs: this.heldForMs }, options);
   }
 
   /** Reads the clock, and makes the end known to whoever listens if this is the first to see it. */
@@ -261,24 +285,6 @@ export class Tenure {
     // What has been handed in ends by the store's answer, not by the clock.
     if (!this.#handedIn) this.lose('expired');
     return false;
-  }
-
-  /** How far the wall clock has moved ahead of the monotonic one since the last confirmation; negative: behind it. */
-  #jumpMs(nowMs: number): number {
-    const wallElapsedMs = this.terms.clock.wallMs() - this.#confirmed.sentAtWallMs;
-    return wallElapsedMs - (nowMs - this.#confirmed.sentAtMs);
-  }
-
-  /**
-   * Until the deadline, as far as the clocks agree. A wall clock that is ahead may show a sleep, and counts. One that was set
-   * back shows nothing: whatever the host has slept is hidden in it, and nothing is left until a renewal says otherwise.
-   */
-  #remainingInDoubtMs(nowMs: number): number {
-    const jumpMs = this.#jumpMs(nowMs);
-    const { jumpMs: toleratedMs } = this.terms.timings;
-    if (jumpMs < -toleratedMs) return 0;
-    const remainingMs = this.deadlineMs - nowMs;
-    return jumpMs > toleratedMs ? Math.max(0, remainingMs - jumpMs) : remainingMs;
   }
 
   #end(state: 'lost' | 'released'): void {

@@ -1,10 +1,13 @@
 import type { Clock } from '../base/clock.ts';
+import { durationMs } from '../base/duration.ts';
 import type { LossReason } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
-import { LEASE_CLASSES, type LeaseClass, type LeaseClassName } from './classes.ts';
+import { keyspaceOf, LONGEST_TTL_MS, type MaxTtls } from '../store/keyspaces.ts';
+import { LEASE_CLASSES, type LeaseClass } from './classes.ts';
 import type { AcquireOptions } from './options.ts';
 import type { Tenure, Terms } from './tenure.ts';
-import { deriveTimings } from './timings.ts';
+import { deriveTimings, type TimingOptions } from './timings.ts';
+import { workTimings } from './work-timings.ts';
 
 /** Kinds of terms remembered; a caller with a different TTL for every call starts the list anew. */
 const MOST_TERMS = 1_000;
@@ -12,8 +15,8 @@ const MOST_TERMS = 1_000;
 export interface TermsParts {
   readonly clock: Clock;
   readonly events: Emitter;
-  /** The longest TTL of class `lease`. */
-  readonly longestTtlMs: number;
+  /** Null for an observer, which has no terms. */
+  readonly maxTtls: MaxTtls | null;
   renewNow(tenure: Tenure): void;
   onLost(tenure: Tenure, reason: LossReason): void;
 }
@@ -37,20 +40,25 @@ export class TermsBook {
         : `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout}`;
     const known = this.#known.get(id);
     if (known !== undefined) return known;
-    const leaseClass = this.#class(name);
+    const leaseClass = LEASE_CLASSES[name];
     const given = present({ ttl, renewEvery, stop, guard, operationTimeout });
-    const timings = deriveTimings(given, leaseClass.timings, leaseClass.longestTtlMs);
+    const maxTtlMs = this.#maxTtlMs(leaseClass);
+    const timings = deriveTimings(given, defaultsOf(leaseClass, maxTtlMs), maxTtlMs);
     const terms: Terms = { ...this.#parts, leaseClass, timings };
     if (this.#known.size >= MOST_TERMS) this.#known.clear();
     this.#known.set(id, terms);
     return terms;
   }
 
-  #class(name: LeaseClassName): LeaseClass {
-    const leaseClass = LEASE_CLASSES[name];
-    if (name !== 'lease') return leaseClass;
-    return { ...leaseClass, longestTtlMs: this.#parts.longestTtlMs };
+  #maxTtlMs({ keyspace }: LeaseClass): number {
+    return this.#parts.maxTtls?.[keyspaceOf(keyspace)] ?? LONGEST_TTL_MS;
   }
+}
+
+/** A class's own timings, or, where its TTL is longer than the bound, those of a lease as long as the bound. */
+function defaultsOf({ name, timings }: LeaseClass, maxTtlMs: number): TimingOptions {
+  if (durationMs(timings.ttl ?? 0, 'ttl') <= maxTtlMs) return timings;
+  return name === 'resource' ? workTimings({ ttl: maxTtlMs }) : { ttl: maxTtlMs };
 }
 
 /** The object without what is undefined. */

@@ -9,13 +9,10 @@
  * - `guard` pays for clocks that do not run alike and for the time it takes to stop the work.
  * - The lead has room for three renewals that time out one after the other, before the deadline.
  */
+import { toleratedJumpMs } from '../base/deadline.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
-
-/** Shorter leases leave no room for three renewals and a guard. */
-export const SHORTEST_TTL_MS = 600;
-/** Longer ones would outlive the record of their fence. */
-export const LONGEST_TTL_MS = 12 * 3_600_000;
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/keyspaces.ts';
 
 export interface TimingOptions {
   /** How long the store keeps the lease without a renewal. */
@@ -45,14 +42,14 @@ export interface Timings {
 export function deriveTimings(
   options: TimingOptions,
   defaults: TimingOptions,
-  longestTtlMs: number,
+  maxTtlMs = LONGEST_TTL_MS,
 ): Timings {
   const ttlMs = wholeMs(options.ttl ?? defaults.ttl ?? 0, 'ttl');
-  if (ttlMs < SHORTEST_TTL_MS || ttlMs > longestTtlMs) {
+  if (ttlMs < SHORTEST_TTL_MS || ttlMs > maxTtlMs) {
     throw new ConfigError({
       field: 'ttl',
       value: options.ttl ?? defaults.ttl,
-      rule: `a TTL is from ${SHORTEST_TTL_MS} ms to ${longestTtlMs} ms (maxTtl)`,
+      rule: `a TTL is from ${SHORTEST_TTL_MS} ms to ${maxTtlMs} ms, the maxTtl that this Holdfast was opened with. A longer one needs a longer maxTtl, the same in every process of the store`,
     });
   }
   // A class's own figures fit its own TTL; for another one everything is derived anew.
@@ -70,7 +67,7 @@ export function deriveTimings(
       : durationMs(given.operationTimeout, 'operationTimeout');
   const timings = { ttlMs, renewEveryMs, guardMs, operationTimeoutMs };
   checkRelations(timings, stopMs);
-  return { ...timings, validMs: ttlMs - guardMs, jumpMs: Math.min(1_000, guardMs / 2) };
+  return { ...timings, validMs: ttlMs - guardMs, jumpMs: toleratedJumpMs(guardMs) };
 }
 
 type GivenTimings = Pick<Timings, 'ttlMs' | 'renewEveryMs' | 'guardMs' | 'operationTimeoutMs'>;

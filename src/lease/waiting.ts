@@ -7,7 +7,9 @@ import { type Clock, isDoneWithin, type Timer } from '../base/clock.ts';
 import { type BusyReason, HoldfastError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
 import type { Store } from '../store/store.ts';
+import { readWakeHint } from '../store/wake-hint.ts';
 import type { Tenure } from './tenure.ts';
+import type { WakeWatch } from './wake-watch.ts';
 
 /** The store expires keys on its own clock in whole milliseconds: a moment later they are gone for sure. */
 const AFTER_EXPIRY_MS = 2;
@@ -18,6 +20,8 @@ const LONGEST_BLIND_MS = 30_000;
 /** Between attempts that failed because the store did: pauses double from the first to the second. */
 const RETRY_FIRST_MS = 100;
 const RETRY_MOST_MS = 1_000;
+/** Of a hint that nobody here wants, one other waiter is told. */
+const PASS_ON = { most: 1, apartMs: 0, timeoutMs: RETRY_MOST_MS };
 /** How much longer than its time the first in line waits for the answer to what it has asked. */
 const LAST_ANSWER_MS = 1_000;
 /** How long the first who waits gives the subscription to stand. */
@@ -69,6 +73,8 @@ interface Line {
   poked: boolean;
   /** The store has our inbox in its line for the key: it noted it, and has not called it since. */
   isNoted: boolean;
+  /** Several were woken at once: when it is our turn to ask. */
+  turn: Timer | null;
   wake: (() => void) | null;
 }
 
@@ -77,14 +83,28 @@ export class WaitingRoom {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #inbox: string;
+  readonly #wakes: WakeWatch;
   readonly #lines = new Map<string, Line>();
   /** Hears of keys that nobody here stands in line for; says whether it wants them. */
   #onOffer: (storeKey: string) => boolean = () => false;
   #onOfferGap: () => void = () => {};
   #listening: Promise<(() => void) | null> | null = null;
   #isListening = false;
+  #isClosed = false;
 
-  constructor(parts: { store: Store; clock: Clock; random: Random; inbox: string }) {
+  readonly #onListening: () => void;
+
+  /** `onListening` is called once this process has a subscription. */
+  constructor(parts: {
+    store: Store;
+    clock: Clock;
+    random: Random;
+    inbox: string;
+    wakes: WakeWatch;
+    onListening?: () => void;
+  }) {
+    this.#wakes = parts.wakes;
+    this.#onListening = parts.onListening ?? (() => {});
     this.#store = parts.store;
     this.#clock = parts.clock;
     this.#random = parts.random;
@@ -110,6 +130,7 @@ export class WaitingRoom {
         last: null,
         poked: false,
         isNoted: false,
+        turn: null,
         wake: null,
       };
       this.#lines.set(wish.storeKey, opened);
@@ -135,6 +156,7 @@ export class WaitingRoom {
   }
 
   close(error: Error): void {
+    this.#isClosed = true;
     for (const line of this.#lines.values())
       for (const waiter of [...line.waiters]) waiter.finish(error);
     void this.#listening?.then((unsubscribe) => unsubscribe?.());
@@ -202,6 +224,7 @@ export class WaitingRoom {
     let takesNote = false;
     for (let first = line.waiters[0]; first !== undefined; first = line.waiters[0]) {
       line.poked = false;
+      line.turn?.cancel();
       const outcome = await this.#attempt(line, first, takesNote);
       if (!takesNote && !(outcome instanceof Error)) {
         takesNote = true;
@@ -217,8 +240,9 @@ export class WaitingRoom {
       if (outcome.kind === 'busy') await this.#nextChance(line, this.#backstopMs(outcome));
     }
     this.#lines.delete(storeKey);
+    line.turn?.cancel();
     // Also after a grant: a lease that ran out called nobody, and our own release would call us, who may be gone by then.
-    if (line.isNoted) await this.#forgo(storeKey);
+    if (line.isNoted) await this.#passOn(storeKey);
   }
 
   /** Asks once for the first in line. A grant, an error that waiting does not cure, and the end of its time end its wait. */
@@ -275,10 +299,13 @@ export class WaitingRoom {
    * waited for, and one that fails is tried again by the next who waits.
    */
   async #listen(): Promise<void> {
-    if (this.#isListening) return;
+    if (this.#isListening || this.#isClosed) return;
     this.#listening ??= this.#store.signals.subscribe(this.#inbox, this.#subscriber).then(
       (unsubscribe) => {
+        // It took longer than this process: `close` undoes it.
+        if (this.#isClosed) return unsubscribe;
         this.#isListening = true;
+        this.#onListening();
         // Who began to wait meanwhile may have missed a hint.
         this.#subscriber.onGap();
         return unsubscribe;
@@ -292,14 +319,12 @@ export class WaitingRoom {
   }
 
   readonly #subscriber = {
-    onMessage: (storeKey: string): void => {
-      const line = this.#lines.get(storeKey);
-      if (line !== undefined) {
-        line.isNoted = false;
-        poke(line);
-      }
+    onMessage: (message: string): void => {
+      const { key, inMs } = readWakeHint(message);
+      const line = this.#lines.get(key);
+      if (line !== undefined) this.#onHint(line, inMs);
       // The hint came too late for us: the next in line may want it.
-      else if (!this.#onOffer(storeKey)) void this.#forgo(storeKey);
+      else if (inMs > 0 || !this.#onOffer(key)) void this.#passOn(key);
     },
     onGap: (): void => {
       for (const line of this.#lines.values()) poke(line);
@@ -307,10 +332,18 @@ export class WaitingRoom {
     },
   };
 
-  async #forgo(storeKey: string): Promise<void> {
-    await this.#store.leases
-      .forgo(storeKey, this.#inbox, { timeoutMs: RETRY_MOST_MS })
-      .catch(() => {});
+  #onHint(line: Line, inMs: number): void {
+    line.isNoted = false;
+    line.turn?.cancel();
+    if (inMs > 0) line.turn = this.#clock.after(inMs, () => poke(line));
+    else poke(line);
+  }
+
+  /** Leaves the line; if the key is free, the next in it is woken. */
+  async #passOn(storeKey: string): Promise<void> {
+    const call = { ...PASS_ON, leaving: this.#inbox };
+    const [woken = 0] = await this.#store.leases.wakeNext([storeKey], call).catch(() => []);
+    if (woken > 0) this.#wakes.watch(storeKey);
   }
 }
 

@@ -1,11 +1,12 @@
-import { ConfigError, LeaseHeldError } from '../base/errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import type { Lease } from './lease.ts';
 import type { AcquireResult, HeldContext } from './leases.ts';
 import type { AcquireOptions } from './options.ts';
+import { refusalError } from './refusal-error.ts';
 
 export type Acquire = (key: string, options: AcquireOptions) => Promise<AcquireResult>;
 
-/** Runs `work` while holding the lease; throws `LEASE_HELD` if it is not to be had. */
+/** Runs `work` while holding the lease; throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
 export async function withLease<T>(
   acquire: Acquire,
   key: string,
@@ -13,8 +14,8 @@ export async function withLease<T>(
   options: AcquireOptions,
 ): Promise<T> {
   checkWork(work);
-  const result = await acquire(key, options);
-  if (!result.ok) throw new LeaseHeldError(result);
+  const result = await acquire(key, { ...options, untilReleased: true });
+  if (!result.ok) throw refusalError(result);
   return workUnder(result.lease, work);
 }
 

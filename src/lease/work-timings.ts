@@ -1,7 +1,8 @@
 import { type Duration, durationMs } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/keyspaces.ts';
 import { LEASE_CLASSES } from './classes.ts';
-import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from './timings.ts';
+import { deriveTimings } from './timings.ts';
 
 /** How long a process group has to end when nothing else is said; or a sixth of the TTL, if that is shorter. */
 const DEFAULT_GRACE_MS = 5_000;
@@ -43,7 +44,7 @@ export function workTimings(
   const graceMs =
     grace === undefined ? Math.min(DEFAULT_GRACE_MS, ttlMs / 6) : durationMs(grace, names.grace);
   if (ttl === undefined && grace === undefined) return figuresOf(resource.timings, graceMs);
-  const { renewEveryMs, guardMs } = deriveTimings({ ttl: ttlMs }, {}, LONGEST_TTL_MS);
+  const { renewEveryMs, guardMs } = deriveTimings({ ttl: ttlMs }, {});
   const spareMs = ttlMs - renewEveryMs - guardMs;
   const longestGraceMs = Math.floor(spareMs - (3 * ttlMs) / 15);
   if (graceMs > longestGraceMs) {
@@ -56,7 +57,7 @@ export function workTimings(
 }
 
 function figuresOf(options: Parameters<typeof deriveTimings>[0], graceMs: number): WorkTimings {
-  const timings = deriveTimings(options, {}, LONGEST_TTL_MS);
+  const timings = deriveTimings(options, {});
   return {
     ttl: timings.ttlMs,
     renewEvery: timings.renewEveryMs,

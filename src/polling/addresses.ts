@@ -19,7 +19,11 @@ export type AddressKind = 'public' | Zone | 'link-local' | 'metadata' | 'multica
 const KINDS: readonly [AddressKind, readonly string[]][] = [
   [
     'metadata',
-    ['169.254.169.254/32', '100.100.100.200/32', '168.63.129.16/32', 'fd00:ec2::254/128'],
+    [
+      ...['169.254.169.254/32', '100.100.100.200/32', '168.63.129.16/32'],
+      // Amazon, Google, Scaleway and Oracle, in this order. They lie among the private addresses, which may be allowed.
+      ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128', 'fd00:c1::a9fe:a9fe/128'],
+    ],
   ],
   ['loopback', ['127.0.0.0/8', '::1/128']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']],
@@ -44,6 +48,12 @@ export function kindOf(address: string): AddressKind {
   if (!isIPv6(plain)) return 'reserved';
   const inner = innerIPv4(groupsOf(plain));
   return inner === null ? kindIn(plain, 'ipv6') : kindIn(inner, 'ipv4');
+}
+
+/** Whether it is of a zone that is polled only if it is allowed. An address that is not known is not. */
+export function isInside(address: string | undefined): boolean {
+  const kind = kindOf(address ?? '');
+  return ZONES.some((zone) => zone === kind);
 }
 
 export function isAllowed(address: string, allow: ReadonlySet<Zone>): boolean {

@@ -39,16 +39,20 @@ export class Dialer {
 
   /**
    * What a request to this URL needs; throws if the URL names an address that is not allowed. `isFresh`: over a
-   * connection that has not been used before.
+   * connection that has not been used before. `assertHeld` is asked again when a name has been resolved, which may take long.
    */
-  dial(url: URL, { isFresh }: { isFresh: boolean }): RequestOptions {
+  dial(
+    url: URL,
+    { isFresh, assertHeld }: { isFresh: boolean; assertHeld: () => void },
+  ): RequestOptions {
     const literal = literalOf(url);
     if (literal !== null && !isAllowed(literal, this.#allow))
       throw addressRefused(url.hostname, literal);
     const scheme = url.protocol === 'https:' ? 'https' : 'http';
     const kept = this.#kept[scheme];
     const isFull = Object.keys(kept.freeSockets).length >= MOST_IDLE_HOSTS;
-    return { agent: isFresh || isFull ? this.#once[scheme] : kept, lookup: this.#lookup };
+    const lookup = this.#lookup(assertHeld);
+    return { agent: isFresh || isFull ? this.#once[scheme] : kept, lookup };
   }
 
   close(): void {
@@ -58,21 +62,33 @@ export class Dialer {
     }
   }
 
-  readonly #lookup: LookupFunction = (host, { family, hints, all }, callback) => {
-    const options = {
-      ...(family !== undefined && { family }),
-      ...(hints !== undefined && { hints }),
+  #lookup(assertHeld: () => void): LookupFunction {
+    return (host, { family, hints, all }, callback) => {
+      const options = {
+        ...(family !== undefined && { family }),
+        ...(hints !== undefined && { hints }),
+      };
+      this.#resolve(host, { ...options, all: true }, (error, addresses) => {
+        const problem = error ?? whyNot(assertHeld);
+        if (problem !== null) {
+          callback(problem, []);
+          return;
+        }
+        const allowed = addresses.filter(({ address }) => isAllowed(address, this.#allow));
+        const [first] = allowed;
+        if (first === undefined) callback(addressRefused(host, addresses[0]?.address ?? ''), []);
+        else if (all) callback(null, allowed);
+        else callback(null, first.address, first.family);
+      });
     };
-    this.#resolve(host, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) {
-        callback(error, []);
-        return;
-      }
-      const allowed = addresses.filter(({ address }) => isAllowed(address, this.#allow));
-      const [first] = allowed;
-      if (first === undefined) callback(addressRefused(host, addresses[0]?.address ?? ''), []);
-      else if (all) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
-  };
+  }
+}
+
+function whyNot(check: () => void): Error | null {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    return error as Error;
+  }
 }

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
-import { kindOf } from './addresses.ts';
+import { isInside } from './addresses.ts';
 import type { Dialer } from './dialer.ts';
 
 export interface Exchange {
@@ -13,6 +15,8 @@ export interface Exchange {
   readonly maxBytes: number;
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** Throws if the lease is over. The signal may say so later: a process that was stopped reads its sockets before its timers fire. */
+  assertHeld(): void;
 }
 
 export interface Answer {
@@ -26,7 +30,7 @@ export interface Answer {
   readonly truncated: boolean;
   /** SHA-256 of what was read, in hexadecimal digits. */
   readonly hash: string;
-  /** It came from a public address. */
+  /** It came from a public address, or from one that is not known. */
   readonly isFromOutside: boolean;
 }
 
@@ -44,12 +48,26 @@ export async function exchange(wanted: Exchange): Promise<Answer> {
 
 class KeptConnectionLost extends Error {}
 
+/**
+ * Connections to loopback or private addresses, noted when each was ready. An answer may come later than the end of its
+ * connection, and then nobody can say any more where it came from: a connection that is not in here counts as outside.
+ */
+const insideSockets = new WeakSet<Socket>();
+
 function attempt(wanted: Exchange, isFresh: boolean): Promise<Answer> {
-  const { url, headers, dialer, signal } = wanted;
+  const { url, headers, dialer, signal, assertHeld } = wanted;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
+    assertHeld();
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const request = send(url, { method: 'GET', headers, ...dialer.dial(url, { isFresh }) });
+    const dialed = dialer.dial(url, { isFresh, assertHeld });
+    const request = send(url, { method: 'GET', headers, ...dialed });
+    request.on('socket', (socket) =>
+      whenReady(socket, () => {
+        if (isInside(socket.remoteAddress)) insideSockets.add(socket);
+        write(request, assertHeld);
+      }),
+    );
     const onAbort = () => {
       reject(signal.reason);
       request.destroy();
@@ -68,8 +86,27 @@ function attempt(wanted: Exchange, isFresh: boolean): Promise<Answer> {
       // Such as a server that wants to speak another protocol: no answer and no error, only an end.
       if (!isAnswered) reject(new Error('the connection was closed without an answer'));
     });
-    request.end();
   });
+}
+
+/** Node would buffer the request until there is a connection, and write it whatever the time is by then. */
+function whenReady(socket: Socket, run: () => void): void {
+  const isSecure = socket instanceof TLSSocket;
+  // Null until the handshake is done.
+  const isReady = isSecure ? socket.alpnProtocol !== null : !socket.connecting;
+  if (isReady) run();
+  else socket.once(isSecure ? 'secureConnect' : 'connect', run);
+}
+
+/** Nothing of the request is sent before this. */
+function write(request: ClientRequest, assertHeld: () => void): void {
+  if (request.destroyed) return;
+  try {
+    assertHeld();
+    request.end();
+  } catch (error) {
+    request.destroy(error as Error);
+  }
 }
 
 function isLostKept(request: ClientRequest, error: NodeJS.ErrnoException): boolean {
@@ -84,7 +121,7 @@ function read(
   const { maxBytes, clock } = wanted;
   const hash = createHash('sha256');
   const beganMs = clock.monotonicMs();
-  const isFromOutside = kindOf(response.socket.remoteAddress ?? '') === 'public';
+  const isFromOutside = !insideSockets.has(response.socket);
   const { statusCode: status = 0, headers } = response;
   let size = 0;
   let isOver = false;

@@ -12,6 +12,7 @@ import { Dialer, type Resolve } from './dialer.ts';
 import { type Answer, exchange } from './http-exchange.ts';
 import { HttpMemory, type Seen } from './http-memory.ts';
 import { checkHttpPollOptions, DEFAULT_MAX_BYTES, type HttpPollOptions } from './http-options.ts';
+import type { PollContext } from './schedule.ts';
 
 export interface HttpResult {
   readonly status: number;
@@ -34,8 +35,11 @@ interface HttpTarget {
   readonly url?: string | undefined;
 }
 
+/** What a poll has to know of its lease. */
+type Held = Pick<PollContext, 'signal' | 'fence' | 'assertHeld'>;
+
 export interface HttpPoll {
-  (target: HttpTarget, held: { signal: AbortSignal; fence: number }): Promise<HttpResult>;
+  (target: HttpTarget, held: Held): Promise<HttpResult>;
   /** Drops what is remembered of a target. */
   forget(id: string): void;
   /** Ends all connections. */
@@ -55,10 +59,10 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export function httpPoll(options: HttpPollOptions, parts: HttpPollParts): HttpPoll {
   checkHttpPollOptions(options);
   const poller = new HttpPoller(options, parts);
-  return Object.assign(
-    (target: HttpTarget, held: { signal: AbortSignal; fence: number }) => poller.poll(target, held),
-    { forget: (id: string) => poller.forget(id), close: () => poller.close() },
-  );
+  return Object.assign((target: HttpTarget, held: Held) => poller.poll(target, held), {
+    forget: (id: string) => poller.forget(id),
+    close: () => poller.close(),
+  });
 }
 
 /** Where a redirect leads; throws where it is not followed. */
@@ -90,14 +94,11 @@ class HttpPoller {
     this.#outside = new Dialer(new Set(), resolve);
   }
 
-  async poll(
-    { id, url }: HttpTarget,
-    { signal, fence }: { signal: AbortSignal; fence: number },
-  ): Promise<HttpResult> {
+  async poll({ id, url }: HttpTarget, held: Held): Promise<HttpResult> {
     const startMs = this.#clock.monotonicMs();
     const first = targetUrl(id, url);
     const seen = this.#memory.recall(id, first.href);
-    const { answer, last } = await this.#follow(first, { seen, fence, signal });
+    const { answer, last } = await this.#follow(first, held, seen);
     const verdict = this.#memory.judge(id, { url: first.href, finalUrl: last.href }, answer);
     return {
       status: answer.status,
@@ -120,9 +121,10 @@ class HttpPoller {
 
   async #follow(
     first: URL,
-    { seen, fence, signal }: { seen: Seen | undefined; fence: number; signal: AbortSignal },
+    { signal, fence, assertHeld }: Held,
+    seen: Seen | undefined,
   ): Promise<{ answer: Answer; last: URL }> {
-    const parts = { signal, clock: this.#clock, maxBytes: this.#maxBytes };
+    const parts = { signal, assertHeld, clock: this.#clock, maxBytes: this.#maxBytes };
     let url = first;
     let dialer = this.#dialer;
     for (let redirects = 0; ; redirects++) {

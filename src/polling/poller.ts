@@ -79,9 +79,9 @@ const DEFAULT_STOP_WITHIN_MS = 10_000;
 /** The share of that time after which polls are told to stop; the rest is for stopping and handing over. */
 const PATIENT_SHARE = 0.7;
 
-/** How long the last results have to be written: what is left of the time to stop, within limits. */
-const RESULTS_LEAST_MS = 500;
-const RESULTS_MOST_MS = 2_000;
+/** Kept of that time for writing the last results, whatever the handing over takes: a share of it, and at most this. */
+const RESULTS_SHARE = 1 / 10;
+const RESULTS_MOST_MS = 500;
 
 export class Poller implements AsyncDisposable {
   /** Who owns what, and why. */
@@ -102,7 +102,7 @@ export class Poller implements AsyncDisposable {
     const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = LEAST_WEIGHT } = options;
     const { concurrency = DEFAULT_CONCURRENCY, discovery = DEFAULT_DISCOVERY } = options;
     this.#parts = parts;
-    this.#targets = targetsFor(parts, options);
+    this.#targets = targetsFor(parts, options, (id) => this.#onChanged(id));
     this.#results = options.results === 'off' ? null : new Results(parts);
     this.#options = options;
     this.#schedule = new Schedule({
@@ -149,8 +149,8 @@ export class Poller implements AsyncDisposable {
   }
 
   /**
-   * Begins no more polls, lets those under way finish, hands all targets over and leaves. After `within` (10 s) it leaves
-   * all the same: what has not stopped by then is never handed over, its lease runs out.
+   * Begins no more polls, lets those under way finish, hands all targets over and leaves. After `within` (10 s) it has left, even if
+   * the store does not answer: what has not stopped by then is never handed over, its lease runs out.
    */
   stop({ within = DEFAULT_STOP_WITHIN_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
@@ -165,6 +165,12 @@ export class Poller implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  #onChanged(id: string): void {
+    this.#schedule.changed(id);
+    // A result may have been written after the session was removed, before this instance heard of it.
+    if (this.#targets.get(id) === undefined) this.#results?.remove(id);
   }
 
   async #pollByHttp(target: Target, context: PollContext): Promise<unknown> {
@@ -182,9 +188,9 @@ export class Poller implements AsyncDisposable {
       this.#schedule.stopAll(new ClosedError('poll')),
     );
     const leftMs = timeLeft(clock, withinMs);
-    await this.manager.stop(withinMs);
+    await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, RESULTS_MOST_MS));
     patience.cancel();
-    await this.#results?.close(Math.min(Math.max(leftMs(), RESULTS_LEAST_MS), RESULTS_MOST_MS));
+    await this.#results?.close(leftMs());
     (await this.#http)?.close();
     this.#targets.close();
     this.#unlisten();
@@ -194,9 +200,10 @@ export class Poller implements AsyncDisposable {
 function targetsFor(
   { store, events, sessionIds }: PollerParts,
   { targets }: PollerOptions,
+  onChanged: (id: string) => void,
 ): Targets {
   if (targets !== undefined) return new ListedTargets(targets);
-  return new SessionTargets(new SessionWatch({ store, events, ids: sessionIds }));
+  return new SessionTargets(new SessionWatch({ store, events, ids: sessionIds }), onChanged);
 }
 
 function timingsOf(options: PollerOptions): TimingOptions {

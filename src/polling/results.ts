@@ -2,13 +2,23 @@
  * What the last poll of each target gave, written to the store with the poller's fence: one that comes after the target
  * has gone to another owner is refused there. Many go in one request. Only the newest of a target is kept and written,
  * so what waits is bounded by the number of targets, however long the store is away.
+ *
+ * A removed target leaves no result: an instance that has written one removes it when it hears of that. The fence keeps it from
+ * removing what a later owner has written.
  */
 import { type Clock, isDoneWithin, type Timer, timeLeft } from '../base/clock.ts';
 import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import { RESULTS } from '../session/session.ts';
-import type { PutReply, Store } from '../store/store.ts';
+import type {
+  PutReply,
+  RecordRef,
+  RecordWrite,
+  RefusedWrite,
+  RemoveReply,
+  Store,
+} from '../store/store.ts';
 import { plainCopy } from './plain-data.ts';
 import { type RecentPoll, RecentPolls } from './recent-polls.ts';
 
@@ -49,11 +59,14 @@ export interface ResultsParts {
   readonly instanceId: string;
 }
 
+/** `result: null`: the target is gone, and what was written of it is to be removed. */
 interface Waiting {
   readonly fence: number;
-  readonly result: StoredResult;
+  readonly result: StoredResult | null;
   readonly recent: RecentPolls;
 }
+
+type Failed = Extract<RefusedWrite, { kind: 'failed' }>;
 
 export class Results {
   readonly #parts: ResultsParts;
@@ -61,8 +74,8 @@ export class Results {
   readonly #waiting = new Map<string, Waiting>();
   /** On its way to the store. */
   #batch: ReadonlyMap<string, Waiting> = new Map();
-  /** Forgotten while on their way: not to be tried again. */
-  readonly #forgotten = new Set<string>();
+  /** The fence of what this instance has last sent for a target, until that is removed. */
+  readonly #sent = new Map<string, number>();
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
   /** 0 unless the last request failed. */
@@ -93,17 +106,15 @@ export class Results {
     }
     const result = this.#stored(outcome);
     recent.note(result.at, result.tookMs, result.ok);
-    this.#waiting.set(target, { fence, result, recent });
-    if (this.#writing !== null) return;
-    if (this.#waiting.size >= BATCH && this.#pauseMs === 0)
-      void this.#begin(() => this.#writeFull());
-    else this.#arm();
+    this.#wait(target, { fence, result, recent });
   }
 
-  /** Drops what waits for a target that nobody wants to know of any more. */
-  forget(target: string): void {
+  /** The target is gone: drops what waits for it, and removes what this instance has written. */
+  remove(target: string): void {
     this.#waiting.delete(target);
-    if (this.#batch.has(target)) this.#forgotten.add(target);
+    const fence = this.#sent.get(target);
+    if (fence === undefined || this.#isClosed) return;
+    this.#wait(target, { fence, result: null, recent: new RecentPolls() });
   }
 
   /** Writes what waits, at once; what can not be written within this time goes on waiting. */
@@ -116,7 +127,7 @@ export class Results {
   /** Flushes, and takes no more; what could not be written is lost. */
   async close(withinMs = TIMEOUT_MS): Promise<void> {
     this.#isClosed = true;
-    await this.flush(withinMs);
+    await this.flush(Math.min(withinMs, TIMEOUT_MS));
     this.#waiting.clear();
     this.#disarm();
   }
@@ -131,6 +142,14 @@ export class Results {
       ...(error !== undefined && { error: error.slice(0, MOST_ERROR_CHARS) }),
       ...(copied !== undefined && { value: copied }),
     };
+  }
+
+  #wait(target: string, waiting: Waiting): void {
+    this.#waiting.set(target, waiting);
+    if (this.#writing !== null) return;
+    if (this.#waiting.size >= BATCH && this.#pauseMs === 0)
+      void this.#begin(() => this.#writeFull());
+    else this.#arm();
   }
 
   #onTimer(): void {
@@ -182,23 +201,35 @@ export class Results {
   async #write(timeoutMs: number): Promise<boolean> {
     const batch = this.#take();
     this.#batch = batch;
-    // Listed only now: of a target that is polled often, most results are replaced before they are written.
-    const writes = [...batch].map(([id, { fence, result, recent }]) => {
-      const value: StoredResult = { ...result, recent: recent.list() };
-      return { id, fence, value };
-    });
-    const { records } = this.#parts.store;
-    const replies = await records
-      .put(RESULTS, writes, { timeoutMs })
-      .catch((error: unknown) => writes.map((): PutReply => failed(error)));
+    const replies = await this.#send(batch, timeoutMs);
     this.#batch = new Map();
     const again = this.#judge(batch, replies);
-    this.#forgotten.clear();
     const isWhole = again === batch.size && again > 0;
     if (again === 0) this.#pauseMs = 0;
     // Where some could be written, the store is there, and the others of it need not wait for long.
     else this.#pauseMs = isWhole ? this.#longerPause() : PAUSE_FIRST_MS;
     return again === 0;
+  }
+
+  /** One reply for each of the batch, by target. Never throws. */
+  async #send(
+    batch: ReadonlyMap<string, Waiting>,
+    timeoutMs: number,
+  ): Promise<ReadonlyMap<string, PutReply | RemoveReply>> {
+    const { records } = this.#parts.store;
+    const writes: RecordWrite[] = [];
+    const removals: RecordRef[] = [];
+    for (const [id, { fence, result, recent }] of batch) {
+      this.#sent.set(id, fence);
+      // Listed only now: of a target that is polled often, most results are replaced before they are written.
+      if (result === null) removals.push({ id, fence });
+      else writes.push({ id, fence, value: { ...result, recent: recent.list() } });
+    }
+    const [written, removed] = await Promise.all([
+      repliesTo(writes, (these) => records.put(RESULTS, these, { timeoutMs })),
+      repliesTo(removals, (these) => records.remove(RESULTS, these, { timeoutMs })),
+    ]);
+    return new Map<string, PutReply | RemoveReply>([...written, ...removed]);
   }
 
   #longerPause(): number {
@@ -216,22 +247,27 @@ export class Results {
   }
 
   /** Tells of what was not written, and says how many are to be tried again. */
-  #judge(batch: ReadonlyMap<string, Waiting>, replies: readonly PutReply[]): number {
+  #judge(
+    batch: ReadonlyMap<string, Waiting>,
+    replies: ReadonlyMap<string, PutReply | RemoveReply>,
+  ): number {
     const { events } = this.#parts;
     const failures: Error[] = [];
     let again = 0;
-    for (const [i, [target, waiting]] of [...batch].entries()) {
-      const reply = replies[i] ?? failed(new Error('the store gave no reply'));
-      const { fence } = waiting;
-      if (reply.kind === 'stale')
+    for (const [target, reply] of replies) {
+      const waiting = batch.get(target);
+      if (waiting === undefined) continue;
+      const { fence, result } = waiting;
+      // A later owner has written what is there, and removes it.
+      if (result === null && reply.kind !== 'failed') this.#sent.delete(target);
+      else if (reply.kind === 'stale')
         events.emit('result.refused', { target, fence, seen: reply.seen });
       if (reply.kind !== 'failed') continue;
       failures.push(reply.error);
       // What lies in our way there will lie there the next time, too.
       if (reply.error instanceof KeyForeignError) continue;
       again++;
-      if (!this.#waiting.has(target) && !this.#forgotten.has(target))
-        this.#waiting.set(target, waiting);
+      if (!this.#waiting.has(target)) this.#waiting.set(target, waiting);
     }
     const [error] = failures;
     if (error !== undefined) events.emit('result.failed', { count: failures.length, error });
@@ -239,6 +275,16 @@ export class Results {
   }
 }
 
-function failed(error: unknown): PutReply {
+/** The replies by id; all have failed where the request has. */
+async function repliesTo<W extends RecordRef, R extends PutReply | RemoveReply>(
+  requests: readonly W[],
+  send: (requests: readonly W[]) => Promise<R[]>,
+): Promise<readonly (readonly [string, R | Failed])[]> {
+  if (requests.length === 0) return [];
+  const replies = await send(requests).catch((error: unknown) => requests.map(() => failed(error)));
+  return requests.map(({ id }, i) => [id, replies[i] ?? failed('the store gave no reply')]);
+}
+
+function failed(error: unknown): Failed {
   return { kind: 'failed', error: error instanceof Error ? error : new Error(String(error)) };
 }

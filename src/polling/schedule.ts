@@ -5,6 +5,9 @@
  * runs. Right before it begins, and in the same turn, the lease is asked whether new work may begin: a poll that waited,
  * or a process that was frozen, finds out here.
  *
+ * A target that is ours is always one of the three. One that is paused or removed stays due, because letting go of it may fail: it is
+ * polled again if it is resumed first.
+ *
  * A poll ends by itself, or is told to stop: its time is up, its lease is lost, or the instance stops. One that does not
  * stop when told is **stuck**: it is reported, its target is not polled again and never handed over until it has stopped.
  */
@@ -69,6 +72,8 @@ class Duty {
   readonly recent = new RecentPolls();
   dueMs = 0;
   slot = -1;
+  /** When its last poll began; null before the first. */
+  startedAtMs: number | null = null;
   run: Run | null = null;
   isOver = false;
 
@@ -86,12 +91,16 @@ class Run implements PollContext {
   #controller: AbortController | null = null;
   #stopped: { readonly reason: unknown } | null = null;
   isStuck = false;
-  /** Resolves when it has stopped. */
-  settled: Promise<void> = Promise.resolve();
+  /** Resolves when it has stopped. There from the beginning: its handler may release its own target before it first awaits. */
+  readonly settled: Promise<void>;
+  #settle = () => {};
 
   constructor(lease: Lease, startMs: number) {
     this.#lease = lease;
     this.startMs = startMs;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
   }
 
   get signal(): AbortSignal {
@@ -121,6 +130,10 @@ class Run implements PollContext {
     this.#stopped = { reason };
     this.#controller?.abort(reason);
     return true;
+  }
+
+  settle(): void {
+    this.#settle();
   }
 }
 
@@ -164,6 +177,12 @@ export class Schedule implements Duties {
     return run.settled;
   }
 
+  /** The target is not what it was: its next poll may be due earlier or later. */
+  changed(id: string): void {
+    const duty = this.#duties.get(id);
+    if (duty !== undefined && duty.slot >= 0) this.#agenda.schedule(duty, this.#nextMs(duty));
+  }
+
   /** What is under way may finish. No timer is left that could keep the process alive. */
   beginNoMore(): void {
     this.#isOver = true;
@@ -197,27 +216,38 @@ export class Schedule implements Duties {
   }
 
   #try(duty: Duty): void {
-    const { clock, target: find } = this.#parts;
+    const { clock, target: find, everyMs } = this.#parts;
     if (duty.isOver || this.#isOver) return;
     const target = find(duty.id);
-    // Paused or deleted a moment ago: whoever sees to that lets go of it.
-    if (target === undefined) return;
+    const nowMs = clock.monotonicMs();
+    // Paused or deleted a moment ago: the manager lets go of it, or `changed` says that it is resumed.
+    if (target === undefined) this.#agenda.schedule(duty, nowMs + everyMs);
     // Fail closed: without a lease that is certain nothing begins. A confirmed renewal brings it back.
-    if (duty.lease.isHeld()) this.#begin(duty, target);
-    else if (!duty.isOver) this.#agenda.schedule(duty, clock.monotonicMs() + UNCERTAIN_MS);
+    else if (duty.lease.isHeld()) this.#begin(duty, target);
+    else if (!duty.isOver) this.#agenda.schedule(duty, nowMs + UNCERTAIN_MS);
+  }
+
+  /** When its next poll is due. */
+  #nextMs({ id, startedAtMs }: Duty): number {
+    const { clock, random, everyMs, target: find } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    if (startedAtMs === null) return nowMs;
+    return Math.max(nowMs, startedAtMs + jittered(find(id)?.everyMs ?? everyMs, random));
   }
 
   #begin(duty: Duty, target: Target): void {
     const { clock, timeoutMs } = this.#parts;
     const run = new Run(duty.lease, clock.monotonicMs());
     duty.run = run;
+    duty.startedAtMs = run.startMs;
     this.#inFlight++;
     const timer = clock.after(timeoutMs, () =>
       this.#stop(duty, run, new PollTimeoutError(duty.id, timeoutMs)),
     );
-    run.settled = this.#poll(duty, target, run).then(() => {
+    void this.#poll(duty, target, run).then(() => {
       timer.cancel();
       this.#settle(duty, run);
+      run.settle();
     });
   }
 
@@ -264,11 +294,11 @@ export class Schedule implements Duties {
   }
 
   #settle(duty: Duty, run: Run): void {
-    const { clock, events, random, everyMs, target: find } = this.#parts;
-    const nowMs = clock.monotonicMs();
+    const { clock, events } = this.#parts;
     if (run.isStuck) {
       const { id, lease } = duty;
-      events.emit('poll.settled', { target: id, fence: lease.fence, tookMs: nowMs - run.startMs });
+      const tookMs = clock.monotonicMs() - run.startMs;
+      events.emit('poll.settled', { target: id, fence: lease.fence, tookMs });
     } else {
       this.#inFlight--;
     }
@@ -276,8 +306,7 @@ export class Schedule implements Duties {
     if (duty.isOver) {
       if (this.#duties.get(duty.id) === duty) this.#duties.delete(duty.id);
     } else if (!this.#isOver) {
-      const intervalMs = find(duty.id)?.everyMs ?? everyMs;
-      this.#agenda.schedule(duty, Math.max(nowMs, run.startMs + jittered(intervalMs, random)));
+      this.#agenda.schedule(duty, this.#nextMs(duty));
     }
     this.#pump();
   }

@@ -1,15 +1,17 @@
 /** What a poller polls: the sessions in the store, or a list that its user gives. */
+import type { Duration } from '../base/duration.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkTargetId } from '../base/ids.ts';
 import type { TargetSource } from '../cluster/coordination.ts';
-import type { Session } from '../session/session.ts';
+import { Flaw, readEveryMs, type Session } from '../session/session.ts';
 import type { SessionWatch } from '../session/session-watch.ts';
 
 /** What the handler is given: of a session, its fields and whatever else its record says. */
 export interface Target {
   readonly id: string;
   readonly url?: string | undefined;
-  /** How often it is polled; default: as the poller says. */
+  /** How often it is polled; default: as the poller says. A handler is given it in milliseconds, as `everyMs`. */
+  readonly every?: Duration | undefined;
   readonly everyMs?: number | undefined;
   readonly [field: string]: unknown;
 }
@@ -22,10 +24,13 @@ export interface Targets extends TargetSource {
 /** The sessions of kind `poll` that are not paused. */
 export class SessionTargets implements Targets {
   readonly #watch: SessionWatch;
+  readonly #onChanged: (id: string) => void;
   #version = 0;
 
-  constructor(watch: SessionWatch) {
+  /** `onChanged` is called for every session that was added, changed or removed. */
+  constructor(watch: SessionWatch, onChanged: (id: string) => void) {
     this.#watch = watch;
+    this.#onChanged = onChanged;
   }
 
   get version(): number {
@@ -50,6 +55,7 @@ export class SessionTargets implements Targets {
   async refresh(): Promise<void> {
     const changed = await this.#watch.refresh();
     if (changed.size > 0) this.#version++;
+    for (const id of changed) this.#onChanged(id);
   }
 
   async discover(): Promise<void> {
@@ -76,7 +82,7 @@ export class ListedTargets implements Targets {
 
   constructor(targets: readonly Target[]) {
     for (const target of targets) checkTargetId(target?.id, 'targets: id');
-    this.#targets = new Map(targets.map((target) => [target.id, target]));
+    this.#targets = new Map(targets.map((target) => [target.id, withInterval(target)]));
     if (this.#targets.size < targets.length) {
       const rule = 'each target has an id of its own';
       throw new ConfigError({ field: 'targets', value: `${targets.length} targets`, rule });
@@ -104,4 +110,12 @@ export class ListedTargets implements Targets {
   }
 
   close(): void {}
+}
+
+function withInterval(target: Target): Target {
+  const everyMs = readEveryMs(target);
+  if (everyMs === undefined) return target;
+  if (!(everyMs instanceof Flaw)) return { ...target, everyMs };
+  const { field, rule } = everyMs;
+  throw new ConfigError({ field: `targets: ${field}`, value: target[field], rule });
 }

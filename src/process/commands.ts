@@ -24,6 +24,8 @@ export interface Commands {
 
 interface CommandsParts {
   readonly clock: Clock;
+  /** Commands have the input and the outputs of this process; else they have nothing to read, and their last lines are kept. */
+  readonly isInherited?: boolean;
   /** Is not free before the supervisor is gone, too. */
   readonly lock?: HostLock;
 }
@@ -92,9 +94,9 @@ class Crew {
   readonly #runs = new Map<SupervisedRun, Promise<unknown>>();
   #isAbandoned = false;
 
-  constructor({ clock, lock }: CommandsParts) {
+  constructor({ clock, lock, isInherited = false }: CommandsParts) {
     this.#clock = clock;
-    this.supervisor = new SupervisorProcess({ clock, isInherited: false, ...(lock && { lock }) });
+    this.supervisor = new SupervisorProcess({ clock, isInherited, ...(lock && { lock }) });
   }
 
   async run(run: SupervisedRun, onStandstill: () => void): ReturnType<SupervisedRun['under']> {

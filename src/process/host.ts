@@ -2,12 +2,6 @@
  * What a process can know of its own host, that no store can tell it: which host that is, who lives there, and that somebody does not any more.
  */
 
-/** A moment on both clocks of the host; it has come when either says so. */
-export interface Moment {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-}
-
 /** A process group that was started, so that it can be told from a later one of the same number. */
 export interface GroupRecord {
   /** The id of the group, and of the process that leads it. */

@@ -3,7 +3,7 @@
  * for reports. Each is about one command, by the number that whoever orders it has given it. The end of a pipe says that
  * the other one is no more.
  */
-import type { Moment } from './host.ts';
+import type { CommandDeadline } from './command-deadline.ts';
 
 /** What is to be run, and how. */
 export interface Start {
@@ -11,7 +11,7 @@ export interface Start {
   /** Beside the environment that the supervisor has itself. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  readonly deadline: Moment;
+  readonly deadline: CommandDeadline;
   readonly graceMs: number;
   /** Input and outputs are those of the supervisor; else there is nothing to read, and what it writes is read by the supervisor. */
   readonly isInherited: boolean;
@@ -19,8 +19,10 @@ export interface Start {
 
 export type Order =
   | ({ readonly do: 'start' } & Start)
+  /** Its process group is on record: the command may begin. */
+  | { readonly do: 'begin' }
   /** The lease was renewed: the command may run until then. */
-  | { readonly do: 'extend'; readonly deadline: Moment }
+  | { readonly do: 'extend'; readonly deadline: CommandDeadline }
   | { readonly do: 'signal'; readonly signal: NodeJS.Signals }
   /** The lease is lost, or nobody needs it any more: stop the command. */
   | { readonly do: 'stop' };
@@ -56,8 +58,11 @@ export interface Failed {
 }
 
 export type Report =
+  /** Its processes are there, and wait for the order to begin: see `gate.ts`. */
   | { readonly event: 'started'; readonly group: number; readonly startedTicks: number | null }
   | { readonly event: 'progress'; readonly text: string }
+  /** The clocks disagree: whoever holds the leases has to have them confirmed at once. */
+  | { readonly event: 'doubt' }
   /** It could not be started. */
   | Failed
   | Ended;

@@ -1,8 +1,10 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import { type Confirmation, confirmationNow } from '../base/deadline.ts';
 import { systemRandom } from '../base/random.ts';
-import type { GroupRecord, Moment } from './host.ts';
+import { type CommandDeadline, graceLeftMs } from './command-deadline.ts';
+import type { GroupRecord } from './host.ts';
 import type { Ended, EndReason, Failed } from './orders.ts';
-import { CAN_LOOK, groupStartedWith } from './proc.ts';
+import { groupStartedWith } from './proc.ts';
 import { endGroup, lookPauses, type ProcessGroup, recordedGroup } from './process-group.ts';
 import type { OrderedCommand, Outcome, SupervisorProcess } from './supervisor-process.ts';
 
@@ -12,7 +14,7 @@ const START_WITHIN_MS = 10_000;
 const REPORT_WITHIN_MS = 3_000;
 /** What a supervisor that reads has not read yet is far less; one that lets so much lie does not read any more. */
 const MOST_UNHEARD_BYTES = 1_024 * 1_024;
-/** Whoever is killed between starting a command and saying so leaves one that may not yet have what it is found by. */
+/** Whoever is killed between starting a command and saying so leaves a shell at its gate, which ends in a moment, or is found and ended. */
 const FOUND_WITHIN_MS = 100;
 /** Different for each command, in its environment: what has it belongs to the command. */
 const MARK = 'HOLDFAST_COMMAND';
@@ -24,7 +26,7 @@ export interface CommandOrder {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Until when it may run, unless that is extended. */
-  readonly deadline: Moment;
+  readonly deadline: CommandDeadline;
   /** How long it may take to end, asked to, before it is killed. */
   readonly graceMs: number;
 }
@@ -35,16 +37,25 @@ export type CommandOutcome =
   | (Omit<Ended, 'why'> & { readonly why: EndReason | 'unsupervised' });
 
 export interface CommandRun {
-  /** Resolves when it runs; null: it could not be started, or had ended before that was heard. Never rejects. */
+  /**
+   * Resolves when it has processes, which wait to begin; null: it could not be started, or had ended before that was heard. Never
+   * rejects.
+   */
   readonly started: Promise<GroupRecord | null>;
   /** Resolves when nothing of it is left, or nothing more can be done about that. Never rejects. */
   readonly outcome: Promise<CommandOutcome>;
+  /** Its process group is on record: from now on it can be ended by whoever ordered it, so it may begin. */
+  begin(): void;
+  /** Passes a signal on to its processes; `then` is called when it is on its way. */
+  signal(signal: NodeJS.Signals, then?: () => void): void;
   /** The lease was renewed: it may run until then. */
-  extend(deadline: Moment): void;
+  extend(deadline: CommandDeadline): void;
   /** It is to end: SIGTERM, and SIGKILL when its grace is over. */
   stop(): void;
   /** Called with what it says of how far it is: a line of its output that begins with `::progress `, without that. */
   onProgress(listener: (text: string) => void): void;
+  /** Called when the clocks disagree: its leases have to be confirmed at once, and `extend` told of that, or it is stopped. */
+  onDoubt(listener: () => void): void;
 }
 
 /** One command, from here to its end: see `commands.ts`. */
@@ -55,14 +66,15 @@ export class SupervisedRun implements CommandRun {
   readonly #order: CommandOrder;
   readonly #mark = systemRandom.hex(16);
   #command: OrderedCommand | null = null;
-  #deadline: Moment;
-  #stoppedAt: Moment | null = null;
+  #deadline: CommandDeadline;
+  #stopped: Confirmation | null = null;
   #isSettled = false;
   #wasRefused = false;
   #timer: Timer | null = null;
   #onStandstill: () => void = () => {};
   #isBehind: () => boolean = () => false;
   #onProgress: (text: string) => void = () => {};
+  #onDoubt: () => void = () => {};
   #onStarted: (group: GroupRecord | null) => void = () => {};
   #onOutcome: (outcome: CommandOutcome) => void = () => {};
 
@@ -100,7 +112,8 @@ export class SupervisedRun implements CommandRun {
     this.#onStandstill = onStandstill;
     this.#isBehind = () => supervisor.unheardBytes > MOST_UNHEARD_BYTES;
     command.onProgress((text) => this.#onProgress(text));
-    if (this.#stoppedAt !== null) command.stop();
+    command.onDoubt(() => this.#onDoubt());
+    if (this.#stopped !== null) command.stop();
     this.#timer ??= this.#clock.after(START_WITHIN_MS, () => this.#doubt(() => !this.isKnown));
     void command.started.then((group) => group !== null && this.#onStarted(group));
     const outcome = await command.outcome;
@@ -110,7 +123,15 @@ export class SupervisedRun implements CommandRun {
     return outcome.event === 'ended' && outcome.why === 'terminated' ? 'terminated' : 'ended';
   }
 
-  extend(deadline: Moment): void {
+  begin(): void {
+    if (this.#stopped === null && !this.#isSettled) this.#command?.begin();
+  }
+
+  signal(signal: NodeJS.Signals, then?: () => void): void {
+    this.#command?.signal(signal, then);
+  }
+
+  extend(deadline: CommandDeadline): void {
     this.#deadline = deadline;
     if (this.#isSettled) return;
     this.#command?.extend(deadline);
@@ -118,8 +139,8 @@ export class SupervisedRun implements CommandRun {
   }
 
   stop(): void {
-    if (this.#stoppedAt !== null || this.#isSettled) return;
-    this.#stoppedAt = this.#now();
+    if (this.#stopped !== null || this.#isSettled) return;
+    this.#stopped = confirmationNow(this.#clock);
     this.#command?.stop();
     this.#timer?.cancel();
     this.#timer = this.#clock.after(this.#order.graceMs, () => void this.#insist());
@@ -127,6 +148,10 @@ export class SupervisedRun implements CommandRun {
 
   onProgress(listener: (text: string) => void): void {
     this.#onProgress = listener;
+  }
+
+  onDoubt(listener: () => void): void {
+    this.#onDoubt = listener;
   }
 
   /** It is not started at all. */
@@ -138,7 +163,8 @@ export class SupervisedRun implements CommandRun {
   async endFromHere(): Promise<void> {
     const group = this.#group ?? (await this.#find());
     const graceMs = this.#graceLeftMs();
-    const isGone = group === null ? CAN_LOOK : await endGroup(group, graceMs, this.#clock);
+    // What nobody knows of has not begun, and never will: its supervisor alone could open its gate.
+    const isGone = group === null || (await endGroup(group, graceMs, this.#clock));
     this.#settle(endedFromHere(!isGone));
   }
 
@@ -167,7 +193,7 @@ export class SupervisedRun implements CommandRun {
     });
   }
 
-  /** What a supervisor has started that died before it could say so. */
+  /** What a supervisor has started that died before it could say so. It has not begun; this is the second line of defence. */
   async #find(): Promise<ProcessGroup | null> {
     const endMs = this.#clock.monotonicMs() + FOUND_WITHIN_MS;
     for (const pauseMs of lookPauses()) {
@@ -181,22 +207,15 @@ export class SupervisedRun implements CommandRun {
 
   /** It is asked to end now, unless it was before; and killed when its supervisor would have killed it. */
   #graceLeftMs(): number {
-    const now = this.#now();
-    const from = this.#stoppedAt ?? now;
-    const left = (['monotonicMs', 'wallMs'] as const).map(
-      (clock) => Math.min(from[clock], this.#deadline[clock]) + this.#order.graceMs - now[clock],
-    );
-    return Math.max(0, Math.min(...left));
-  }
-
-  #now(): Moment {
-    return { monotonicMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };
+    const stopped = this.#stopped ?? confirmationNow(this.#clock);
+    const { graceMs } = this.#order;
+    return graceLeftMs({ deadline: this.#deadline, graceMs }, stopped, this.#clock);
   }
 
   /** The supervisor was told to end before it could start it. Once: should they all be told to, it can not be run. */
   #isRefusal(outcome: Outcome): boolean {
     const isRefusal = outcome.event === 'ended' && outcome.why === 'terminated' && !this.isKnown;
-    if (!isRefusal || this.#wasRefused || this.#stoppedAt !== null) return false;
+    if (!isRefusal || this.#wasRefused || this.#stopped !== null) return false;
     this.#wasRefused = true;
     return true;
   }

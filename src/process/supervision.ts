@@ -9,10 +9,14 @@
  * A may have many commands, each under leases of its own. They have one supervisor process, and in it a supervision
  * each, which knows nothing of the others.
  *
- * **Idle.** In: at the beginning. Nothing runs. Out: A orders the start → running, or ended if the deadline has passed
+ * **Idle.** In: at the beginning. Nothing runs. Out: A orders the start → waiting, or ended if the deadline has passed
  * already or the command can not be started; A is no more, or we are told to end → ended.
  *
- * **Running.** In: the command was started, as the leader of a group of its own. Signals are passed on to the group, and
+ * **Waiting.** In: the command has a process, the leader of a group of its own, which waits at a gate (`gate.ts`). A is told of the
+ * group. Out: A orders it to begin, which A does when it knows the group, and the lease is good → running; as below → stopping or ended.
+ * So a command that A does not know of never begins, even if this process is killed or frozen at any moment.
+ *
+ * **Running.** In: the command has begun. Signals are passed on to the group, and
  * renewals move the deadline. Out, to stopping: the command has ended but its group has not; the deadline has passed; A
  * orders the stop; A is no more; we are told to end. To ended: the command and its group are gone.
  *
@@ -22,11 +26,20 @@
  *
  * **Ended.** What came of it is reported once, when what it wrote has been read, and nothing happens any more.
  *
- * Both clocks are asked, every tick, and the one that is further on decides: after the host has slept, the monotonic one
- * says that the deadline is still to come, and timers believe it.
+ * Both clocks are read, every tick, and `base/deadline.ts` says what they mean: after the host has slept, the monotonic one
+ * says that the deadline is still to come, and timers believe it. If the clocks disagree, A is told, and asks the store for a
+ * confirmation at once. If the wall clock was set back, nothing shows any more that the lease still lasts. The command then
+ * may run on for as long as a confirmation takes, and never beyond the deadline on the monotonic clock.
  */
 import type { Clock, Timer } from '../base/clock.ts';
-import type { Moment } from './host.ts';
+import { type Confirmation, confirmationNow } from '../base/deadline.ts';
+import {
+  type CommandDeadline,
+  graceLeftMs,
+  hasDoubt,
+  leftMs,
+  standingOf,
+} from './command-deadline.ts';
 import type { Ended, EndReason, Order, Report, Start } from './orders.ts';
 import { KILLED_WITHIN_MS, lookPauses, type ProcessGroup } from './process-group.ts';
 
@@ -39,6 +52,9 @@ const TICK_MS = 100;
  */
 const READ_WITHIN_MS = 200;
 
+/** How long a confirmation may take after the wall clock was set back: a renewal, and another if the first is lost. */
+const CONFIRMED_WITHIN_MS = 2_000;
+
 type Exit = Pick<Ended, 'code' | 'signal'>;
 
 /** A command that was started. */
@@ -46,6 +62,8 @@ export interface Spawned {
   readonly group: number;
   readonly startedTicks: number | null;
   readonly processes: ProcessGroup;
+  /** It waits until this is called. */
+  begin(): void;
   /** Its last lines. Nothing is read any more. */
   endOutput(): readonly string[];
 }
@@ -67,14 +85,18 @@ export interface SpawnListener {
 
 export class Supervision {
   readonly #parts: SupervisionParts;
-  #state: 'idle' | 'running' | 'stopping' | 'ended' = 'idle';
+  #state: 'idle' | 'waiting' | 'running' | 'stopping' | 'ended' = 'idle';
+  #mayBegin = false;
   #group: ProcessGroup | null = null;
   #spawned: Spawned | null = null;
   #exit: Exit | null = null;
   #isRead = false;
   #graceMs = 0;
-  #deadline: Moment = NEVER;
-  #stoppedAt: Moment = NEVER;
+  #deadline: CommandDeadline = [];
+  #stopped: Confirmation | null = null;
+  /** Since when nothing shows that the lease still lasts, on the monotonic clock. */
+  #unprovenSinceMs: number | null = null;
+  #hasToldDoubt = false;
   #killedAtMs: number | null = null;
   #pauses = lookPauses();
   #why: EndReason = 'done';
@@ -86,13 +108,14 @@ export class Supervision {
     this.#parts = parts;
   }
 
-  get state(): 'idle' | 'running' | 'stopping' | 'ended' {
+  get state(): 'idle' | 'waiting' | 'running' | 'stopping' | 'ended' {
     return this.#state;
   }
 
   hear(order: Order): void {
     if (order.do === 'start') this.#start(order);
-    else if (order.do === 'extend') this.#deadline = order.deadline;
+    else if (order.do === 'begin') this.#begin();
+    else if (order.do === 'extend') this.#extend(order.deadline);
     else if (order.do === 'signal') this.#group?.signal(order.signal);
     else this.#stop('ordered');
   }
@@ -111,12 +134,12 @@ export class Supervision {
     if (this.#state !== 'idle') return;
     this.#deadline = start.deadline;
     this.#graceMs = start.graceMs;
-    if (this.#isPast(start.deadline)) {
+    if (this.#isOver()) {
       this.#why = 'deadline';
       this.#end(false);
       return;
     }
-    this.#state = 'running';
+    this.#state = 'waiting';
     const spawned = this.#parts.spawn(start, {
       onExit: (exit) => {
         this.#exit = exit;
@@ -141,6 +164,18 @@ export class Supervision {
     this.#look();
   }
 
+  #begin(): void {
+    this.#mayBegin = true;
+    this.#look();
+  }
+
+  /** Not while nothing shows that the lease still lasts: this process may have stood still since it was ordered. */
+  #beginIfGood(leftMs: number): void {
+    if (this.#state !== 'waiting' || !this.#mayBegin || leftMs === 0) return;
+    this.#state = 'running';
+    this.#spawned?.begin();
+  }
+
   #stop(why: EndReason): void {
     if (this.#state === 'idle') {
       this.#why = why;
@@ -148,11 +183,11 @@ export class Supervision {
     }
     // A command that could not be started says so by itself.
     const group = this.#group;
-    if (this.#state !== 'running' || group === null) return;
-    const { clock } = this.#parts;
+    const isUp = this.#state === 'waiting' || this.#state === 'running';
+    if (!isUp || group === null) return;
     this.#state = 'stopping';
     this.#why = why;
-    this.#stoppedAt = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    this.#stopped = confirmationNow(this.#parts.clock);
     group.signal('SIGTERM');
     group.signal('SIGCONT');
     this.#look();
@@ -168,30 +203,54 @@ export class Supervision {
       this.#lookAtStopping(this.#group);
     } else if (this.#exit !== null) {
       this.#stop('done');
-    } else if (!this.#isPast(this.#deadline)) {
-      const leftMs = this.#deadline.monotonicMs - this.#parts.clock.monotonicMs();
-      this.#lookIn(Math.min(leftMs, TICK_MS));
+    } else if (!this.#isOver()) {
+      const restMs = leftMs(this.#deadline, this.#parts.clock);
+      this.#tellDoubt();
+      this.#beginIfGood(restMs);
+      this.#lookIn(Math.min(restMs || TICK_MS, TICK_MS));
     } else {
       // Who stood still wakes to its timers first: a renewal may have arrived that is not read yet.
       this.#parts.clock.afterInput(() => {
-        if (this.#isPast(this.#deadline)) this.#stop('deadline');
+        if (this.#isOver()) this.#stop('deadline');
         else this.#look();
       });
     }
   }
 
+  #extend(deadline: CommandDeadline): void {
+    this.#deadline = deadline;
+    this.#hasToldDoubt = false;
+  }
+
+  #tellDoubt(): void {
+    if (this.#hasToldDoubt || !hasDoubt(this.#deadline, this.#parts.clock)) return;
+    this.#hasToldDoubt = true;
+    this.#parts.report({ event: 'doubt' });
+  }
+
+  /** Whether the command may run no longer. */
+  #isOver(): boolean {
+    const { clock } = this.#parts;
+    const standing = standingOf(this.#deadline, clock);
+    if (standing !== 'unproven') {
+      this.#unprovenSinceMs = null;
+      return standing === 'over';
+    }
+    this.#unprovenSinceMs ??= clock.monotonicMs();
+    return clock.monotonicMs() - this.#unprovenSinceMs >= CONFIRMED_WITHIN_MS;
+  }
+
   #lookAtStopping(group: ProcessGroup): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    const froms = [this.#stoppedAt, this.#deadline];
-    if (this.#killedAtMs === null && froms.some((from) => this.#isPast(from, this.#graceMs))) {
+    const graceMs = this.#graceLeftMs();
+    if (this.#killedAtMs === null && graceMs === 0) {
       this.#killedAtMs = nowMs;
       this.#pauses = lookPauses();
       group.signal('SIGKILL');
     }
     const pauseMs = this.#pauses.next().value;
     if (this.#killedAtMs === null) {
-      const killAtMs = Math.min(...froms.map((from) => from.monotonicMs)) + this.#graceMs;
-      this.#lookIn(Math.min(pauseMs, killAtMs - nowMs));
+      this.#lookIn(Math.min(pauseMs, graceMs));
     } else if (nowMs - this.#killedAtMs > KILLED_WITHIN_MS) {
       this.#end(true);
     } else {
@@ -223,10 +282,9 @@ export class Supervision {
     this.#parts.report({ event: 'ended', why, code, signal, survivors, output });
   }
 
-  #isPast({ monotonicMs, wallMs }: Moment, plusMs = 0): boolean {
+  #graceLeftMs(): number {
     const { clock } = this.#parts;
-    return clock.monotonicMs() >= monotonicMs + plusMs || clock.wallMs() >= wallMs + plusMs;
+    const stopped = this.#stopped ?? confirmationNow(clock);
+    return graceLeftMs({ deadline: this.#deadline, graceMs: this.#graceMs }, stopped, clock);
   }
 }
-
-const NEVER: Moment = { monotonicMs: Number.POSITIVE_INFINITY, wallMs: Number.POSITIVE_INFINITY };

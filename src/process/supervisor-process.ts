@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type Clock, systemClock } from '../base/clock.ts';
-import type { GroupRecord, HostLock, Moment } from './host.ts';
+import type { CommandDeadline } from './command-deadline.ts';
+import type { GroupRecord, HostLock } from './host.ts';
 import { NO_LOCK } from './host-lock.ts';
 import {
   type About,
@@ -109,6 +110,7 @@ export class SupervisorProcess {
     const command = this.#commands.get(id);
     if (report.event === 'started') command?.start(report);
     else if (report.event === 'progress') command?.progress(report.text);
+    else if (report.event === 'doubt') command?.doubt();
     else {
       this.#commands.delete(id);
       command?.settle(report);
@@ -149,7 +151,7 @@ function spawnSupervisor(isInherited: boolean, lock: HostLock | undefined): Chil
 
 /** A command as whoever has ordered it sees it. */
 export class OrderedCommand {
-  /** Its process group, once it runs; null if it never did. */
+  /** Its process group, once there is one, before it begins; null if there never was. */
   readonly started: Promise<GroupRecord | null>;
   /** What became of it. */
   readonly outcome: Promise<Outcome>;
@@ -158,6 +160,7 @@ export class OrderedCommand {
   readonly #onOutcome: (outcome: Outcome) => void;
   #group: GroupRecord | null = null;
   #onProgress: (text: string) => void = () => {};
+  #onDoubt: () => void = () => {};
 
   constructor(tell: (order: Order, then?: () => void) => void) {
     this.#tell = tell;
@@ -170,7 +173,12 @@ export class OrderedCommand {
     return this.#group;
   }
 
-  extend(deadline: Moment): void {
+  /** Its group is on record: it may begin. */
+  begin(): void {
+    this.#tell({ do: 'begin' });
+  }
+
+  extend(deadline: CommandDeadline): void {
     this.#tell({ do: 'extend', deadline });
   }
 
@@ -187,6 +195,10 @@ export class OrderedCommand {
     this.#onProgress = listener;
   }
 
+  onDoubt(listener: () => void): void {
+    this.#onDoubt = listener;
+  }
+
   /** For the supervisor: it has said so. */
   start({ group, startedTicks }: GroupRecord): void {
     this.#group = { group, startedTicks };
@@ -195,6 +207,10 @@ export class OrderedCommand {
 
   progress(text: string): void {
     this.#onProgress(text);
+  }
+
+  doubt(): void {
+    this.#onDoubt();
   }
 
   settle(outcome: Outcome): void {

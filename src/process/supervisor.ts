@@ -3,10 +3,11 @@
  * nothing, because it stays for as long as the commands run, and `holdfast run` starts one every time. Whatever else it
  * was given open it keeps open, and gives to nobody: a lock on a name of its host is free when it is gone, too.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
 import { systemClock } from '../base/clock.ts';
 import { CommandOutput } from './command-output.ts';
+import { type Gated, spawnGated } from './gate.ts';
 import { type About, decoder, encode, type Order, type Start } from './orders.ts';
 import { statOf } from './proc.ts';
 import { processGroup } from './process-group.ts';
@@ -35,7 +36,7 @@ const supervisions = new Supervisions({
 function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
   const failed = (error: NodeJS.ErrnoException) => on.onError(error.code ?? error.message);
   try {
-    const child = spawnChild(start);
+    const { child, open } = spawnWaiting(start);
     child.once('error', failed);
     child.once('exit', (code, signal) => on.onExit({ code, signal }));
     child.once('close', () => on.onRead());
@@ -43,7 +44,7 @@ function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
     const { pid } = child;
     const startedTicks = statOf(pid)?.startedTicks ?? null;
     const endOutput = readOutput(child, on);
-    return { group: pid, startedTicks, processes: processGroup(pid), endOutput };
+    return { group: pid, startedTicks, processes: processGroup(pid), endOutput, begin: open };
   } catch (error) {
     failed(error as NodeJS.ErrnoException);
     return null;
@@ -51,10 +52,10 @@ function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
 }
 
 /** In a session and group of its own; and of our files it gets the first three at most, never the pipes to our orders. */
-function spawnChild({ command: [file = '', ...args], env, cwd, isInherited }: Start): ChildProcess {
-  return spawn(file, args, {
+function spawnWaiting({ command, env, cwd, isInherited }: Start): Gated {
+  return spawnGated(command, {
     detached: true,
-    stdio: isInherited ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    stdio: isInherited ? ['inherit', 'inherit', 'inherit'] : ['ignore', 'pipe', 'pipe'],
     env: { ...(isInherited ? process.env : withoutOurs(process.env)), ...env },
     ...(cwd !== undefined && { cwd }),
   });

@@ -5,13 +5,13 @@
  */
 import { EventEmitter } from 'node:events';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { ClosedError, ConfigError, LeaseHeldError } from '../base/errors.ts';
+import { ClosedError, ConfigError, LeaseHeldError, StoreQuarantinedError } from '../base/errors.ts';
 import { checkKnown } from '../base/options.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Holdfast, type OpenOptions, open } from '../holdfast.ts';
 import { LeaseSet } from '../lease/lease.ts';
 import type { AcquireOptions } from '../lease/options.ts';
-import { LONGEST_TTL_MS } from '../lease/timings.ts';
+import { refusalError } from '../lease/refusal-error.ts';
 import { clientsOf, prefixOf, quitClient, type RedlockClient } from './client.ts';
 import { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
 import { type ExecutionResult, type ExecutionStats, voteAgainst, voteFor } from './execution.ts';
@@ -183,7 +183,7 @@ export class Redlock extends EventEmitter {
 
   async #opened(): Promise<Holdfast> {
     const client = this.#client;
-    const options = { maxTtl: LONGEST_TTL_MS, ...prefixOf(client), ...this.#options };
+    const options = { ...prefixOf(client), ...this.#options };
     const holdfast = client instanceof Holdfast ? client : await open(client, options);
     holdfast.on('lease.extended', ({ key, holder }) => {
       const routine = this.#routines.get(holder);
@@ -217,7 +217,8 @@ export class Redlock extends EventEmitter {
         note(attempts, this.#voteAgainst(asVote(error)));
         if (error instanceof ClosedError || leftMs() === 0)
           throw this.#failed(attempts, messageOf(error), error);
-        if (error instanceof LeaseHeldError) continue;
+        // It has waited already.
+        if (error instanceof LeaseHeldError || error instanceof StoreQuarantinedError) continue;
         await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
       }
     }
@@ -287,7 +288,7 @@ async function takeAll(
   const [key] = keys;
   if (key === undefined || keys.length > 1) return holdfast.acquireAll(keys, options);
   const result = await holdfast.acquire(key, options);
-  if (!result.ok) throw new LeaseHeldError(result);
+  if (!result.ok) throw refusalError(result);
   return new LeaseSet([result.lease]);
 }
 

@@ -5,7 +5,7 @@
 import { ConfigError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
 import type { AcquireOptions } from '../lease/options.ts';
-import { SHORTEST_TTL_MS } from '../lease/timings.ts';
+import { SHORTEST_TTL_MS } from '../store/keyspaces.ts';
 
 export interface Settings {
   /** The share of the duration by which clocks may differ: a lock ends that much sooner here than in the store. */

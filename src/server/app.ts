@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
 import { checkKnown } from '../base/options.ts';
 import { type Random, systemRandom } from '../base/random.ts';
+import { checkAppOptions } from '../config-schema.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import { EntryPasses } from './entry-passes.ts';
@@ -90,6 +91,7 @@ const DEFAULT_HANDLER_MS = 15_000;
 
 export function createApp(holdfast: Holdfast, options: AppOptions = {}): HoldfastApp {
   checkKnown(options, KNOWN);
+  checkAppOptions(options);
   const { clock = systemClock, random = systemRandom, lan, hosts, limits = {} } = options;
   const { tokens = [], onError = complain } = options;
   const made = tokens.length === 0 ? makeToken(random) : null;

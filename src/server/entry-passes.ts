@@ -46,19 +46,22 @@ export class EntryPasses {
     return pass;
   }
 
-  /** The token, once; null for a pass that was never given out, was used, or is over. Throws where too many wrong ones come. */
+  /**
+   * The token, once; null for a pass that was never given out, was used, or is over. Throws where too many wrong ones come; a right one
+   * is taken all the same, or anybody could keep out whoever has it.
+   */
   redeem(pass: string): string | null {
     const nowMs = this.#parts.clock.monotonicMs();
-    this.#wrongAtMs = this.#wrongAtMs.filter((atMs) => atMs > nowMs - WRONG_WITHIN_MS);
-    if (this.#wrongAtMs.length >= MOST_WRONG) throw tooManyWrong();
     this.#passes = this.#passes.filter(({ goodUntilMs }) => goodUntilMs > nowMs);
     const used = this.#find(digestOf(pass));
-    if (used === null) {
-      this.#wrongAtMs.push(nowMs);
-      return null;
+    if (used !== null) {
+      this.#passes = this.#passes.filter((one) => one !== used);
+      return this.#parts.token;
     }
-    this.#passes = this.#passes.filter((one) => one !== used);
-    return this.#parts.token;
+    this.#wrongAtMs = this.#wrongAtMs.filter((atMs) => atMs > nowMs - WRONG_WITHIN_MS);
+    if (this.#wrongAtMs.length >= MOST_WRONG) throw tooManyWrong();
+    this.#wrongAtMs.push(nowMs);
+    return null;
   }
 
   /** Compares with all of them, whether one has matched or not: how long it takes says nothing. */

@@ -30,7 +30,7 @@ export function eventFilter(wish: EventWish, caller: Caller): EventFilter {
   return {
     key: JSON.stringify([events, about, member, sight]),
     isWanted: (event) =>
-      maySee(sight, event.tenant) &&
+      maySee(sight, event) &&
       (events.length === 0 || events.some((name) => isCalled(event.event, name))) &&
       (about === undefined || targetOf(event) === about) &&
       (member === undefined || isAboutMember(event, member)),
@@ -52,7 +52,16 @@ function sightOf({ tenant, scope }: Caller): Sight {
   return scope === 'v3:admin' ? 'everything' : { tenant: DEFAULT_TENANT, others: true };
 }
 
-function maySee(sight: Sight, tenant: unknown): boolean {
+function maySee(sight: Sight, event: LoggedEvent): boolean {
   if (sight === 'everything') return true;
-  return tenant === undefined ? sight.others : tenant === sight.tenant;
+  const { tenant } = event;
+  if (tenant !== undefined) return tenant === sight.tenant;
+  return sight.others && !Object.values(event).some(isForSession);
+}
+
+/** `instance/session`, as workers hold leases: the session may be of any tenant. */
+const FOR_SESSION = /\/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+function isForSession(fact: unknown): boolean {
+  return typeof fact === 'string' && FOR_SESSION.test(fact);
 }

@@ -1,7 +1,7 @@
 /**
- * One request, from its arrival to its answer, in an order that is the same for all: is its client to be served at all, is there room, is there
- * such a thing, who asks, may it, does it ask too often, is what it says readable, does it make sense. Nothing before the last step
- * touches the store, so that whoever is refused has cost nobody anything.
+ * One request, from its arrival to its answer, in an order that is the same for all: is its client to be served at all, is there such a
+ * thing, who asks, may it, does it ask too often, is what it says readable, does it make sense, is there room. Nothing before the last step
+ * touches the store, so that whoever is refused has cost nobody anything; and only what has arrived takes a place.
  */
 import type { Context } from 'hono';
 import { baseRoutePath } from 'hono/route';
@@ -18,7 +18,7 @@ import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
 import type { Answer, Asked, Caller, Route } from './route.ts';
 import { sent, type WholeAnswer, wholeAnswer } from './sending.ts';
 import type { Tokens } from './tokens.ts';
-import { outcomeUnknown, problemOf, storeUnavailable } from './translation.ts';
+import { clientGone, outcomeUnknown, problemOf, storeUnavailable } from './translation.ts';
 
 export interface Terms {
   readonly parts: ServerParts;
@@ -72,12 +72,12 @@ export class Exchange {
     this.#checkPlace(c, destination);
     lan?.check(peerOf(c), c.req.raw.headers.get('x-forwarded-for'));
     if (destination instanceof Problem) throw destination;
+    const caller = authorize(destination, c.req.raw.headers, tokens);
+    if (destination.access !== 'open') limits.spend(caller.tokenId);
+    const input = await this.#read(c, destination, caller);
     // What is open to all costs next to nothing, and says whether we live: that has to be heard just when there is too much to do.
     const leave = destination.access === 'open' ? () => {} : limits.enter();
     try {
-      const caller = authorize(destination, c.req.raw.headers, tokens);
-      if (destination.access !== 'open') limits.spend(caller.tokenId);
-      const input = await this.#read(c, destination);
       const asked = new Question(c, { input, caller, closing: this.#terms.parts.closing });
       const answer = await this.#handled(destination, asked);
       return answer instanceof Response ? answer : wholeAnswer(answer);
@@ -95,13 +95,17 @@ export class Exchange {
     checkOrigin(req.method, req.raw.headers, url);
   }
 
-  async #read(c: Context, route: Route): Promise<Input> {
-    const { parts, bodyTimeoutMs } = this.#terms;
+  async #read(c: Context, route: Route, caller: Caller): Promise<Input> {
+    const { parts, bodyTimeoutMs, limits } = this.#terms;
     const request = c.req.raw;
     if (route.body === undefined) refuseBody(request.headers);
     const isFramed = peerOf(c) !== undefined;
     const terms = { clock: parts.clock, timeoutMs: bodyTimeoutMs, isFramed };
-    const body = route.body === undefined ? undefined : await readBody(request, terms);
+    let body: Input['body'];
+    if (route.body !== undefined) {
+      const arrived = route.access === 'open' ? () => {} : limits.receive(caller.tokenId);
+      body = await readBody(request, terms).finally(arrived);
+    }
     const search = searchOf(request.url);
     return validated(route, { params: paramsOf(c, route), search, body });
   }
@@ -135,7 +139,8 @@ export class Exchange {
   }
 
   #refusal(c: Context, error: unknown, where: FailedRequest): WholeAnswer {
-    let problem = problemOf(error);
+    const { aborted, reason } = c.req.raw.signal;
+    let problem = aborted && error === reason ? clientGone() : problemOf(error);
     if (problem === null) {
       this.#terms.onError(error, where);
       problem = new Problem('internal', {
@@ -172,9 +177,13 @@ class Question implements Asked<unknown, unknown, unknown> {
     this.#closing = closing;
   }
 
+  get gone(): AbortSignal {
+    return this.#request.signal;
+  }
+
   /** Made for those who ask for it: most are answered before anybody could go. */
   get signal(): AbortSignal {
-    return AbortSignal.any([this.#request.signal, this.#closing]);
+    return AbortSignal.any([this.gone, this.#closing]);
   }
 }
 

@@ -11,7 +11,7 @@ export interface RateSettings {
 }
 
 export interface LimitSettings {
-  /** Requests that are being answered at once, in this process; default 1,000. */
+  /** Requests that are being answered at once, in this process, and bodies that one token may be sending; default 1,000. */
   readonly inFlight?: number;
   /** Default none. */
   readonly rate?: RateSettings;
@@ -27,6 +27,8 @@ export class Limits {
   readonly #mostInFlight: number;
   readonly #rate: Required<RateSettings> | null;
   readonly #allowances = new Map<string, Allowance>();
+  /** Bodies that are being read, by token. */
+  readonly #arriving = new Map<string, number>();
   #inFlight = 0;
 
   constructor(settings: LimitSettings, clock: Clock) {
@@ -56,6 +58,26 @@ export class Limits {
     this.#inFlight++;
     return () => {
       this.#inFlight--;
+    };
+  }
+
+  /**
+   * A body of a token is on its way, or throws. It takes no place among those that are being answered: whoever sends slowly keeps nobody
+   * else out, and only its own token from sending more. The function returned says that it has arrived.
+   */
+  receive(tokenId: string): () => void {
+    const count = (this.#arriving.get(tokenId) ?? 0) + 1;
+    if (count > this.#mostInFlight) {
+      throw new Problem('too-many-requests', {
+        detail: `${this.#mostInFlight} bodies of this token are on their way, which is as many as it may send at once.`,
+        retryAfterMs: BUSY_RETRY_MS,
+      });
+    }
+    this.#arriving.set(tokenId, count);
+    return () => {
+      const left = (this.#arriving.get(tokenId) ?? 1) - 1;
+      if (left > 0) this.#arriving.set(tokenId, left);
+      else this.#arriving.delete(tokenId);
     };
   }
 

@@ -12,6 +12,7 @@ import type { Intent } from '../intents/intent.ts';
 import { REASONS } from '../intents/intent-session.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_STATES } from '../store/intent-store.ts';
+import { KEYSPACE_NAMES } from '../store/keyspaces.ts';
 import { LEVELS } from '../telemetry/levels.ts';
 
 /** What stands before every name. */
@@ -50,6 +51,8 @@ export interface MetricEntry {
   readonly buckets?: readonly number[];
   /** What was set is less by every second that passes, down to 0. */
   readonly countsDown?: true;
+  /** Of a gauge: what is noted is added to what it has, which never is below 0. */
+  readonly addsUp?: true;
   /** Fed by the server, and there only where there is one. */
   readonly isServers?: true;
 }
@@ -70,7 +73,9 @@ const once = <N extends EventName>(event: N, ...labels: readonly string[]): Feed
 
 const CLASSES = Object.keys(LEASE_CLASSES);
 const BUSY = all<BusyReason>({ held: true, quarantine: true, revoked: true, unsettled: true });
-const LOSSES = all<LossReason>({ expired: true, taken_over: true, revoked: true });
+const LOSSES = all<LossReason>({
+  ...{ expired: true, taken_over: true, revoked: true, unsuitable: true },
+});
 /** `FENCE_STALE`: the result of a poll; the others: steps of workflows, and actions. */
 const REFUSALS = all<Violation['code'] | 'FENCE_STALE'>({
   ...{ FENCE_STALE: true, LEASE_VIOLATION: true, STALE_EPOCH: true },
@@ -186,11 +191,11 @@ const FLEET: readonly MetricEntry[] = [
     ],
   },
   {
-    ...{ name: 'unowned_duration_seconds', type: 'histogram', buckets: WAITS, labels: {} },
-    help: 'For how long nobody had a target, from when the lease of another ran out until it was granted here.',
+    ...{ name: 'gap_duration_seconds', type: 'histogram', buckets: WAITS, labels: {} },
+    help: 'For how long no owner worked on a target after a failure: from the last renewal of its old owner until it was granted here.',
     feeds: [
-      from('target.taken', ({ how, unownedMs }, note) => {
-        if (how === 'failover') note(unownedMs / 1_000);
+      from('target.taken', ({ how, gapMs }, note) => {
+        if (how === 'failover') note(gapMs / 1_000);
       }),
     ],
   },
@@ -198,8 +203,8 @@ const FLEET: readonly MetricEntry[] = [
     ...{ name: 'handover_duration_seconds', type: 'histogram', buckets: LATENCY, labels: {} },
     help: 'From when this instance heard that a target was handed to it until it had it.',
     feeds: [
-      from('target.taken', ({ how, unownedMs }, note) => {
-        if (how === 'handover') note(unownedMs / 1_000);
+      from('target.taken', ({ how, gapMs }, note) => {
+        if (how === 'handover') note(gapMs / 1_000);
       }),
     ],
   },
@@ -297,10 +302,10 @@ const SESSIONS: readonly MetricEntry[] = [
 const STORE: readonly MetricEntry[] = [
   {
     ...{ name: 'stalled', type: 'gauge', labels: { part: ['fleet', 'worker', 'processor'] } },
-    help: '1 while a part of this instance can not get on because of the store.',
+    ...{ addsUp: true, help: 'How many parts of this instance can not get on: 0 where all can.' },
     feeds: (['fleet', 'worker', 'processor'] as const).flatMap((part) => [
       from(`${part}.stalled`, (_, note) => note(1, part)),
-      from(`${part}.resumed`, (_, note) => note(0, part)),
+      from(`${part}.resumed`, (_, note) => note(-1, part)),
     ]),
   },
   {
@@ -316,9 +321,9 @@ const STORE: readonly MetricEntry[] = [
   {
     ...{ name: 'store_quarantine_seconds', type: 'gauge', countsDown: true },
     help: 'For how long yet no new lease is granted, because the store may have forgotten some.',
-    labels: { class: CLASSES },
+    labels: { keyspace: KEYSPACE_NAMES },
     feeds: [
-      from('store.quarantined', ({ leaseClass, leftMs }, note) => note(leftMs / 1_000, leaseClass)),
+      from('store.quarantined', ({ keyspace, leftMs }, note) => note(leftMs / 1_000, keyspace)),
     ],
   },
   {

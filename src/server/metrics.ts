@@ -113,7 +113,7 @@ export class Metrics {
   }
 
   #gauge(entry: MetricEntry): Note {
-    const { ask, countsDown } = entry;
+    const { ask, countsDown, addsUp } = entry;
     const note: Note = (value, ...labels) => gauge.set(bounded(entry, labels), value);
     const countdown = countsDown && new Countdown(this.#clock);
     const collect = () => {
@@ -125,6 +125,7 @@ export class Metrics {
     const gauge = new Gauge({ ...this.#settings(entry), collect });
     const lists = Object.values(entry.labels).map((values) => values ?? []);
     if (ask === undefined) for (const labels of combinations(lists)) note(0, ...labels);
+    if (addsUp) return sumUp(entry, note);
     return countdown === undefined ? note : (...noted) => countdown.begin(...noted);
   }
 
@@ -138,6 +139,16 @@ export class Metrics {
     this.#note('http_requests_total')(1, route, method, String(status));
     this.#note('http_request_duration_seconds')(tookMs / 1_000, route, method);
   }
+}
+
+/** A resumption may be of what stalled before anybody counted. */
+function sumUp(entry: MetricEntry, note: Note): Note {
+  const sums = new Series(entry, () => ({ sum: 0 }));
+  return (value, ...labels) => {
+    const series = sums.of(labels);
+    series.sum = Math.max(0, series.sum + value);
+    note(series.sum, ...labels);
+  };
 }
 
 /** What is less by every second. */

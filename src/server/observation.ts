@@ -42,7 +42,7 @@ export function observe(
   { events = {}, metrics: access = 'token', stage }: ObservationOptions,
   table: () => readonly Route[],
 ): Observation {
-  const { holdfast, clock, closing, observers } = parts;
+  const { holdfast, intents, clock, closing, observers } = parts;
   const hub = new EventHub({ log: holdfast.log, clock, options: events });
   const { fleet } = holdfast;
   const fleetHub = new FleetHub({ fleet, clock, options: events });
@@ -56,9 +56,9 @@ export function observe(
   const routes = [
     ...[aboutRoute(parts, stage !== undefined), ...eventRoutes({ hub }), historyRoute(holdfast)],
     ...[...fleetRoutes({ holdfast }), ...pictureRoutes({ fleet, hub: fleetHub })],
-    ...[...targetRoutes({ holdfast }), ...leaseRoutes({ holdfast })],
+    ...[...targetRoutes({ holdfast }), ...leaseRoutes({ holdfast, intents })],
     ...workflowRoutes({ holdfast }),
-    ...[...deadLetterRoutes({ holdfast }), slotRoute({ holdfast }), doctorRoute(parts)],
+    ...[...deadLetterRoutes({ holdfast }), slotRoute({ holdfast, intents }), doctorRoute(parts)],
     ...(stage === undefined ? [] : stageRoutes(stage)),
     ...healthRoutes({ readiness, metrics, metricsAccess }),
     ...documentRoutes(table),

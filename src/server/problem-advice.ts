@@ -45,7 +45,7 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
     advice: 'The header `Allow` has the methods that there are.',
   },
   'request-timeout': {
-    when: 'Headers or body took too long to arrive. The connection is closed.',
+    when: 'Headers or body took too long to arrive. The connection is closed. In logs and metrics also: the client closed the connection before its intent was carried out, and nothing was changed.',
     advice: 'Send it again, in one go.',
   },
   'session-exists': {
@@ -62,7 +62,7 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
       'Try again after `Retry-After`. With the flag off, which is the default, intents are always accepted, and the session says what came of it.',
   },
   conflict: {
-    when: 'Others changed the same thing at the same time; or another program has written the session in a way that can not be read.',
+    when: 'Others changed the same thing at the same time; or another program has written something there that can not be read.',
     advice:
       'Read it again, and decide again. What can not be read, correct where it was written, or delete it.',
   },
@@ -91,6 +91,11 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
     when: 'The store did not answer, or refused. Nothing was done.',
     advice:
       'Try again after `Retry-After`. The server finds the store again by itself; `holdfast doctor` says what is wrong with it.',
+  },
+  'store-quarantined': {
+    when: 'The interface takes leases itself (`HOLDFAST_V3_API_LEASES`), and the store was just started or has lost data. It may have forgotten leases that are held, so it grants none for a while. Nothing was started.',
+    advice:
+      'Try again after `Retry-After`, which is when the quarantine ends. With the flag off, which is the default, intents are accepted meanwhile.',
   },
   'outcome-unknown': {
     when: 'The store did not answer in time, after it had been told: it may have been done, or not.',

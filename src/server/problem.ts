@@ -27,6 +27,7 @@ export const PROBLEMS = {
   'session-crowded': { status: 429, title: 'Too many clients share the session' },
   internal: { status: 500, title: 'Something is wrong with the server' },
   'store-unavailable': { status: 503, title: 'The store can not be reached' },
+  'store-quarantined': { status: 503, title: 'The store grants no leases yet' },
   'outcome-unknown': { status: 503, title: 'It may have been accepted, or not' },
   'not-ready': { status: 503, title: 'This instance can not take work' },
 } as const satisfies Readonly<Record<string, ProblemKind>>;

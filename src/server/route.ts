@@ -29,6 +29,8 @@ export interface Asked<P, Q, B> {
   readonly headers: Headers;
   /** Where all of this is mounted, to be put before paths in links; empty at the root. */
   readonly base: string;
+  /** Fires when the client has gone. */
+  readonly gone: AbortSignal;
   /** Fires when the client has gone, or the server ends. */
   readonly signal: AbortSignal;
 }

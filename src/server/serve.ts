@@ -8,6 +8,7 @@ import {
   type Server,
   type ServerOptions,
   type ServerResponse,
+  STATUS_CODES,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -85,11 +86,17 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
     },
   );
   const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    nameHost(incoming);
     listener(incoming, outgoing).catch(() => outgoing.destroy());
   };
   server.on('request', answer);
   // What is expected of us beyond `100-continue` is not done, but neither is it a reason to say nothing else.
   server.on('checkExpectation', answer);
+  // Without a listener Node hangs up without a word.
+  server.on('connect', (_, socket) => {
+    socket.on('error', () => {});
+    socket.end(malformedText(noProxy()), () => socket.destroy());
+  });
   server.maxConnections = maxConnections;
   // Node would leave out what is beyond a count, and so perhaps what a proxy has added: their size is limited instead.
   server.maxHeadersCount = 0;
@@ -126,6 +133,13 @@ function serverOptions({ headersTimeout, requestTimeout }: ServeOptions): Server
   };
 }
 
+/** HTTP/1.0, as some load balancers speak it, needs no `Host`: the request is for the address it has reached. */
+function nameHost({ headers, httpVersion, socket }: IncomingMessage): void {
+  if (headers.host !== undefined || httpVersion !== '1.0') return;
+  const { localAddress = '127.0.0.1', localPort = 80 } = socket;
+  headers.host = `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
 /** What the parser refuses never becomes a request. It is answered all the same, unless an answer is on its way already. */
 function answerMalformed(server: Server): void {
   const answering = new WeakMap<Duplex, ServerResponse>();
@@ -152,15 +166,21 @@ function malformed(): Problem {
   return new Problem('invalid-request', { detail: 'This is no HTTP request that makes sense.' });
 }
 
+function noProxy(): Problem {
+  return new Problem('method-not-allowed', {
+    detail: 'This is no proxy: CONNECT leads nowhere.',
+    headers: { Allow: 'GET, POST, DELETE' },
+  });
+}
+
 function malformedText(problem: Problem): string {
   const { status, body, headers } = problemAnswer(problem, '');
-  const reason = status === 408 ? 'Request Timeout' : 'Bad Request';
   const all = {
     ...{ ...ANSWER_HEADERS, ...headers, 'Content-Length': String(Buffer.byteLength(body)) },
     Connection: 'close',
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join('')}\r\n${body}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`;
 }
 
 function malformedResponse(): Response {

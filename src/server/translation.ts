@@ -1,5 +1,11 @@
 /** What goes wrong below, as a client is told. Whatever is not known here is nobody's business but ours: it says nothing of itself. */
-import { ConfigError, HoldfastError, LeaseHeldError } from '../base/errors.ts';
+import {
+  ConfigError,
+  HoldfastError,
+  LeaseHeldError,
+  StoreQuarantinedError,
+  StoreRefusedError,
+} from '../base/errors.ts';
 import { SessionUnreadableError } from '../base/session-errors.ts';
 import { Problem } from './problem.ts';
 
@@ -15,6 +21,7 @@ export function problemOf(error: unknown): Problem | null {
   if (!(error instanceof HoldfastError)) return null;
   if (error instanceof ConfigError) return invalid(error);
   if (error instanceof LeaseHeldError) return busy(error);
+  if (error instanceof StoreQuarantinedError) return quarantined(error);
   if (error instanceof SessionUnreadableError) return unreadable(error);
   switch (error.code) {
     case 'SESSION_NOT_FOUND':
@@ -45,8 +52,13 @@ export function problemOf(error: unknown): Problem | null {
           'Nothing was changed. Ask another instance: this one is not set up yet, and /readyz says why.',
         retryAfterMs: BUSY_RETRY_MS,
       });
-    case 'STORE_UNREACHABLE':
+    case 'KEY_FOREIGN':
+      return foreign();
+    case 'VALUE_TOO_LARGE':
+      return new Problem('body-too-large', { detail: error.message });
     case 'STORE_REFUSED':
+      return isForeignKey(error) ? foreign() : storeUnavailable();
+    case 'STORE_UNREACHABLE':
     case 'STORE_UNSUITABLE':
     case 'CLOSED':
     case 'OVERLOADED':
@@ -56,6 +68,14 @@ export function problemOf(error: unknown): Problem | null {
     default:
       return null;
   }
+}
+
+/** For the record: the client that it would be told to has gone. */
+export function clientGone(): Problem {
+  return new Problem('request-timeout', {
+    detail:
+      'The client closed the connection before its request was carried out. Nothing was changed.',
+  });
 }
 
 export function outcomeUnknown(): Problem {
@@ -83,6 +103,27 @@ function busy({ expiresInMs }: LeaseHeldError): Problem {
     detail: 'Another session has the channel, or has just had it. Nothing was started.',
     retryAfterMs: Math.min(Math.max(expiresInMs, BUSY_RETRY_MS), LONGEST_RETRY_MS),
   });
+}
+
+/** `Retry-After` is all of the time left: to ask before it is over is in vain. */
+function quarantined({ expiresInMs }: StoreQuarantinedError): Problem {
+  return new Problem('store-quarantined', {
+    detail:
+      'The store may have forgotten leases that are held, and grants none for a while. Nothing was started.',
+    retryAfterMs: Math.max(expiresInMs, BUSY_RETRY_MS),
+  });
+}
+
+function foreign(): Problem {
+  return new Problem('conflict', {
+    detail:
+      'Another program has put something else where Holdfast keeps this. Nothing was changed. Remove it there, or give Holdfast a prefix of its own.',
+  });
+}
+
+/** Asking again would not help. */
+function isForeignKey(error: HoldfastError): boolean {
+  return error instanceof StoreRefusedError && /\bWRONGTYPE\b/.test(error.reply);
 }
 
 function unreadable({ why }: SessionUnreadableError): Problem {

@@ -5,7 +5,8 @@
  */
 import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
-import type { ChangesPage, GetReply, Store } from '../store/store.ts';
+import { ChangeReader } from '../store/change-reader.ts';
+import type { GetReply, Store } from '../store/store.ts';
 import {
   Flaw,
   readSession,
@@ -18,8 +19,6 @@ import {
 const CALL = { timeoutMs: 5_000 };
 /** A look for what others wrote walks all keys of the store. */
 const DISCOVERY_CALL = { timeoutMs: 30_000 };
-/** How often one refresh begins again where removals outrun it; then the next one goes on. */
-const MOST_BEGINNINGS = 5;
 
 export interface SessionWatchParts {
   readonly store: Store;
@@ -43,11 +42,7 @@ export class SessionWatch {
   readonly #unread = new Map<string, Error>();
   /** Changed, and not told to anybody yet: a refresh that fails half way loses none. */
   #changed = new Set<string>();
-  /** While everything is listed anew: what the listing has shown so far. What it does not show at its end is dropped. */
-  #listed: Set<string> | null = new Set();
-  #version = 0;
-  /** Counts how often everything was to be listed anew. */
-  #beginning = 0;
+  readonly #reader: ChangeReader;
   #turn: Promise<unknown> = Promise.resolve();
   readonly #unsubscribe: () => void;
 
@@ -55,9 +50,14 @@ export class SessionWatch {
     this.#store = store;
     this.#events = events;
     this.#ids = ids;
+    this.#reader = new ChangeReader(store, SESSIONS, {
+      read: (changed) => this.#read(changed),
+      drop: (id) => this.#drop(id),
+      known: () => [...this.#sessions.keys(), ...this.#unreadable.keys()],
+    });
     // Versions go on growing after a loss of data, so what is written then looks like any change: nothing else would
     // tell that the rest is gone.
-    this.#unsubscribe = events.on('store.forgot', () => this.#beginAnew());
+    this.#unsubscribe = events.on('store.forgot', () => this.#reader.beginAgain());
   }
 
   /** By id, in no order; also those that are paused, and of every kind. */
@@ -99,40 +99,8 @@ export class SessionWatch {
 
   async #refresh(): Promise<ReadonlySet<string>> {
     if (this.#unread.size > 0) await this.#read([...this.#unread.keys()]);
-    for (let beginnings = 0; beginnings < MOST_BEGINNINGS; ) {
-      const beginning = this.#beginning;
-      const since = this.#version;
-      const page = await this.#store.records.changes(SESSIONS, { ...CALL, since });
-      if (page.reset && since > 0) this.#beginAnew();
-      else await this.#read(page.written);
-      if (beginning !== this.#beginning) {
-        beginnings++;
-        continue;
-      }
-      this.#note(page);
-      if (!page.more) break;
-    }
+    await this.#reader.refresh(CALL);
     return this.#takeChanged();
-  }
-
-  #beginAnew(): void {
-    this.#beginning++;
-    this.#version = 0;
-    this.#listed = new Set();
-  }
-
-  #note({ written, removed, version, more }: ChangesPage): void {
-    const listed = this.#listed;
-    this.#version = version;
-    for (const id of written) listed?.add(id);
-    for (const id of removed) {
-      listed?.delete(id);
-      this.#drop(id);
-    }
-    if (more || listed === null) return;
-    this.#listed = null;
-    for (const id of [...this.#sessions.keys(), ...this.#unreadable.keys()])
-      if (!listed.has(id)) this.#drop(id);
   }
 
   async #read(ids: readonly string[]): Promise<void> {
@@ -156,7 +124,7 @@ export class SessionWatch {
 
   #found(id: string, value: unknown, revision: number): void {
     // After a loss of data revisions count from 1 again, and the same number may be another record.
-    const isKnown = this.#listed === null && this.#sessions.get(id)?.revision === revision;
+    const isKnown = !this.#reader.isListing && this.#sessions.get(id)?.revision === revision;
     if (isKnown && !this.#unreadable.has(id)) return;
     const session = readSession(id, value, revision, this.#ids);
     if (session instanceof Flaw) {

@@ -81,13 +81,18 @@ export function readSession(
   if (kind instanceof Flaw) return kind;
   const url = pick(value, NAMES.url, asUrl, `it is text of at most ${LONGEST_URL} characters`);
   if (url instanceof Flaw) return url;
-  const everyMs = pick(value, NAMES.every, asEveryMs, EVERY_RULE);
+  const everyMs = readEveryMs(value);
   if (everyMs instanceof Flaw) return everyMs;
   const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it is true or false');
   if (isPaused instanceof Flaw) return isPaused;
   const data = dataOf(value);
   if (data instanceof Flaw) return data;
   return { id, kind: kind ?? 'poll', url, everyMs, isPaused: isPaused ?? false, data, revision };
+}
+
+/** How often the target with these fields is polled; undefined where they do not say. */
+export function readEveryMs(fields: Fields): number | undefined | Flaw {
+  return pick(fields, NAMES.every, asEveryMs, EVERY_RULE);
 }
 
 /** The record that a session is stored as. */

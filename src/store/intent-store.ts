@@ -37,7 +37,10 @@ export interface IntentStore {
   read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]>;
   /** One page, the latest made first. */
   list(call: SessionListCall): Promise<StoredSessionPage>;
-  /** Forgets up to `most` sessions that ended before a time, on the store's wall clock; says how many. */
+  /**
+   * Forgets up to `most` sessions that ended before a time, on the store's wall clock; says how many. Their entries in the stream of starts
+   * go with them: a session that ended while it was `NEW` still has one, if no worker has taken it.
+   */
   prune(call: PruneCall): Promise<number>;
 }
 
@@ -121,6 +124,8 @@ export interface SessionListCall extends Call {
 
 export interface StoredSessionPage {
   readonly sessions: readonly StoredSession[];
+  /** Ids under which something else lies than a session; it is left out. Absent: there is none on this page. */
+  readonly foreign?: readonly string[];
   /** Absent on the last page. */
   readonly cursor?: string;
 }

@@ -1,29 +1,43 @@
+import { SIZE_LIMITS, sized } from './limits.ts';
 import { LOG_PAGE, type LogEntry, type LogPage } from './store.ts';
 
 /** What all logs have in common, wherever they are kept: entries as text, in pages. */
+
+/** Entries have no names: so much of the text shows which one it is. */
+const NAMED = 80;
 
 /** How many entries a page has. */
 export function pageSize(most: number = LOG_PAGE): number {
   return Math.min(Math.max(1, Math.floor(most)), LOG_PAGE);
 }
 
-/** The text of each value; throws for what is no JSON, before anything has been added. */
+/** The text of each value; throws for what is no JSON, or too large, before anything has been added. */
 export function asEntries(values: readonly unknown[]): string[] {
   return values.map((value) => {
     const json: string | undefined = JSON.stringify(value);
     if (json === undefined) throw new TypeError(`an entry of the log is ${typeof value}, not JSON`);
-    return json;
+    return sized('log entry', json.slice(0, NAMED), json);
   });
 }
 
-/** A page out of what was found: one more than it may have, if there is more. */
+/** A page out of what was found: one more than it may have, if there is more. What another program has put there keeps its place, without a value. */
 export function pageOf(
   found: readonly (readonly [position: string, json: string])[],
   size: number,
   gap: boolean,
 ): LogPage {
   const entries = found.slice(0, size).map(([position, json]): LogEntry => {
-    return { position, value: JSON.parse(json) };
+    return { position, value: jsonValue(json) };
   });
   return { entries, more: found.length > size, gap };
+}
+
+/** Undefined for what is no JSON, and for more than an entry may be. */
+function jsonValue(json: string): unknown {
+  if (json.length > SIZE_LIMITS['log entry']) return undefined;
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { ConfigError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
+import type { MaxTtls } from './keyspaces.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
 import { type AdoptableClient, isAdoptable } from './redis/adoptable.ts';
 import type { Store } from './store.ts';
@@ -14,6 +15,10 @@ export interface OpenStoreOptions {
   readonly events: Emitter;
   readonly prefix?: string;
   readonly quarantine?: 'on' | 'off';
+  readonly sync?: 'everysec' | 'always';
+  readonly maxTtls?: MaxTtls | null;
+  /** False: an SQLite file that does not exist is an error. */
+  readonly create?: boolean;
   readonly tls?: TlsOptions;
 }
 
@@ -30,6 +35,7 @@ export async function openStore(
   store: string | AdoptableClient | Store | undefined,
   options: OpenStoreOptions,
 ): Promise<{ store: Store; owned: boolean }> {
+  checkSyncs(store, options);
   if (typeof store === 'object' && store !== null && 'leases' in store)
     return { store, owned: false };
   if (store === undefined) return { store: await openDefaultFile(options), owned: true };
@@ -47,6 +53,14 @@ export async function openStore(
   // An address may hold a password: only its scheme is shown.
   const shown = typeof store === 'string' ? (scheme ?? 'text without a scheme') : store;
   throw new ConfigError({ field: 'store', value: shown, rule: RULE });
+}
+
+/** A store that does not sync must not be believed to. */
+function checkSyncs(store: unknown, { sync }: OpenStoreOptions): void {
+  const isSqlite = store === undefined || (typeof store === 'string' && /^sqlite:/.test(store));
+  if (sync === undefined || isSqlite) return;
+  const rule = "it is for SQLite; on Redis, 'appendfsync' of the server decides";
+  throw new ConfigError({ field: 'sync', value: sync, rule });
 }
 
 async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {

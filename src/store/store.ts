@@ -9,6 +9,7 @@
  */
 import type { Examination } from './examination.ts';
 import type { IntentStore } from './intent-store.ts';
+import type { MaxTtls } from './keyspaces.ts';
 import type { StreamStore } from './stream-store.ts';
 import type { WorkflowStore } from './workflow-store.ts';
 
@@ -17,6 +18,8 @@ export type { ClockOffset, Examination, Finding } from './examination.ts';
 export interface Store {
   /** How to name this store in messages: its address without secrets. */
   readonly name: string;
+  /** What tells it from every other store that processes of this host use; absent where its name does. */
+  readonly identity?: string;
   readonly leases: LeaseStore;
   readonly members: MemberStore;
   readonly records: RecordStore;
@@ -25,6 +28,8 @@ export interface Store {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
+  /** Absent where nothing is ever lost, and so nothing recorded. */
+  readonly bounds?: BoundStore;
   /** What a person should know about this store before trusting it with leases. */
   examine(): Promise<Examination>;
   /** Ends every connection and timer of this store. Idempotent. */
@@ -35,19 +40,28 @@ export interface Call {
   timeoutMs: number;
 }
 
+/** The bounds of `keyspaces.ts`, as this store has recorded them. */
+export interface BoundStore {
+  read(call: Call): Promise<Partial<MaxTtls>>;
+  /** For a store in which no process holds a lease. Begins a quarantine; clients with other bounds are refused from then on. */
+  change(to: MaxTtls, call: Call): Promise<void>;
+}
+
 /** The form of what this version keeps in a store. A store of a later form is refused. */
-export const STORE_FORMAT = 1;
+export const STORE_FORMAT = 2;
 
 // ---- Leases ---------------------------------------------------------------------------------------------------------
 
 export interface LeaseStore {
+  /** The bounds this store was opened with (`keyspaces.ts`); absent where it never loses data, and for an observer. */
+  readonly maxTtls?: MaxTtls;
   /**
    * Grants each free key and mints its fence, `max(previous + 1, store time in µs, floor)`, in one atomic step per key.
    * A requester that presents the current fence is refreshed and keeps it; one that the store names as holder without
-   * presenting it gets the key with a new fence.
+   * presenting it gets the key with a new fence. A lease that the requester already has is never shortened.
    */
   acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]>;
-  /** Lengthens each lease whose holder the store names. Never creates one. */
+  /** Lengthens each lease whose holder the store names. Never creates one, and never shortens one. */
   renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]>;
   /**
    * Puts back leases that vanished under their holders: only where the key is absent and the fence record is the
@@ -56,11 +70,16 @@ export interface LeaseStore {
   reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]>;
   /** Ends each tenure the store names by holder and fence, and wakes the next waiter. An absent fence record is equal. */
   release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]>;
-  /** Names a successor as holder for a short claim window, with a new fence; the successor acquires to claim. */
+  /**
+   * Names a successor as holder for a short claim window, with a new fence; the successor acquires to claim. In a quarantine
+   * it may claim what it was handed since that began, and anyone what it has not claimed in time; nothing of earlier handovers, for the
+   * store may have forgotten what became of them.
+   */
   transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]>;
   /**
    * Ends a tenure against its holder's will: bumps the fence and leaves a tombstone for the remaining time, or, with
-   * `force`, frees the key at once.
+   * `force`, frees the key at once. Only the tenure of `fence`: a revocation that arrives late, or a second time, ends no
+   * other one.
    */
   revoke(key: string, call: RevokeCall): Promise<RevokeReply>;
   read(keys: readonly string[], call: Call): Promise<ReadReply[]>;
@@ -71,8 +90,20 @@ export interface LeaseStore {
    * a part that hangs keeps only its own waiting.
    */
   lane?(key: string): string;
-  /** Takes an inbox out of the line for a key; if the key is free, the next in line is woken. */
-  forgo(key: string, inbox: string, call: Call): Promise<void>;
+  /**
+   * Wakes the next in line for each key that is free, and says how many it woke. An inbox that leaves is taken out of
+   * the lines first. Every inbox that is woken is out of the line until it asks again, and keeps its place by the time
+   * it has waited.
+   */
+  wakeNext(keys: readonly string[], call: WakeCall): Promise<number[]>;
+}
+
+export interface WakeCall extends Call {
+  /** The inbox that leaves the lines. */
+  readonly leaving?: string;
+  /** How many to wake at most. The first is told to ask at once, each other `apartMs` after the one before it. */
+  readonly most: number;
+  readonly apartMs: number;
 }
 
 export interface Holding {
@@ -94,9 +125,8 @@ export interface AcquireRequest extends Holding {
 }
 
 export interface AcquireCall extends Call {
+  /** No longer than the bound of the keys' keyspace: the caller checks that. */
   readonly ttlMs: number;
-  /** Quarantine is per class: it waits out the longest TTL the class has used. */
-  readonly leaseClass: string;
   /** The signal topic on which a waiting requester is woken. */
   readonly inbox: string;
 }
@@ -117,6 +147,8 @@ export interface BusyReply {
 
 export interface RenewCall extends Call {
   readonly ttlMs: number;
+  /** Also keeps the fence records of what it renews for another `FENCE_RECORD_MS`: a tenure may last longer than that. */
+  readonly keepFences?: boolean;
 }
 
 export type RenewReply =
@@ -128,14 +160,14 @@ export type RenewReply =
 
 export interface ReassertCall extends Call {
   readonly ttlMs: number;
-  readonly leaseClass: string;
   readonly forgotten: boolean;
 }
 
 export type ReassertReply = 'reasserted' | 'refused';
 
 export type ReleaseReply =
-  | { readonly kind: 'released' }
+  /** `woke`: a waiter was told. It may be frozen: see to it that the key is taken (`wakeNext`). */
+  | { readonly kind: 'released'; readonly woke: boolean }
   /** The store does not name this holder and fence; what it names instead, if anything. */
   | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number }
   | { readonly kind: 'failed'; readonly error: Error };
@@ -155,6 +187,8 @@ export type TransferReply =
 
 export interface RevokeCall extends Call {
   readonly force: boolean;
+  /** The tenure that is meant, by the fence that `read` shows; 0 for a key without a fence record. */
+  readonly fence: number;
 }
 
 export type RevokeReply =
@@ -163,8 +197,11 @@ export type RevokeReply =
       readonly holder: string;
       readonly fence: number;
       readonly mayActForMs: number;
+      /** As for `release`. */
+      readonly woke: boolean;
     }
-  | { readonly kind: 'not-held' };
+  /** The store does not name this fence, or it is revoked already; what it names instead, if anything. */
+  | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number };
 
 export type ReadReply =
   | {
@@ -190,7 +227,7 @@ export interface LeasePage {
 /** The value of a lease key that was revoked and may not be granted yet. No holder may begin with `!`. */
 export const TOMBSTONE = '!revoked';
 
-/** How long a fence record is kept from its minting: longer than any lease may last without renewal. */
+/** How long a fence record is kept from its minting, or since a renewal kept it: longer than any lease lasts without one. */
 export const FENCE_RECORD_MS = 24 * 3_600_000;
 
 // ---- Members --------------------------------------------------------------------------------------------------------
@@ -239,7 +276,8 @@ export interface RecordStore {
   remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]>;
   /**
    * Which records have changed since a version, 0 for all there are. One page, the earliest change first: ask again with
-   * its `version` while there is `more`. It leaves none out, but may name one whose write was refused.
+   * its `version` and `began` while there is `more`. It leaves none out, but may name one whose write was refused. A listing
+   * from 0 ends however many records were removed before it began; `change-reader.ts` reads it as a caller should.
    */
   changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
   /**
@@ -284,6 +322,10 @@ export type RefusedWrite =
 
 export interface ChangesCall extends Call {
   readonly since: number;
+  /** Of the page before, in a listing that began at 0: what was removed before it began does not concern its reader. */
+  readonly began?: number | undefined;
+  /** How many changes at most; default and limit `CHANGES_PAGE`. */
+  readonly most?: number;
 }
 
 export interface ChangesPage {
@@ -293,14 +335,16 @@ export interface ChangesPage {
   /** What to ask with next. Grows with every change, also over a loss of data. */
   readonly version: number;
   readonly more: boolean;
-  /** What was removed since then can not be told any more: begin again at 0, and drop what does not appear. */
+  /** The version at which a listing from 0 began, while it has more. */
+  readonly began?: number | undefined;
+  /** What was removed since then, or since `began`, cannot be told any more: begin again at 0, and drop what does not appear. */
   readonly reset: boolean;
 }
 
 /** How many changes one page has at most. */
 export const CHANGES_PAGE = 1_000;
 
-/** How many removals a collection remembers. Who asks for older ones is told to begin again. */
+/** A collection remembers at least this many removals. A reader that has missed an older one is told to begin again. */
 export const REMOVALS_KEPT = 1_000;
 
 // ---- Signals --------------------------------------------------------------------------------------------------------
@@ -366,6 +410,7 @@ export interface LogPage {
 export interface LogEntry {
   /** Opaque, and the way to go on from here. */
   readonly position: string;
+  /** Undefined for what another program has put there, and is no JSON. */
   readonly value: unknown;
 }
 

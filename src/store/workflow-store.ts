@@ -12,9 +12,9 @@
  * epoch, and reserves the action durably, before anybody works on it. `settle` brings the result in, in one step with all that
  * follows from it. An unresolved action is either in its stream or **parked**: kept, but given to nobody, until a tenure emits it anew.
  *
- * The **results** of a workflow wait, in order, until its orchestrator has read them, which it says with its next step. The last
- * `RESULTS_KEPT` stay known for those who ask for the same action again. The **history** says what has happened, the last
- * `HISTORY_KEPT` entries of it.
+ * The **results** of a workflow wait, in order, until its orchestrator has read them, which it says with its next step: each step that is
+ * answered with `done` has marked them. All unread results are known to those who ask for the same action again, and so are the last
+ * `RESULTS_KEPT`. The **history** says what has happened, the last `HISTORY_KEPT` entries of it.
  */
 import type { Call } from './store.ts';
 import type { HeldReply } from './stream-store.ts';
@@ -23,7 +23,8 @@ export interface WorkflowStore {
   /**
    * Begins a tenure. Makes the workflow if there is none: epoch 0, state `initialized`. All unresolved actions are emitted anew by
    * the same step, in the order of their epochs: same id, this `leaseId`, new epochs, one each. One that is in a processor's hands
-   * stays there; it has its new epoch if it has to be given out again. Asked again by the same tenure, it only says how things are.
+   * stays there, and its new epoch is the lowest of its target; it has this epoch if it has to be given out again. Asked again by the
+   * same tenure, it only says how things are.
    *
    * After a revocation the unresolved actions are dropped instead, also those in a processor's hands, unless `resume` is set.
    */
@@ -309,7 +310,12 @@ export interface HistoryEntry {
         readonly actionId: string;
         readonly target: string;
       }
-    | { readonly kind: 'updated'; readonly state: unknown }
+    | {
+        readonly kind: 'updated';
+        /** Null, with `omittedBytes`, where it has more than `HISTORY_STATE_MOST` bytes of JSON. */
+        readonly state: unknown;
+        readonly omittedBytes?: number;
+      }
     | {
         readonly kind: 'settled';
         readonly actionId: string;
@@ -330,6 +336,8 @@ export interface WorkflowListCall extends Call {
 export const UNRESOLVED_MOST = 1_000;
 export const RESULTS_KEPT = 1_000;
 export const HISTORY_KEPT = 1_000;
+/** Of a state, in bytes of JSON: the history keeps no larger one. So the history of a workflow has a few MB at most. */
+export const HISTORY_STATE_MOST = 4_096;
 export const RESULTS_PAGE = 100;
 export const HISTORY_PAGE = 1_000;
 export const WORKFLOWS_PAGE = 1_000;

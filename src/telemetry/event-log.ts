@@ -1,5 +1,7 @@
 /** What has happened to all instances, in one order: the reading side of the log that they share. */
 import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/events.ts';
+import { isName } from '../base/ids.ts';
 import type { LogEntry, LogPage, Store } from '../store/store.ts';
 import { LOG_TOPIC } from './history.ts';
 
@@ -53,22 +55,26 @@ interface FollowOptions {
 export class EventLog {
   readonly #store: Store;
   readonly #clock: Clock;
+  /** Null once it was told that there is something unreadable. */
+  #events: Emitter | null;
 
-  constructor(parts: { store: Store; clock: Clock }) {
-    this.#store = parts.store;
-    this.#clock = parts.clock;
+  /** `events`: who is told, once, of entries that are skipped. */
+  constructor({ store, clock, events }: { store: Store; clock: Clock; events?: Emitter }) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#events = events ?? null;
   }
 
   /** What came after a position, the oldest first; without one, from the oldest there is. At most 1,000. */
   async read({ after, most }: { after?: string; most?: number } = {}): Promise<EventPage> {
     const from = { ...(after !== undefined && { after }), ...(most !== undefined && { most }) };
-    return pageOf(await this.#store.log.read({ ...CALL, ...from }));
+    return this.#pageOf(await this.#store.log.read({ ...CALL, ...from }));
   }
 
   /** What came before a position, the newest first; without one, from the newest there is. At most 1,000. */
   async recall({ before, most }: { before?: string; most?: number } = {}): Promise<EventPage> {
     const from = { ...(before !== undefined && { before }), ...(most !== undefined && { most }) };
-    return pageOf(await this.#store.log.recall({ ...CALL, ...from }));
+    return this.#pageOf(await this.#store.log.recall({ ...CALL, ...from }));
   }
 
   /** Everything after a position as it comes, without one everything from now on or from the oldest; until the signal fires. */
@@ -118,6 +124,23 @@ export class EventLog {
       unsubscribe?.();
     }
   }
+
+  /** What is no event is skipped: it must not keep anybody from the others. */
+  #pageOf({ entries: found, more, gap }: LogPage): EventPage {
+    const entries: LoggedEvent[] = [];
+    for (const entry of found) {
+      const event = eventOf(entry);
+      if (event !== null) entries.push(event);
+      else this.#tellUnreadable(entry.position);
+    }
+    const position = found.at(-1)?.position;
+    return { entries, more, gap, ...(position !== undefined && { position }) };
+  }
+
+  #tellUnreadable(position: string): void {
+    this.#events?.emit('log.unreadable', { position });
+    this.#events = null;
+  }
 }
 
 /** Rings when there may be something new, also for those who were not waiting just then. */
@@ -151,20 +174,32 @@ class Bell {
   }
 }
 
-function pageOf({ entries, more, gap }: LogPage): EventPage {
-  const position = entries.at(-1)?.position;
-  return {
-    entries: entries.flatMap((entry) => eventOf(entry) ?? []),
-    ...{ more, gap },
-    ...(position !== undefined && { position }),
-  };
-}
+/** As all events are called, those of later versions too. */
+const EVENT_NAME = /^[a-z][a-z-]*(\.[a-z][a-z-]*)+$/;
+const FACT_NAME = /^[A-Za-z][A-Za-z0-9]*$/;
+/** The latest that a date can say. */
+const LATEST_MS = 8_640_000_000_000_000;
 
-/** Null for what is no event: somebody else's doing, and nobody's loss. */
+/** Null for what is no event: another program has written it. Of the facts, those that no instance would have written are left out. */
 function eventOf({ position, value }: LogEntry): LoggedEvent | null {
   if (typeof value !== 'object' || value === null) return null;
-  const { at, instance, event } = value as Record<string, unknown>;
-  const isEvent =
-    typeof at === 'number' && typeof instance === 'string' && typeof event === 'string';
-  return isEvent ? { ...value, at, instance, event, position } : null;
+  const { at, instance, event, ...facts } = value as Record<string, unknown>;
+  if (!isMoment(at) || !isName(instance) || typeof event !== 'string' || !EVENT_NAME.test(event))
+    return null;
+  const kept = Object.entries(facts).filter(([name, fact]) => isFact(name, fact));
+  return { at, instance, event, ...Object.fromEntries(kept), position };
+}
+
+function isMoment(at: unknown): at is number {
+  return typeof at === 'number' && Math.abs(at) <= LATEST_MS;
+}
+
+/** As `plainFacts` makes them. */
+function isFact(name: string, fact: unknown): boolean {
+  if (!FACT_NAME.test(name)) return false;
+  return typeof fact === 'number' ? Number.isFinite(fact) : fact === null || isScalar(fact);
+}
+
+function isScalar(fact: unknown): boolean {
+  return typeof fact === 'string' || typeof fact === 'boolean';
 }

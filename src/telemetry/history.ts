@@ -5,7 +5,7 @@
  * Nothing waits for it, and it loses something only after a long time without the store, or in a crash: then `log.dropped`
  * says how much, or the last quarter of a second is missing. After an answer that never came entries may be there twice.
  */
-import { type Clock, type Timer, timeLeft } from '../base/clock.ts';
+import { type Clock, isDoneWithin, type Timer, timeLeft } from '../base/clock.ts';
 import type { Emitter, EventName } from '../base/events.ts';
 import { jittered, type Random } from '../base/random.ts';
 import type { Store } from '../store/store.ts';
@@ -25,6 +25,9 @@ const PAUSE_FIRST_MS = 250;
 const PAUSE_MOST_MS = 5_000;
 /** How long `close` tries to write the rest. */
 const CLOSE_WITHIN_MS = 1_000;
+
+/** What is kept of a fact, in characters: an error may quote anything, and an entry has to fit into the log. */
+const MOST_FACT = 2_000;
 
 const RECORDED = [
   ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
@@ -69,17 +72,14 @@ export class History {
     );
   }
 
-  /** Writes what waits, as far as that goes within a second, and records nothing more. */
-  async close(): Promise<void> {
+  /** Writes what waits, as far as that goes in this time, and records nothing more. */
+  async close(withinMs = CLOSE_WITHIN_MS): Promise<void> {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#isClosed = true;
     this.#disarm();
     const { clock } = this.#parts;
-    const leftMs = timeLeft(clock, CLOSE_WITHIN_MS);
-    const patience = new AbortController();
-    const late = clock.sleep(CLOSE_WITHIN_MS, patience.signal).catch(() => {});
-    await Promise.race([this.#writing, late]);
-    patience.abort();
+    const leftMs = timeLeft(clock, withinMs);
+    if (this.#writing !== null) await isDoneWithin(clock, withinMs, this.#writing);
     if (this.#writing === null) await this.#writeAll(leftMs);
   }
 
@@ -98,7 +98,7 @@ export class History {
   #note(event: EventName, facts: object): void {
     const { clock, instanceId: instance } = this.#parts;
     const at = Math.round(clock.wallMs());
-    this.#waiting.push({ at, instance, event, ...plainFacts(facts) });
+    this.#waiting.push({ at, instance, event, ...clipped(plainFacts(facts)) });
   }
 
   #begin(): void {
@@ -174,5 +174,14 @@ function isOurs(facts: object, instanceId: string): boolean {
   const { member, isForeign, reason } = facts as { [fact: string]: unknown };
   return (
     member === undefined || member === instanceId || isForeign === true || reason === 'expired'
+  );
+}
+
+function clipped(facts: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, fact]) => [
+      name,
+      typeof fact === 'string' ? fact.slice(0, MOST_FACT) : fact,
+    ]),
   );
 }

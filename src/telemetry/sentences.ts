@@ -1,8 +1,9 @@
 /** Events in words, for people: in logs, on terminals, in what a command line tells. */
 import type { EventName } from '../base/events.ts';
+import { readGap, STANDSTILL_MS } from '../base/gap.ts';
 import { shortName } from '../base/short-name.ts';
 import type { Facts } from './facts.ts';
-import { spanOf } from './span.ts';
+import { exactly, spanOf } from './span.ts';
 
 /**
  * What happened, as something that the instance did: `took device-7`. Facts are plain, as they are logged; they may come
@@ -30,10 +31,12 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'lease.abandoned': (facts) => `leaves ${lease(facts)} to run out: ${text(facts.why)}`,
   'lease.transferred': (facts) => `handed ${lease(facts)} to ${name(facts.successor)}`,
   'lease.lost': (facts) =>
-    `lost ${lease(facts)} (${text(facts.reason)}) after ${span(facts.heldForMs)}`,
+    `lost ${lease(facts)} (${text(facts.reason)}) after ${span(facts.heldForMs)}${standstill(facts.lateMs)}`,
   'lease.revoked': (facts) =>
     `revoked ${lease(facts)} from ${name(facts.holder)}: ${text(facts.reason)}`,
   'lease.returned': (facts) => `gave ${lease(facts)} back, which it had been granted unawares`,
+  'lease.unreturned': (facts) =>
+    `leaves ${text(facts.count)} leases to expire that it may have been granted: ${text(facts.why)}`,
   'leader.elected': (facts) => `leads '${text(facts.election)}'`,
   'leader.lost': (facts) => `leads '${text(facts.election)}' no more (${text(facts.reason)})`,
   'leader.failed': (facts) => `failed to lead '${text(facts.election)}': ${text(facts.error)}`,
@@ -50,9 +53,9 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
   'target.taken': (facts) => {
     if (facts.how === 'first') return `has ${text(facts.target)}, which nobody had`;
-    const has = `has ${text(facts.target)} from ${name(facts.from)}`;
-    if (facts.how === 'handover') return has;
-    return `${has}, whose lease had run out ${span(facts.unownedMs)} before`;
+    if (facts.how === 'handover') return `has ${text(facts.target)} from ${name(facts.from)}`;
+    // The number first: a narrow terminal cuts the rest off.
+    return `has ${text(facts.target)} after a gap of ${exactly(readGap(facts).gapMs)}, from ${name(facts.from)}`;
   },
   'fleet.stalled': (facts) => `can not see the fleet, and tries again: ${text(facts.error)}`,
   'fleet.resumed': (facts) => `sees the fleet again after ${span(facts.afterMs)}`,
@@ -123,11 +126,15 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'action.failed': (facts) =>
     `failed at ${action(facts)}, try ${text(facts.tries)}: ${text(facts.why)}; ${afterwards(facts)}`,
   'action.gone': (facts) => `came too late with ${action(facts)}: another has it by now`,
+  'action.stuck': (facts) =>
+    `has a handler of ${action(facts)} that does not stop, after ${span(facts.runsForMs)}, try ${text(facts.tries)}`,
   'processor.stalled': (facts) =>
     `can not get at the actions of ${text(facts.processor)}: ${text(facts.error)}`,
   'processor.resumed': (facts) =>
     `gets at the actions of ${text(facts.processor)} again, after ${span(facts.afterMs)}`,
   'log.dropped': (facts) => `could not write down ${count(facts, 'event')}: ${text(facts.error)}`,
+  'log.unreadable': (facts) =>
+    `skips what is no event in the shared log, such as entry ${text(facts.position)}: another program wrote it`,
   'loop.delayed': (facts) => `stood still for ${span(facts.lateMs)}: its event loop was blocked`,
   'store.connected': (facts) => `is connected to ${text(facts.store)}`,
   'store.disconnected': (facts) =>
@@ -136,6 +143,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `finds that ${text(facts.store)} may have forgotten: ${text(facts.why)}`,
   'store.quarantined': (facts) =>
     `waits ${span(facts.leftMs)} for grants that ${text(facts.store)} may have forgotten`,
+  'store.unreadable': (facts) =>
+    `skips '${text(facts.key)}', which is not Holdfast's: ${text(facts.found)}`,
   'store.warned': (facts) => `${text(facts.store)}: ${text(facts.finding)} ${text(facts.advice)}`,
   'listener.failed': (facts) => `has a listener that failed: ${text(facts.error)}`,
 };
@@ -184,6 +193,11 @@ function count({ count }: Facts, noun: string): string {
 
 function span(ms: unknown): string {
   return typeof ms === 'number' ? spanOf(ms) : '?';
+}
+
+function standstill(lateMs: unknown): string {
+  if (typeof lateMs !== 'number' || lateMs < STANDSTILL_MS) return '';
+  return `, and noticed ${exactly(lateMs)} late: its process stood still`;
 }
 
 function text(value: unknown): string {

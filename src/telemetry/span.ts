@@ -12,3 +12,14 @@ export function spanOf(ms: number): string {
 function joined(...parts: readonly (readonly [number, string])[]): string {
   return parts.flatMap(([count, unit]) => (count > 0 ? [`${count} ${unit}`] : [])).join(' ');
 }
+
+/** `840 ms`, `1.84 s`, `30.02 s`, `2 min 5.5 s`: to the millisecond, so that sums can be checked. */
+export function exactly(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Number(((ms - minutes * 60_000) / 1_000).toFixed(3));
+  if (minutes === 0) return `${seconds} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours > 0) return `${hours} h ${minutes % 60} min`;
+  return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
+}

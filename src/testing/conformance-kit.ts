@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
-import type { AcquireReply, AcquireRequest, RecordRef, Store } from '../store/store.ts';
+import {
+  type AcquireReply,
+  type AcquireRequest,
+  CHANGES_PAGE,
+  type RecordRef,
+  type Store,
+} from '../store/store.ts';
 
 /** No call of the suite takes longer. */
-export const CALL = { timeoutMs: 2_000 };
+export const CALL = { timeoutMs: 10_000 };
 /** How long leases last whose end a test waits for; */
 export const SHORT_MS = 1_000;
 /** and all others, so that a busy machine does not end them. */
@@ -58,7 +64,7 @@ export class Kit {
     more: Partial<AcquireRequest> & { ttlMs?: number; inbox?: string } = {},
   ): Promise<AcquireReply> {
     const { ttlMs = LONG_MS, inbox = 'conformance', ...rest } = more;
-    const call = { ...CALL, ttlMs, inbox: this.topic(inbox), leaseClass: 'lease' };
+    const call = { ...CALL, ttlMs, inbox: this.topic(inbox) };
     const [reply] = await this.store.leases.acquire([{ key, holder, ...rest }], call);
     assert(reply);
     return reply;
@@ -80,6 +86,24 @@ export class Kit {
     return reply;
   }
 
+  /** Revokes the tenure of a fence, or whichever the store shows. */
+  async revoke(key: string, { force = false, fence }: { force?: boolean; fence?: number } = {}) {
+    const meant = fence ?? (await this.fenceOf(key));
+    return this.store.leases.revoke(key, { ...CALL, force, fence: meant });
+  }
+
+  async fenceOf(key: string): Promise<number> {
+    const found = await this.read(key);
+    if (found.kind === 'failed') throw found.error;
+    return found.fence;
+  }
+
+  /** Fails unless the lease still has most of its long time. */
+  async keepsLong(key: string): Promise<void> {
+    const found = await this.read(key);
+    assert(found.kind === 'held' && found.expiresInMs > LONG_MS / 2, JSON.stringify(found));
+  }
+
   async release(key: string, holder: string, fence: number) {
     const [reply] = await this.store.leases.release([{ key, holder, fence }], CALL);
     assert(reply);
@@ -98,7 +122,7 @@ export class Kit {
     fence: number,
     { forgotten = false, ttlMs = LONG_MS } = {},
   ) {
-    const call = { ...CALL, ttlMs, leaseClass: 'lease', forgotten };
+    const call = { ...CALL, ttlMs, forgotten };
     const [reply] = await this.store.leases.reassert([{ key, holder, fence }], call);
     return reply;
   }
@@ -130,8 +154,22 @@ export class Kit {
     return reply;
   }
 
-  async changes(since: number) {
-    return this.store.records.changes(this.collection, { ...CALL, since });
+  async changes(since: number, more: { began?: number | undefined; most?: number } = {}) {
+    return this.store.records.changes(this.collection, { ...CALL, since, ...more });
+  }
+
+  /** All pages since a version, as if they were one. */
+  async allChanges(since: number, most = CHANGES_PAGE) {
+    let page = await this.changes(since, { most });
+    const { written, removed } = { written: [...page.written], removed: [...page.removed] };
+    let { reset } = page;
+    while (page.more) {
+      page = await this.changes(page.version, { began: page.began, most });
+      written.push(...page.written);
+      removed.push(...page.removed);
+      reset ||= page.reset;
+    }
+    return { written, removed, reset, version: page.version };
   }
 
   /** Who lives, of the members of this test. */

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
-import { actionStream } from '../store/workflow-store.ts';
-import { CALL, type Check } from './conformance-kit.ts';
-import { begun, succeed, takenOf, workflowId } from './conformance-orchestrator.ts';
+import { actionStream, HISTORY_STATE_MOST } from '../store/workflow-store.ts';
+import { CALL, type Check, SHORT_MS } from './conformance-kit.ts';
+import { begun, idsOf, succeed, takenOf, workflowId } from './conformance-orchestrator.ts';
 
 /** What comes back from processors, and what is told of a workflow. */
 export function resulting(check: Check): void {
   dying(check);
   reviving(check);
+  revivingInTurn(check);
+  revivingNothing(check);
   bringingBack(check);
+  markingAgain(check);
   keeping(check);
   telling(check);
 }
@@ -83,6 +86,34 @@ function reviving(check: Check): void {
     );
     assert.deepEqual(takenOf(await next.take()), [['x', 2]]);
   });
+}
+
+function revivingInTurn(check: Check): void {
+  check('W-05 W-06 gives out what was revived after what is in hands, and in turn', async (kit) => {
+    const flow = await begun(kit);
+    await flow.emit('x', 'y', 'z');
+    await flow.die();
+    await flow.takeOne({ claimMs: SHORT_MS });
+    await flow.revive();
+    const { next, reply } = await succeed(flow);
+    assert.deepEqual(idsOf(reply.reemitted), [
+      ['y', 3],
+      ['x', 4],
+      ['z', 5],
+    ]);
+    await kit.elapse(SHORT_MS + 10);
+    const again = await next.takeOne();
+    assert.deepEqual([takenOf([again]), again.tries], [[['y', 3]], 2]);
+    await next.settle(again);
+    for (const [id, epoch] of [['x', 4] as const, ['z', 5] as const]) {
+      for (const strict of [false, true])
+        assert.equal((await next.reserve({ id, epoch }, { strict, claimMs: 0 })).kind, 'reserved');
+      assert.deepEqual(takenOf([await next.finish()]), [[id, epoch]]);
+    }
+  });
+}
+
+function revivingNothing(check: Check): void {
   check('revives nothing of a workflow that is gone', async (kit) => {
     const flow = await begun(kit);
     await flow.emit('x');
@@ -159,6 +190,26 @@ function bringingBack(check: Check): void {
   });
 }
 
+function markingAgain(check: Check): void {
+  check('W-13 marks results as read with a step that had been taken before', async (kit) => {
+    const flow = await begun(kit);
+    await flow.emit('x', 'y');
+    for (const _ of ['x', 'y']) await flow.finish();
+    const [x, y] = (await flow.results()).map(({ position }) => position);
+    const known = await flow.tryEmit([flow.action('x')], { epoch: 0, read: [x ?? ''] });
+    assert.deepEqual(known, { kind: 'done', epoch: 2 });
+    assert.deepEqual(
+      (await flow.results()).map(({ actionId }) => actionId),
+      ['y'],
+    );
+    const update = { ...flow.ref, state: 1 };
+    assert.deepEqual(await flow.store.update(flow.id, update, CALL), { kind: 'done', epoch: 3 });
+    const again = await flow.store.update(flow.id, { ...update, read: [y ?? ''] }, CALL);
+    assert.deepEqual(again, { kind: 'done', epoch: 3 });
+    assert.deepEqual([await flow.results(), (await flow.read())?.unread], [[], 0]);
+  });
+}
+
 function keeping(check: Check): void {
   check('W-13 leaves what was not read to the next tenure', async (kit) => {
     const flow = await begun(kit);
@@ -210,6 +261,18 @@ function telling(check: Check): void {
     const leases = (await next.history()).map(({ leaseId }) => leaseId);
     assert.deepEqual(leases.slice(0, 5), new Array<string>(5).fill(flow.leaseId));
     assert((await next.history()).every(({ atMs }) => atMs > 1_600_000_000_000));
+  });
+  check('W-03 tells how large a state was that is too large for the history', async (kit) => {
+    const flow = await begun(kit);
+    const fits = 'x'.repeat(HISTORY_STATE_MOST - 2);
+    await flow.update(fits);
+    await flow.update(`${fits}é`);
+    const found = (await flow.history()).slice(1).map(({ what }) => what);
+    assert.deepEqual(found, [
+      { kind: 'updated', state: fits },
+      { kind: 'updated', state: null, omittedBytes: HISTORY_STATE_MOST + 2 },
+    ]);
+    assert.equal((await flow.read())?.state, `${fits}é`);
   });
   check('tells of what was dropped, and of what was revived', async (kit) => {
     const flow = await begun(kit);

@@ -6,6 +6,7 @@ export function recording(check: Check): void {
   writing(check);
   removing(check);
   changing(check);
+  listing(check);
   discovering(check);
 }
 
@@ -89,6 +90,17 @@ function removing(check: Check): void {
     const again = await kit.put('a', 2, { fence: 21, ifRevision: 0 });
     assert(again.kind === 'written' && again.revision > 1);
   });
+  check(
+    'remembers the fence of what was removed, however many are removed after it',
+    async (kit) => {
+      await kit.put('a', 1, { fence: 20 });
+      await kit.remove('a', { fence: 21 });
+      const ids = names('id', REMOVALS_KEPT + 1);
+      await write(kit, ids);
+      await removeAll(kit, ids);
+      assert.deepEqual(await kit.put('a', 'late', { fence: 5 }), { kind: 'stale', seen: 21 });
+    },
+  );
 }
 
 function changing(check: Check): void {
@@ -123,7 +135,7 @@ function changing(check: Check): void {
     assert.deepEqual([written, removed], [[], []]);
   });
   check('gives a long list in pages, each record once', async (kit) => {
-    const ids = Array.from({ length: CHANGES_PAGE + 5 }, (_, n) => `id-${n}`);
+    const ids = names('id', CHANGES_PAGE + 5);
     await write(kit, ids);
     const first = await kit.changes(0);
     assert.deepEqual([first.written.length, first.more], [CHANGES_PAGE, true]);
@@ -131,18 +143,56 @@ function changing(check: Check): void {
     assert.deepEqual([second.written.length, second.more], [5, false]);
     assert.deepEqual([...first.written, ...second.written].sort(), ids.sort());
   });
-  check('says to begin again when it has forgotten what was removed', async (kit) => {
-    const ids = Array.from({ length: REMOVALS_KEPT + 10 }, (_, n) => `id-${n}`);
-    await write(kit, ids);
-    const { version } = await kit.changes(0);
-    const removals = ids.map((id) => ({ id }));
-    await kit.store.records.remove(kit.collection, removals, CALL);
-    assert.equal((await kit.changes(version)).reset, true);
-    assert.equal((await kit.changes(0)).reset, false);
-  });
   check('says to begin again to who presents a version it has not reached', async (kit) => {
     await kit.put('a', 1);
     assert.equal((await kit.changes(8_000_000_000_000_000)).reset, true);
+  });
+}
+
+function listing(check: Check): void {
+  check('gives pages as short as it is asked for', async (kit) => {
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    for (const id of ids) await kit.put(id, 1);
+    const { version } = await kit.changes(0);
+    const first = await kit.changes(0, { most: 2 });
+    assert.deepEqual([first.written, first.more], [['a', 'b'], true]);
+    assert.deepEqual((await kit.allChanges(0, 2)).written, ids);
+    for (const id of ids.slice(1)) await kit.remove(id);
+    const since = await kit.allChanges(version, 2);
+    assert.deepEqual([since.written, since.removed], [[], ids.slice(1)]);
+  });
+  check('tells of every removal, or says to begin again', async (kit) => {
+    const ids = names('id', REMOVALS_KEPT + 10);
+    await write(kit, ids);
+    const { version } = await kit.allChanges(0);
+    await removeAll(kit, ids);
+    // One comes back: fewer are remembered than may be, and some are forgotten all the same.
+    await kit.put('id-1005', 1);
+    const { removed, reset } = await kit.allChanges(version);
+    assert(reset || removed.length === ids.length - 1, `${removed.length} were told`);
+    const anew = await kit.allChanges(0);
+    assert.deepEqual([anew.written, anew.removed, anew.reset], [['id-1005'], [], false]);
+    assert.equal((await kit.changes(anew.version)).reset, false);
+  });
+  check('lists all there is, however many have been removed since it was written', async (kit) => {
+    const live = names('live', CHANGES_PAGE + 10);
+    await write(kit, live);
+    const old = names('old', REMOVALS_KEPT + 1);
+    await write(kit, old);
+    await removeAll(kit, old);
+    const listed = await kit.allChanges(0);
+    assert.deepEqual([listed.written.sort(), listed.removed], [live.sort(), []]);
+    assert.equal(listed.reset, false);
+    assert.equal((await kit.changes(listed.version)).reset, false);
+  });
+  check('tells a listing of what is removed while it is read', async (kit) => {
+    for (const id of ['a', 'b', 'c', 'd']) await kit.put(id, 1);
+    await kit.remove('d');
+    const first = await kit.changes(0, { most: 2 });
+    await kit.remove('a');
+    const { began } = first;
+    const second = await kit.changes(first.version, { began, most: 2 });
+    assert.deepEqual([second.written, second.removed, second.more], [['c'], ['a'], false]);
   });
 }
 
@@ -159,7 +209,7 @@ function discovering(check: Check): void {
     assert.deepEqual(await kit.get('a'), { kind: 'found', value: 2, revision: 2, fence: 20 });
   });
   check('loses no change, and tells of no removal, while it looks', async (kit) => {
-    const ids = Array.from({ length: 100 }, (_, n) => `id-${n}`);
+    const ids = names('id', 100);
     const looking = Array.from({ length: 5 }, () => discover(kit));
     for (const id of ids) await kit.put(id, 1);
     await Promise.all([...looking, write(kit, ids), discover(kit)]);
@@ -167,6 +217,15 @@ function discovering(check: Check): void {
     assert.deepEqual([...(await kit.changes(0)).written].sort(), [...ids].sort());
     assert.deepEqual((await kit.changes(1)).removed, []);
   });
+}
+
+function names(stem: string, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => `${stem}-${n}`);
+}
+
+async function removeAll(kit: Kit, ids: readonly string[]): Promise<void> {
+  const removals = ids.map((id) => ({ id }));
+  await kit.store.records.remove(kit.collection, removals, CALL);
 }
 
 async function write(kit: Kit, ids: readonly string[]): Promise<void> {

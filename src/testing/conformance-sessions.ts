@@ -23,6 +23,7 @@ export function accounting(check: Check): void {
   listing(check);
   listingSome(check);
   pruning(check);
+  pruningStarts(check);
   telling(check);
 }
 
@@ -334,6 +335,24 @@ function pruning(check: Check): void {
     assert.equal(await gateway.prune(endedAtMs + 1, 2), 2);
     assert.equal(await gateway.prune(endedAtMs + 1, 2), 1);
     assert.equal(await gateway.prune(endedAtMs + 1, 2), 0);
+  });
+}
+
+function pruningStarts(check: Check): void {
+  check('I-13 forgets the start of a session with the session', async (kit) => {
+    const gateway = new Gateway(kit);
+    const claimMs = 20;
+    await gateway.created('taken');
+    await gateway.consumeOne(claimMs);
+    for (const name of ['waiting', 'kept']) await gateway.created(name);
+    for (const name of ['taken', 'waiting']) await gateway.stop(name);
+    const { changedAtMs } = await gateway.found('waiting');
+    while ((await gateway.prune(changedAtMs + 1)) > 0);
+    // By then the consumer of the first may have it no more, and it would be given out again.
+    await kit.elapse(2 * claimMs);
+    assert.equal((await gateway.consumeOne()).lane, gateway.id('kept'));
+    await gateway.created('waiting');
+    assert.equal((await gateway.consumeOne()).lane, gateway.id('waiting'));
   });
 }
 

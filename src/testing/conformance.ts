@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict';
 import { processing } from './conformance-actions.ts';
 import { delivering } from './conformance-deliveries.ts';
+import { revoking, transferring } from './conformance-handovers.ts';
 import { accepting } from './conformance-intents.ts';
 import {
   CALL,
@@ -18,6 +19,7 @@ import {
   LONG_MS,
   SHORT_MS,
 } from './conformance-kit.ts';
+import { bounding } from './conformance-limits.ts';
 import { logging } from './conformance-log.ts';
 import { belonging } from './conformance-members.ts';
 import { resulting } from './conformance-outcomes.ts';
@@ -25,6 +27,7 @@ import { recording } from './conformance-records.ts';
 import { accounting } from './conformance-sessions.ts';
 import { streaming } from './conformance-streams.ts';
 import { succession } from './conformance-tenures.ts';
+import { waiting } from './conformance-waiting.ts';
 import { orchestrating } from './conformance-workflows.ts';
 
 export interface ConformanceHarness {
@@ -64,6 +67,7 @@ export function storeConformance(
     succession(check);
     processing(check);
     resulting(check);
+    bounding(check);
     const checkInTurn = inTurn(check);
     accepting(checkInTurn);
     accounting(checkInTurn);
@@ -120,7 +124,7 @@ function acquiring(check: Check): void {
   check('answers a batch in order, key by key', async (kit) => {
     await kit.granted(kit.key('2'), 'other');
     const requests = ['1', '2', '3'].map((name) => ({ key: kit.key(name), holder: 'a' }));
-    const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance', leaseClass: 'lease' };
+    const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance' };
     const replies = await kit.store.leases.acquire(requests, call);
     assert.deepEqual(
       replies.map(({ kind }) => kind),
@@ -141,6 +145,25 @@ function renewing(check: Check): void {
     assert.equal((await kit.renew(kit.key(), 'a', 2 * LONG_MS)).kind, 'renewed');
     const found = await kit.read(kit.key());
     assert(found.kind === 'held' && found.expiresInMs > LONG_MS);
+  });
+  check('K-07 a late acquire of the same holder does not shorten its lease', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    assert.equal(await kit.granted(kit.key(), 'a', { fence, ttlMs: SHORT_MS }), fence);
+    await kit.keepsLong(kit.key());
+    assert((await kit.granted(kit.key(), 'a', { ttlMs: SHORT_MS })) > fence);
+    await kit.keepsLong(kit.key());
+  });
+  check('K-07 a late renewal with a shorter TTL does not shorten the lease', async (kit) => {
+    await kit.granted(kit.key(), 'a');
+    assert.equal((await kit.renew(kit.key(), 'a', SHORT_MS)).kind, 'renewed');
+    await kit.keepsLong(kit.key());
+  });
+  check('K-03 a renewal that keeps the fence record changes no fence', async (kit) => {
+    const fence = await kit.granted(kit.key(), 'a');
+    const call = { ...CALL, ttlMs: LONG_MS, keepFences: true };
+    const renewed = await kit.store.leases.renew([{ key: kit.key(), holder: 'a' }], call);
+    assert.deepEqual(renewed, [{ kind: 'renewed' }]);
+    assert.equal(await kit.fenceOf(kit.key()), fence);
   });
   check('renews nothing for another holder, and says who it is', async (kit) => {
     await kit.granted(kit.key(), 'a');
@@ -215,157 +238,6 @@ function releasing(check: Check): void {
       holder: null,
       fence,
     });
-  });
-}
-
-function transferring(check: Check): void {
-  const transfer = async (kit: Kit, fence: number, windowMs = LONG_MS) => {
-    const successor = `${kit.topic('b')}/1`;
-    const handover = { key: kit.key(), holder: 'a', fence, successor };
-    const [reply] = await kit.store.leases.transfer([handover], { ...CALL, windowMs });
-    assert(reply !== undefined);
-    return reply;
-  };
-  check('names the successor with a new fence, and tells its inbox', async (kit) => {
-    const fence = await kit.granted(kit.key(), 'a');
-    const inbox = await kit.inbox('b');
-    const reply = await transfer(kit, fence);
-    assert(reply.kind === 'transferred' && reply.fence > fence);
-    assert.equal(await inbox.next(), kit.key());
-    inbox.unsubscribe();
-    assert.equal((await kit.acquire(kit.key(), 'c')).kind, 'busy');
-    assert((await kit.granted(kit.key(), `${kit.topic('b')}/1`)) > reply.fence);
-  });
-  check('leaves the key to anyone when the successor does not claim in time', async (kit) => {
-    await transfer(kit, await kit.granted(kit.key(), 'a'), 50);
-    await kit.elapse(60);
-    await kit.granted(kit.key(), 'c');
-  });
-  check('transfers nothing for an earlier tenure', async (kit) => {
-    const old = await kit.granted(kit.key(), 'a');
-    await kit.granted(kit.key(), 'a');
-    assert.equal((await transfer(kit, old)).kind, 'not-held');
-  });
-  check(
-    'answers a batch of handovers in order, and tells each successor of its own',
-    async (kit) => {
-      const keys = ['1', '2', '3'].map((name) => kit.key(name));
-      const fences = await Promise.all(keys.map((key) => kit.granted(key, 'a')));
-      const [b, c] = [await kit.inbox('b'), await kit.inbox('c')];
-      const successors = [kit.topic('b'), kit.topic('b'), kit.topic('c')];
-      const handovers = keys.map((key, i) => ({
-        ...{ key, holder: i === 1 ? 'stranger' : 'a' },
-        ...{ fence: fences[i] ?? 0, successor: successors[i] ?? '' },
-      }));
-      const replies = await kit.store.leases.transfer(handovers, { ...CALL, windowMs: LONG_MS });
-      assert.deepEqual(replies[1], { kind: 'not-held', holder: 'a', fence: fences[1] });
-      for (const i of [0, 2]) {
-        const reply = replies[i];
-        assert(reply?.kind === 'transferred' && reply.fence > (fences[i] ?? 0));
-        const found = await kit.read(keys[i] ?? '');
-        assert(found.kind === 'held' && found.holder === successors[i]);
-        assert.equal(found.fence, reply.fence);
-      }
-      assert.deepEqual([await b.next(), await c.next()], [keys[0], keys[2]]);
-      assert.deepEqual([b.messages, c.messages], [[], []]);
-      for (const inbox of [b, c]) inbox.unsubscribe();
-    },
-  );
-  check('hands hundreds over at once', async (kit) => {
-    const keys = Array.from({ length: 300 }, (_, n) => kit.key(String(n)));
-    const requests = keys.map((key) => ({ key, holder: 'a' }));
-    const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance', leaseClass: 'lease' };
-    const granted = await kit.store.leases.acquire(requests, call);
-    const handovers = granted.map((reply, i) => {
-      assert(reply.kind === 'granted');
-      return { key: keys[i] ?? '', holder: 'a', fence: reply.fence, successor: 'b' };
-    });
-    const replies = await kit.store.leases.transfer(handovers, { ...CALL, windowMs: LONG_MS });
-    assert(replies.length === 300 && replies.every(({ kind }) => kind === 'transferred'));
-  });
-}
-
-function revoking(check: Check): void {
-  check('keeps a tombstone for the time the revoked holder may still act', async (kit) => {
-    // Long enough for all that is asked of it meanwhile.
-    const ttlMs = 3 * SHORT_MS;
-    const fence = await kit.granted(kit.key(), 'a', { ttlMs });
-    const reply = await kit.store.leases.revoke(kit.key(), { ...CALL, force: false });
-    assert(reply.kind === 'revoked' && reply.holder === 'a' && reply.fence > fence);
-    assert(reply.mayActForMs > 0 && reply.mayActForMs <= ttlMs);
-    const busy = await kit.acquire(kit.key(), 'b');
-    assert(busy.kind === 'busy' && busy.reason === 'revoked');
-    const renewed = await kit.renew(kit.key(), 'a');
-    assert(renewed.kind === 'other' && renewed.revoked);
-    assert.equal(
-      (await kit.store.leases.revoke(kit.key(), { ...CALL, force: false })).kind,
-      'not-held',
-    );
-    await kit.elapse(ttlMs + 10);
-    assert((await kit.granted(kit.key(), 'b')) > reply.fence);
-  });
-  check('frees at once when forced, and the holder can tell it was revoked', async (kit) => {
-    await kit.granted(kit.key(), 'a');
-    const reply = await kit.store.leases.revoke(kit.key(), { ...CALL, force: true });
-    assert(reply.kind === 'revoked');
-    const renewed = await kit.renew(kit.key(), 'a');
-    assert.deepEqual(renewed, { kind: 'vanished', fence: reply.fence, revoked: true });
-    assert((await kit.granted(kit.key(), 'b')) > reply.fence);
-  });
-  check('has nothing to revoke on a free key', async (kit) => {
-    assert.deepEqual(await kit.store.leases.revoke(kit.key(), { ...CALL, force: true }), {
-      kind: 'not-held',
-    });
-  });
-}
-
-function waiting(check: Check): void {
-  const held = async (kit: Kit) => kit.granted(kit.key(), 'a', { ttlMs: LONG_MS });
-  check('wakes the inbox that waits when the key is released', async (kit) => {
-    const fence = await held(kit);
-    const inbox = await kit.inbox('waiter');
-    await kit.acquire(kit.key(), 'b', { waitedMs: 0, inbox: 'waiter' });
-    await kit.release(kit.key(), 'a', fence);
-    assert.equal(await inbox.next(), kit.key());
-    inbox.unsubscribe();
-  });
-  check('wakes one inbox per release: the one that has waited longest', async (kit) => {
-    const fence = await held(kit);
-    const [late, early] = [await kit.inbox('late'), await kit.inbox('early')];
-    await kit.acquire(kit.key(), 'b', { waitedMs: 10, inbox: 'late' });
-    await kit.acquire(kit.key(), 'c', { waitedMs: 5_000, inbox: 'early' });
-    await kit.release(kit.key(), 'a', fence);
-    assert.equal(await early.next(), kit.key());
-    assert.equal(late.messages.length, 0);
-    await kit.release(kit.key(), 'c', await kit.granted(kit.key(), 'c'));
-    assert.equal(await late.next(), kit.key());
-    for (const inbox of [late, early]) inbox.unsubscribe();
-  });
-  check('passes over an inbox where nobody listens any more', async (kit) => {
-    const fence = await held(kit);
-    const inbox = await kit.inbox('alive');
-    await kit.acquire(kit.key(), 'b', { waitedMs: 5_000, inbox: 'dead' });
-    await kit.acquire(kit.key(), 'c', { waitedMs: 10, inbox: 'alive' });
-    await kit.release(kit.key(), 'a', fence);
-    assert.equal(await inbox.next(), kit.key());
-    inbox.unsubscribe();
-  });
-  check('passes the hint on when the inbox that got it does not want it', async (kit) => {
-    const fence = await held(kit);
-    const [first, second] = [await kit.inbox('first'), await kit.inbox('second')];
-    await kit.acquire(kit.key(), 'b', { waitedMs: 5_000, inbox: 'first' });
-    await kit.acquire(kit.key(), 'c', { waitedMs: 10, inbox: 'second' });
-    await kit.release(kit.key(), 'a', fence);
-    assert.equal(await first.next(), kit.key());
-    await kit.store.leases.forgo(kit.key(), kit.topic('first'), CALL);
-    assert.equal(await second.next(), kit.key());
-    for (const inbox of [first, second]) inbox.unsubscribe();
-  });
-  check('delivers what is published to a topic', async (kit) => {
-    const inbox = await kit.inbox('topic');
-    await kit.store.signals.publish(kit.topic('topic'), 'hello');
-    assert.equal(await inbox.next(), 'hello');
-    inbox.unsubscribe();
   });
 }
 

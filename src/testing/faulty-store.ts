@@ -44,6 +44,7 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
   faults.onOver = () => signals.tellGap();
   const faulty: Store = {
     name: store.name,
+    ...(store.identity !== undefined && { identity: store.identity }),
     leases: faultyLeases(store.leases, through),
     members: faultyMembers(store.members, through),
     records: faultyRecords(store.records, through),
@@ -101,7 +102,7 @@ function faultyLeases(leases: LeaseStore, through: Through): LeaseStore {
     revoke: (key, call) => through('revoke', call, () => leases.revoke(key, call)),
     read: (keys, call) => through('read', call, () => leases.read(keys, call)),
     list: (prefix, call) => through('list', call, () => leases.list(prefix, call)),
-    forgo: (key, inbox, call) => through('forgo', call, () => leases.forgo(key, inbox, call)),
+    wakeNext: (keys, call) => through('wake', call, () => leases.wakeNext(keys, call)),
   };
 }
 

@@ -30,6 +30,7 @@ export function commandPipeline(
       graceMs,
     });
     run.onProgress((text) => hold.progress(text));
+    run.onDoubt(() => hold.confirm());
     let isTold = false;
     const ended = run.outcome.then((outcome) => {
       const tookMs = Math.round(clock.monotonicMs() - startedMs);
@@ -39,7 +40,9 @@ export function commandPipeline(
       isTold = true;
       run.stop();
     };
-    return { started: run.started, ended, extend: () => run.extend(hold.deadline()), stop };
+    const begin = () => run.begin();
+    const extend = () => run.extend(hold.deadline());
+    return { started: run.started, begin, ended, extend, stop };
   };
   return { resource, start };
 }

@@ -2,6 +2,7 @@
 import type { Emitter } from '../base/events.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import { openSessions } from '../intents/open-sessions.ts';
+import { readable } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Pool } from '../lease/pool.ts';
 import type { Host } from '../process/host.ts';
@@ -59,8 +60,12 @@ export class Estate {
   async release(instance: string, besides: readonly string[]): Promise<number> {
     const keys = new Set(besides);
     for (const pool of this.#pools) for (const slot of pool.slots) keys.add(pool.keyOf(slot));
+    // What runs for a session that cannot be read has not been ended: its leases run out.
     const spared = new Set<string>();
-    for await (const { session } of this.#openSessions()) {
+    const spare = (id: string) => {
+      for (const holder of [`${instance}/${id}`, `${instance}/again/${id}`]) spared.add(holder);
+    };
+    for await (const { session } of this.#openSessions(spare)) {
       keys.add(dedupKey(session));
       const { worker, tenure } = session;
       if (tenure !== undefined && worker !== instance) spared.add(tenure.holder);
@@ -90,8 +95,14 @@ export class Estate {
     return replies.filter(({ kind }) => kind === 'released').length;
   }
 
-  async *#openSessions(): AsyncGenerator<SessionFile> {
-    for await (const sessions of openSessions(this.#parts.store))
-      for (const stored of sessions) yield new SessionFile(this.#parts, stored);
+  /** `skipped` is called with the ids of those that cannot be read. */
+  async *#openSessions(skipped: (id: string) => void = () => {}): AsyncGenerator<SessionFile> {
+    const { events } = this.#parts;
+    for await (const { sessions, foreign } of openSessions(this.#parts)) {
+      for (const id of foreign) skipped(id);
+      for (const stored of sessions)
+        if (readable(events, stored) === null) skipped(stored.id);
+        else yield new SessionFile(this.#parts, stored);
+    }
   }
 }

@@ -35,7 +35,7 @@ export function functionPipeline(
     const stop = () => {
       isTold = true;
     };
-    return { started: NO_GROUP, ended, extend: () => {}, stop };
+    return { started: NO_GROUP, begin: () => {}, ended, extend: () => {}, stop };
   };
   return { resource, start };
 }

@@ -7,6 +7,7 @@ import { Chore } from '../base/chore.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
+import { readable, readSessions } from '../intents/session-reading.ts';
 import { START_STREAM, type StoredSession } from '../store/intent-store.ts';
 import { Listening } from '../store/listening.ts';
 import type { Store } from '../store/store.ts';
@@ -88,7 +89,7 @@ export class Intake {
 
   async #claimAll(taken: readonly Delivery[]): Promise<void> {
     const ids = taken.map(({ lane }) => lane);
-    const found = await this.#parts.store.intents.read(ids, CALL);
+    const found = await readSessions(this.#parts, ids, CALL);
     for (const [i, delivery] of taken.entries()) {
       // What fails is given out again in a while, to whoever asks.
       const claiming = this.#claim(delivery, found[i] ?? null).catch(() => {});
@@ -101,13 +102,15 @@ export class Intake {
   }
 
   async #claim({ lane: id, fence }: Delivery, stored: StoredSession | null): Promise<void> {
-    const { store, instanceId: worker } = this.#parts;
+    const { store, events, instanceId: worker } = this.#parts;
     const held = { lane: id, fence };
     if (this.#isStopped) {
       await store.streams.retry(START_STREAM, [{ ...held, afterMs: 0 }], CALL);
       return;
     }
-    if (stored?.state === 'NEW' && !this.#parts.has(id)) {
+    const isStart = stored?.state === 'NEW' && !this.#parts.has(id);
+    // What cannot be read is not started by anybody: its entry would be given out for ever.
+    if (isStart && readable(events, stored) !== null) {
       const file = new SessionFile(this.#parts, stored);
       // Not written: it was stopped, or claimed by another, a moment ago.
       const isNew = () => file.session.state === 'NEW';

@@ -13,8 +13,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Emitter } from '../base/events.ts';
 import type { Random } from '../base/random.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
-import { sessionOf } from '../intents/intent-session.ts';
 import { openSessions, putBackLost } from '../intents/open-sessions.ts';
+import { readable, readSessions } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/intent-store.ts';
 import { Listening } from '../store/listening.ts';
@@ -136,10 +136,10 @@ export class Lookout {
   }
 
   async #lookAtAll(): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { clock } = this.#parts;
     const startMs = clock.monotonicMs();
     const found = new Set<string>();
-    for await (const sessions of openSessions(store)) {
+    for await (const { sessions } of openSessions(this.#parts)) {
       for (const stored of sessions) {
         found.add(stored.id);
         this.#note(stored.id, stored);
@@ -154,7 +154,7 @@ export class Lookout {
   async #lookAt(ids: readonly string[]): Promise<void> {
     for (let i = 0; i < ids.length; i += BATCH) {
       const batch = ids.slice(i, i + BATCH);
-      const found = await this.#parts.store.intents.read(batch, CALL);
+      const found = await readSessions(this.#parts, batch, CALL);
       for (const [j, id] of batch.entries()) this.#note(id, found[j] ?? null);
     }
   }
@@ -168,7 +168,12 @@ export class Lookout {
     }
     const known = this.#others.get(id);
     if (known?.stored.revision === stored.revision) return;
-    const session = sessionOf(stored);
+    const session = readable(this.#parts.events, stored);
+    // Nobody can go on with it before somebody has corrected it.
+    if (session === null) {
+      this.#forget(id);
+      return;
+    }
     const watched = known ?? this.#watch(stored, keyspace + dedupKey(session));
     watched.stored = stored;
     if (watched.worker !== session.worker) watched.wasHeld = false;

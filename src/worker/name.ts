@@ -71,7 +71,7 @@ export class WorkerName {
   constructor(parts: WorkerNameParts, { name, options, pools }: WorkerNameOptions) {
     this.#parts = parts;
     this.#name = name;
-    this.#options = { ...options, holder: parts.instanceId };
+    this.#options = { ...options, holder: parts.instanceId, untilReleased: true };
     this.#estate = new Estate(parts, pools);
   }
 
@@ -126,11 +126,11 @@ export class WorkerName {
     for (let wait = 0, isLast = false; ; ) {
       const result = await this.#insist(() => this.#acquire(wait));
       if (result.ok) return result.lease;
-      const { holder, reason, expiresInMs } = result;
-      if (reason === 'held' && isLast) throw this.#taken(`${holder} has it, and renews it`);
-      const isFreed = reason === 'held' && (await this.#inherit(holder));
-      wait = isFreed ? 0 : Math.min(expiresInMs, AGAIN_MS) + LATER_MS;
-      isLast = reason === 'held' && !isFreed;
+      const holder = result.reason === 'held' ? result.holder : null;
+      if (holder !== null && isLast) throw this.#taken(`${holder} has it, and renews it`);
+      const isFreed = holder !== null && (await this.#inherit(holder));
+      wait = isFreed ? 0 : Math.min(result.expiresInMs, AGAIN_MS) + LATER_MS;
+      isLast = holder !== null && !isFreed;
     }
   }
 
@@ -196,9 +196,9 @@ export class WorkerName {
     return `worker:${this.#name}`;
   }
 
-  /** Of this name in this store. Who spells the store's address differently has another lock, and so no proof. */
+  /** Of this name in this store. A process that reaches the store by another address has another lock, and so no proof. */
   get #lockName(): string {
     const { store, prefix } = this.#parts;
-    return JSON.stringify([store.name, prefix, this.#name]);
+    return JSON.stringify([store.identity ?? store.name, prefix, this.#name]);
   }
 }

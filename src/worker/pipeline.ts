@@ -3,7 +3,8 @@
  * group of its own. Whoever starts one is told when it has begun and when nothing of it is left; and no lease of its is let go of before that.
  */
 import type { IntentSession } from '../intents/intent-session.ts';
-import type { GroupRecord, Moment } from '../process/host.ts';
+import type { CommandDeadline } from '../process/command-deadline.ts';
+import type { GroupRecord } from '../process/host.ts';
 
 /** What a function that runs for a session is given. */
 export interface PipelineContext {
@@ -25,7 +26,9 @@ export type PipelineFunction = (session: IntentSession, context: PipelineContext
 /** What a pipeline is given to run under. */
 export interface PipelineHold extends PipelineContext {
   /** Until when it may run, unless it is told of a later moment. */
-  deadline(): Moment;
+  deadline(): CommandDeadline;
+  /** The clocks disagree: its leases are to be confirmed at once. */
+  confirm(): void;
 }
 
 export interface Pipeline {
@@ -37,8 +40,10 @@ export interface Pipeline {
 
 /** One that runs. */
 export interface Running {
-  /** Resolves when it has begun, with its process group where it has one; or has ended before that. Never rejects. */
+  /** Resolves with its process group, which then waits for `begin`; null where it has none, or has ended before that. Never rejects. */
   readonly started: Promise<GroupRecord | null>;
+  /** The store has its process group on record: whoever comes after us could end it, so it may begin. */
+  begin(): void;
   /** Resolves when nothing of it is left, or nothing more can be done about that. Never rejects. */
   readonly ended: Promise<PipelineEnd>;
   /** The deadline has moved. */

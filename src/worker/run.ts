@@ -90,7 +90,7 @@ export class Run {
     this.#file = file;
     this.#isRecovery = isRecovery;
     this.#isClaimed = !isRecovery;
-    this.#tenures = new Tenures(parts.clock);
+    this.#tenures = new Tenures();
   }
 
   get id(): string {
@@ -113,13 +113,19 @@ export class Run {
     this.#end('left');
   }
 
+  /** The worker waits no longer. Leases of a pipeline that still runs are never handed over: they are not renewed any more, and expire. */
+  async abandon(): Promise<void> {
+    if (this.#running !== null && !this.#hasEnded) await this.#tenures.abandon(this.#running.ended);
+  }
+
   /** Until nothing of it is held here any more. Never rejects. `onRunning` is called as soon as its pipeline was started. */
   async go(onRunning: () => void): Promise<void> {
     const verdict = await this.#traced('holdfast.session', (span) => this.#bring(onRunning, span));
     try {
       await this.#letGo(verdict);
     } catch {
-      // We are over before the store could be told: whoever finds the session goes on from what it knows.
+      // The store could not be told: the worker that finds the session goes on from what the store knows. It finds the leases free.
+      await this.#release(verdict);
     }
   }
 
@@ -240,7 +246,8 @@ export class Run {
         this.#tenures.assertHeld();
       },
       progress: (value) => progress.report(value),
-      deadline: () => this.#tenures.deadline(),
+      deadline: () => this.#tenures.deadline,
+      confirm: () => this.#tenures.confirm(),
     };
   }
 
@@ -248,7 +255,7 @@ export class Run {
     return this.#tenures.last?.fence ?? 0;
   }
 
-  /** Says that it runs, in which slot, and which processes that are. */
+  /** Says that it runs, in which slot, and which processes that are. These begin when the store knows them. */
   async #announce(running: Running): Promise<void> {
     const group = await running.started;
     // What could not even be started says so at the same moment, and has never run.
@@ -256,7 +263,10 @@ export class Run {
     const change = { slot: this.#slot?.key ?? null, ...(group !== null && { group }) };
     while (!this.#hasEnded && this.#file.isMine) {
       const { state } = this.#file.session;
-      if (await this.#write(state === 'STARTING' ? 'RUNNING' : state, change)) return;
+      if (await this.#write(state === 'STARTING' ? 'RUNNING' : state, change)) {
+        running.begin();
+        return;
+      }
       this.#heed();
     }
   }

@@ -2,6 +2,7 @@
  * What the store knows of one session, as this worker has seen it last, and the one way to change it: from the revision seen, one change after the
  * other. Who finds that somebody else was faster looks at what came of that, and decides anew.
  */
+import { KeyForeignError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import {
   type IntentSession,
@@ -10,6 +11,7 @@ import {
   type SessionStatus,
   sessionOf,
 } from '../intents/intent-session.ts';
+import { readable } from '../intents/session-reading.ts';
 import type { SessionState, StoredSession } from '../store/intent-store.ts';
 import type { Store } from '../store/store.ts';
 
@@ -30,6 +32,7 @@ export class SessionFile {
   #wasOlder = false;
   #writing: Promise<unknown> = Promise.resolve();
 
+  /** Throws `SESSION_UNREADABLE` for what is no session. */
   constructor(parts: SessionFileParts, stored: StoredSession) {
     this.#parts = parts;
     this.id = stored.id;
@@ -81,7 +84,10 @@ export class SessionFile {
   #believe(stored: StoredSession): void {
     this.#isThere = true;
     this.#wasOlder = false;
-    this.#session = sessionOf(stored);
+    // What it was made with never changes, and what this worker has said of it still counts: it is ended as it should be.
+    const { state, revision, clients, changedAtMs } = stored;
+    const kept = { ...this.#session, state, revision, clients, changedAtMs };
+    this.#session = readable(this.#parts.events, stored) ?? kept;
   }
 
   async #write(state: SessionState, change: Partial<SessionStatus>): Promise<boolean> {
@@ -90,7 +96,11 @@ export class SessionFile {
     if (!this.#isThere || (state !== before.state && !mayFollow(before.state, state))) return false;
     const status = JSON.stringify({ ...statusOf(before), ...change });
     const step = { ifRevision: before.revision, state, status };
-    const reply = await store.intents.advance(this.id, step, CALL);
+    const reply = await store.intents.advance(this.id, step, CALL).catch((error: unknown) => {
+      // Another program has put something else in its place: there is no session any more, and nobody to be told.
+      if (error instanceof KeyForeignError) return { kind: 'absent' } as const;
+      throw error;
+    });
     if (reply.kind === 'absent') {
       this.see(null);
       return false;

@@ -8,9 +8,12 @@ import { isTargetId } from '../base/ids.ts';
 import { untraced } from '../base/tracing.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import type { IntentSession } from '../intents/intent-session.ts';
+import { readSessions } from '../intents/session-reading.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { AcquireResult } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
+import type { Pool } from '../lease/pool.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
 import { insist } from './insist.ts';
 import type { RunParts } from './run.ts';
@@ -21,7 +24,10 @@ const LATER_MS = 1_000;
 const WAIT_MOST_MS = 60_000;
 /** A lease that is held for a session which has ended is given back in a moment, unless its holder is no more. */
 const GIVEN_BACK_MS = 2_000;
+/** How often it is looked whether it has been; one look is the rule, two where something was granted. */
+const MOST_LOOKS = 5;
 const CALL = { timeoutMs: 2_000 };
+const { keyspace } = LEASE_CLASSES.resource;
 /** What the slot of a lost worker may take to be free, later than the lease of its session. */
 const SLOT_OF_LOST_MS = 2_000;
 
@@ -54,19 +60,22 @@ export async function takeOwn(parts: RunParts, wish: Wish): Promise<Lease | Verd
   // What the interface has taken for it already is gone on with.
   const who =
     tenure === undefined || isRecovery
-      ? { holder: holderOf(parts, session) }
-      : { holder: tenure.holder, fence: tenure.fence };
+      ? { holder: holderOf(parts, session), untilReleased: true }
+      : { holder: tenure.holder, fence: tenure.fence, untilReleased: true };
   let hasWaited = false;
   for (let wait = 0; ; ) {
     const options = { ...parts.options, ...who, wait, signal };
     const ask = () => askFor(parts, dedupKey(session), options);
-    const result = await insist(parts, signal, ask);
+    const result = await insist(parts, signal, ask).catch(async (error: unknown) => {
+      await givenBack(() => hasKey(parts, dedupKey(session), who.holder));
+      throw error;
+    });
     if (result.ok) return result.lease;
-    const { key, holder, reason, expiresInMs } = result;
-    if (isNobodys(reason)) {
-      wait = waitFor(expiresInMs);
+    if (result.reason !== 'held') {
+      wait = waitFor(result.expiresInMs);
       continue;
     }
+    const { key, holder } = result;
     // What was seen while it waited may be over by now.
     if (wait > 0) {
       wait = 0;
@@ -95,8 +104,11 @@ export async function takeSlot(
   const { pool, waitMs } = parts.poolFor(resource);
   const holder = holderOf(parts, session);
   for (let wait = isRecovery ? Math.max(waitMs, SLOT_OF_LOST_MS) : waitMs; ; ) {
-    const ask = () => pool.acquire({ holder, wait, signal });
-    const result = await insist(parts, signal, ask);
+    const ask = () => pool.acquire({ holder, wait, signal, untilReleased: true });
+    const result = await insist(parts, signal, ask).catch(async (error: unknown) => {
+      await givenBack(() => hasSlot(pool, holder));
+      throw error;
+    });
     if (result.ok) return { name: result.slot, lease: result.lease };
     if (isNobodys(result.reason)) {
       wait = waitFor(result.expiresInMs);
@@ -107,11 +119,30 @@ export async function takeSlot(
   }
 }
 
+/**
+ * A run that stops waiting may yet be granted what it had asked for, and gives it back then. The store must not be told before that that
+ * the session has ended: a client that reads `ENDED` finds the slot free, and an interface that takes leases itself (`apiLeases`) refuses
+ * nobody because of the channel. Sessions are written over another connection than leases, so their order is no help. Requests about
+ * leases do keep theirs: a look comes after the grant.
+ */
+async function givenBack(isHeld: () => Promise<boolean>): Promise<void> {
+  for (let looks = 0; looks < MOST_LOOKS; looks++) if (!(await isHeld().catch(() => false))) return;
+}
+
+async function hasSlot(pool: Pool, holder: string): Promise<boolean> {
+  return (await pool.inspect()).some((slot) => slot.holder === holder);
+}
+
+async function hasKey({ store }: RunParts, key: string, holder: string): Promise<boolean> {
+  const [shown] = await store.leases.read([keyspace + key], CALL);
+  return shown?.kind === 'held' && shown.holder === holder;
+}
+
 /** Whether what it is held for has ended: who was about to go on with that finds out, and lets go. */
-async function isOver({ store }: RunParts, holder: string): Promise<boolean> {
+async function isOver(parts: RunParts, holder: string): Promise<boolean> {
   const id = holder.slice(holder.lastIndexOf('/') + 1);
   if (!isTargetId(id)) return false;
-  const [found] = await store.intents.read([id], CALL);
+  const [found] = await readSessions(parts, [id], CALL);
   return found?.state === 'ENDED';
 }
 

@@ -4,8 +4,10 @@
  *
  * What it does not promise: a session runs in one place at a time as far as leases go (`lease.ts`). A command that ends when it is
  * killed is dead before its slot can be another's, whatever becomes of this process. A function is only asked to end: until it has, its leases are
- * kept, and if this process stands still longer than they last, only what refuses older fences is safe from it.
+ * kept. They expire under a function that is still running if this process stands still for longer than they last, or if `stop` has waited
+ * for it in vain. Only a resource that refuses older fences is safe from such a function.
  *
+ * **Starting.** Waits for its name, if it has one: up to a TTL, where a worker that had the name is dead and there is no proof of that. Takes nothing.
  * **Running.** Takes what there is room for, goes on with what others have left or lost, and heeds stops at once, however much is to be started.
  * **Stopping.** Takes nothing new. Pipelines are told to end, leases are released, sessions are left to others, who go on with them.
  */
@@ -54,7 +56,7 @@ export interface WorkerParts {
   commands(lock: HostLock | null): Commands;
 }
 
-type State = 'new' | 'running' | 'stopping' | 'stopped';
+type State = 'new' | 'starting' | 'running' | 'stopping' | 'stopped';
 type Kind = 'live' | 'vod';
 
 export class Worker implements AsyncDisposable {
@@ -121,14 +123,14 @@ export class Worker implements AsyncDisposable {
   /** Begins. Throws `WORKER_NAME_TAKEN` if it has a name that another has. Resolves when it has looked for what there is to do. */
   async start(): Promise<this> {
     if (this.#state !== 'new') return this;
-    this.#state = 'running';
+    this.#state = 'starting';
     try {
       await this.#name?.claim();
     } catch (error) {
       this.#state = 'stopped';
       throw error;
     }
-    if (this.#state !== 'running') return this;
+    if (!this.#hasName()) return this;
     this.#runParts = this.#equip();
     const { events } = this.#parts;
     const extend = () => {
@@ -144,7 +146,7 @@ export class Worker implements AsyncDisposable {
 
   /**
    * Takes nothing new, ends pipelines, lets go of everything; others go on with the sessions. Waits for pipelines to end for up to `within`
-   * (15 s); what has not ended by then is left behind, its leases run out.
+   * (15 s). A pipeline that has not ended by then is left behind: its leases are not renewed any more, and expire.
    */
   async stop({ within = DEFAULT_STOP_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
@@ -166,12 +168,23 @@ export class Worker implements AsyncDisposable {
       await this.#name?.release();
     })();
     for (const { run } of this.#runs.values()) run.leave();
-    await isDoneWithin(clock, withinMs, ending);
+    const isInTime = await isDoneWithin(clock, withinMs, ending);
     this.#over.abort(new Error('the worker has stopped'));
+    await Promise.all([...this.#runs.values()].map(({ run }) => run.abandon()));
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await this.#commands?.close();
-    this.#name?.unlock();
+    const unlock = () => this.#name?.unlock();
+    // A function that still runs keeps the lock: a worker that got it would free leases at once that have yet to expire.
+    if (isInTime) unlock();
+    else void ending.then(unlock, unlock);
     this.#state = 'stopped';
+  }
+
+  /** False: it was told to stop meanwhile. */
+  #hasName(): boolean {
+    if (this.#state !== 'starting') return false;
+    this.#state = 'running';
+    return true;
   }
 
   /** What runs need, and what can only be made once the name is had. */

@@ -1,10 +1,14 @@
 /**
  * One try at one action. Its handler may go on until the claim on it runs out here, which is before it does in the store; until then
  * the claim is extended for as long as the handler works.
+ *
+ * A handler that was asked to stop, and still runs when its claim has ended in the store, is **stuck**: another try may have begun.
  */
 import type { Clock, Timer } from '../base/clock.ts';
+import { type Deadline, remainingMs } from '../base/deadline.ts';
+import { ValueTooLargeError } from '../base/errors.ts';
 import { ActionInvalidError, StepFailedError } from '../base/workflow-errors.ts';
-import type { Confirmation } from '../lease/tenure.ts';
+import { sized } from '../store/limits.ts';
 import type { Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './action.ts';
 
@@ -36,12 +40,8 @@ export type Ending =
 
 type Reserved = Extract<Taken, { kind: 'reserved' }>;
 
-/** For how long a claim is good here, from when the request was sent that the store has confirmed. */
-export interface Claim extends Confirmation {
-  readonly validMs: number;
-  /** The wall clock may move this much against the monotonic one before it means that the host has slept. */
-  readonly jumpMs: number;
-}
+/** What is kept of the message of an error, in characters: with its details it has to fit into a result. */
+const MOST_MESSAGE = 10_000;
 
 const RUN_OUT = 'its claim has run out: another may have it by now';
 
@@ -63,10 +63,14 @@ export class Attempt {
   readonly #taken: Reserved;
   readonly #clock: Clock;
   readonly #controller = new AbortController();
-  #claim: Claim;
+  #claim: Deadline;
+  /** For the handler's time and its claim; once it was asked to stop, for when it is stuck. */
   #timer: Timer | null = null;
+  #isRunning = false;
+  #onStuck: (() => void) | null = null;
+  #graceMs = 0;
 
-  constructor(clock: Clock, taken: Reserved, claim: Claim) {
+  constructor(clock: Clock, taken: Reserved, claim: Deadline) {
     this.#clock = clock;
     this.#taken = taken;
     this.workflow = taken.workflow;
@@ -90,7 +94,7 @@ export class Attempt {
     return originOf(this.#taken.action);
   }
 
-  extend(claim: Claim): void {
+  extend(claim: Deadline): void {
     this.#claim = claim;
   }
 
@@ -98,16 +102,9 @@ export class Attempt {
     return this.#leftMs() <= 0;
   }
 
-  /**
-   * Until the claim runs out here. The monotonic clock stands still while the host sleeps: a wall clock that is ahead of it shows that, and
-   * counts. One that was set back may hide any sleep: nothing is left then until the claim has been extended.
-   */
+  /** Until the claim expires here; 0 also while the clocks disagree, until the claim has been extended: see `base/deadline.ts`. */
   #leftMs(): number {
-    const { sentAtMs, sentAtWallMs, validMs, jumpMs } = this.#claim;
-    const elapsedMs = this.#clock.monotonicMs() - sentAtMs;
-    const aheadMs = this.#clock.wallMs() - sentAtWallMs - elapsedMs;
-    if (aheadMs < -jumpMs) return 0;
-    return validMs - elapsedMs - (aheadMs > jumpMs ? aheadMs : 0);
+    return remainingMs(this.#claim, this.#claim, this.#clock);
   }
 
   /** Its handler has been asked to stop. */
@@ -116,7 +113,23 @@ export class Attempt {
   }
 
   stop(why: string): void {
+    if (this.isStopped) return;
     this.#controller.abort(new Stopped(why));
+    this.#timer?.cancel();
+    if (!this.#isRunning) return;
+    this.#timer = this.#clock.after(this.#leftMs() + this.#graceMs, () => this.#onStuck?.());
+  }
+
+  /** The claim ends in the store `graceMs` after it does here: a handler that was asked to stop and still runs then is stuck. */
+  watchForStuck(graceMs: number, onStuck: () => void): void {
+    this.#graceMs = graceMs;
+    this.#onStuck = onStuck;
+  }
+
+  /** Nobody asks any more whether it is stuck. */
+  unwatch(): void {
+    this.#onStuck = null;
+    this.#timer?.cancel();
   }
 
   /** What is to be said of an action that ends whoever tries it: it is not tried here. */
@@ -133,14 +146,16 @@ export class Attempt {
     const { signal } = this.#controller;
     try {
       const action = this.#action();
+      this.#isRunning = true;
       this.#watch(action.timeout_ms ?? defaultTimeoutMs);
       const value: unknown = (await work(action, this.#context(action, signal))) ?? null;
-      jsonOf(value, 'result');
+      sized('result', this.actionId, jsonOf(value, 'result'));
       return { kind: 'succeeded', value };
     } catch (error) {
       // A handler that was stopped says so in many ways; why it was stopped tells more.
       return failed(signal.aborted && !(error instanceof StepFailedError) ? signal.reason : error);
     } finally {
+      this.#isRunning = false;
       this.#timer?.cancel();
     }
   }
@@ -157,6 +172,7 @@ export class Attempt {
 
   /** One timer for both ends: of the handler's time, and of the claim, which may have been extended since. */
   #watch(timeoutMs: number): void {
+    if (this.isStopped) return;
     const nowMs = this.#clock.monotonicMs();
     const leftMs = this.startedMs + timeoutMs - nowMs;
     const dueMs = Math.min(leftMs, this.#leftMs());
@@ -181,11 +197,16 @@ function failed(cause: unknown): Ending {
 
 function failureOf(error: unknown): ActionFailure {
   const { name, message } = error instanceof Error ? error : new Error(textOf(error));
-  return { name, message, details: error instanceof StepFailedError ? plain(error.details) : null };
+  const details = error instanceof StepFailedError ? plain(error.details) : null;
+  return { name, message: message.slice(0, MOST_MESSAGE), details };
 }
 
 function isFinal(error: unknown): boolean {
-  return error instanceof StepFailedError || error instanceof ActionInvalidError;
+  return (
+    error instanceof StepFailedError ||
+    error instanceof ActionInvalidError ||
+    error instanceof ValueTooLargeError
+  );
 }
 
 /** Anything can be thrown, also what can not be made text of. */
@@ -199,9 +220,9 @@ function textOf(thrown: unknown): string {
 
 function plain(details: unknown): unknown {
   try {
-    return JSON.parse(jsonOf(details, 'details'));
-  } catch {
-    return textOf(details);
+    return JSON.parse(sized('result', 'details', jsonOf(details, 'details')));
+  } catch (error) {
+    return error instanceof ValueTooLargeError ? error.message : textOf(details);
   }
 }
 

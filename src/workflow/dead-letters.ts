@@ -1,9 +1,11 @@
 /** Actions that were tried as often as they may be, and are kept for people to look at. */
 import { ConfigError } from '../base/errors.ts';
+import type { Emitter } from '../base/events.ts';
 import type { Store } from '../store/store.ts';
 import type { StoredAction } from '../store/workflow-store.ts';
 import { actionStream } from '../store/workflow-store.ts';
 import { type Action, actionOf } from './action.ts';
+import { skipForeign } from './skip-foreign.ts';
 
 /** For what has no lease, and so no timings of its own. */
 const CALL = { timeoutMs: 5_000 };
@@ -22,16 +24,18 @@ export interface DeadLetter {
 
 export class DeadLetters {
   readonly #store: Store;
+  readonly #events: Emitter;
 
-  constructor(store: Store) {
+  constructor({ store, events }: { store: Store; events: Emitter }) {
     this.#store = store;
+    this.#events = events;
   }
 
   /** All there are, or those of one target; of each target the oldest first. */
   async *list(target?: string): AsyncGenerator<DeadLetter, void, void> {
     const streams =
       target === undefined ? await this.#store.streams.names(CALL) : [actionStream(target)];
-    for (const stream of streams) if (stream.startsWith(STREAM)) yield* this.#of(stream);
+    for (const stream of streams) if (stream.startsWith(STREAM)) yield* this.#readableOf(stream);
   }
 
   /** Has the action's workflow emit it anew: at once if somebody holds it, else by the next claim. Says which workflow, or null. */
@@ -45,6 +49,15 @@ export class DeadLetters {
   async drop(id: string): Promise<boolean> {
     const { target, deadId } = readId(id);
     return (await this.#store.streams.drop(actionStream(target), [deadId], CALL)) > 0;
+  }
+
+  /** What another program has put in the place of a target's letters is told of, once; those of the others are listed. */
+  async *#readableOf(stream: string): AsyncGenerator<DeadLetter, void, void> {
+    try {
+      yield* this.#of(stream);
+    } catch (error) {
+      skipForeign(this.#events, error);
+    }
   }
 
   async *#of(stream: string): AsyncGenerator<DeadLetter, void, void> {

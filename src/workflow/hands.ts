@@ -1,27 +1,35 @@
 import type { Clock, Timer } from '../base/clock.ts';
-import { confirmationNow } from '../lease/tenure.ts';
+import { confirmationNow, type Deadline, toleratedJumpMs } from '../base/deadline.ts';
 import type { WorkflowStore } from '../store/workflow-store.ts';
-import type { Attempt, Claim } from './attempt.ts';
+import type { Attempt } from './attempt.ts';
 
 /** The share of a claim that is left when it is extended, and the part of it that clocks may differ by. */
 const EXTEND_SHARE = 1 / 3;
 const GUARD_SHARE = 1 / 20;
-/** The wall clock may move by half of that part, and no more than this, before it means that the host has slept. */
-const JUMP_MOST_MS = 1_000;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
+/** Stuck handlers that have given up their place. Beyond that a stuck handler keeps it: a process in which so many hang needs a restart. */
+const STUCK_MOST = 1_000;
 
 export interface HandsParts {
   readonly workflows: WorkflowStore;
   readonly clock: Clock;
   readonly target: string;
   readonly claimMs: number;
+  /** A handler is stuck, and has given up its place; or there are too many such already. */
+  onStuck(attempt: Attempt, hasPlace: boolean): void;
+  /** One that was stuck has ended. */
+  onUnstuck(): void;
 }
 
-/** What a processor has in hands: its claims are extended, all by one timer, for as long as it works on them. */
+/**
+ * What a processor has in hands: its claims are extended, all by one timer, for as long as it works on them. What is stuck is in nobody's
+ * hands: its claim is over, and its place is another's.
+ */
 export class Hands {
   readonly #parts: HandsParts;
   readonly #held = new Map<Attempt, Promise<unknown>>();
+  readonly #stuck = new Set<Attempt>();
   #timer: Timer | null = null;
   #isEmptied = false;
 
@@ -34,19 +42,37 @@ export class Hands {
   }
 
   /** What a request that is sent now brings: it ends here a while before it does in the store. */
-  claimNow(): Claim {
+  claimNow(): Deadline {
     const { clock, claimMs } = this.#parts;
-    const guardMs = claimMs * GUARD_SHARE;
-    const valid = { validMs: claimMs - guardMs, jumpMs: Math.min(JUMP_MOST_MS, guardMs / 2) };
+    const guardMs = this.#guardMs;
+    const valid = { validMs: claimMs - guardMs, jumpMs: toleratedJumpMs(guardMs) };
     return { ...confirmationNow(clock), ...valid };
   }
 
-  /** It is held until `done`. */
+  get #guardMs(): number {
+    return this.#parts.claimMs * GUARD_SHARE;
+  }
+
+  /** It is held until `done`, or until it is stuck. */
   hold(attempt: Attempt, done: Promise<unknown>): void {
     this.#held.set(attempt, done);
-    const drop = () => this.#held.delete(attempt);
+    const drop = () => {
+      this.#held.delete(attempt);
+      if (this.#stuck.delete(attempt)) this.#parts.onUnstuck();
+    };
     done.then(drop, drop);
+    attempt.watchForStuck(this.#guardMs, () => this.#leave(attempt));
     this.#extendLater();
+  }
+
+  /** One handler that hangs must not keep the others waiting. */
+  #leave(attempt: Attempt): void {
+    const hasPlace = this.#stuck.size >= STUCK_MOST;
+    if (!hasPlace) {
+      this.#held.delete(attempt);
+      this.#stuck.add(attempt);
+    }
+    this.#parts.onStuck(attempt, hasPlace);
   }
 
   /** When all that is held now is done. */
@@ -62,6 +88,7 @@ export class Hands {
   empty(): void {
     this.#isEmptied = true;
     this.#timer?.cancel();
+    for (const attempt of this.#held.keys()) attempt.unwatch();
   }
 
   #extendLater(): void {
@@ -85,4 +112,10 @@ export class Hands {
     }
     this.#extendLater();
   }
+}
+
+export function tooManyStuck(): Error {
+  return new Error(
+    `more than ${STUCK_MOST} handlers did not stop when their signal fired. Restart this process, and let handlers stop when context.signal fires.`,
+  );
 }

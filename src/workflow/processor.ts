@@ -4,10 +4,12 @@
  * by the same step in the store that gives it out; so nothing is worked on that may not be.
  *
  * **Idle.** Nothing to do: a hint, or the time to look, brings it back. **Working.** As many at once as `concurrency` allows; where there is
- * room, it asks for more. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
+ * room, it asks for more. A handler that does not stop when it was asked to gives up its place. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
  * others if it does not.
  */
+import { Agenda, type Entry } from '../base/agenda.ts';
 import { type Clock, isDoneWithin, type Timer } from '../base/clock.ts';
+import type { Deadline } from '../base/deadline.ts';
 import { durationMs } from '../base/duration.ts';
 import type { HoldfastError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
@@ -20,9 +22,9 @@ import type { Store } from '../store/store.ts';
 import { type HeldReply, streamTopic } from '../store/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
-import { Attempt, type Claim, type Ending, type HandlerContext } from './attempt.ts';
+import { Attempt, type Ending, type HandlerContext } from './attempt.ts';
 import { Gathering } from './gathering.ts';
-import { Hands } from './hands.ts';
+import { Hands, tooManyStuck } from './hands.ts';
 import {
   type ProcessorOptions,
   type ProcessorSettings,
@@ -38,6 +40,8 @@ const LOOK_EVERY_MS = 1_000;
 const TIMEOUT_MS = 5_000;
 /** Outcomes in one request. */
 const SETTLE_MOST = 200;
+/** Retries that are due within one such span are looked for together: however many wait, a few thousand moments are remembered. */
+const RETRY_SPAN_MS = 10;
 const DEFAULT_STOP_MS = 10_000;
 
 export interface ProcessorParts {
@@ -51,6 +55,10 @@ export interface ProcessorParts {
 
 type State = 'new' | 'running' | 'stopping' | 'stopped';
 type Reserved = Extract<Taken, { kind: 'reserved' }>;
+
+interface Retry extends Entry {
+  readonly span: number;
+}
 
 export class Processor<A extends ActionDefinitions = ActionDefinitions> implements AsyncDisposable {
   readonly #parts: ProcessorParts;
@@ -67,8 +75,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #isHinted = false;
   #isToLook = false;
   #timer: Timer | null = null;
-  /** When what failed here may be tried again. */
-  #dues: number[] = [];
+  /** When what failed here may be tried again; and the same as numbers of spans, each once. */
+  readonly #retries: Agenda<Retry>;
+  readonly #retrySpans = new Set<number>();
 
   constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
     this.#parts = parts;
@@ -77,12 +86,24 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const { workflows } = parts.store;
     const call = { timeoutMs: TIMEOUT_MS };
     this.#settling = new Gathering((all) => workflows.settle(target, all, call), SETTLE_MOST);
-    this.#hands = new Hands({ workflows, clock: parts.clock, target, claimMs });
-    this.#stall = new Stall(parts.clock, {
-      onStalled: (error) => parts.events.emit('processor.stalled', { processor: target, error }),
-      onResumed: (afterMs) =>
+    const stall = {
+      onStalled: (error: unknown) =>
+        parts.events.emit('processor.stalled', { processor: target, error }),
+      onResumed: (afterMs: number) =>
         parts.events.emit('processor.resumed', { processor: target, afterMs }),
+    };
+    this.#stall = new Stall(parts.clock, stall);
+    const crowded = new Stall(parts.clock, stall);
+    this.#hands = new Hands({
+      ...{ workflows, clock: parts.clock, target, claimMs },
+      onStuck: (attempt, hasPlace) => {
+        this.#tellStuck(attempt);
+        if (hasPlace) crowded.failed(tooManyStuck());
+        else this.#lookSoon();
+      },
+      onUnstuck: () => crowded.passed(),
     });
+    this.#retries = new Agenda(parts.clock, () => this.#retry());
     const look = () => void this.#look();
     const heard = { onMessage: look, onGap: look };
     this.#listening = new Listening(parts.store.signals, streamTopic(actionStream(target)), heard);
@@ -121,6 +142,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     if (this.#state === 'stopped') return;
     this.#state = 'stopping';
     this.#timer?.cancel();
+    this.#retries.clear();
     this.#listening.close();
     const { clock } = this.#parts;
     if (!(await isDoneWithin(clock, withinMs, this.#idle()))) {
@@ -233,7 +255,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return all.length === most;
   }
 
-  #startOrGiveBack(taken: Reserved, claim: Claim): Promise<unknown> {
+  #startOrGiveBack(taken: Reserved, claim: Deadline): Promise<unknown> {
     if (this.#state === 'running') return this.#start(taken, claim);
     const { workflow, fence } = taken;
     const back = this.#settling.ask({ workflow, fence, outcome: 'retry', afterMs: 0 });
@@ -244,16 +266,28 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #lookLater(ms: number): void {
     if (this.#state !== 'running') return;
     void this.#listening.open();
-    const { clock } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    this.#dues = this.#dues.filter((dueMs) => dueMs > nowMs);
     this.#timer?.cancel();
-    const inMs = Math.min(ms, ...this.#dues.map((dueMs) => dueMs - nowMs));
-    this.#timer = clock.after(inMs, () => void this.#look());
+    this.#timer = this.#parts.clock.after(ms, () => void this.#look());
+  }
+
+  /** It can be tried again then, and nobody tells us. */
+  #retryLater(inMs: number): void {
+    if (this.#state !== 'running') return;
+    const span = Math.ceil((this.#parts.clock.monotonicMs() + inMs + 1) / RETRY_SPAN_MS);
+    if (this.#retrySpans.has(span)) return;
+    this.#retrySpans.add(span);
+    this.#retries.schedule({ span, dueMs: 0, slot: -1 }, span * RETRY_SPAN_MS);
+  }
+
+  #retry(): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (let due = this.#retries.takeFirst(nowMs); due; due = this.#retries.takeFirst(nowMs))
+      this.#retrySpans.delete(due.span);
+    void this.#look();
   }
 
   /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
-  #start(taken: Reserved, claim: Claim): Promise<unknown> {
+  #start(taken: Reserved, claim: Deadline): Promise<unknown> {
     const attempt = new Attempt(this.#parts.clock, taken, claim);
     const done = this.#attempt(attempt);
     this.#hands.hold(attempt, done);
@@ -347,8 +381,14 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const isDead = settlement.outcome === 'dead';
     const why = ending.failure.message;
     events.emit('action.failed', { ...attempt.facts, fence, tries, why, retryInMs, isDead });
-    // It can be tried again then, and nobody tells us.
-    if (retryInMs !== null) this.#dues.push(clock.monotonicMs() + retryInMs + 1);
+    if (retryInMs !== null) this.#retryLater(retryInMs);
+  }
+
+  #tellStuck(attempt: Attempt): void {
+    const { events, clock } = this.#parts;
+    const runsForMs = clock.monotonicMs() - attempt.startedMs;
+    const { fence, tries } = attempt;
+    events.emit('action.stuck', { ...attempt.facts, fence, tries, runsForMs });
   }
 
   #refused(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {

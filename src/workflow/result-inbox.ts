@@ -28,8 +28,8 @@ export class ResultInbox {
   readonly #unread = new Map<string, StoredResult>();
   /** Who waits for the result of one action, and hears of it also where somebody else takes it. */
   readonly #askers = new Map<string, Set<(result: StoredResult) => void>>();
-  /** Handed out before it was met among the unread. */
-  #early = new Set<string>();
+  /** Positions of results that were handed out before a look met them among the unread. */
+  readonly #early = new Set<string>();
   #after: string | undefined;
   #waiters = new Set<() => void>();
   #looking: Promise<void> | null = null;
@@ -119,21 +119,22 @@ export class ResultInbox {
 
   async #lookOnce(): Promise<void> {
     const { store, workflow, timeoutMs } = this.#parts;
-    const early = this.#early;
-    this.#early = new Set();
+    const early = [...this.#early];
     for (;;) {
       const after = this.#after;
       const call = { timeoutMs, ...(after !== undefined && { after }) };
       const { results, more } = await store.workflows.results(workflow, call);
       for (const result of results) {
         this.#after = result.position;
-        if (early.has(result.position) || this.#early.has(result.position)) continue;
+        if (this.#early.has(result.position)) continue;
         this.#unread.set(result.position, result);
         for (const hear of this.#askers.get(result.actionId) ?? []) hear(result);
       }
       if (results.length > 0) this.#wake();
-      if (!more) return;
+      if (!more) break;
     }
+    // This look has met them, or they had been read by an earlier step. After a look that failed they are still to be met.
+    for (const position of early) this.#early.delete(position);
   }
 
   /** Until something may be different. */

@@ -1,7 +1,7 @@
 /** The door to workflows: who is to write one claims it here. */
 import type { Clock } from '../base/clock.ts';
 import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError, LeaseHeldError, OutcomeUnknownError } from '../base/errors.ts';
+import { ConfigError, OutcomeUnknownError } from '../base/errors.ts';
 import type { Emitter } from '../base/events.ts';
 import { checkTargetId, randomUuid } from '../base/ids.ts';
 import { checkKnown } from '../base/options.ts';
@@ -12,6 +12,7 @@ import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
+import { refusalError } from '../lease/refusal-error.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
 import type { ReadReply, Store } from '../store/store.ts';
 import {
@@ -25,6 +26,7 @@ import { DeadLetters } from './dead-letters.ts';
 import { Gathering } from './gathering.ts';
 import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
 import type { ActionDefinitions } from './schema.ts';
+import { skipForeign } from './skip-foreign.ts';
 
 export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
   /** How long the store keeps the workflow for its orchestrator without a renewal; default 5 minutes. */
@@ -85,15 +87,19 @@ export class Workflows {
   readonly #held = new Map<string, Orchestrator>();
   #listening: Promise<void> | null = null;
   #unsubscribe: () => void = () => {};
+  #isClosed = false;
 
   constructor(parts: WorkflowsParts) {
     this.#parts = parts;
     this.#inbox = `workflow:${parts.instanceId}`;
     this.#reading = new Gathering((ids) => parts.store.workflows.read(ids, CALL), READ_MOST);
-    this.deadLetters = new DeadLetters(parts.store);
+    this.deadLetters = new DeadLetters(parts);
   }
 
-  /** Becomes the one writer of a workflow, which is made if there is none; throws `LEASE_HELD` while it is another's. */
+  /**
+   * Becomes the one writer of a workflow, which is made if there is none; throws `LEASE_HELD` while it is another's,
+   * `STORE_QUARANTINED` while the store grants nothing.
+   */
   async claim<A extends ActionDefinitions = ActionDefinitions>(
     id: string,
     options: ClaimOptions<A> = {},
@@ -110,7 +116,7 @@ export class Workflows {
     const attributes = { 'holdfast.key': id, 'holdfast.class': 'workflow' };
     const ask = () => leases.acquire(id, asked);
     const result = await tracedAcquire(tracing, attributes, ask);
-    if (!result.ok) throw new LeaseHeldError(result);
+    if (!result.ok) throw refusalError(result);
     const { lease } = result;
     try {
       const begun = await this.#begin(lease, resume, timeoutMs);
@@ -133,6 +139,7 @@ export class Workflows {
     const reply = await store.workflows.revoke(leaseId, { ...CALL, reason });
     if (reply.kind === 'not-found') throw new LeaseNotFoundError(leaseId);
     const { workflow } = reply;
+    this.#parts.leases.expectTaken('workflow', workflow);
     const revokedAt = new Date(reply.revokedAtMs).toISOString();
     events.emit('workflow.revoked', { workflow, leaseId, reason, revokedAt });
     return { workflow_id: workflow, lease_id: leaseId, reason, revoked_at: revokedAt };
@@ -149,7 +156,7 @@ export class Workflows {
     for (let after = first; ; ) {
       const call = { ...CALL, ...(after !== undefined && { after }) };
       const { ids, more } = await this.#parts.store.workflows.list(call);
-      for (const view of await this.#views(ids)) if (view !== null) yield view;
+      for (const view of await this.#readableViews(ids)) if (view !== null) yield view;
       if (!more) return;
       after = ids.at(-1);
     }
@@ -176,7 +183,19 @@ export class Workflows {
   /** Lets go of all that this process holds, and listens no more. */
   async close(): Promise<void> {
     await Promise.all([...this.#held.values()].map((orchestrator) => orchestrator.release()));
+    this.#isClosed = true;
     this.#unsubscribe();
+  }
+
+  /** One that another program has overwritten is told of, once, and left out: it does not keep anybody from the others. */
+  async #readableViews(ids: readonly string[]): Promise<(WorkflowView | null)[]> {
+    try {
+      return await this.#views(ids);
+    } catch (error) {
+      skipForeign(this.#parts.events, error);
+      if (ids.length === 1) return [];
+      return (await Promise.all(ids.map((id) => this.#readableViews([id])))).flat();
+    }
   }
 
   async #views(ids: readonly string[]): Promise<(WorkflowView | null)[]> {
@@ -255,6 +274,7 @@ export class Workflows {
       .subscribe(this.#inbox, { onMessage: hear, onGap })
       .then((unsubscribe) => {
         this.#unsubscribe = unsubscribe;
+        if (this.#isClosed) unsubscribe();
       })
       .catch(() => {
         this.#listening = null;

@@ -1,15 +1,13 @@
 // Runs commands under a supervisor, as a worker does, and moves their deadlines for as long as it can:
 // command-owner.mjs '{"name": …, "validMs": …, "graceMs": …, "commands": [[…], …]}'
 import { systemClock as clock } from '../../dist/base/clock.js';
+import { confirmationNow } from '../../dist/base/deadline.js';
 import { supervisedCommands } from '../../dist/process/commands.js';
 import { systemHost } from '../../dist/process/system-host.js';
 import { say } from './parent.mjs';
 
 const { name, validMs, graceMs, commands } = JSON.parse(process.argv[2]);
-const deadline = () => ({
-  monotonicMs: clock.monotonicMs() + validMs,
-  wallMs: clock.wallMs() + validMs,
-});
+const deadline = () => [{ ...confirmationNow(clock), validMs, jumpMs: graceMs / 2 }];
 
 const lock = await systemHost.lock(name);
 if (lock === null) {
@@ -21,7 +19,10 @@ const runs = commands.map((command) =>
   supervised.run({ command, env: {}, deadline: deadline(), graceMs }),
 );
 for (const run of runs) {
-  run.started.then((group) => say({ event: 'started', ...group }));
+  run.started.then((group) => {
+    run.begin();
+    say({ event: 'started', ...group });
+  });
   run.outcome.then(({ event: _, ...outcome }) => say({ event: 'ended', ...outcome }));
 }
 const renewing = setInterval(() => {

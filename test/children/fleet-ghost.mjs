@@ -10,7 +10,8 @@ import { openStore } from '../../dist/store/open-store.js';
 const [url, text = '{}'] = process.argv.slice(2);
 const { ttlMs = 3_000 } = JSON.parse(text);
 const parts = { clock: systemClock, random: systemRandom, events: new Emitter() };
-const { store } = await openStore(url, { ...parts, quarantine: 'off' });
+// It takes no lease, and so is bound by no maxTtl.
+const { store } = await openStore(url, { ...parts, quarantine: 'off', maxTtls: null });
 const id = `ghost-${hostname()}-${process.hrtime.bigint()}-${systemRandom.hex(8)}`;
 const attributes = { weight: 1, draining: false };
 const beat = () => store.members.beat({ id, attributes }, { ttlMs, timeoutMs: 1_000 });

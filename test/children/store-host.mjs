@@ -11,7 +11,7 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
     const result = await store[part][verb](...args);
     say({ event: `answer ${id}`, result: result ?? null });
   } catch (error) {
-    say({ event: `answer ${id}`, error: String(error) });
+    say({ event: `answer ${id}`, error: { ...error, message: error.message } });
   }
 });
 process.stdin.on('end', () => void store.close());

@@ -18,6 +18,7 @@ it.each([
   [new errors.OutcomeUnknownError(facts), 69],
   [new errors.StoreUnsuitableError({ store: 's', problems: [] }), 78],
   [new errors.LeaseHeldError({ ...held, reason: 'held' }), 75],
+  [new errors.StoreQuarantinedError({ key: 'k', expiresInMs: 1, waitedMs: 0 }), 79],
   [new WorkerNameTakenError({ worker: 'w', why: 'it lives' }), 78],
   [new errors.ClosedError('o'), 70],
   [new TypeError('a bug'), 70],

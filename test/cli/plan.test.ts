@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { planRun } from '../../src/cli/run/plan.ts';
-import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+import { deriveTimings } from '../../src/lease/timings.ts';
+import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
 
 const message = (flags: Parameters<typeof planRun>[0]) => {
   try {
@@ -16,14 +17,12 @@ it('by default a lease lasts 30 s and the command has 5 s to stop; a short one l
     timings: { ttl: 30_000, operationTimeout: 4_000 },
     graceMs: 5_000,
     waitMs: 0,
-    maxTtlMs: 300_000,
   });
   expect(planRun({ ttl: '6s' })).toMatchObject({
     timings: { ttl: 6_000 },
     graceMs: 1_000,
   });
   expect(planRun({ ttl: '1h', wait: '2m' })).toMatchObject({
-    maxTtlMs: 3_600_000,
     waitMs: 120_000,
   });
 });

@@ -55,3 +55,8 @@ it('a table has columns as wide as what is in them, and no blanks at the end', (
     ]),
   ).toBe('KEY         HOLDER\na-long-key  b\nc\n');
 });
+
+it('K-12 a table has any number of rows', () => {
+  const rows = Array.from({ length: 200_000 }, (_, i) => [`key-${i}`, 'holder']);
+  expect(table(rows).slice(-20)).toBe('key-199999  holder\n'.padStart(20, '\n'));
+});

@@ -88,7 +88,15 @@ function drawn(
 }
 
 const TAKEN = event('target.taken', 'ana', {
-  ...{ target: 'device-1', from: idOf('dan'), how: 'failover', unownedMs: 14, fence: '7' },
+  ...{
+    target: 'device-1',
+    from: idOf('dan'),
+    how: 'failover',
+    gapMs: 30_014,
+    silentMs: 30_000,
+    wakeMs: 14,
+    fence: '7',
+  },
 });
 
 describe('the screen', () => {
@@ -121,7 +129,7 @@ device-2  late   ana-0000000a  ana-0000000a       4 s
 
 WHAT HAPPENED
 14:03:21  ben-0000000a   lost device-4 (expired) after 3 s
-14:03:21  ana-0000000a   has device-2 from dan-0000000a, whose lea… (and 1 more)
+14:03:21  ana-0000000a   has device-2 after a gap of 30.014 s, fro… (and 1 more)
 14:03:21  cleo-0000000a  joined
 
 
@@ -140,7 +148,7 @@ q quit   / filter   s order: name   p pause   ? help
       fence: '9',
     });
     const shown = drawn(board(took, { ...TAKEN, how: 'handover' }, TAKEN, TAKEN));
-    expect(shown).toMatch(/dan-0000000a, whose lea.* \(and 1 more\)\n/);
+    expect(shown).toMatch(/has device-1 after a gap of 30.014 s.* \(and 1 more\)\n/);
     expect(shown).toContain('has device-1 from dan-0000000a\n');
     expect(shown).toContain('took device-9\n');
   });
@@ -157,7 +165,7 @@ TARGET    STATE  OWNER         ENDS IN
 device-4  free   -                   -
 device-2  late   ana-0000000a      4 s
 WHAT HAPPENED
-14:03:21  ana-0000000a  has device-1 from d…
+14:03:21  ana-0000000a  has device-1 after …
 q quit   / filter   s order: name   p pause…
 `);
   });

@@ -437,7 +437,7 @@ describe('without flapping', () => {
     const hold = () =>
       world.store.leases.acquire(
         held.map((id) => ({ key: `poll:lease:${id}`, holder: 'stranger' })),
-        { ttlMs: 60_000, leaseClass: 'poll', inbox: 'stranger', timeoutMs: 1_000 },
+        { ttlMs: 60_000, inbox: 'stranger', timeoutMs: 1_000 },
       );
     await hold();
     const { list } = world.store.members;

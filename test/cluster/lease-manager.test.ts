@@ -49,11 +49,41 @@ describe('the nine methods, and leaseInfo', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('FR-003 release frees the target for others, and this instance leaves it alone for a while', async () => {
+  it('FR-003 release hands the target to another instance at once, and does not ask for it back for a while', async () => {
+    const world = fleetWorld();
+    await world.add(10);
+    const [a, b] = [await world.start(), await world.start()];
+    await world.clock.advance(5_000);
+    expect(world.loads([a, b])).toEqual([5, 5]);
+    for (const id of a.owned()) {
+      const released = a.poller.manager.release(id);
+      await world.clock.advance(100);
+      await released;
+      expect([id, b.owned().includes(id)]).toEqual([id, true]);
+      // Another of the two may come in exchange, but not this one.
+      for (let i = 0; i < 9; i++) {
+        await world.clock.advance(100);
+        expect([id, b.owned().includes(id)]).toEqual([id, true]);
+      }
+    }
+    await world.clock.advance(5_000);
+    expect(world.loads([a, b])).toEqual([5, 5]);
+    expect(world.overlaps()).toEqual([]);
+  });
+
+  it('FR-003 a target that is released beside nobody who may take it is free, and this instance leaves it alone for a while', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
-    await world.clock.advance(50);
+    const { members } = world.store;
+    const list = members.list.bind(members);
+    const foreign = { id: 'stranger', attributes: null, expiresInMs: 3_000 };
+    members.list = async (call) => [...(await list(call)), foreign];
+    await members.beat(
+      { id: 'drainer', attributes: { draining: true } },
+      { ttlMs: 60_000, ...CALL },
+    );
+    await world.clock.advance(2_000);
     await a.poller.manager.release(id);
     expect(a.poller.manager.isOwned(id)).toBe(false);
     const key = `poll:lease:${id}`;

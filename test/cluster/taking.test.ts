@@ -23,7 +23,7 @@ describe('what is told of a target that was taken', () => {
     expect(takenBy(a)).toMatchObject(
       ['device-000000', 'device-000001'].map((target) => ({
         ...{ target, from: null, how: 'first' },
-        ...{ unownedMs: 0, wakeMs: 0, grantMs: 0, ttlMs: TTL_MS },
+        ...{ gapMs: 0, silentMs: 0, wakeMs: 0, grantMs: 0 },
       })),
     );
   });
@@ -36,7 +36,7 @@ describe('what is told of a target that was taken', () => {
     await world.clock.advance(2_000);
     expect(b.owned()).toHaveLength(3);
     expect(takenBy(b)).toMatchObject(
-      takenBy(b).map(() => ({ from: a.id, how: 'handover', unownedMs: 0 })),
+      takenBy(b).map(() => ({ from: a.id, how: 'handover', gapMs: 0 })),
     );
   });
 
@@ -64,10 +64,10 @@ describe('what is told of a target that was taken', () => {
     await world.clock.advance(900);
     const [taken] = takenBy(other);
     expect(taken).toMatchObject({ from: owner.id, how: 'handover', grantMs: 0 });
-    expect(taken?.unownedMs).toBeLessThan(900);
+    expect(taken?.gapMs).toBeLessThan(900);
   });
 
-  it('its owner died: a failover, from when the lease ran out, as waking up and being granted it', async () => {
+  it('B-08 its owner died: a failover, from its last renewal on, as what was left of its lease, waking up and being granted it', async () => {
     const world = fleetWorld();
     await world.add(8);
     const [a, b] = [await world.start(), await world.start()];
@@ -87,12 +87,18 @@ describe('what is told of a target that was taken', () => {
     await world.clock.advance(TTL_MS + 1_000);
     const failovers = takenBy(b).filter(({ how }) => how === 'failover');
     expect(failovers.map(({ target }) => target).sort()).toEqual(orphans);
-    for (const { target, from, unownedMs, wakeMs, grantMs, ttlMs, atMs } of failovers) {
+    for (const { target, from, gapMs, silentMs, wakeMs, grantMs, atMs } of failovers) {
       expect(from).toBe(a.id);
-      expect(wakeMs + grantMs).toBe(unownedMs);
+      expect(silentMs + wakeMs + grantMs).toBe(gapMs);
       expect(grantMs).toBe(40);
-      expect(ttlMs).toBe(TTL_MS);
-      expect(atMs - unownedMs).toBeCloseTo(ends[orphans.indexOf(target)] ?? 0, -1);
+      expect(silentMs).toBe(TTL_MS);
+      const endedAtMs = ends[orphans.indexOf(target)] ?? 0;
+      expect(atMs - gapMs).toBeCloseTo(endedAtMs - TTL_MS, -1);
+      // Nobody polled it for nearly as long: it was polled last when it was renewed, or a little later.
+      const polls = world.polls.filter((poll) => poll.target === target);
+      const [last, first] = [polls.findLast(({ by }) => by === a.id), polls.at(-1)];
+      expect(first?.by).toBe(b.id);
+      expect(atMs - (last?.endMs ?? 0)).toBeLessThanOrEqual(gapMs);
     }
   });
 
@@ -121,8 +127,25 @@ describe('what is told of a target that was taken', () => {
     await world.clock.advance(5_000);
     const [, again] = takenBy(a);
     expect(again).toMatchObject({ from: a.id, how: 'failover' });
-    expect(again?.unownedMs).toBe((again?.wakeMs ?? 0) + (again?.grantMs ?? 0));
-    expect(again?.unownedMs).toBeGreaterThan(1_000);
+    expect(again?.silentMs).toBe(0);
+    expect(again?.gapMs).toBe((again?.wakeMs ?? 0) + (again?.grantMs ?? 0));
+    expect(again?.gapMs).toBeGreaterThan(1_000);
+  });
+
+  it('B-08 a process that stood still says how late it noticed, and counts the gap from its deadline', async () => {
+    const world = fleetWorld();
+    await world.add(1);
+    const a = await world.start();
+    await world.clock.advance(1_000);
+    world.clock.block(10_000);
+    await world.clock.advance(1_000);
+    const lost = a.happened.find(({ name }) => name === 'lease.lost') as Events['lease.lost'];
+    // A lease of 3 s that was renewed less than a second before it stood still, less the guard.
+    expect(lost.lateMs).toBeGreaterThan(7_000);
+    expect(lost.lateMs).toBeLessThan(8_200);
+    expect(sentenceOf('lease.lost', { ...lost })).toMatch(/ late: its process stood still$/);
+    const [, again] = takenBy(a);
+    expect(again?.gapMs).toBeGreaterThanOrEqual(Math.floor(lost.lateMs));
   });
 
   it('it stands in the shared log, with numbers that still add up, and as a sentence', async () => {
@@ -140,10 +163,11 @@ describe('what is told of a target that was taken', () => {
       target: 'device-000000',
       fence: expect.any(String),
     });
-    const { unownedMs, wakeMs, grantMs } = taken as Record<string, unknown>;
-    expect(unownedMs).toBe((wakeMs as number) + (grantMs as number));
+    const { gapMs, silentMs, wakeMs, grantMs } = taken as unknown as Taken;
+    expect(silentMs).toBe(TTL_MS);
+    expect(gapMs).toBe(silentMs + wakeMs + grantMs);
     expect(sentenceOf('target.taken', { ...taken })).toMatch(
-      /^has device-000000 from api\d-[0-9a-f]{8}, whose lease had run out .+ before$/,
+      /^has device-000000 after a gap of 3\.?\d* s, from api\d-[0-9a-f]{8}$/,
     );
   });
 });

@@ -159,15 +159,15 @@ describe('what has lately moved', () => {
   });
 
   it('is one line for what one took from another within a moment', () => {
-    for (const [i, unownedMs] of [12, 40, 7].entries())
-      happened('target.taken', 1_000 + i, 'ben', { from: 'ana', how: 'failover', unownedMs });
-    happened('target.taken', 1_003, 'cleo', { from: 'ana', how: 'failover', unownedMs: 5 });
+    for (const [i, wakeMs] of [12, 40, 7].entries())
+      happened('target.taken', 1_000 + i, 'ben', { from: 'ana', how: 'failover', wakeMs });
+    happened('target.taken', 1_003, 'cleo', { from: 'ana', how: 'failover', wakeMs: 5 });
     eventVersion.value++;
     expect(lately.value).toMatchObject([
       { by: 'cleo', from: 'ana', count: 1 },
-      { by: 'ben', from: 'ana', how: 'failover', count: 3, unownedMs: 40 },
+      { by: 'ben', from: 'ana', how: 'failover', count: 3, gapMs: 40 },
     ]);
-    happened('target.taken', 9_000, 'ben', { from: 'ana', how: 'failover', unownedMs: 3 });
+    happened('target.taken', 9_000, 'ben', { from: 'ana', how: 'failover', wakeMs: 3 });
     eventVersion.value++;
     expect(lately.value).toHaveLength(3);
   });

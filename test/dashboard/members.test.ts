@@ -45,8 +45,8 @@ describe('a member', () => {
 });
 
 describe('the story of a member', () => {
-  const taken = (at: number, by: string, how: string, unownedMs = 0) =>
-    happened('target.taken', at, by, { from: 'ana', how, unownedMs });
+  const taken = (at: number, by: string, how: string, wakeMs = 0) =>
+    happened('target.taken', at, by, { from: 'ana', how, wakeMs });
 
   it('says who took what from it, the most first', () => {
     const events = [
@@ -54,10 +54,10 @@ describe('the story of a member', () => {
       taken(20, 'ben', 'failover', 23),
       taken(10, 'ben', 'failover', 7),
       taken(5, 'ben', 'handover'),
-      happened('target.taken', 4, 'ana', { from: 'ana', how: 'handover', unownedMs: 0 }),
+      happened('target.taken', 4, 'ana', { from: 'ana', how: 'handover' }),
     ];
     expect(heirsOf('ana', events, { how: 'failover' })).toEqual({
-      ...{ count: 3, unownedMs: 23, lastAt: 30 },
+      ...{ count: 3, gapMs: 23, lastAt: 30 },
       by: [
         ['ben', 2],
         ['cleo', 1],

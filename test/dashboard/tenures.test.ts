@@ -82,7 +82,7 @@ describe('tenures from the log', () => {
     const entries = [
       lease('acquired', 1_000, ANA, 100),
       lease('transferred', 9_000, ANA, 100, { successor: BOB, heldForMs: 8_000 }),
-      taken(11_030, CARL, 105, { from: BOB, how: 'failover', unownedMs: 30 }),
+      taken(11_030, CARL, 105, { from: BOB, how: 'failover', wakeMs: 30 }),
     ];
     expect(told(tenuresOf(entries))).toEqual([
       'ana 1000–9000 transferred',
@@ -92,7 +92,7 @@ describe('tenures from the log', () => {
   });
 
   it('who claims what it was given, and remembers itself as its last holder, had it once', () => {
-    const claimed = taken(9_400, BOB, 102, { from: BOB, how: 'failover', unownedMs: 400 });
+    const claimed = taken(9_400, BOB, 102, { from: BOB, how: 'failover', wakeMs: 400 });
     const entries = [...HANDOVER.slice(0, 2), claimed];
     expect(told(tenuresOf(entries))).toEqual(['ana 1000–9000 transferred', 'bob 9400–']);
   });
@@ -114,7 +114,7 @@ describe('tenures from the log', () => {
       taken(15_010, BOB, 101, { from: ANA, how: 'handover' }),
     ]);
     expect(told(tenures)).toEqual(['ana 10000–15010 transferred', 'bob 15010–']);
-    expect(tenures[1]).toMatchObject({ skewMs: 4_990 });
+    expect(tenures[1]).toMatchObject({ overlapMs: 4_990 });
   });
 
   it('a successor whose clock is behind the beginning of its predecessor still comes after it', () => {
@@ -133,7 +133,7 @@ describe('tenures from the log', () => {
       lease('transferred', 9_000, ANA, 100, { successor: BOB, heldForMs: 8_000 }),
     ]);
     expect(told(tenures)).toEqual(['ana 1000–8990 transferred', 'bob 8990–']);
-    expect(tenures[1]).toMatchObject({ skewMs: 0 });
+    expect(tenures[1]).toMatchObject({ overlapMs: 0 });
   });
 
   it('a dead holder has it until it was seen to be dead, while nobody says more', () => {

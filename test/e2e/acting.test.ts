@@ -91,6 +91,9 @@ describe('who may act', () => {
     });
     expect(await acted(ground, 'target.transfer')).toMatchObject({ subject: 't-1' });
 
+    // A page that still shows the lease from before would revoke that one, and spare the new owner's.
+    const { fence } = await ground.client.target('t-1');
+    await page.locator('.fence', { hasText: fence }).first().waitFor();
     await page
       .getByRole('button', { name: /^Revoke/ })
       .first()

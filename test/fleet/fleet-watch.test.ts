@@ -17,6 +17,7 @@ import { countedStore } from '../support/counted-store.ts';
 import fc from '../support/fast-check.ts';
 import { watcherOf } from '../support/fleet-watcher.ts';
 import { fleetWorld } from '../support/fleet-world.ts';
+import { revokeShown } from '../support/revoke-shown.ts';
 
 const CALL = { timeoutMs: 1_000 };
 const A = 'ana-1794735731650762000-0000000a';
@@ -35,7 +36,7 @@ async function scene({ deaf = false } = {}) {
   const leave = (id: string) => inner.members.leave(id, CALL);
   const take = (id: string, holder: string, ttlMs = 30_000) =>
     inner.leases.acquire([{ key: `poll:lease:${id}`, holder }], {
-      ...{ ...CALL, ttlMs, leaseClass: 'poll', inbox: 'x' },
+      ...{ ...CALL, ttlMs, inbox: 'x' },
     });
   const renew = (id: string, holder: string, ttlMs = 30_000) =>
     inner.leases.renew([{ key: `poll:lease:${id}`, holder }], { ...CALL, ttlMs });
@@ -97,7 +98,7 @@ describe('a picture of a fleet', () => {
     await take('a', B);
     await leave(B);
     await take('c', A);
-    await inner.leases.revoke('poll:lease:c', { ...CALL, force: false });
+    await revokeShown(inner, 'poll:lease:c');
     const { targets } = await fleet.picture();
     expect(targets.map(({ reason }) => reason)).toEqual(['expiring', 'free', 'revoked']);
     expect(targets.map(({ expiresInMs }) => expiresInMs)).toEqual([30_000, null, 30_000]);
@@ -515,8 +516,7 @@ describe('what is told, put together,', () => {
         if (one.act === 'drain') await world.beat(one.member, { draining: true }, 30_000);
         if (one.act === 'leave') await world.leave(one.member);
         if (one.act === 'take') await world.take(one.target, one.member, 20_000);
-        if (one.act === 'revoke')
-          await inner.leases.revoke(`poll:lease:${one.target}`, { ...CALL, force: false });
+        if (one.act === 'revoke') await revokeShown(inner, `poll:lease:${one.target}`);
         if (one.act === 'wait') await clock.advance(one.ms);
         if (one.act === 'cut') faults.refuse = true;
         if (one.act === 'mend') faults.refuse = false;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast, Lease } from '../../src/index.ts';
@@ -34,9 +34,9 @@ describe.concurrent('holdfast ls', () => {
     const lines = stdout.split('\n').map((line) => line.split(/ {2,}/));
     expect(code).toBe(0);
     expect(lines).toEqual([
-      ['KEY', 'HOLDER', 'FENCE', 'EXPIRES IN'],
-      ['job:1', 'somebody', String(lease.fence), expect.stringMatching(/^\d+ s$/)],
-      ['job:2', expect.any(String), expect.any(String), expect.any(String)],
+      ['KEY', 'CLASS', 'HOLDER', 'FENCE', 'EXPIRES IN'],
+      ['job:1', 'lease', 'somebody', String(lease.fence), expect.stringMatching(/^\d+ s$/)],
+      ['job:2', 'lease', expect.any(String), expect.any(String), expect.any(String)],
       [''],
     ]);
   });
@@ -51,21 +51,64 @@ describe.concurrent('holdfast ls', () => {
     expect(leases.map(({ key }) => key)).toEqual(keys);
     expect(leases[0]).toEqual({
       key: 'key-1000',
+      class: 'lease',
       holder: expect.any(String),
       fence: expect.stringMatching(/^\d{16}$/),
       expiresInMs: expect.any(Number),
     });
   });
 
+  it('K-12 shows the leases of targets and workflows, too', async () => {
+    await using every = await startRedis();
+    await using holdfast = await openAt(every);
+    await take(holdfast, 'k');
+    await take(holdfast, 'k', { class: 'poll' });
+    await take(holdfast, 'w', { class: 'workflow' });
+    const { stdout } = await cli(['ls', '--json'], { at: every });
+    const shown = (JSON.parse(stdout) as { key: string; class: string }[]).map((lease) => [
+      ...[lease.class, lease.key],
+    ]);
+    expect(shown).toEqual([
+      ['lease', 'k'],
+      ['poll', 'k'],
+      ['workflow', 'w'],
+    ]);
+  });
+
   it('shows what is in the store without effect on the terminal', async () => {
     await using foreign = await startRedis();
     await foreign.cli('SET', `lease:k${NASTY}`, `h${NASTY}`, 'PX', 60_000);
     const shown = await cli(['ls'], { at: foreign });
-    expect(shown.stdout).toContain('k\\x1b]0;owned\\x07\\x1b[31m\\x9b31m\\u202e  h\\x1b]0;owned');
+    expect(shown.stdout).toContain(
+      'k\\x1b]0;owned\\x07\\x1b[31m\\x9b31m\\u202e  lease  h\\x1b]0;owned',
+    );
     expect(shown.stdout).toMatch(/^[\n -~]*$/);
     const json = await cli(['--json', 'ls'], { at: foreign });
     expect(json.stdout).toMatch(/^[\n -~]*$/);
     expect(JSON.parse(json.stdout)).toMatchObject([{ key: `k${NASTY}`, holder: `h${NASTY}` }]);
+  });
+});
+
+describe.concurrent('a store that does not exist', () => {
+  it.each([['ls'], ['workflows'], ['doctor']])(
+    'K-16 %s says so with 69, and makes nothing',
+    async (command) => {
+      const folder = privateFolder();
+      const url = `sqlite:${join(folder, 'wrong', 'path.db')}`;
+      const args = command === 'workflows' ? ['workflows', 'ls'] : [command];
+      const { code, stderr } = await cli(args, { at: { url }, cwd: folder });
+      expect({ code, stderr }).toEqual({
+        code: 69,
+        stderr: expect.stringContaining('no such store'),
+      });
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+
+  it('K-16 is not made by default, either', async () => {
+    const folder = privateFolder();
+    expect((await cli(['ls'], { cwd: folder })).code).toBe(69);
+    expect(readdirSync(folder)).toEqual([]);
   });
 });
 
@@ -96,6 +139,21 @@ describe.concurrent('holdfast get and revoke', () => {
     });
     const again = await cli(['revoke', 'stuck', '--reason', 'again'], { at: store });
     expect(again).toMatchObject({ code: 1, stdout: "Nobody holds 'stuck'.\n" });
+  });
+
+  it('K-09 take nothing from the next holder when the fence is an earlier one', async () => {
+    await using store = await startRedis();
+    await using holdfast = await openAt(store);
+    const first = await take(holdfast, 'job', { holder: 'first' });
+    await first.release();
+    const next = await take(holdfast, 'job', { holder: 'next' });
+    const args = ['revoke', 'job', '--force', '--reason', 'late', '--fence', String(first.fence)];
+    const told = await cli(args, { at: store });
+    expect(told).toMatchObject({ code: 1, stderr: '' });
+    expect(told.stdout).toBe(
+      `Nothing was revoked: 'job' is now held by next (fence ${next.fence}). To revoke that lease, pass --fence ${next.fence}.\n`,
+    );
+    expect(await next.renew()).toBe(true);
   });
 
   it('take a target away, which is no plain key, and write down who did', async () => {
@@ -167,6 +225,7 @@ describe.concurrent('what goes wrong', () => {
       [['run', '--held-exit-code', '256', 'k', '--', 'true'], 64, /from 0 to 255/],
       [['get', `k${NASTY}`], 64, /^holdfast: KEY is /],
       [['revoke', 'k', '--reason', ' '], 64, /--reason/],
+      [['revoke', 'k', '--reason', 'x', '--fence', '1x'], 64, /--fence/],
       [['ls', '--store', secret], 69, /is unreachable/],
       [['ls', '--store', 'ftp://user:canary@host'], 78, /store is "ftp:"/],
       [['run', '--store', 'memory:', 'k', '--', 'true'], 78, /excludes nobody/],
@@ -232,8 +291,11 @@ describe.concurrent('the store', () => {
     };
     expect(await wrong("export default { stor: 'memory:' };")).toMatch(/stor is .*there are store/);
     expect(await wrong('export default { store: 7 };')).toContain('store is 7');
-    expect(await wrong('export default {')).toContain('can not be loaded');
-    expect(await wrong('export const store = 1;')).toContain('options is undefined');
+    expect(await wrong('export default {')).toContain('cannot be loaded');
+    expect(await wrong('export const store = 1;')).toContain('default export is undefined');
+    expect(await wrong('export default [];')).toContain('default export is an array');
+    const promised = await wrong("export default Promise.resolve({ store: 'memory:' });");
+    expect(promised).toContain('default export is a promise');
     const quarantine = await cli(['ls'], { env: { HOLDFAST_QUARANTINE: 'maybe' } });
     expect(quarantine).toMatchObject({ code: 78 });
   });

@@ -154,6 +154,8 @@ describe.concurrent('holdfast up', () => {
 
 it('wrong input is one line with what to do, and nothing happens', async () => {
   const at = embedded();
+  // What looks at a store makes none.
+  await (await openAt(at)).close();
   const file = (text: string) => startCli(['sessions', 'add', '--file', '-'], { at }).end(text);
   const cases: [readonly string[], number, RegExp][] = [
     [['up', '--every', '1ms'], 64, /--every is "1ms": it is from 100 ms/],
@@ -169,7 +171,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     [['up', '--host', 'nowhere.invalid'], 64, /--host is "nowhere.invalid"/],
     [['up', '--port', '70000'], 64, /--port is 70000: it is a whole number from 0 to 65535/],
     [['up', '--port', 'any'], 64, /It is a whole number/],
-    [['up', '--config', 'no-such-file.mjs'], 78, /can not be loaded/],
+    [['up', '--config', 'no-such-file.mjs'], 78, /cannot be loaded/],
     [['sessions', 'add'], 64, /say what to poll/],
     [['sessions', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],
     [['sessions', 'add', 'x'], 64, /URL is "x": it is no URL/],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Holdfast, Lease } from '../../src/index.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
@@ -8,11 +8,14 @@ import { expectRising, hostMs, LeaseWatch, validMs } from './support/lease-watch
 import { startLessee } from './support/lessee.ts';
 
 leaveNothingBehind();
+// Nodes find each other, fail over and restart in real time.
+vi.setConfig({ testTimeout: 90_000 });
 
 /** Outlasts a failover of a Cluster whose nodes wait a second before they take one for dead. */
 const LASTING = { ttl: 9_000, renewEvery: 500, operationTimeout: 1_000 } as const;
 const BRIEF = { ttl: 4_000, renewEvery: 400, operationTimeout: 1_000 } as const;
-const ON = { quarantine: 'on' } as const;
+const BOUND = { maxTtl: LASTING.ttl } as const;
+const ON = { quarantine: 'on', ...BOUND } as const;
 
 /** The names of leases, one on each primary. */
 const keysOn = (cluster: RedisCluster, name: string) =>
@@ -32,7 +35,7 @@ describe.concurrent('a Redis Cluster', () => {
     await using cluster = await startCluster();
     await using holdfast = await openAt(cluster, ON);
     await using other = await openAt(cluster, ON);
-    await using waiter = await startLessee(cluster.url);
+    await using waiter = await startLessee(cluster.url, BOUND);
     const keys = await keysOn(cluster, 'k');
     const fresh = await keysOn(cluster, 'fresh');
     const leases = await takeAll(holdfast, keys, LASTING);
@@ -43,11 +46,11 @@ describe.concurrent('a Redis Cluster', () => {
       return Number(await replica?.cli('DBSIZE')) >= 2;
     };
     await until(isThere, { what: 'the replica to be in step' });
-    const store = await openRedisStore(cluster.url, { quarantine: 'off' });
+    const store = await openRedisStore(cluster.url, { quarantine: 'off', maxTtls: null });
     const me = { id: 'me', attributes: { weight: 1 } };
     await store.members.beat(me, { ttlMs: 60_000, timeoutMs: 5_000 });
     await holdfast.records.put('r', 'before');
-    const wish = { key: keys[0], options: { ttl: '30s', wait: '28s' } };
+    const wish = { key: keys[0], options: { ttl: '9s', wait: '28s' } };
     const waiting = waiter.tell('acquire', wish, 29_000);
     const line = `line:{lease:${keys[0]}}`;
     const inLine = async () => (await cluster.primaries[0]?.cli('ZCARD', line)) === 1;

@@ -86,7 +86,7 @@ describe.concurrent('opening a Redis Cluster', () => {
       return Math.min(...(await Promise.all(ages))) >= 6;
     };
     await until(isOld, { what: 'the Cluster to be old enough', deadlineMs: 15_000, every: 100 });
-    const options = { quarantine: 'on', prefix: 'old:' } as const;
+    const options = { quarantine: 'on', prefix: 'old:', maxTtl: SHORT.ttl } as const;
     const [one, other] = await Promise.all([openAt(cluster, options), openAt(cluster, options)]);
     await using _one = one;
     await using _other = other;
@@ -112,11 +112,11 @@ describe.concurrent('opening a Redis Cluster', () => {
       await node.cli('ACL', 'LOG', 'RESET');
     }
     const url = cluster.url.replace('//', '//lessee:secret@');
-    await using holdfast = await openAt({ url }, { quarantine: 'on' });
-    await using other = await openAt({ url });
+    await using holdfast = await openAt({ url }, { quarantine: 'on', maxTtl: '5s' });
+    await using other = await openAt({ url }, { maxTtl: '5s' });
     const keys = await keysOn('');
     const leases = await Promise.all(
-      keys.map((key) => take(other, key, { ttl: '20s', wait: '10s' })),
+      keys.map((key) => take(other, key, { ttl: '5s', wait: '10s' })),
     );
     const waiting = keys.map((key) => take(holdfast, key, { ...SHORT, wait: '20s' }));
     for (const [i, key] of keys.entries()) {

@@ -102,9 +102,9 @@ describe.concurrent('a failover', () => {
     await expect(late).rejects.toMatchObject({ code: 'FENCE_STALE', seen: next.fence });
   });
 
-  it('K-15 with quarantine: no new grant for one TTL and a second, while renewals go on and vanished keys are put back', async () => {
+  it('K-15 with quarantine: no new grant for the bound and a second, while renewals go on and vanished keys are put back', async () => {
     await using pair = await Pair.start();
-    const on = { quarantine: 'on' } as const;
+    const on = { quarantine: 'on', maxTtl: SHORT.ttl } as const;
     await using holdfast = await openAt(pair.proxy, on);
     await using other = await openAt(pair.proxy, on);
     const seen = await take(holdfast, 'seen', { ...SHORT, wait: '10s' });

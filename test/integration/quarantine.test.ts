@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Holdfast } from '../../src/index.ts';
+import type { Holdfast, OpenOptions } from '../../src/index.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
@@ -8,8 +8,11 @@ import { expectRising, hostMs, LeaseWatch, SHORT } from './support/lease-watch.t
 leaveNothingBehind();
 
 const MARGIN_MS = 1_000;
+/** All leases of these tests fit into it. */
+const BOUND = SHORT.ttl;
+const ON = { quarantine: 'on', maxTtl: BOUND } as const;
 
-/** Has been up longer than any TTL used here: a store that was never used grants at once on it. */
+/** Has been up longer than the bound: a store that was never used grants at once on it. */
 let redis: RedisServer;
 beforeAll(async () => {
   redis = await startRedis();
@@ -19,7 +22,8 @@ beforeAll(async () => {
 afterAll(() => redis.stop());
 
 /** Tests share the server; each has a prefix, and so a marker, of its own. */
-const openOn = (prefix: string): Promise<Holdfast> => openAt(redis, { quarantine: 'on', prefix });
+const openOn = (prefix: string, maxTtl: OpenOptions['maxTtl'] = BOUND): Promise<Holdfast> =>
+  openAt(redis, { quarantine: 'on', prefix, maxTtl });
 
 /** What FLUSHALL would do, for one prefix. */
 async function flush(prefix: string): Promise<void> {
@@ -29,7 +33,7 @@ async function flush(prefix: string): Promise<void> {
 }
 
 describe.concurrent('a store that was never used', () => {
-  it('K-15 grants at once if it has been up for longer than the TTL', async () => {
+  it('K-15 grants at once if it has been up for longer than the bound', async () => {
     await using holdfast = await openOn('old:');
     expect((await take(holdfast, 'k', SHORT)).isHeld()).toBe(true);
   });
@@ -42,38 +46,39 @@ describe.concurrent('a store that was never used', () => {
     await using young = await startRedis();
     const isOlder = async () => (await young.info('server')).uptime_in_seconds === '1';
     await until(isOlder, { what: 'the next second' });
-    await using holdfast = await openAt(young, { quarantine: 'on' });
+    await using holdfast = await openAt(young, { quarantine: 'on', maxTtl: '6s' });
     const quarantined = nextEvent(holdfast, 'store.quarantined');
     // Long enough that a slow machine does not get here when it is over.
     const options = { ttl: 6_000 };
     const busy = await holdfast.acquire('k', options);
-    expect(busy).toMatchObject({ ok: false, reason: 'quarantine', holder: '' });
-    expect(await quarantined).toMatchObject({ leaseClass: 'lease' });
+    expect(busy).toMatchObject({ ok: false, reason: 'quarantine' });
+    expect(busy).not.toHaveProperty('holder');
+    expect(await quarantined).toMatchObject({ keyspace: 'lease' });
     await take(holdfast, 'k', { ...options, wait: '20s' });
     expect(hostMs() - startedMs).toBeGreaterThanOrEqual(options.ttl + MARGIN_MS);
   });
 });
 
 describe.concurrent('a store that was restarted', () => {
-  it('K-15 empty: a fresh client waits one TTL and a second', async () => {
+  it('K-15 empty: a fresh client waits for the bound and a second', async () => {
     await using restarted = await startRedis();
     await restarted.kill();
     const deadMs = hostMs();
     await restarted.restart({ empty: true });
-    await using holdfast = await openAt(restarted, { quarantine: 'on' });
+    await using holdfast = await openAt(restarted, ON);
     await take(holdfast, 'k', { ...SHORT, wait: '10s' });
     expect(hostMs() - deadMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
   });
 
   it('K-15 with its data: renewals go on, new grants wait, and fences go on growing', async () => {
     await using restarted = await startRedis({ appendonly: true });
-    await using holdfast = await openAt(restarted, { quarantine: 'on' });
+    await using holdfast = await openAt(restarted, ON);
     const lease = await take(holdfast, 'k', { ...SHORT, wait: '10s' });
     using watch = new LeaseWatch(lease);
     await restarted.kill();
     const deadMs = hostMs();
     await restarted.restart();
-    await using other = await openAt(restarted, { quarantine: 'on' });
+    await using other = await openAt(restarted, ON);
     expect(await other.acquire('k', SHORT)).toMatchObject({ ok: false, reason: 'quarantine' });
     const next = await take(other, 'free', { ...SHORT, wait: '10s' });
     expect(hostMs() - deadMs).toBeGreaterThanOrEqual(SHORT.ttl + MARGIN_MS);
@@ -88,8 +93,8 @@ describe.concurrent('a key that vanished under its holder', () => {
     'K-15 (quarantine %s) is put back with the same fence, where only the key was deleted',
     async (quarantine) => {
       const prefix = `del-${quarantine}:`;
-      await using holdfast = await openAt(redis, { quarantine, prefix });
-      await using other = await openAt(redis, { quarantine, prefix });
+      await using holdfast = await openAt(redis, { quarantine, prefix, maxTtl: BOUND });
+      await using other = await openAt(redis, { quarantine, prefix, maxTtl: BOUND });
       const lease = await take(holdfast, 'k', SHORT);
       using watch = new LeaseWatch(lease);
       const reasserted = nextEvent(holdfast, 'lease.reasserted');
@@ -149,25 +154,26 @@ describe.concurrent('a key that vanished under its holder', () => {
 });
 
 describe.concurrent('quarantine', () => {
-  it('K-15 K-12 delays its own class only, by the longest TTL that class has used', async () => {
-    await using holdfast = await openOn('class:');
-    const short = { ttl: 1_500 };
-    const long = { ttl: 2_900, class: 'workflow' } as const;
-    await (await take(holdfast, 'short', short)).release();
+  it('K-15 K-12 delays each keyspace by its own bound', async () => {
+    await using holdfast = await openOn('class:', { lease: 1_500, workflow: 2_900 });
+    const long = { class: 'workflow' } as const;
+    await (await take(holdfast, 'short')).release();
     await (await take(holdfast, 'long', long)).release();
     const flushedMs = hostMs();
     await flush('class:');
     expect(await holdfast.acquire('long', long)).toMatchObject({ ok: false, reason: 'quarantine' });
-    await take(holdfast, 'short', { ...short, wait: '10s' });
+    await take(holdfast, 'short', { wait: '10s' });
     expect(await holdfast.acquire('long', long)).toMatchObject({ ok: false, reason: 'quarantine' });
     await take(holdfast, 'long', { ...long, wait: '10s' });
     expect(hostMs() - flushedMs).toBeGreaterThanOrEqual(2_900 + MARGIN_MS);
   });
 
-  it('K-15 K-12 a TTL longer than any before is in the marker before its first grant', async () => {
-    await using holdfast = await openOn('longer:');
-    await take(holdfast, 'short', { ttl: 1_500, wait: '5s' });
-    await take(holdfast, 'long', SHORT);
-    expect(await redis.cli('HGET', 'longer:holdfast:marker', 'ttl:lease')).toBe('3000');
+  it('K-15 K-12 the store records the bounds before the first grant, and refuses a client with others', async () => {
+    await using holdfast = await openOn('bounds:');
+    expect(await redis.cli('HGET', 'bounds:holdfast:marker', 'maxttl:lease')).toBe(String(BOUND));
+    expect(await holdfast.maxTtl()).toMatchObject({ lease: BOUND, workflow: BOUND });
+    const other = openAt(redis, { prefix: 'bounds:' });
+    await expect(other).rejects.toMatchObject({ code: 'STORE_UNSUITABLE' });
+    await expect(other).rejects.toThrow(/3000 ms there and 30000 ms here/);
   });
 });

@@ -106,6 +106,48 @@ describe.each(places)('records of another program (%s)', (_, { prefix, url, stra
     expect(await discover()).toBe(0);
   });
 
+  it('FR-011 have a revision for each value that somebody has read', async () => {
+    const { write, put, get, collection } = begin();
+    await put('a', { url: 'http://a/' });
+    await write('a', '{"note":"first"}');
+    expect(await get('a')).toMatchObject({ value: { note: 'first' }, revision: 2 });
+    expect(await get('a')).toMatchObject({ revision: 2 });
+    await write('a', '{"isPaused":true}');
+    const change = (ifRevision: number) =>
+      store.records.put(collection, [{ id: 'a', value: 'over it', ifRevision }], CALL);
+    expect(await change(2)).toEqual([{ kind: 'conflict', revision: 3 }]);
+    await write('a', '{"isPaused":false}');
+    // Nor does a refusal give away a revision that what comes later has too.
+    expect(await change(3)).toEqual([{ kind: 'conflict', revision: 4 }]);
+    expect(await get('a')).toMatchObject({ value: { isPaused: false }, revision: 4 });
+    expect(await change(4)).toEqual([{ kind: 'written', revision: 5 }]);
+  });
+
+  it('FR-011 that were read before they were looked for are told of all the same, and so is every later value', async () => {
+    const { write, put, get, discover, news } = begin();
+    await put('a', 1);
+    await news();
+    await write('a', '2');
+    expect(await get('a')).toMatchObject({ value: 2, revision: 2 });
+    expect(await discover()).toBe(1);
+    expect(await news()).toEqual([['a'], []]);
+    await write('a', '3');
+    expect(await get('a')).toMatchObject({ revision: 3 });
+    // Back to what the index was told last.
+    await write('a', '2');
+    expect(await get('a')).toMatchObject({ value: 2, revision: 4 });
+    expect(await discover()).toBe(1);
+    expect(await news()).toEqual([['a'], []]);
+    expect(await discover()).toBe(0);
+  });
+
+  it('FR-011 that nobody has found yet leave nothing behind when they go', async () => {
+    const { write, get, name } = begin();
+    await write('a', '1');
+    await get('a');
+    expect(await other.do('PTTL', metaOf(name('a')))).toBeGreaterThan(0);
+  });
+
   it('FR-011 P-02 are found to be gone, and to be back', async () => {
     const { write, erase, put, discover, news, get, name } = begin();
     await put('ours', { n: 1 });
@@ -247,7 +289,7 @@ describe.each(places)('records of another program (%s)', (_, { prefix, url, stra
   });
 
   function metaOf(key: string): string {
-    return key.includes('{') ? `${key}:meta` : `meta:{${key}}`;
+    return key.includes('{') ? `meta:${key}` : `meta:{${key}}`;
   }
 });
 

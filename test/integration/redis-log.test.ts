@@ -140,7 +140,15 @@ it('something foreign in the place of the log is reported, and left alone', asyn
   await expect(store.log.recall(CALL)).rejects.toMatchObject(foreign);
   await expect(store.log.trim({ ...CALL, keptMs: 1 })).rejects.toMatchObject(foreign);
   expect(await redis.cli('GET', 'holdfast:log')).toBe('x');
-  await redis.cli('DEL', 'holdfast:log');
+});
+
+it('P-04 an entry of another program has a place in the log, and no value', async () => {
+  await store.log.append(['a'], CALL);
+  const [first] = (await store.log.read(CALL)).entries;
   await redis.cli('XADD', 'holdfast:log', '*', 'field', 'no JSON');
-  await expect(store.log.read(CALL)).rejects.toMatchObject(foreign);
+  await store.log.append(['b'], CALL);
+  const { entries } = await store.log.read(CALL);
+  expect(entries.map(({ value }) => value)).toEqual(['a', undefined, 'b']);
+  for (const { position } of [first, ...entries.slice(0, 2)].flatMap((one) => one ?? []))
+    expect(await store.log.read({ ...CALL, after: position })).toMatchObject({ gap: false });
 });

@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 const CALL = { timeoutMs: 5_000 };
-const TTL = { ttlMs: 60_000, leaseClass: 'lease' };
+const TTL = { ttlMs: 60_000 };
 
 /** One step. `tenure` picks one of the fences the key has had so far, old ones included. */
 const step = fc.record({
@@ -69,7 +69,7 @@ async function play(store: Store, steps: readonly Step[], run: string): Promise<
       tell((await leases.transfer([handover], { ...CALL, windowMs: 60_000 }))[0] ?? {});
     }
     if (verb === 'revoke' || verb === 'force') {
-      tell(await leases.revoke(key, { ...CALL, force: verb === 'force' }));
+      tell(await leases.revoke(key, { ...CALL, force: verb === 'force', fence }));
     }
     if (verb === 'read') tell((await leases.read([key], CALL))[0] ?? {});
   }

@@ -140,7 +140,9 @@ describe.concurrent('a Redis that refuses', () => {
         expect(outcome.reason.key).toContain(keys[i]);
         return outcome.reason.code;
       }
-      return outcome.value.ok ? 'granted' : `held by ${outcome.value.holder}`;
+      const { value } = outcome;
+      if (value.ok) return 'granted';
+      return value.reason === 'held' ? `held by ${value.holder}` : value.reason;
     });
     expect(shown).toEqual([
       'granted',

@@ -1,9 +1,14 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dialSocket } from '../../src/store/redis/socket-link.ts';
 import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
 import { leaveNothingBehind, openAt, take } from './support/holdfasts.ts';
 import { SHORT } from './support/lease-watch.ts';
 
@@ -61,5 +66,31 @@ describe('an encrypted connection', () => {
     );
     expect(error).toMatchObject({ code: 'STORE_UNREACHABLE' });
     expect(error?.message).toMatch(/certificate/);
+  });
+
+  it('B-01 is reset where an answer is missing: what lies below it is not left to the system', async () => {
+    const keys = { key: readFileSync(file('server.key')), cert: readFileSync(file('server.crt')) };
+    let heard = '';
+    const ends: string[] = [];
+    const server = createServer(keys, (socket) => {
+      socket.on('data', (chunk) => {
+        heard += chunk.toString();
+      });
+      socket.on('error', (error: NodeJS.ErrnoException) => ends.push(error.code ?? ''));
+      socket.on('end', () => ends.push('closed'));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const signal = new AbortController().signal;
+    const tls = { ca: keys.cert };
+    const attempt = { timeoutMs: 5_000, signal, onEnd: () => {} };
+    const link = await dialSocket({ host: '127.0.0.1', port }, { tls }, attempt);
+    link.send(['PING']).catch(() => {});
+    await until(() => heard.includes('PING'), { what: 'the request' });
+    link.destroy();
+    await until(() => ends.length > 0, { what: 'the end' });
+    expect(ends).toEqual(['ECONNRESET']);
+    server.close();
   });
 });

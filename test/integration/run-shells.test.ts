@@ -68,6 +68,18 @@ it('a held lease is said, and is 75, unless the operator wants it otherwise', as
   expect(stderr.replace(/\d+ s\./, '')).toBe(`${said} Use --wait to wait for it.\n`);
 });
 
+it('K-15 a store in quarantine is never silent, and is 79: no machine runs the command', async () => {
+  await using young = await startRedis();
+  const line = `
+    holdfast run --quiet --held-exit-code 0 nightly -- echo never; echo $?
+    holdfast run --quiet --held-exit-code 0 --slots 2 nightly -- echo never; echo $?`;
+  const options = { at: young, env: { HOLDFAST_QUARANTINE: 'on' } };
+  const { stdout, stderr } = await startShell('sh', line, options).end();
+  expect(stdout).toBe('79\n79\n');
+  const said = "'nightly' was not run: the store is in quarantine for ";
+  expect(stderr.split('\n').filter((one) => one.includes(said))).toHaveLength(2);
+});
+
 describe.concurrent('the command', () => {
   it('is given no more open files than the three of everyone', async () => {
     const { stdout } = await cli(['run', 'files', '--', 'ls', '/proc/self/fd'], { at: redis });

@@ -16,7 +16,8 @@ leaveNothingBehind();
 /** Outlasts a failover of the quick sentinels. */
 const LASTING = { ttl: 9_000, renewEvery: 500, operationTimeout: 1_000 } as const;
 const QUIET = { 'store.warned': () => {} };
-const ON = { quarantine: 'on' } as const;
+const BOUND = { maxTtl: LASTING.ttl } as const;
+const ON = { quarantine: 'on', ...BOUND } as const;
 
 /** A sentinel that answers what it is told to, and nothing else. */
 async function startPuppet(answers: Readonly<Record<string, string[]>>) {
@@ -44,7 +45,7 @@ describe.concurrent('a primary behind sentinels', () => {
     const url = watched.url();
     await using holdfast = await openAt({ url }, ON);
     await using other = await openAt({ url }, ON);
-    await using waiter = await startLessee(url);
+    await using waiter = await startLessee(url, BOUND);
     await ready(holdfast, LASTING);
     const lease = await take(holdfast, 'k', LASTING);
     using watch = new LeaseWatch(lease);
@@ -52,7 +53,7 @@ describe.concurrent('a primary behind sentinels', () => {
     const [replica] = await watched.replicas();
     const isThere = async () => (await replica?.cli('EXISTS', 'lease:k')) === 1;
     await until(isThere, { what: 'the replica to be in step' });
-    const options = { ttl: '30s', wait: '25s' };
+    const options = { ttl: '9s', wait: '25s' };
     const waiting = waiter.tell('acquire', { key: 'k', options }, 28_000);
     const inLine = async () => (await old.cli('ZCARD', 'line:{lease:k}')) === 1;
     await until(inLine, { what: 'the line' });

@@ -228,6 +228,25 @@ describe('what is no proper request', () => {
     expect(await client.ended()).toContain('HTTP/1.1 200');
   });
 
+  it('asks for a tunnel, and is told that there is none', async () => {
+    const { serving, stillServes } = await served();
+    const client = await rawClient(serving.port, rawRequest('CONNECT 10.0.0.1:443', {}));
+    const text = await client.ended();
+    expect(text).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+    expect(problemIn(text)).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
+    await stillServes();
+  });
+
+  it.each([
+    ['1.0', 200],
+    ['1.1', 400],
+  ])('in HTTP/%s without a Host is answered %i', async (version, status) => {
+    const { serving } = await served();
+    const close = 'Connection: close\r\n\r\n';
+    const client = await rawClient(serving.port, `GET /healthz HTTP/${version}\r\n${close}`);
+    expect(await client.ended()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
   it('goes away in the middle, and nobody minds', async () => {
     const { serving, stillServes } = await served();
     for (const text of ['GET', rawRequest(POST, { ...JSON_BODY, 'Content-Length': '50' }, '{"a')]) {

@@ -44,7 +44,7 @@ describe('npm run sim', () => {
       '2',
       '--no-save',
     );
-    expect(stdout).toMatch(/^5 worlds from seed 2, .* every promise was kept\.\nNever reached/m);
+    expect(stdout).toMatch(/^6 worlds from seed 2, .* every promise was kept\.\nNever reached/m);
     expect(status).toBe(0);
   });
 

@@ -79,8 +79,9 @@ function inOrder(name: string, reply: unknown): unknown {
   if (name === 'muster') return [...reply].sort((a, b) => (a[0] < b[0] ? -1 : 1));
   if (name === 'HGETALL') return fields(reply);
   if (name !== 'examine') return reply;
-  const [origin, verdicts, ttls] = reply as [string, [string, number, string][], string[]];
-  return [origin, verdicts.map(([era, agoMs, why]) => [era, agoMs + 1_000, why]), fields(ttls)];
+  if (reply[0] === 'BOUNDS') return reply;
+  const [origin, looks, verdicts] = reply as [string, number, [string, number, string][]];
+  return [origin, looks, verdicts.map(([era, agoMs, why]) => [era, agoMs + 1_000, why])];
 }
 
 function fields(list: readonly unknown[]): Record<string, unknown> {

@@ -48,7 +48,7 @@ async function ask(
 ): Promise<unknown> {
   other.send({ do: 'call', ...call });
   const { result, error } = await other.next(`answer ${call.id}`);
-  if (error !== undefined) throw new Error(String(error));
+  if (error !== undefined) throw Object.assign(new Error(), error);
   return result;
 }
 

@@ -65,7 +65,7 @@ describe('processes that want the same key', () => {
     const url = `sqlite:${newFile()}`;
     await using holdfast = await openAt({ url });
     await using waiter = await startLessee(url);
-    const lease = await take(holdfast, 'k', { ttl: '60s' });
+    const lease = await take(holdfast, 'k', { ttl: '30s' });
     const asked = waiter.tell('acquire', { key: 'k', options: { wait: '20s' } });
     await expect.poll(() => waits(url, 'lease:k')).toBe(1);
     const releasedMs = hostMs();
@@ -81,7 +81,7 @@ describe('processes that want the same key', () => {
     await using holdfast = await openAt({ url });
     await using first = await startLessee(url);
     await using second = await startLessee(url);
-    const lease = await take(holdfast, 'k', { ttl: '60s' });
+    const lease = await take(holdfast, 'k', { ttl: '30s' });
     first.child.send({ do: 'acquire', key: 'k', options: { wait: '20s' } });
     await expect.poll(() => waits(url, 'lease:k')).toBe(1);
     const asked = second.tell('acquire', { key: 'k', options: { wait: '20s' } });

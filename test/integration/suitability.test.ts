@@ -11,6 +11,9 @@ import { useWorkflows } from './support/workflow-use.ts';
 
 leaveNothingBehind();
 
+/** Longer than a released key takes to be passed on. */
+const LONG_TTL_MS = 8_000;
+
 let redis: RedisServer;
 beforeAll(async () => {
   redis = await startRedis();
@@ -59,12 +62,12 @@ describe('a Redis that is examined at start', () => {
   });
 
   it('K-16 is refused if a later version of Holdfast has written to it, with what to do', async () => {
-    await redis.cli('HSET', 'later:holdfast:marker', 'format', '2');
+    await redis.cli('HSET', 'later:holdfast:marker', 'format', '3');
     const error = await failure(openAt(redis, { prefix: 'later:' }));
     expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
-    expect(error?.message).toMatch(/format 2.*knows format 1.*Upgrade/s);
+    expect(error?.message).toMatch(/format 3.*knows format 2.*Upgrade/s);
     await (await openAt(redis, { prefix: 'now:' })).close();
-    expect(await redis.cli('HGET', 'now:holdfast:marker', 'format')).toBe('1');
+    expect(await redis.cli('HGET', 'now:holdfast:marker', 'format')).toBe('2');
   });
 
   it('K-16 warns about a primary that grants without its replicas', async () => {
@@ -106,9 +109,9 @@ async function userWith(rights: string): Promise<string> {
 
 /** Uses everything a user of Holdfast can; throws at the first thing that does not work. */
 async function useEverything(url: string, prefix = ''): Promise<void> {
-  await using holdfast = await openAt({ url }, { prefix, quarantine: 'on' });
-  await using other = await openAt({ url }, { prefix });
-  const lease = await take(holdfast, 'k', { ...SHORT, wait: '10s' });
+  await using holdfast = await openAt({ url }, { prefix, quarantine: 'on', maxTtl: LONG_TTL_MS });
+  await using other = await openAt({ url }, { prefix, maxTtl: LONG_TTL_MS });
+  const lease = await take(holdfast, 'k', { ...SHORT, wait: '20s' });
   await nextEvent(holdfast, 'lease.renewed');
   await holdfast.records.put('r', 1, { fence: lease.fence });
   expect(await holdfast.records.get('r')).toMatchObject({ value: 1 });
@@ -127,8 +130,8 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   expect(await lease.release()).toEqual({ released: true });
 
   // Only a signal can tell of its end in time: it would run out after the wait.
-  const long = await take(other, 'long', { ttl: '30s' });
-  const waiting = take(holdfast, 'long', { ...SHORT, wait: '20s' });
+  const long = await take(other, 'long', { ttl: LONG_TTL_MS });
+  const waiting = take(holdfast, 'long', { ...SHORT, wait: LONG_TTL_MS - 2_000 });
   const inLine = async () => (await redis.cli('ZCARD', `line:{${prefix}lease:long}`)) === 1;
   await until(inLine, { what: 'the line' });
   expect(await long.release()).toEqual({ released: true });
@@ -142,12 +145,14 @@ async function useEverything(url: string, prefix = ''): Promise<void> {
   const revoked = await holdfast.revoke('k', { reason: 'a test', force: true });
   expect(revoked).toMatchObject({ revoked: true, holder: 'successor' });
   await until(() => claimed.state === 'lost', { what: 'the revoked one to hear of it' });
+  const noticed = nextEvent(holdfast, 'store.quarantined');
   await flush(prefix);
-  await until(() => holdfast.acquire('k', SHORT), { what: 'the flush to be noticed' });
+  await holdfast.acquire('k', SHORT);
+  await noticed;
 }
 
 async function useMembers(url: string, prefix: string): Promise<void> {
-  const { members, close } = await openRedisStore(url, { prefix });
+  const { members, close } = await openRedisStore(url, { prefix, maxTtls: null });
   await redis.cli('SET', `${prefix}poll:node:foreign`, '1');
   await members.beat({ id: 'me', attributes: { weight: 1 } }, { ttlMs: 60_000, timeoutMs: 2_000 });
   const found = await members.list({ timeoutMs: 2_000, thorough: true });
@@ -162,7 +167,7 @@ async function useMembers(url: string, prefix: string): Promise<void> {
 }
 
 async function useLog(url: string, prefix: string): Promise<void> {
-  const { log, close } = await openRedisStore(url, { prefix });
+  const { log, close } = await openRedisStore(url, { prefix, maxTtls: null });
   const call = { timeoutMs: 2_000 };
   await log.append(['a', 'b'], call);
   const [first, second] = (await log.read(call)).entries;
@@ -172,7 +177,7 @@ async function useLog(url: string, prefix: string): Promise<void> {
 }
 
 async function useDiscovery(url: string, prefix: string): Promise<void> {
-  const { records, close } = await openRedisStore(url, { prefix });
+  const { records, close } = await openRedisStore(url, { prefix, maxTtls: null });
   const call = { timeoutMs: 2_000 };
   await redis.cli('SET', `${prefix}session:foreign`, '1');
   expect(await records.discover('session', call)).toBe(1);

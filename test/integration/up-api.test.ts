@@ -62,6 +62,29 @@ describe('holdfast up, with the role api', () => {
     },
   );
 
+  it('I-12 is not ready while its worker waits for its name', SLOW, async () => {
+    const at = file();
+    const other = await openAt(at);
+    const taken = await other.acquire('worker:box', { class: 'resource', ttl: '10s' });
+    const env = { ...WITH_TOKEN, HOLDFAST_WORKER_NAME: 'box' };
+    await using up = startUp('ana', { at, roles: 'api,worker', env });
+    const url = await urlOf(up);
+    const ready = () => fetch(`${url}/readyz`);
+    const waits = await until(
+      async () => {
+        const { reasons = [] } = (await (await ready()).json()) as { reasons?: string[] };
+        return reasons.includes('its worker waits for its name') ? reasons : null;
+      },
+      { what: 'it says what its worker waits for', deadlineMs: START_MS },
+    );
+    expect(waits).toHaveLength(1);
+    if (taken.ok) await taken.lease.release();
+    await until(async () => (await ready()).status === 200, {
+      ...{ what: 'it is ready', deadlineMs: START_MS },
+    });
+    await stopped(up);
+  });
+
   it('I-07 several on one store find the same session', SLOW, async () => {
     const at = file();
     await using one = startUp('ana', { at, roles: 'api', env: WITH_TOKEN });
@@ -185,7 +208,7 @@ describe('holdfast up, with the role api', () => {
       const isClosed = async () => !(await isListening(url));
       await until(isClosed, { what: 'nobody to listen any more', deadlineMs: 10_000 });
       expect(up.log.map(({ msg }) => msg)).not.toContainEqual(expect.stringMatching(/handed over/));
-      socket.end(body.slice(10));
+      socket.write(body.slice(10));
       expect(await answer).toMatch(/^HTTP\/1\.1 202 /);
       expect(await up.running.end()).toMatchObject({ code: 0 });
       expect(up.log.at(-1)?.msg).toMatch(/^has handed over 0 targets/);
@@ -289,7 +312,7 @@ it('a configuration that makes no sense is one line, before anything listens', S
   const at = file();
   const cases: [string, RegExp, Record<string, string>?][] = [
     [`api: { token: 'canary' }`, /api\.token is .*: there is no such option; there are host, port/],
-    ['api: 7', /api is 7: it is an object/],
+    ['api: 7', /api is 7: it has to be an object/],
     [`api: { limits: { inFlight: 0 } }`, /limits\.inFlight is 0/],
     [`api: { lan: { allow: ['10.0.0.0/99'] } }`, /10\.0\.0\.0\/99/],
     [`api: { tokens: [{ id: 'a', token: 'canary', scope: 'v3:read' }] }`, /token is /],

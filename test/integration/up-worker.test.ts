@@ -21,7 +21,7 @@ const PATIENT = `(session, { signal, slot, progress }) => {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve('told'), { once: true }));
 }`;
 /** Leases that no busy machine lets run out meanwhile. */
-const WORKS = `worker: { ttl: '60s', grace: '500ms' }, resources: { tuners: 2 }`;
+const WORKS = `worker: { ttl: '30s', grace: '500ms' }, resources: { tuners: 2 }`;
 const patient = `${WORKS}, pipelines: { live: ${PATIENT} }`;
 
 const file = () => ({ url: `sqlite:${join(privateFolder(), 'holdfast.db')}` });
@@ -212,7 +212,7 @@ it('what makes no sense for a worker is one line, before the store is asked', SL
   const at = { url: 'redis://127.0.0.1:1' };
   const cases: [string, RegExp, Record<string, string>?][] = [
     [`worker: { slots: 4 }`, /worker\.slots is .*there are name, starts, ttl, grace/],
-    [`worker: { starts: 0 }`, /worker\.starts is 0: it is a whole number from 1/],
+    [`worker: { starts: 0 }`, /worker\.starts is 0: it has to be a whole number from 1/],
     [`worker: { ttl: 'long' }`, /worker\.ttl is "long"/],
     [`worker: { ttl: '2s', grace: '5s' }`, /ttl/],
     [`worker: { name: 'a b' }`, /worker\.name is "a b"/],

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { revokeShown } from '../support/revoke-shown.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
@@ -68,8 +69,8 @@ describe.concurrent.each(GROUNDS)('kill -9 of a worker, over $name:', (kind) => 
     await world.worker({ resources });
     await dies.child.kill();
     const key = 'lease:tuner:1';
-    await world.store.leases.revoke(key, { ...CALL, force: true });
-    const call = { ...CALL, ttlMs: 60_000, leaseClass: 'resource', inbox: 'the test' };
+    await revokeShown(world.store, key, { force: true });
+    const call = { ...CALL, ttlMs: 30_000, inbox: 'the test' };
     const [taken] = await world.store.leases.acquire([{ key, holder: 'the-test' }], call);
     expect(taken).toMatchObject({ kind: 'granted' });
     const ended = await world.ends(session.id, RECOVERY_MS);
@@ -105,7 +106,7 @@ describe.concurrent.each(GROUNDS)('kill -9 of a worker, over $name:', (kind) => 
 });
 
 /** So that nothing of what follows can have run out by itself. */
-const LONG = { ttl: 60_000, grace: 300 };
+const LONG = { ttl: 30_000, grace: 300 };
 const PROMPT_MS = 15_000;
 
 describe.concurrent.each(GROUNDS)('kill -9 of a worker with a name, over $name:', (kind) => {

@@ -11,7 +11,7 @@ const GROUNDS = [sqliteGrounds(), redisGrounds()];
 afterAll(() => Promise.all(GROUNDS.map((kind) => kind.end())));
 
 /** So that nothing of what follows can have run out by itself. */
-const LONG = { ttl: 60_000, grace: 300 };
+const LONG = { ttl: 30_000, grace: 300 };
 const PROMPT_MS = 10_000;
 
 describe.concurrent.each(GROUNDS)('a worker that stops in order, over $name,', (kind) => {

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { spawnChild } from '../support/child.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { revokeShown } from '../support/revoke-shown.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 import { redisGround, redisGrounds, sqliteGrounds } from './support/intent-ground.ts';
@@ -21,7 +22,6 @@ const files = sqliteGrounds();
 const GROUNDS = [files, redisGrounds()];
 afterAll(() => Promise.all(GROUNDS.map((kind) => kind.end())));
 
-const CALL = { timeoutMs: 5_000 };
 const EXPIRED = { reason: 'R_LEASE_EXPIRED', outcome: 'FAILED' };
 
 describe.concurrent.each(GROUNDS)(
@@ -37,7 +37,7 @@ describe.concurrent.each(GROUNDS)(
       const { session, run } = await world.runs(await world.start('first'));
       const next = await world.start('next');
       await world.reaches(next, 'STARTING');
-      const revoked = await world.store.leases.revoke('lease:tuner:1', { ...CALL, force: false });
+      const revoked = await revokeShown(world.store, 'lease:tuner:1');
       expect(revoked).toMatchObject({ kind: 'revoked' });
       expect(await world.ends(session.id, RECOVERY_MS)).toMatchObject(EXPIRED);
       const after = await world.runs(next, RECOVERY_MS);
@@ -51,9 +51,7 @@ describe.concurrent.each(GROUNDS)(
       const settings = { pipelines: { live: world.pipeline('stubborn') } };
       await Promise.all([world.worker(settings), world.worker(settings)]);
       const { session } = await world.runs(await world.start('channel'));
-      const revoked = await world.store.leases.revoke('lease:service:channel', {
-        ...{ ...CALL, force: false },
-      });
+      const revoked = await revokeShown(world.store, 'lease:service:channel');
       expect(revoked).toMatchObject({ kind: 'revoked' });
       const next = await world.start('channel', { profile: 'sd' });
       expect(await world.ends(session.id, RECOVERY_MS)).toMatchObject(EXPIRED);

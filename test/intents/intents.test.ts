@@ -352,6 +352,62 @@ describe('the sweep', () => {
   });
 });
 
+describe('a client that has gone', () => {
+  const GONE = new Error('the client has gone');
+
+  it('I-13 is not served, though it hung up only after its request was read', async () => {
+    const { api, store } = setting();
+    const { intents, happened } = await api();
+    await intents.submit({ ...CHANNEL, profile: 'sd' }, ANN);
+    const client = new AbortController();
+    const submitted = intents.submit(CHANNEL, ANN, { signal: client.signal });
+    client.abort(GONE);
+    await expect(submitted).rejects.toBe(GONE);
+    expect((await store.intents.list(CALL)).sessions).toHaveLength(1);
+    expect(happened).toEqual(['intent.accepted', 'intent.refused']);
+  });
+
+  it('I-13 is not served if it hung up while the secret was read', async () => {
+    const { api, store } = setting();
+    const { records } = store;
+    const get = records.get.bind(records);
+    let answer: () => void = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    records.get = async (...asked) => {
+      await answered;
+      return get(...asked);
+    };
+    const { intents } = await api();
+    const client = new AbortController();
+    const submitted = intents.submit(CHANNEL, ANN, { signal: client.signal });
+    client.abort(GONE);
+    answer();
+    await expect(submitted).rejects.toBe(GONE);
+    expect((await store.intents.list(CALL)).sessions).toEqual([]);
+  });
+
+  it('I-14 does not stop what it may have started again elsewhere', async () => {
+    const { api } = setting();
+    const { intents } = await api();
+    const { session } = await intents.submit(CHANNEL, ANN);
+    const stop: Intent = { type: 'stream.stop', sessionId: session.id };
+    await expect(intents.submit(stop, ANN, { signal: AbortSignal.abort(GONE) })).rejects.toBe(GONE);
+    expect(await intents.session(session.id, 'acme')).toMatchObject({ state: 'NEW', clients: 1 });
+  });
+
+  it('I-16 leaves no lease behind', async () => {
+    const { api, store } = setting();
+    const { intents } = await api({ apiLeases: 'on' });
+    const client = new AbortController();
+    const submitted = intents.submit(CHANNEL, ANN, { signal: client.signal });
+    client.abort(GONE);
+    await expect(submitted).rejects.toBe(GONE);
+    expect((await store.leases.list('lease:', CALL)).leases).toEqual([]);
+  });
+});
+
 describe('where the interface takes leases', () => {
   it('I-16 of two starts of one channel at once one is accepted and one refused with the time that is left', async () => {
     const { api, store } = setting();
@@ -366,6 +422,19 @@ describe('where the interface takes leases', () => {
     });
     expect((await store.intents.list(CALL)).sessions).toHaveLength(1);
     expect(a.happened.concat(b.happened).sort()).toEqual(['intent.accepted', 'intent.refused']);
+  });
+
+  it('I-16 K-15 a start in a quarantine is refused with the time that is left, and not as taken', async () => {
+    const { api, store } = setting();
+    const { intents, holdfast } = await api({ apiLeases: 'on' });
+    const whys: string[] = [];
+    holdfast.on('intent.refused', ({ why }) => whys.push(why));
+    const busy = { reason: 'quarantine', holder: '', fence: 0, expiresInMs: 20_000 } as const;
+    store.leases.acquire = async (requests) => requests.map(() => ({ kind: 'busy', ...busy }));
+    await expect(intents.submit(CHANNEL, ANN)).rejects.toMatchObject({
+      ...{ code: 'STORE_QUARANTINED', expiresInMs: 20_000 },
+    });
+    expect(whys).toEqual(['the store is in quarantine, and grants no leases yet']);
   });
 
   it('I-16 a tenant that is refused is not told whose session has the channel', async () => {
@@ -387,7 +456,7 @@ describe('where the interface takes leases', () => {
     const { session } = await intents.submit(CHANNEL, ANN);
     const { key, holder, fence } = session.tenure as NonNullable<typeof session.tenure>;
     await clock.advance(20_000);
-    const call = { ...CALL, ttlMs: 30_000, leaseClass: 'resource', inbox: 'worker' };
+    const call = { ...CALL, ttlMs: 30_000, inbox: 'worker' };
     const [reply] = await store.leases.acquire([{ key: `lease:${key}`, holder, fence }], call);
     expect(reply).toEqual({ kind: 'granted', fence });
     expect(key).toBe('service:1:0:19:283D');

@@ -8,10 +8,13 @@ import type { LeaseStore, Store } from '../../src/store/store.ts';
 function untouchable(): { store: Store; calls: string[] } {
   const calls: string[] = [];
   const leases = new Proxy({} as LeaseStore, {
-    get: (_, verb) => async () => {
-      calls.push(String(verb));
-      throw new Error(`${String(verb)} was sent`);
-    },
+    get: (_, verb) =>
+      verb === 'maxTtls'
+        ? undefined
+        : async () => {
+            calls.push(String(verb));
+            throw new Error(`${String(verb)} was sent`);
+          },
   });
   return { store: { ...createMemoryStore(), leases }, calls };
 }

@@ -3,7 +3,8 @@ import { Emitter } from '../../src/base/events.ts';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { Dispatch } from '../../src/lease/dispatch.ts';
 import type { Terms } from '../../src/lease/tenure.ts';
-import { deriveTimings, LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+import { deriveTimings } from '../../src/lease/timings.ts';
+import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import type { LeaseStore } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
@@ -90,6 +91,30 @@ describe('coalescing', () => {
       dispatch.acquire(long, { key: 'b', holder: 'h' }),
     ]);
     expect(sent.map(({ timeoutMs }) => timeoutMs)).toEqual([500, 5_000]);
+  });
+
+  it('K-15 does not send a handover after the deadline of its tenure, and sends the others', async () => {
+    const { clock, dispatch, terms } = makeDispatch();
+    const t = terms('3s');
+    const handovers = await Promise.all(
+      ['k1', 'k2'].map(async (key) => {
+        const { reply } = await dispatch.acquire(t, { key, holder: 'a' });
+        const fence = reply.kind === 'granted' ? reply.fence : 0;
+        return { key, holder: 'a', fence, successor: 'b' };
+      }),
+    );
+    const deadlines = [50, 100].map((ms) => clock.monotonicMs() + ms);
+    const sending = handovers.map((handover, i) =>
+      dispatch
+        .transfer(t, handover, { windowMs: 2_000, deadlineMs: deadlines[i] ?? 0 })
+        .catch((error: unknown) => error),
+    );
+    // The event loop was blocked before they could go out.
+    clock.block(60);
+    expect(await Promise.all(sending)).toMatchObject([
+      { code: 'STORE_UNREACHABLE' },
+      { kind: 'transferred' },
+    ]);
   });
 
   it('K-07 fails every caller of a call that fails, and only those', async () => {

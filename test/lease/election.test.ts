@@ -51,6 +51,22 @@ describe('elect', () => {
     expect(b.context().fence).toBeGreaterThan(a.context().fence);
   });
 
+  it('K-08 a leader that stops its own election before it first awaits leads until its work has settled', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor(), {
+      onElected: async () => {
+        void a.election.stop();
+        await clock.sleep(2_000);
+        a.told.push('settled');
+      },
+    });
+    const b = candidate(await actor());
+    await clock.advance(1_500);
+    expect([a.told, b.told]).toEqual([['lost: stopped'], []]);
+    await clock.advance(1_000);
+    expect([a.told, b.told]).toEqual([['lost: stopped', 'settled'], ['elected']]);
+  });
+
   it('K-05 a leader cut off from the store loses before another can lead, and follows again', async () => {
     const { clock, actor } = world();
     const [first, second] = [await actor(), await actor()];

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { StoreUnsuitableError } from '../../src/base/errors.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { open } from '../../src/holdfast.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
@@ -98,6 +99,35 @@ describe('the keeper', () => {
     expect(happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'taken_over' });
   });
 
+  it('K-05 a lease ends at once when its store may grant the key to another, and says why', async () => {
+    const { clock, store, actor } = world();
+    const { take, happened } = await actor();
+    const lease = await take('k', { ttl: '9s' });
+    const problem = new StoreUnsuitableError({
+      ...{ store: 's', problems: ['two clocks'], voidsLeases: true },
+    });
+    store.leases.renew = () => Promise.reject(problem);
+    await clock.advance(3_400);
+    expect(lease.state).toBe('lost');
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', cause: problem });
+    expect(happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'unsuitable' });
+  });
+
+  it('K-05 a lease outlives a server that is not fit for the moment, such as a replica in a failover', async () => {
+    const { clock, store, actor } = world();
+    const { take, names } = await actor();
+    const lease = await take('k', { ttl: '9s' });
+    const renew = store.leases.renew.bind(store.leases);
+    const problem = new StoreUnsuitableError({ store: 's', problems: ['a replica'] });
+    store.leases.renew = () => Promise.reject(problem);
+    await clock.advance(4_000);
+    expect(lease.state).toBe('uncertain');
+    store.leases.renew = renew;
+    await clock.advance(1_500);
+    expect(lease.isHeld()).toBe(true);
+    expect(names()).toEqual(['lease.acquired', 'lease.uncertain', 'lease.confirmed']);
+  });
+
   it('K-15 a lease that vanished is put back with its fence', async () => {
     const { clock, store, actor } = world();
     const { take, names } = await actor();
@@ -111,6 +141,27 @@ describe('the keeper', () => {
     expect(await store.leases.read(['lease:k'], { timeoutMs: 1 })).toMatchObject([
       { kind: 'held', fence: lease.fence },
     ]);
+  });
+
+  it('K-08 a lease that is being given back is neither put back nor told as lost', async () => {
+    const clock = new FakeClock();
+    const store = createMemoryStore({ clock });
+    const { leases, asked, answer } = withLateAnswers(store.leases);
+    const holdfast = await open({ ...store, leases }, { clock, random: seededRandom(1) });
+    const happened: string[] = [];
+    for (const name of ['lease.lost', 'lease.reasserted', 'lease.released'] as const)
+      holdfast.on(name, ({ key }) => happened.push(`${name} ${key}`));
+    await holdfast.acquire('kept', { ttl: '3s' });
+    const forgotten = await holdfast.acquire('forgotten', { ttl: '3s' });
+    await clock.advance(1_100);
+    expect(asked).toEqual(['reassert lease:kept']);
+    const releasing = forgotten.ok ? forgotten.lease.release() : null;
+    // Its turn to be put back comes when the store has been told to release it.
+    await answer();
+    expect(asked).toEqual(['reassert lease:kept', 'release lease:forgotten']);
+    await answer();
+    expect(await releasing).toEqual({ released: true });
+    expect(happened).toEqual(['lease.reasserted kept', 'lease.released forgotten']);
   });
 
   it('K-04 a blocked event loop: after it a lease past its deadline is lost, not renewed, and the delay is reported', async () => {
@@ -157,6 +208,44 @@ function isPassing(check: () => void): boolean {
   }
 }
 
+/** A store that has lost both leases, of one also the fence; it answers what it is asked then when the test says so. */
+function withLateAnswers(leases: Store['leases']) {
+  const asked: string[] = [];
+  const waiting: (() => void)[] = [];
+  const later = async <T>(what: string, answer: () => Promise<T>) => {
+    asked.push(what);
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return answer();
+  };
+  const late: Partial<Store['leases']> = {
+    acquire: (...args) => leases.acquire(...args),
+    renew: async (holdings, options) => {
+      const found = await leases.read(
+        holdings.map(({ key }) => key),
+        options,
+      );
+      return found.map((lease, i) => {
+        const isKept = holdings[i]?.key === 'lease:kept';
+        const fence = isKept && lease.kind === 'held' ? lease.fence : 0;
+        return { kind: 'vanished', fence, revoked: false } as const;
+      });
+    },
+    reassert: (tenancies) =>
+      later(`reassert ${tenancies.map(({ key }) => key)}`, async () =>
+        tenancies.map(() => 'reasserted' as const),
+      ),
+    release: (tenancies, options) =>
+      later(`release ${tenancies.map(({ key }) => key)}`, async () =>
+        leases.release(tenancies, options),
+      ),
+  };
+  const answer = async () => {
+    waiting.shift()?.();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  return { leases: late as Store['leases'], asked, answer };
+}
+
 function counting(store: Store) {
   const calls = { renew: 0 };
   const leases = Object.create(store.leases, {
@@ -176,7 +265,7 @@ function counting(store: Store) {
     'revoke',
     'read',
     'list',
-    'forgo',
+    'wakeNext',
   ] as const) {
     leases[verb] = store.leases[verb].bind(store.leases);
   }

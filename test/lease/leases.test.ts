@@ -49,7 +49,7 @@ describe('acquiring', () => {
   it('K-01 the same named holder waits until its earlier work has settled, and gets a new fence', async () => {
     const { clock, actor } = world();
     const a = await actor();
-    const first = await a.take('k', { holder: 'me', ttl: '3s' });
+    const first = await a.take('k', { holder: 'me', ttl: '3s', untilReleased: true });
     expect(await a.holdfast.acquire('k', { holder: 'me' })).toMatchObject({
       ok: false,
       reason: 'held',
@@ -68,6 +68,54 @@ describe('acquiring', () => {
     await first.release();
     await clock.advance(0);
     expect((await waiting).fence).toBeGreaterThan(first.fence);
+  });
+
+  it('K-01 a lost lease that nobody releases does not keep its named holder from the key', async () => {
+    const { clock, store, actor } = world();
+    const a = await actor();
+    const first = await a.take('k', { holder: 'me', ttl: '3s' });
+    const { fence } = first;
+    await store.leases.release([{ key: 'lease:k', holder: 'me', fence }], { timeoutMs: 100 });
+    const other = await (await actor()).take('k', { ttl: '1s' });
+    await clock.advance(1_200);
+    expect(first.lossReason).toBe('taken_over');
+    await other.release();
+    // It was good until its deadline: until then work under it may go on.
+    const unsettled = { ok: false, reason: 'unsettled' };
+    const refused = await a.holdfast.acquire('k', { holder: 'me' });
+    expect(refused).toMatchObject(unsettled);
+    const again = a.take('k', { holder: 'me', wait: '10s' });
+    await clock.advance(1_900);
+    expect((await again).fence).toBeGreaterThan(other.fence);
+  });
+
+  it('K-01 a named holder of withLease waits for its function to return, also after a loss', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    let finish = () => {};
+    const work = new Promise<void>((resolve) => (finish = resolve));
+    const options = { holder: 'me', ttl: '3s' };
+    const done = a.holdfast.withLease('k', () => work, options);
+    await clock.advance(100);
+    a.faults.hang = true;
+    await clock.advance(10_000);
+    a.faults.hang = false;
+    const unsettled = { ok: false, reason: 'unsettled' };
+    expect(await a.holdfast.acquire('k', options)).toMatchObject(unsettled);
+    finish();
+    await done;
+    expect((await a.take('k', options)).isHeld()).toBe(true);
+  });
+
+  it('K-03 a lease that is held for days keeps its fence record', async () => {
+    const { clock, actor } = world();
+    const { take, holdfast } = await actor({ maxTtl: '12h' });
+    const lease = await take('k', { ttl: '12h' });
+    await clock.advance(72 * 3_600_000);
+    expect(lease.isHeld()).toBe(true);
+    expect(await holdfast.inspect('k')).toMatchObject({ kind: 'held', fence: lease.fence });
+    await clock.advance(20 * 3_600_000);
+    expect(await holdfast.inspect('k')).toMatchObject({ fence: lease.fence });
   });
 
   it('K-03 an acquire whose answer was lost is given back by the fence the key shows', async () => {
@@ -124,7 +172,7 @@ describe('acquiring', () => {
         reason: 'renewal_failed',
         remainingMs: expect.any(Number),
       },
-      { name: 'lease.lost', ...facts, reason: 'expired', heldForMs: 2_850 },
+      { name: 'lease.lost', ...facts, reason: 'expired', heldForMs: 2_850, lateMs: 0 },
     ]);
     expect(b.happened).toEqual([
       {
@@ -371,7 +419,40 @@ describe('letting go', () => {
     await newer.release();
     await clock.advance(1_100);
     expect(lease.state).toBe('lost');
-    expect(await b.holdfast.revoke('k', { reason: 'again' })).toEqual({ revoked: false });
+    const again = await b.holdfast.revoke('k', { reason: 'again' });
+    expect(again).toMatchObject({ revoked: false, holder: null });
+  });
+
+  it('K-09 a revocation by fence leaves the next holder alone, and names it', async () => {
+    const { actor } = world();
+    const [a, b, operator] = [await actor(), await actor(), await actor()];
+    const first = await a.take('k');
+    await first.release();
+    const next = await b.take('k');
+    const options = { reason: 'stuck', force: true, fence: first.fence };
+    expect(await operator.holdfast.revoke('k', options)).toEqual({
+      ...{ revoked: false, holder: next.holder, fence: next.fence },
+    });
+    expect(next.isHeld()).toBe(true);
+    expect(await next.renew()).toBe(true);
+  });
+
+  it('K-09 a revocation without an answer tells which fence to repeat it with', async () => {
+    const { clock, actor } = world();
+    const [a, b, operator] = [await actor(), await actor(), await actor()];
+    const { fence } = await a.take('k');
+    const once = { reason: 'stuck', force: true, fence };
+    operator.faults.loseReplies = true;
+    const outcome = expect(operator.holdfast.revoke('k', once)).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+      message: expect.stringContaining(`pass fence ${fence}`),
+    });
+    await clock.advance(10_000);
+    await outcome;
+    operator.faults.loseReplies = false;
+    const next = await b.take('k');
+    expect(await operator.holdfast.revoke('k', once)).toMatchObject({ holder: next.holder });
+    expect(await next.renew()).toBe(true);
   });
 
   it('K-08 close asks the work to stop, waits for it, and leaves no timer behind', async () => {

@@ -99,6 +99,22 @@ describe('who does not wait', () => {
     expect(await pool.acquire()).toMatchObject({ ok: false, reason, expiresInMs: 900 });
   });
 
+  it('K-15 a pool in quarantine says for how long, even if a slot expires sooner', async () => {
+    const { store, actor } = world();
+    const { holdfast, take } = await actor();
+    const pool = holdfast.pool('gpu', { slots: 2, ttl: '5s' });
+    await take('gpu:1', { ttl: '5s' });
+    const busy: BusyReply = {
+      ...{ kind: 'busy', reason: 'quarantine', holder: '', fence: 0, expiresInMs: 20_000 },
+    };
+    around(store, 'acquire', () => async (requests) => requests.map(() => busy));
+    const facts = { reason: 'quarantine', expiresInMs: 20_000 };
+    expect(await pool.acquire()).toMatchObject({ ok: false, ...facts });
+    await expect(pool.withSlot(() => 1)).rejects.toMatchObject({
+      ...{ code: 'STORE_QUARANTINED', key: 'gpu', expiresInMs: 20_000 },
+    });
+  });
+
   it('is not given a slot that was revoked while its holder may act', async () => {
     const { clock, actor } = world();
     const one = await actor();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
-import { deriveTimings, LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/lease/timings.ts';
+import { deriveTimings } from '../../src/lease/timings.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/store/keyspaces.ts';
 import fc from '../support/fast-check.ts';
 
 const derive = (options: Parameters<typeof deriveTimings>[0]) =>
@@ -52,8 +53,7 @@ describe('K-06 timings', () => {
   });
 
   it('K-12 the classes have the timings their work needs', () => {
-    const of = (name: keyof typeof LEASE_CLASSES) =>
-      deriveTimings({}, LEASE_CLASSES[name].timings, LEASE_CLASSES[name].longestTtlMs);
+    const of = (name: keyof typeof LEASE_CLASSES) => deriveTimings({}, LEASE_CLASSES[name].timings);
     expect(of('poll')).toMatchObject({ ttlMs: 30_000, renewEveryMs: 10_000, guardMs: 1_500 });
     expect(of('resource')).toMatchObject({ ttlMs: 30_000, renewEveryMs: 10_000, guardMs: 7_000 });
     const workflow = of('workflow');

@@ -156,7 +156,7 @@ describe('K-10 waiting', () => {
   it('K-10 waiting asks the store at its beginning and at its end, and in between only with a reason to', async () => {
     const { clock, store, actor } = world();
     const { take } = await actor();
-    await take('k', { ttl: '60s', renewEvery: '20s' });
+    await take('k', { ttl: '30s', renewEvery: '10s' });
     let asked = 0;
     const { acquire } = store.leases;
     store.leases.acquire = (requests, call) => {

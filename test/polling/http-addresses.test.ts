@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type AddressKind, isAllowed, kindOf, literalOf } from '../../src/polling/addresses.ts';
+import {
+  type AddressKind,
+  isAllowed,
+  isInside,
+  kindOf,
+  literalOf,
+} from '../../src/polling/addresses.ts';
 
 describe('the kind of an address', () => {
   it.each<[string, AddressKind]>([
@@ -28,6 +34,15 @@ describe('the kind of an address', () => {
     ['100.100.100.200', 'metadata'],
     ['168.63.129.16', 'metadata'],
     ['fd00:ec2::254', 'metadata'],
+    ['fd00:ec2::23', 'metadata'],
+    ['fd00:ec2:ffff::1', 'metadata'],
+    ['fd00:ec3::254', 'private'],
+    ['fd20:ce::254', 'metadata'],
+    ['fd20:ce::253', 'private'],
+    ['fd00:42::42', 'metadata'],
+    ['fd00:42::43', 'private'],
+    ['fd00:c1::a9fe:a9fe', 'metadata'],
+    ['64:ff9b::169.254.169.254', 'metadata'],
     ['169.254.0.1', 'link-local'],
     ['fe80::1', 'link-local'],
     ['fe80::1%eth0', 'link-local'],
@@ -88,6 +103,18 @@ describe('an address', () => {
     expect(polled('loopback')).toEqual(['public', 'loopback']);
     expect(polled('private')).toEqual(['public', 'private']);
     expect(polled('loopback', 'private')).toEqual(['public', 'loopback', 'private']);
+  });
+
+  it.each([
+    ['127.0.0.1', true],
+    ['::ffff:127.0.0.1', true],
+    ['10.0.0.1', true],
+    ['1.1.1.1', false],
+    ['169.254.1.1', false],
+    ['', false],
+    [undefined, false],
+  ])('%s counts as inside: %s', (address, inside) => {
+    expect(isInside(address)).toBe(inside);
   });
 
   it.each([

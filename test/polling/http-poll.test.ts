@@ -61,7 +61,7 @@ async function serveTcp(onConnection: (socket: Socket) => void): Promise<string>
 }
 
 function held(fence = 7, signal = new AbortController().signal) {
-  return { fence, signal };
+  return { fence, signal, assertHeld: () => {} };
 }
 
 describe('a poll over HTTP', () => {
@@ -462,7 +462,10 @@ describe('an address that is not allowed', () => {
       ]);
     const dialer = new Dialer(new Set(['loopback'] as const), resolve);
     closing.push(() => dialer.close());
-    const { lookup } = dialer.dial(new URL('http://device.example/'), { isFresh: false });
+    const { lookup } = dialer.dial(new URL('http://device.example/'), {
+      isFresh: false,
+      assertHeld: () => {},
+    });
     const found: unknown[] = [];
     lookup?.('device.example', { all: true }, (...reply) => found.push(reply));
     lookup?.('device.example', {}, (...reply) => found.push(reply));

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { KeyForeignError } from '../../src/base/errors.ts';
+import { DRAIN_COLLECTION } from '../../src/cluster/presence.ts';
 import { open } from '../../src/holdfast.ts';
 import type { PollContext } from '../../src/polling/schedule.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { fleetWorld } from '../support/fleet-world.ts';
+import { fleetWorld, type Instance } from '../support/fleet-world.ts';
 
 describe('polling', () => {
   it('FR-009 polls only what it holds a lease for', async () => {
     const world = fleetWorld();
     const [first = '', ...rest] = await world.add(5);
     await world.store.leases.acquire([{ key: `poll:lease:${first}`, holder: 'another' }], {
-      ...{ ttlMs: 60_000, leaseClass: 'poll', inbox: 'another', timeoutMs: 1_000 },
+      ...{ ttlMs: 60_000, inbox: 'another', timeoutMs: 1_000 },
     });
     const a = await world.start();
     await world.clock.advance(5_000);
@@ -125,6 +126,32 @@ describe('polling', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('B-06 a poll that releases its own target before it first awaits keeps it until it has ended', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    let release = () => {};
+    const a = await world.start({
+      poll: async () => {
+        release();
+        await world.clock.sleep(500);
+      },
+    });
+    const owner = async () => {
+      const [found] = await world.store.leases.read([`poll:lease:${id}`], { timeoutMs: 1_000 });
+      return found?.kind === 'held' ? found.holder : null;
+    };
+    let releasedAtMs = 0;
+    release = () => {
+      releasedAtMs ||= world.clock.monotonicMs();
+      void a.poller.manager.release(id);
+    };
+    while (releasedAtMs === 0) await world.clock.advance(10);
+    await world.clock.advance(400);
+    expect(await owner()).toBe(a.id);
+    await world.clock.advance(200);
+    expect(await owner()).toBeNull();
+  });
+
   it('a poller that is told to stop begins no more polls, however long the store takes to hear of it', async () => {
     const world = fleetWorld();
     await world.add(3);
@@ -150,21 +177,87 @@ describe('polling', () => {
     expect(world.clock.pendingTimers).toBe(0);
   });
 
-  it('E1 a store that can not be told of anything does not keep an instance from stopping in time', async () => {
+  /** How long an instance with the usual timings takes to end, when its store answers nothing: a request may take ten times as long. */
+  async function endingMs(end: (instance: Instance) => Promise<void>): Promise<number> {
     const world = fleetWorld();
-    await world.add(3);
-    const a = await world.start();
-    await world.clock.advance(1_000);
+    await world.add(20);
+    const a = await world.start({ ttl: '30s', every: 500 });
+    await world.clock.advance(1_500);
     a.faults.hang = true;
-    await world.clock.advance(100);
+    // Long enough for results to wait.
+    await world.clock.advance(1_000);
+    const startMs = world.clock.monotonicMs();
+    let endMs = Number.POSITIVE_INFINITY;
+    void end(a).then(() => {
+      endMs = world.clock.monotonicMs();
+    });
+    await world.clock.advance(60_000);
+    return endMs - startMs;
+  }
+
+  it('E1 a store that can not be told of anything does not keep an instance from stopping in time', async () => {
+    expect(await endingMs(({ poller }) => poller.stop({ within: '1s' }))).toBeLessThanOrEqual(
+      1_000,
+    );
+  });
+
+  it('E1 a store that answers nothing does not keep an instance from closing in time', async () => {
+    const close = ({ holdfast }: Instance) => {
+      // What is to be logged waits, too.
+      holdfast.audit({ action: 'test.close', subject: 'x', by: 'test', reason: null });
+      return holdfast.close({ within: '1s' });
+    };
+    expect(await endingMs(close)).toBeLessThanOrEqual(1_000);
+    const stopAndClose = async (one: Instance) => {
+      await one.poller.stop({ within: '1s' });
+      await close(one);
+    };
+    expect(await endingMs(stopAndClose)).toBeLessThanOrEqual(2_000);
+  });
+
+  it('E1 an instance that leaves while a round of it hangs does so in time, and that round does not bring it back', async () => {
+    const world = fleetWorld();
+    const a = await world.start();
+    const { members, records } = world.store;
+    const get = records.get.bind(records);
+    // An order to drain that takes long to read: the round that reads it would beat once more, to say that it drains.
+    await records.put(DRAIN_COLLECTION, [{ id: a.id, value: {} }], { timeoutMs: 1_000 });
+    records.get = async (collection, ids, call) => {
+      if (collection === DRAIN_COLLECTION) await world.clock.sleep(5_000);
+      return get(collection, ids, call);
+    };
+    await world.clock.advance(4_000);
     const startMs = world.clock.monotonicMs();
     let endMs = Number.POSITIVE_INFINITY;
     void a.poller.stop({ within: '1s' }).then(() => {
       endMs = world.clock.monotonicMs();
     });
+    await world.clock.advance(2_000);
+    expect(endMs - startMs).toBeLessThanOrEqual(1_000);
+    expect(await members.list({ timeoutMs: 1_000 })).toEqual([]);
+    await world.clock.advance(5_000);
+    expect(await members.list({ timeoutMs: 1_000 })).toEqual([]);
+    expect(a.count('member.draining')).toBe(1);
+  });
+
+  it('E2 a stuck poll frees its place: one that hangs does not keep the others waiting', async () => {
+    const world = fleetWorld();
+    const [first = '', ...rest] = await world.add(4);
+    const polled: string[] = [];
+    const a = await world.start({
+      ...{ concurrency: 1, timeout: '1s', every: 200 },
+      poll: async ({ id }) => {
+        polled.push(id);
+        if (id === first) await world.clock.sleep(3_600_000);
+      },
+    });
     await world.clock.advance(10_000);
-    // Beyond its time, one attempt to write the last results and one to say that it leaves.
-    expect(endMs - startMs).toBeLessThanOrEqual(2_500);
+    expect(a.count('poll.stuck')).toBe(1);
+    expect(polled.filter((id) => id === first)).toHaveLength(1);
+    for (const id of rest)
+      expect(polled.filter((other) => other === id).length).toBeGreaterThan(20);
+    // Not its own place twice: there is room for one.
+    expect(a.poller.inFlight).toBeLessThanOrEqual(1);
   });
 
   it('E2 never runs more polls at once than it may, and lets every target have its turn', async () => {
@@ -201,6 +294,63 @@ describe('polling', () => {
     expect(new Set(gaps('slow').slice(1)).size).toBeGreaterThan(5);
     expect(starts('fast').length).toBeGreaterThan(90);
   });
+
+  it('P-02 a target that was paused and resumed while no round succeeded is polled again', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start();
+    await world.clock.advance(1_000);
+    const { members } = world.store;
+    const list = members.list.bind(members);
+    // The sessions can be read, and the members can not: rounds fail, and leases are renewed.
+    members.list = () => Promise.reject(new Error('this shard is down'));
+    await world.clock.advance(1_500);
+    for (const change of ['pause', 'resume'] as const) {
+      const changing = a.holdfast.sessions[change](id);
+      await world.clock.advance(5_000);
+      await changing;
+    }
+    members.list = list;
+    await world.clock.advance(5_000);
+    const before = world.polls.length;
+    await world.clock.advance(5_000);
+    expect(a.owned()).toEqual([id]);
+    expect(world.polls.length - before).toBeGreaterThan(20);
+  });
+
+  it('P-02 a changed interval holds at once, and not when the old one is over', async () => {
+    const world = fleetWorld();
+    const a = await world.start();
+    const adding = a.holdfast.sessions.add({ id: 'one', every: '1h' });
+    await world.clock.advance(1_000);
+    await adding;
+    expect(world.polls).toHaveLength(1);
+    const changing = a.holdfast.sessions.update('one', { every: '500ms' });
+    await world.clock.advance(5_000);
+    await changing;
+    expect(world.polls.length).toBeGreaterThan(9);
+    const slower = a.holdfast.sessions.update('one', { every: '1h' });
+    await world.clock.advance(600);
+    await slower;
+    const before = world.polls.length;
+    await world.clock.advance(60_000);
+    expect(world.polls).toHaveLength(before);
+  });
+
+  it.each([{ every: '500ms' }, { everyMs: 500 }, { every: 500 }])(
+    'P-03 polls a listed target at its own pace: %j',
+    async (interval) => {
+      const world = fleetWorld();
+      const seen: unknown[] = [];
+      await world.start({
+        ...{ targets: [{ id: 'one', ...interval }], every: '1h' },
+        poll: ({ everyMs }) => seen.push(everyMs),
+      });
+      await world.clock.advance(5_000);
+      expect(seen.length).toBeGreaterThan(9);
+      expect(new Set(seen)).toEqual(new Set([500]));
+    },
+  );
 
   it('FR-010 gives the poll its fence, its signal, and a way to ask again', async () => {
     const clockWorld = fleetWorld();
@@ -301,17 +451,51 @@ describe('results', () => {
     expect(a.poller.explain(broken)?.reason).toBe('garbage');
   });
 
-  it('P-02 a session that was removed leaves no result behind', async () => {
+  const resultOf = async (world: ReturnType<typeof fleetWorld>, id: string) =>
+    (await world.store.records.get('result', [id], { timeoutMs: 1_000 }))[0];
+
+  it('P-02 a poll under way while its session is removed leaves no result behind', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.instance();
+    a.pollMs = 5_000;
+    void a.poller.start();
+    await world.clock.advance(2_000);
+    expect(a.poller.inFlight).toBe(1);
+    expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
+    const removed = a.holdfast.sessions.remove(id);
+    await world.clock.advance(5_000);
+    await removed;
+    expect(world.polls.at(-1)?.endMs).toBeLessThan(Number.POSITIVE_INFINITY);
+    expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
+  });
+
+  it('P-02 a result that is written before its owner hears of the removal is removed, too', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
-    a.pollMs = 500;
     await world.clock.advance(2_000);
-    const removed = a.holdfast.sessions.remove(id);
+    // Removed without a word, as another program would; its owner polls on until it looks.
+    for (const collection of ['session', 'result'])
+      await world.store.records.remove(collection, [{ id }], { timeoutMs: 1_000 });
+    await world.clock.advance(350);
+    expect(await resultOf(world, id)).toMatchObject({ kind: 'found', value: { by: a.id } });
     await world.clock.advance(2_000);
-    await removed;
-    const [record] = await world.store.records.get('result', [id], { timeoutMs: 1_000 });
-    expect(record).toEqual({ kind: 'absent' });
+    expect(a.owned()).toEqual([]);
+    expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
+  });
+
+  it('P-02 what a later owner has written is not removed by an earlier one', async () => {
+    const world = fleetWorld();
+    const [id = ''] = await world.add(1);
+    const a = await world.start();
+    await world.clock.advance(2_000);
+    const session = { id, fence: Number.MAX_SAFE_INTEGER, value: { by: 'a later owner' } };
+    await world.store.records.put('result', [session], { timeoutMs: 1_000 });
+    await world.store.records.remove('session', [{ id }], { timeoutMs: 1_000 });
+    await world.clock.advance(3_000);
+    expect(a.owned()).toEqual([]);
+    expect(await resultOf(world, id)).toMatchObject({ value: { by: 'a later owner' } });
   });
 });
 
@@ -325,6 +509,9 @@ describe('a poller', () => {
     ['a target without an id', { targets: [{}] }, 'targets: id'],
     ['an id with a brace', { targets: [{ id: 'a}b' }] }, 'targets: id'],
     ['the same id twice', { targets: [{ id: 'a' }, { id: 'a' }] }, 'targets'],
+    ['a target polled every 0 ms', { targets: [{ id: 'a', everyMs: 0 }] }, 'targets: everyMs'],
+    ['a target polled soon', { targets: [{ id: 'a', every: 'soon' }] }, 'targets: every'],
+    ['two intervals', { targets: [{ id: 'a', every: '1s', everyMs: 5 }] }, 'targets: everyMs'],
     ['a weight of nothing', { weight: 0 }, 'weight'],
     ['half a weight', { weight: 1.5 }, 'weight'],
     ['no polls at once', { concurrency: 0 }, 'concurrency'],

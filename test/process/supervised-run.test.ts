@@ -3,6 +3,7 @@ import type { Ended, Order, Start } from '../../src/process/orders.ts';
 import { SupervisedRun } from '../../src/process/supervised-run.ts';
 import { OrderedCommand } from '../../src/process/supervisor-process.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { deadlineIn } from '../support/deadline-in.ts';
 
 const GRACE_MS = 500;
 /** No process has such an id: a group of that number is gone. */
@@ -33,10 +34,7 @@ const onStandstill = () => {
   standstills += 1;
 };
 
-const inMs = (ms: number) => ({
-  monotonicMs: clock.monotonicMs() + ms,
-  wallMs: clock.wallMs() + ms,
-});
+const inMs = (ms: number) => deadlineIn(clock, ms);
 
 beforeEach(() => {
   clock = new FakeClock();
@@ -104,6 +102,23 @@ describe('the supervisor of a command counts as standing still', () => {
 });
 
 describe('a command', () => {
+  it('K-04 begins when it is told to; not if it was stopped before that', () => {
+    void run.under(supervisor, onStandstill);
+    supervisor.command.start(NOBODY);
+    run.begin();
+    run.stop();
+    run.begin();
+    expect(supervisor.heard).toEqual([{ do: 'begin' }, { do: 'stop' }]);
+  });
+
+  it('K-04 that its supervisor has not reported has not begun: nothing of it is left when the supervisor is gone', async () => {
+    const under = run.under(supervisor, onStandstill);
+    supervisor.command.settle({ event: 'gone' });
+    await clock.advance(200);
+    expect(await under).toBe('ended');
+    expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
+  });
+
   it('has what it can be found by, and its deadline as it is when it is started', () => {
     run.extend(inMs(70_000));
     void run.under(supervisor, onStandstill);

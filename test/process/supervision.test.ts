@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../../src/process/orders.ts';
 import { Supervision } from '../../src/process/supervision.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { deadlineIn } from '../support/deadline-in.ts';
 
 const GRACE_MS = 500;
 /** How long the lease is good for at the start. */
@@ -24,12 +25,14 @@ let onError: (error: string) => void;
 /** What it wrote has been read by the time that it ends. */
 let isReadAtOnce: boolean;
 let startedMs: number;
+let begun: number;
 
 beforeEach(() => {
   clock = new FakeClock();
   group = new FakeGroup();
   reports = [];
   isReadAtOnce = true;
+  begun = 0;
   startedMs = clock.monotonicMs();
   supervision = new Supervision({
     clock,
@@ -44,6 +47,9 @@ beforeEach(() => {
       return {
         group: 42,
         startedTicks: 4711,
+        begin: () => {
+          begun += 1;
+        },
         endOutput: () => {
           on.onProgress('the last word');
           return ['its last line'];
@@ -61,14 +67,14 @@ beforeEach(() => {
   });
 });
 
-const moment = (afterMs: number) => ({
-  monotonicMs: clock.monotonicMs() + afterMs,
-  wallMs: clock.wallMs() + afterMs,
-});
-
-function start(command = ['sleep'], validMs = VALID_MS): void {
-  const what = { command, env: {}, deadline: moment(validMs), graceMs: GRACE_MS };
+function order(command = ['sleep'], validMs = VALID_MS): void {
+  const what = { command, env: {}, deadline: deadlineIn(clock, validMs), graceMs: GRACE_MS };
   supervision.hear({ do: 'start', isInherited: false, ...what });
+}
+
+function start(command?: string[], validMs?: number): void {
+  order(command, validMs);
+  supervision.hear({ do: 'begin' });
 }
 
 /** The command ends, and with it its group. */
@@ -79,6 +85,55 @@ function endsBy(signal: NodeJS.Signals): void {
     onExit({ code: null, signal });
   };
 }
+
+describe('a command that has not begun', () => {
+  it('K-04 waits until its owner has its group on record', async () => {
+    order(['sleep'], 60_000);
+    await clock.advance(30_000);
+    expect(reports).toEqual([{ event: 'started', group: 42, startedTicks: 4711 }]);
+    expect([supervision.state, begun]).toEqual(['waiting', 0]);
+    supervision.hear({ do: 'begin' });
+    supervision.hear({ do: 'begin' });
+    expect([supervision.state, begun]).toEqual(['running', 1]);
+  });
+
+  it('K-04 never begins when its supervisor stood still until after the deadline', async () => {
+    order();
+    endsBy('SIGTERM');
+    clock.block(VALID_MS);
+    supervision.hear({ do: 'begin' });
+    supervision.orphan();
+    await clock.advance(100);
+    expect(begun).toBe(0);
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', signal: 'SIGTERM' });
+  });
+
+  it('K-04 begins when its lease is confirmed, if the wall clock was set back in the meantime', async () => {
+    order();
+    clock.jumpWall(-40_000);
+    supervision.hear({ do: 'begin' });
+    await clock.advance(500);
+    expect([supervision.state, begun]).toEqual(['waiting', 0]);
+    supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
+    await clock.advance(100);
+    expect([supervision.state, begun]).toEqual(['running', 1]);
+  });
+
+  it.each([
+    ['orphaned', () => supervision.orphan()],
+    ['ordered', () => supervision.hear({ do: 'stop' })],
+    ['terminated', () => supervision.terminate()],
+    ['deadline', () => clock.block(VALID_MS)],
+  ])('is ended when it is %s, and does not begin after that', async (why, stop) => {
+    order();
+    endsBy('SIGTERM');
+    stop();
+    await clock.advance(100);
+    supervision.hear({ do: 'begin' });
+    expect(reports.at(-1)).toMatchObject({ event: 'ended', why, signal: 'SIGTERM' });
+    expect(begun).toBe(0);
+  });
+});
 
 describe('a command that is supervised', () => {
   it('ends by itself: its exit is reported, once', async () => {
@@ -151,7 +206,7 @@ describe('a command that is supervised', () => {
     start();
     for (let i = 0; i < 5; i++) {
       await clock.advance(VALID_MS - 100);
-      supervision.hear({ do: 'extend', deadline: moment(VALID_MS) });
+      supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
     }
     expect(supervision.state).toBe('running');
     await clock.advance(VALID_MS);
@@ -174,7 +229,7 @@ describe('a command that is supervised', () => {
     start();
     clock.block(VALID_MS + 100);
     clock.afterInput = (run) => {
-      supervision.hear({ do: 'extend', deadline: moment(VALID_MS) });
+      supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
       run();
     };
     await clock.advance(VALID_MS - 100);
@@ -198,6 +253,49 @@ describe('a command that is supervised', () => {
     await clock.advance(100);
     expect(group.signals.map(([signal]) => signal)).toEqual(['SIGTERM', 'SIGCONT', 'SIGKILL']);
     expect(reports.at(-1)).toMatchObject({ why: 'deadline' });
+  });
+
+  it('K-04 a wall clock that is set back: its owner is told at once, and it runs on if the lease is confirmed', async () => {
+    start(['sleep'], 23_000);
+    await clock.advance(500);
+    clock.jumpWall(-40_000);
+    await clock.advance(100);
+    expect(reports.slice(1)).toEqual([{ event: 'doubt' }]);
+    await clock.advance(1_500);
+    supervision.hear({ do: 'extend', deadline: deadlineIn(clock, 23_000) });
+    await clock.advance(20_000);
+    expect(supervision.state).toBe('running');
+    expect(reports).toHaveLength(2);
+  });
+
+  it('K-04 a wall clock that is set back, and nothing is confirmed: it is stopped after 2 s, not at its deadline', async () => {
+    start(['sleep'], 23_000);
+    endsBy('SIGTERM');
+    clock.jumpWall(-40_000);
+    await clock.advance(2_000);
+    expect(supervision.state).toBe('running');
+    await clock.advance(200);
+    expect(reports.at(-1)).toMatchObject({ why: 'deadline', signal: 'SIGTERM' });
+  });
+
+  it('K-04 a wall clock that is set back does not move the deadline', async () => {
+    start();
+    endsBy('SIGTERM');
+    await clock.advance(VALID_MS - 200);
+    clock.jumpWall(-40_000);
+    await clock.advance(200);
+    expect(group.signals[0]).toEqual(['SIGTERM', VALID_MS]);
+  });
+
+  it('K-04 a host that has slept within the deadline: its owner is told at once, and the wall clock decides', async () => {
+    start();
+    endsBy('SIGTERM');
+    await clock.advance(500);
+    clock.jumpWall(1_000);
+    await clock.advance(100);
+    expect(reports.at(-1)).toEqual({ event: 'doubt' });
+    await clock.advance(VALID_MS);
+    expect(group.signals[0]).toEqual(['SIGTERM', VALID_MS - 1_000]);
   });
 
   it('K-08 leaves others behind: they are stopped before its end is reported', async () => {

@@ -3,6 +3,7 @@ import type { About, Report } from '../../src/process/orders.ts';
 import type { SpawnListener } from '../../src/process/supervision.ts';
 import { Supervisions } from '../../src/process/supervisions.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { deadlineIn } from '../support/deadline-in.ts';
 
 let clock: FakeClock;
 let supervisions: Supervisions;
@@ -25,7 +26,8 @@ beforeEach(() => {
         isAlive: () => command.isAlive,
         signal: (signal: string) => void command.signals.push(signal),
       };
-      return { group: running.size, startedTicks: null, processes, endOutput: () => [name] };
+      const endOutput = () => [name];
+      return { group: running.size, startedTicks: null, processes, endOutput, begin: () => {} };
     },
     report: (report) => void reports.push(report),
     leave: () => {
@@ -35,10 +37,7 @@ beforeEach(() => {
 });
 
 function start(id: number, name: string, validMs = 1_000): void {
-  const deadline = {
-    monotonicMs: clock.monotonicMs() + validMs,
-    wallMs: clock.wallMs() + validMs,
-  };
+  const deadline = deadlineIn(clock, validMs);
   const what = { command: [name], env: {}, deadline, graceMs: 100, isInherited: false };
   supervisions.hear({ id, do: 'start', ...what });
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LeaseHeldError } from '../../src/index.ts';
 import { ExecutionError, Lock, ResourceLockedError } from '../../src/redlock/index.ts';
+import { revokeShown } from '../support/revoke-shown.ts';
 import { failure, lockers } from './support/lockers.ts';
 
 const ONCE = { retryCount: 0 };
@@ -24,6 +25,16 @@ describe('a lock', () => {
     expect([...(stats?.votesAgainst.values() ?? [])]).toEqual(b.errors);
     expect(b.errors).toMatchObject([{ name: 'ResourceLockedError', code: 'RESOURCE_LOCKED' }]);
     expect(b.errors[0]).toBeInstanceOf(ResourceLockedError);
+  });
+
+  it('K-15 is not locked where the store is in quarantine: the error says so, and for how long', async () => {
+    const { store, locker } = lockers();
+    const { redlock, errors } = locker(ONCE);
+    const busy = { reason: 'quarantine', holder: '', fence: 0, expiresInMs: 20_000 } as const;
+    store.leases.acquire = async (requests) => requests.map(() => ({ kind: 'busy', ...busy }));
+    const error = await failure<ExecutionError>(redlock.acquire(['r'], 5_000));
+    expect(error.cause).toMatchObject({ code: 'STORE_QUARANTINED', expiresInMs: 20_000 });
+    expect(errors).toEqual([error.cause]);
   });
 
   it('says who has it, what it locks, until when, and by which fence', async () => {
@@ -159,7 +170,7 @@ describe('extending', () => {
     const { clock, store, locker } = lockers();
     const { redlock, errors } = locker();
     const lock = await redlock.acquire(['r'], 5_000);
-    await store.leases.revoke('lease:r', { force: true, timeoutMs: 1_000 });
+    await revokeShown(store, 'lease:r', { force: true });
     const startMs = clock.monotonicMs();
     const extending = failure<ExecutionError>(lock.extend(5_000));
     await clock.advance(400);
@@ -222,7 +233,7 @@ describe('several resources', () => {
     const { clock, store, locker } = lockers();
     const { redlock } = locker();
     const lock = await redlock.acquire(['a', 'b'], 6_000);
-    await store.leases.revoke('lease:b', { force: true, timeoutMs: 1_000 });
+    await revokeShown(store, 'lease:b', { force: true });
     await clock.advance(2_100);
     expect([lock.isHeld(), lock.signal.aborted]).toEqual([false, true]);
     const error = await failure<ExecutionError>(lock.release());

@@ -361,13 +361,15 @@ describe('the event hub', () => {
     const { clock, memory, reading } = setUp();
     const client = reading();
     await clock.advance(0);
-    const event = 'x\n\nevent: bye\ndata: {"reason":"closing"}\n\n';
-    await memory.log.append(
-      [{ at: 1, instance: 'a\n\nid: 7\n\n', event, session: '\r\rdata:' }],
-      CALL,
-    );
+    const frame = 'x\n\nevent: bye\ndata: {"reason":"closing"}\n\n';
+    const real = { at: 1, instance: 'a', event: 'session.added', session: frame };
+    const others = [
+      { ...real, event: frame },
+      { ...real, instance: 'a\n\nid: 7\n\n' },
+    ];
+    await memory.log.append([...others, real], CALL);
     await clock.advance(2_100);
     expect(client.told).toHaveLength(1);
-    expect(client.told[0]?.data).toMatchObject({ event, instance: 'a\n\nid: 7\n\n' });
+    expect(client.told[0]?.data).toMatchObject(real);
   });
 });

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { LATEST_START_MS } from '../../src/intents/intent.ts';
-import { type ServerWorld, serverWorld, type TokenName } from '../support/server-world.ts';
+import {
+  requestOf,
+  type ServerWorld,
+  serverWorld,
+  type TokenName,
+} from '../support/server-world.ts';
 
 const PATH = '/api/v3/intents';
 const LIVE = { type: 'stream.start', serviceRef: '1:0:19:2B66:3F3:1:C00000:0:0:0:' };
@@ -26,6 +31,15 @@ describe('an intent', () => {
     expect(world.calls.filter((call) => call.startsWith('leases.'))).toEqual([]);
     const found = await world.ask('GET', self, { token: 'read' });
     expect(found).toMatchObject({ status: 200, json: { id: sessionId, state: 'NEW' } });
+  });
+
+  it('I-13 is dropped if its client has gone, and that is no failure of ours', async () => {
+    const world = await serverWorld();
+    const request = requestOf('POST', PATH, { token: 'write', body: LIVE });
+    const gone = new Request(request, { signal: AbortSignal.abort('the client has gone') });
+    expect((await world.app.fetch(gone)).status).toBe(408);
+    expect(world.calls).not.toContain('intents.start');
+    expect(world.errors).toEqual([]);
   });
 
   it('I-01 leads to the same session when it comes again, whoever sends it', async () => {

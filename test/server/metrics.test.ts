@@ -44,7 +44,15 @@ function counting() {
 const lease = { leaseClass: 'poll', key: 'k', holder: 'h', fence: 1 };
 const action = { workflow: 'w', action: 'a', type: 'T', target: 't', fence: 1 };
 const failure = { ...action, tries: 1, why: 'x' };
-const taken = { target: 't', fence: 1, from: 'x', unownedMs: 40, wakeMs: 30, grantMs: 10 };
+const taken = {
+  target: 't',
+  fence: 1,
+  from: 'x',
+  gapMs: 3_040,
+  silentMs: 3_000,
+  wakeMs: 30,
+  grantMs: 10,
+};
 const session = { session: 's', tenant: 't' };
 const pipeline = { ...session, slot: null, why: null, isGone: true, tookMs: 90_000 };
 const violation = {
@@ -89,8 +97,8 @@ const TOLD: readonly (readonly [keyof Events, object, string, number])[] = [
   ['fleet.planned', { members: 3, targets: 40 }, 'fleet_members', 3],
   ['fleet.planned', { members: 3, targets: 40 }, 'fleet_targets', 40],
   ['target.taken', { ...taken, how: 'failover' }, 'failovers_total', 1],
-  ['target.taken', { ...taken, how: 'failover' }, 'unowned_duration_seconds_sum', 0.04],
-  ['target.taken', { ...taken, how: 'handover' }, 'handover_duration_seconds_sum', 0.04],
+  ['target.taken', { ...taken, how: 'failover' }, 'gap_duration_seconds_sum', 3.04],
+  ['target.taken', { ...taken, how: 'handover' }, 'handover_duration_seconds_sum', 3.04],
   ['poll.done', { tookMs: 20 }, 'polls_total{result="done"}', 1],
   ['poll.failed', { tookMs: 20 }, 'poll_duration_seconds_sum{result="failed"}', 0.02],
   [
@@ -225,9 +233,9 @@ describe('metrics', () => {
 
   it('count a quarantine down to 0, however often it is told of', async () => {
     const { clock, events, value } = counting();
-    const series = 'store_quarantine_seconds{class="poll"}';
+    const series = 'store_quarantine_seconds{keyspace="poll"}';
     expect(await value(series)).toBe(0);
-    const facts = { store: 's', leaseClass: 'poll' };
+    const facts = { store: 's', keyspace: 'poll' };
     events.emit('store.quarantined', { ...facts, leftMs: 30_000 });
     await clock.advance(10_000);
     expect(await value(series)).toBe(20);
@@ -240,11 +248,11 @@ describe('metrics', () => {
 
   it('count as failovers, and as unowned, only what had to be taken over', async () => {
     const { events, value } = counting();
-    const facts = { ...taken, ttlMs: 30_000 };
+    const facts = taken;
     for (const how of ['first', 'handover', 'failover'] as const)
       events.emit('target.taken', { ...facts, how });
     expect(await value('failovers_total')).toBe(1);
-    expect(await value('unowned_duration_seconds_count')).toBe(1);
+    expect(await value('gap_duration_seconds_count')).toBe(1);
     expect(await value('handover_duration_seconds_count')).toBe(1);
   });
 
@@ -254,6 +262,18 @@ describe('metrics', () => {
     expect(await value('stalled{part="fleet"}')).toBe(1);
     events.emit('fleet.resumed', { afterMs: 5 });
     expect(await value('stalled{part="fleet"}')).toBe(0);
+  });
+
+  it('K-14 say that a processor is stalled while any of them is', async () => {
+    const { events, value } = counting();
+    events.emit('processor.resumed', { processor: 'c', afterMs: 5 });
+    for (const processor of ['a', 'b'])
+      events.emit('processor.stalled', { processor, error: new Error('away') });
+    expect(await value('stalled{part="processor"}')).toBe(2);
+    events.emit('processor.resumed', { processor: 'a', afterMs: 5 });
+    expect(await value('stalled{part="processor"}')).toBe(1);
+    events.emit('processor.resumed', { processor: 'b', afterMs: 5 });
+    expect(await value('stalled{part="processor"}')).toBe(0);
   });
 
   it('are there for a program without our server, and have nothing of one', async () => {

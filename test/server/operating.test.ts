@@ -113,7 +113,30 @@ describe('leases', () => {
     });
     expect(BigInt(got.json.fence)).toBeGreaterThan(BigInt(taken.lease.fence));
     expect((await ask('GET', '/api/v3/leases/device')).json).toMatchObject({ state: 'revoked' });
-    expect((await revoke({ reason: 'again' })).json).toEqual({ key: 'device', revoked: false });
+    const again = await revoke({ reason: 'again' });
+    expect(again.json).toMatchObject({ key: 'device', revoked: false, holder: null });
+  });
+
+  it('K-09 one that was taken over meanwhile is left alone, and its holder is named', async () => {
+    const { ask, holdfast } = await serverWorld();
+    const first = await holdfast.acquire('device', { holder: 'ana' });
+    if (!first.ok) throw new Error('not granted');
+    const { fence } = first.lease;
+    await first.lease.release();
+    const next = await holdfast.acquire('device', { holder: 'bob' });
+    if (!next.ok) throw new Error('not granted');
+    const body = { reason: 'stuck', force: true, fence: String(fence) };
+    const got = await ask('POST', '/api/v3/leases/device/revoke', { body, token: 'admin' });
+    const now = { holder: 'bob', fence: String(next.lease.fence) };
+    expect(got.json).toEqual({ key: 'device', revoked: false, ...now });
+    expect(await next.lease.renew()).toBe(true);
+  });
+
+  it.each(['x', '-1', '1.5', 7, '99999999999999999999'])('refuse the fence %j', async (fence) => {
+    const { ask } = await serverWorld();
+    const body = { reason: 'stuck', fence };
+    const got = await ask('POST', '/api/v3/leases/device/revoke', { body, token: 'admin' });
+    expect(got.status).toBe(400);
   });
 
   it.each([

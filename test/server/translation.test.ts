@@ -26,12 +26,23 @@ describe('an error of the core', () => {
       null,
     ],
     [new SessionUnreadableError({ session: 'canary', why: 'b' }), 'conflict', null],
+    [new errors.KeyForeignError({ key: 'canary', found: 'canary' }), 'conflict', null],
+    [
+      new errors.StoreRefusedError({ ...STORE, reply: 'WRONGTYPE canary', advice: 'canary' }),
+      'conflict',
+      null,
+    ],
     [new errors.LeaseHeldError({ ...HELD, expiresInMs: 2_001 }), 'lease-busy', '3'],
     [new errors.LeaseHeldError({ ...HELD, expiresInMs: 0 }), 'lease-busy', '1'],
     [
       new errors.LeaseHeldError({ ...HELD, expiresInMs: Number.POSITIVE_INFINITY }),
       'lease-busy',
       '30',
+    ],
+    [
+      new errors.StoreQuarantinedError({ key: 'canary', expiresInMs: 300_001, waitedMs: 0 }),
+      'store-quarantined',
+      '301',
     ],
     [new SessionCrowdedError({ session: 'canary', clients: 10_000 }), 'session-crowded', '1'],
     [new errors.StoreUnreachableError(STORE), 'store-unavailable', '1'],
@@ -52,12 +63,7 @@ describe('an error of the core', () => {
   });
 
   it('that is not known here is none', () => {
-    const unknown = [
-      new Error('a'),
-      'a',
-      undefined,
-      new errors.KeyForeignError({ key: 'a', found: 'b' }),
-    ];
+    const unknown = [new Error('a'), 'a', undefined];
     expect(unknown.map(problemOf)).toEqual(unknown.map(() => null));
   });
 });

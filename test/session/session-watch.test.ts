@@ -3,7 +3,12 @@ import { KeyForeignError, StoreUnreachableError } from '../../src/base/errors.ts
 import { Emitter, type Events } from '../../src/base/events.ts';
 import { SessionWatch } from '../../src/session/session-watch.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { CHANGES_PAGE, type GetReply, type RecordStore } from '../../src/store/store.ts';
+import {
+  CHANGES_PAGE,
+  type GetReply,
+  REMOVALS_KEPT,
+  type RecordStore,
+} from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 const CALL = { timeoutMs: 1_000 };
@@ -85,6 +90,25 @@ describe('a watch', () => {
     expect(await refresh()).toHaveLength(2 * CHANGES_PAGE + 1);
     expect(watch.sessions.size).toBe(2 * CHANGES_PAGE + 1);
     expect(calls).toEqual(['changes', 'get', 'changes', 'get', 'changes', 'get']);
+  });
+
+  it('P-02 sees all of them, however many others were removed since', async () => {
+    const { put, remove, refresh, watch } = scene();
+    for (let i = 0; i < CHANGES_PAGE + 500; i++) await put(`device-${i}`);
+    for (let i = 0; i <= REMOVALS_KEPT; i++) await put(`old-${i}`);
+    for (let i = 0; i <= REMOVALS_KEPT; i++) await remove(`old-${i}`);
+    expect(await refresh()).toHaveLength(CHANGES_PAGE + 500);
+    expect(watch.sessions.size).toBe(CHANGES_PAGE + 500);
+  });
+
+  it('P-02 misses no removal, also if a session comes back that was removed after it', async () => {
+    const { put, remove, refresh, known } = scene();
+    for (let i = 0; i < REMOVALS_KEPT + 500; i++) await put(`device-${i}`);
+    await refresh();
+    for (let i = 0; i < REMOVALS_KEPT + 500; i++) await remove(`device-${i}`);
+    await put('device-1499');
+    await refresh();
+    expect(known()).toEqual(['device-1499']);
   });
 
   it('does not take a session for changed that was only announced twice', async () => {
@@ -276,7 +300,7 @@ describe('a store that fails', () => {
     expect(calls).toBe(2);
   });
 
-  it('and forgets faster than it can be listed does not keep a refresh for ever', async () => {
+  it('P-02 and forgets faster than it can be listed makes a refresh fail, and say so', async () => {
     const { put, refresh, replace, watch } = scene();
     await put('a');
     await refresh();
@@ -286,7 +310,10 @@ describe('a store that fails', () => {
       if (since > 0) return { written: [], removed: [], version: since, more: false, reset: true };
       return { written: ['a'], removed: [], version: 5, more: true, reset: false };
     };
-    await refresh();
+    await expect(watch.refresh()).rejects.toMatchObject({
+      code: 'STORE_REFUSED',
+      message: expect.stringContaining("'session' were to be listed from the beginning 5 times"),
+    });
     expect(calls).toBeLessThan(20);
     expect(watch.sessions.has('a')).toBe(true);
   });

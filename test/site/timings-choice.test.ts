@@ -81,8 +81,9 @@ describe('the calculator of timings', () => {
     expect(foreign).toEqual([]);
     expect([...seen].sort()).toEqual([
       'docs/.vitepress/theme/timings-choice.ts',
-      ...['src/base/duration.ts', 'src/base/errors.ts', 'src/lease/classes.ts'],
-      ...['src/lease/timings.ts', 'src/lease/work-timings.ts'],
+      ...['src/base/deadline.ts', 'src/base/duration.ts', 'src/base/errors.ts'],
+      'src/lease/classes.ts',
+      ...['src/lease/timings.ts', 'src/lease/work-timings.ts', 'src/store/keyspaces.ts'],
     ]);
   });
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { REPLY_MOST_BYTES } from '../../src/store/limits.ts';
 import { dialSocket, UnsentError } from '../../src/store/redis/socket-link.ts';
 import { ErrorReply, encodeCommand, type Reply, ReplyReader } from '../../src/store/redis/wire.ts';
 import fc from '../support/fast-check.ts';
@@ -46,16 +47,56 @@ describe('the language of Redis', () => {
     expect(encodeCommand(['SET', 'ä', ''])).toBe('*3\r\n$3\r\nSET\r\n$2\r\nä\r\n$0\r\n\r\n');
   });
 
-  it.each(['HTTP/1.1 400 Bad Request\r\n', '$x\r\n', ':1e400\r\n'])('K-07 %j is not it', (text) => {
-    const reader = new ReplyReader(() => {});
-    expect(() => reader.feed(Buffer.from(text))).toThrow();
+  it('B-03 a large reply costs time in proportion to its size, whatever the size of the pieces', () => {
+    const text = 'x'.repeat(4 * 2 ** 20);
+    const bytes = Buffer.from(encodeReply(['small', text]));
+    const heard: Reply[] = [];
+    const reader = new ReplyReader((reply) => heard.push(reply));
+    const concat = vi.spyOn(Buffer, 'concat');
+    for (let at = 0; at < bytes.length; at += 4_096) reader.feed(bytes.subarray(at, at + 4_096));
+    const joined = concat.mock.results.reduce((sum, { value }) => sum + value.length, 0);
+    concat.mockRestore();
+    expect(heard).toEqual([['small', text]]);
+    expect(joined).toBeLessThan(bytes.length);
   });
+
+  it.each([
+    [':9000000000000000000', 9e18],
+    [':-9223372036854775808', -(2 ** 63)],
+  ])('K-03 %s, the expiry of a foreign key, is a number like any other', (text, number) => {
+    const heard: Reply[] = [];
+    new ReplyReader((reply) => heard.push(reply)).feed(Buffer.from(`${text}\r\n`));
+    expect(heard).toEqual([number]);
+  });
+
+  it('B-03 a value or a line that is too large is refused before it is read', () => {
+    const value = Buffer.from(`$${REPLY_MOST_BYTES + 1}\r\nabc`);
+    expect(() => new ReplyReader(() => {}).feed(value)).toThrow(/reads at most 67108864/);
+    const reader = new ReplyReader(() => {});
+    expect(() => reader.feed(Buffer.alloc(70_000, '+'))).toThrow(/a line of more than 65536 bytes/);
+  });
+
+  it.each(['HTTP/1.1 400 Bad Request\r\n', '$x\r\n', '$-2\r\n', ':1e400\r\n', ':1e20\r\n'])(
+    'K-07 %j is not it',
+    (text) => {
+      const reader = new ReplyReader(() => {});
+      expect(() => reader.feed(Buffer.from(text))).toThrow();
+    },
+  );
 });
 
 /** A server that answers as the test says, and a link to it. */
 async function dialed(answer: (socket: Socket, request: string) => void) {
+  /** How connections ended at the server's end. */
+  const closed: string[] = [];
+  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    socket.on('error', () => {});
+    sockets.add(socket);
+    let how = 'closed';
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      how = error.code ?? '';
+    });
+    socket.on('close', () => closed.push(how));
     socket.on('data', (chunk) => answer(socket, chunk.toString()));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -69,10 +110,11 @@ async function dialed(answer: (socket: Socket, request: string) => void) {
   const link = await dialSocket({ host: '127.0.0.1', port }, {}, attempt);
   const close = async () => {
     link.destroy();
+    for (const socket of sockets) socket.resume();
     server.close();
     await once(server, 'close');
   };
-  return { link, ends, close };
+  return { link, ends, close, closed };
 }
 
 describe('a link over a socket', () => {
@@ -117,6 +159,64 @@ describe('a link over a socket', () => {
     await link.subscribe('news', (text, channel) => heard.push(`${channel}: ${text}`));
     expect(await link.send(['PING'])).toBe('PONG');
     expect(heard).toEqual(['news: hello', 'news: hello']);
+    await close();
+  });
+
+  it('B-01 a command whose time is over when it would be written is not written, and the others are', async () => {
+    const requests: string[] = [];
+    const { link, close } = await dialed((socket, request) => {
+      requests.push(request);
+      socket.write('+OK\r\n');
+    });
+    let isOver = false;
+    const late = { isOver: () => isOver };
+    const all = Promise.allSettled([
+      link.send(['ASKING'], late),
+      link.send(['late'], late),
+      link.send(['early'], { isOver: () => false }),
+    ]);
+    // The event loop is blocked from here on, until its time is over.
+    isOver = true;
+    const unsent = { status: 'rejected', reason: expect.any(UnsentError) };
+    expect(await all).toEqual([unsent, unsent, { status: 'fulfilled', value: 'OK' }]);
+    expect(requests).toEqual([encodeCommand(['early'])]);
+    await close();
+  });
+
+  it('B-01 a request without an answer is not left to the system: the connection is reset', async () => {
+    const requests: string[] = [];
+    const { link, close, closed } = await dialed((_, request) => requests.push(request));
+    link.send(['acquire']).catch(() => {});
+    await expect.poll(() => requests).toHaveLength(1);
+    link.destroy();
+    await expect.poll(() => closed).toEqual(['ECONNRESET']);
+    await close();
+  });
+
+  it('B-01 what the system does not take waits here, and is never written when the link is given up', async () => {
+    let heard = '';
+    let isReading = false;
+    const { link, close } = await dialed((socket, request) => {
+      heard += request.replaceAll('x', '');
+      if (!isReading) socket.pause();
+    });
+    const large = 'x'.repeat(2 ** 20);
+    for (let i = 0; i < 32; i++) link.send(['SET', 'k', large]).catch(() => {});
+    await expect.poll(() => heard).toContain('SET');
+    const waits = link.send(['acquire']);
+    await new Promise((resolve) => setImmediate(resolve));
+    link.destroy();
+    await expect(waits).rejects.toBeInstanceOf(UnsentError);
+    isReading = true;
+    await close();
+    expect(heard).not.toContain('acquire');
+  });
+
+  it('K-07 a connection that owes no answer is closed, not reset', async () => {
+    const { link, close, closed } = await dialed((socket) => socket.write('+PONG\r\n'));
+    expect(await link.send(['PING'])).toBe('PONG');
+    link.destroy();
+    await expect.poll(() => closed).toEqual(['closed']);
     await close();
   });
 });

@@ -18,7 +18,7 @@ const TTL_MS = 1_000;
 const step = fc.record({
   verb: fc.constantFrom(
     ...['acquire', 'refresh', 'wait', 'renew', 'reassert', 'release', 'transfer', 'revoke'],
-    ...['force', 'read', 'forgo', 'list', 'elapse', 'put', 'remove', 'changes', 'beat', 'leave'],
+    ...['force', 'read', 'wake', 'list', 'elapse', 'put', 'remove', 'changes', 'beat', 'leave'],
   ),
   key: fc.constantFrom('a', 'b'),
   who: fc.constantFrom('h1', 'h2', 'h3'),
@@ -65,7 +65,7 @@ async function take(
   const key = `lease:${each.key}`;
   const fence = fences[pick % Math.max(1, fences.length)] ?? 1;
   const tenancy = { key, holder, fence };
-  const acquire = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', inbox: holder };
+  const acquire = { ...CALL, ttlMs: TTL_MS, inbox: holder };
   const record = {
     id: each.key,
     ...(pick % 3 === 0 && { fence }),
@@ -80,10 +80,10 @@ async function take(
     release: () => leases.release([tenancy], CALL),
     transfer: () =>
       leases.transfer([{ ...tenancy, successor: 'h2/1' }], { ...CALL, windowMs: 500 }),
-    revoke: () => leases.revoke(key, { ...CALL, force: false }),
-    force: () => leases.revoke(key, { ...CALL, force: true }),
+    revoke: () => leases.revoke(key, { ...CALL, force: false, fence }),
+    force: () => leases.revoke(key, { ...CALL, force: true, fence }),
     read: () => leases.read([key], CALL),
-    forgo: () => leases.forgo(key, holder, CALL),
+    wake: () => leases.wakeNext([key], { ...CALL, leaving: holder, most: 2, apartMs: 75 }),
     list: async () => {
       const page = await leases.list('lease:', CALL);
       return { leases: [...page.leases].sort((a, b) => (a.key < b.key ? -1 : 1)) };

@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
+import { StoreRefusedError } from '../../src/base/errors.ts';
+import { seededRandom } from '../../src/base/random.ts';
+import type { DatabaseFile } from '../../src/store/sqlite/database-file.ts';
+import type { Tx } from '../../src/store/sqlite/session.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
+import { Turns } from '../../src/store/sqlite/turns.ts';
+import { Kit } from '../../src/testing/conformance-kit.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
@@ -26,6 +31,7 @@ class BusyClock extends FakeClock {
   }
 }
 
+const CALL = { timeoutMs: 2_000 };
 const KEYS = Array.from({ length: 100 }, (_, n) => `lease:${n}`);
 const CALL_60 = { ...CALL, ttlMs: 60_000 };
 
@@ -34,7 +40,7 @@ async function openHolding(name: string) {
   const clock = new BusyClock();
   const store = await openSqliteStore(path, { clock });
   const requests = KEYS.map((key) => ({ key, holder: 'a' }));
-  const call = { ...CALL_60, leaseClass: 'lease', inbox: '' };
+  const call = { ...CALL_60, inbox: '' };
   expect(await store.leases.acquire(requests, call)).toHaveLength(100);
   const holdings = KEYS.map((key) => ({ key, holder: 'a' }));
   return { path, clock, store, holdings };
@@ -62,7 +68,7 @@ it('K-03 K-07 answers for each what became of it when the rest of a batch could 
   };
   const asked = store.leases.renew(holdings, CALL_60);
   const tenures = holdings.map((holding) => ({ ...holding, fence: 1 }));
-  const call = { ...CALL_60, leaseClass: 'lease', forgotten: false };
+  const call = { ...CALL_60, forgotten: false };
   const reasserted = store.leases.reassert(tenures, call).catch((error) => error.code);
   await clock.advance(3_000);
   const kinds = (await asked).map(({ kind }) => kind);
@@ -94,6 +100,70 @@ it('K-07 a value that is no JSON fails alone, beside others of its turn', async 
   ]);
   expect([bad.kind, none.kind, good.kind]).toEqual(['failed', 'failed', 'written']);
   await store.close();
+});
+
+it('K-07 a request that SQLite refuses fails alone and at once; renewals beside it are carried out', async () => {
+  const { clock, store, holdings } = await openHolding('poison.db');
+  const [bad, renewed, put] = await Promise.allSettled([
+    store.members.beat({ id: null as unknown as string, attributes: {} }, CALL_60),
+    store.leases.renew(holdings, CALL_60),
+    store.records.put('c', [{ id: 'r', value: 1 }], CALL),
+  ]);
+  expect(bad).toMatchObject({
+    reason: {
+      ...{ code: 'STORE_REFUSED', operation: 'beat' },
+      reply: expect.stringContaining('NOT NULL constraint failed'),
+    },
+  });
+  expect(renewed).toMatchObject({ value: Array(100).fill({ kind: 'renewed' }) });
+  expect(put).toMatchObject({ value: [{ kind: 'written' }] });
+  // Of what was put: it is brought to the disk within a second. Nothing is tried again.
+  expect(clock.pendingTimers).toBe(1);
+  await store.close();
+});
+
+it('K-07 one bad request of a batch fails alone, and leaves nothing behind', async () => {
+  const { store } = await openHolding('bad-one.db');
+  const requests = [
+    { key: 'lease:x', holder: 'x' },
+    { key: 'lease:bad', holder: null as unknown as string },
+    { key: 'lease:y', holder: 'y' },
+  ];
+  const call = { ...CALL_60, inbox: '' };
+  const replies = await store.leases.acquire(requests, call);
+  expect(replies).toMatchObject([
+    { kind: 'granted' },
+    { kind: 'failed', error: { code: 'STORE_REFUSED' } },
+    { kind: 'granted' },
+  ]);
+  expect(await store.leases.read(['lease:bad'], CALL)).toEqual([{ kind: 'free', fence: 0 }]);
+  await store.close();
+});
+
+it('K-07 where the disk has no room for all requests of a transaction, those that fit are carried out', async () => {
+  const full = { store: 's', operation: 'o', reply: 'database or disk is full', advice: '' };
+  let bytes = 0;
+  const transaction = (_operation: string, _kind: string, work: (tx: Tx) => void) => {
+    bytes = 0;
+    work({} as Tx);
+    if (bytes > 10) throw new StoreRefusedError(full);
+  };
+  const file = { transaction } as unknown as DatabaseFile;
+  const clock = new FakeClock();
+  const turns = new Turns({ file, name: 's', clock, random: seededRandom(1) });
+  const write = (size: number) =>
+    turns.writeOne(`write ${size}`, CALL, () => {
+      bytes += size;
+      return size;
+    });
+  const ends = await Promise.allSettled([3, 20, 4, 2].map(write));
+  expect(ends.map((end) => ('value' in end ? end.value : end.reason.code))).toEqual([
+    3,
+    'STORE_REFUSED',
+    4,
+    2,
+  ]);
+  turns.close();
 });
 
 it('K-07 waiting for the lock at the first opening uses one connection', async () => {

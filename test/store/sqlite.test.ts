@@ -1,21 +1,26 @@
 import {
+  chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Libsql from 'libsql';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { Emitter, type EventName } from '../../src/base/events.ts';
 import { seededRandom } from '../../src/base/random.ts';
+import { DEFAULT_MAX_TTLS } from '../../src/store/keyspaces.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { systemHost } from '../../src/store/sqlite/host.ts';
-import { defaultFile, ensureFile } from '../../src/store/sqlite/place.ts';
+import { defaultFile, ensureFile, identityOf, nameCount } from '../../src/store/sqlite/place.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
 import { FENCE_RECORD_MS, type Store } from '../../src/store/store.ts';
 import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
@@ -60,6 +65,22 @@ const failure = (promise: Promise<unknown>): Promise<{ code?: string; message: s
     (error: Error) => error,
   );
 
+describe('two files of one name', () => {
+  it('I-12 in the folders of two processes are told apart, although both are called the same', async () => {
+    const cwd = vi.spyOn(process, 'cwd');
+    const stores = [];
+    for (const folder of [newFolder(), newFolder()]) {
+      cwd.mockReturnValue(realpathSync(folder));
+      stores.push(await openAt(join(folder, 'test.db')));
+    }
+    cwd.mockRestore();
+    expect(stores.map(({ store: { name } }) => name)).toEqual(['sqlite:test.db', 'sqlite:test.db']);
+    const [one, two] = stores.map(({ store: { identity } }) => identity);
+    expect(one).toMatch(/^sqlite:\/.+\/test\.db$/);
+    expect(one).not.toBe(two);
+  });
+});
+
 describe('the file', () => {
   it('K-16 is for this user only, and is examined', async () => {
     const path = newFile();
@@ -80,6 +101,20 @@ describe('the file', () => {
     );
   });
 
+  it('K-16 in a folder that everybody may write is warned about, unless nobody can replace it there', async () => {
+    const path = join(mkdtempSync(join(root, 'open-')), 'holdfast.db');
+    chmodSync(dirname(path), 0o777);
+    const { happened, store } = await openAt(path);
+    expect(happened).toContain('store.warned');
+    const rights = async () =>
+      (await store.examine()).findings.find(({ subject }) => subject === 'rights');
+    expect(await rights()).toMatchObject({ level: 'warn', fact: expect.stringContaining('0777') });
+    for (const mode of [0o1777, 0o770]) {
+      chmodSync(dirname(path), mode);
+      expect((await rights())?.level).toBe('ok');
+    }
+  });
+
   it('K-16 of a later format is refused, with what to do', async () => {
     const path = newFile();
     await (await openAt(path)).store.close();
@@ -88,7 +123,7 @@ describe('the file', () => {
     db.close();
     const error = await failure(openAt(path));
     expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
-    expect(error.message).toMatch(/format 99.*knows format 1.*another file/s);
+    expect(error.message).toMatch(/format 99.*knows format 2.*another file/s);
   });
 
   it('K-16 of another program is refused and not touched', async () => {
@@ -148,11 +183,117 @@ describe('the file', () => {
     const path = newFile();
     const clock = new FakeClock();
     const all = await Promise.all(Array.from({ length: 8 }, () => openAt(path, { clock })));
-    const call = { ...CALL, ttlMs: 60_000, leaseClass: 'lease', inbox: '' };
+    const call = { ...CALL, ttlMs: 60_000, inbox: '' };
     const replies = await Promise.all(
       all.map(({ store }, n) => store.leases.acquire([{ key: 'k', holder: `h${n}` }], call)),
     );
     expect(replies.flat().filter(({ kind }) => kind === 'granted')).toHaveLength(1);
+  });
+});
+
+describe('a file with two names', () => {
+  it('K-16 is not refused while another process creates it, whenever the temporary name goes', () => {
+    const path = newFile();
+    ensureFile(path);
+    linkSync(path, `${path}-making`);
+    const seenWithTwo = identityOf(path);
+    if (seenWithTwo === null) throw new Error('the file is missing');
+    expect(seenWithTwo.stats.nlink).toBe(2);
+    expect(nameCount(path, seenWithTwo)).toBe(1);
+    // By now the temporary name is gone, as if its maker had removed it right after we looked.
+    expect(nameCount(path, seenWithTwo)).toBe(1);
+  });
+
+  it('K-15 K-16 is refused, with what to do, when it is opened', async () => {
+    const path = newFile();
+    await (await openAt(path)).store.close();
+    linkSync(path, `${path}.link`);
+    for (const name of [path, `${path}.link`]) {
+      const error = await failure(openAt(name));
+      expect(error).toMatchObject({ code: 'STORE_UNSUITABLE', voidsLeases: true });
+      expect(error.message).toMatch(/2 names.*share the folder/s);
+    }
+    expect(existsSync(`${path}.link-wal`)).toBe(false);
+  });
+
+  it('K-15 K-16 is refused when the second name is made later, and works again without it', async () => {
+    const path = newFile();
+    const { kit } = await openAt(path);
+    await kit.granted('lease:k', 'a', { ttlMs: 60_000 });
+    linkSync(path, `${path}.link`);
+    expect(await failure(kit.renew('lease:k', 'a'))).toMatchObject({ voidsLeases: true });
+    rmSync(`${path}.link`);
+    expect(await kit.renew('lease:k', 'a')).toEqual({ kind: 'renewed' });
+  });
+
+  it('is none where the process that made the file was killed before it was done', async () => {
+    const path = newFile();
+    await (await openAt(path)).store.close();
+    linkSync(path, `${path}-making`);
+    await (await openAt(path)).kit.granted('lease:k', 'a');
+    expect(existsSync(`${path}-making`)).toBe(false);
+  });
+
+  it('K-15 one of them a link: both lead to one file, even if the link is older than the file', async () => {
+    const path = newFile();
+    const link = join(newFolder(), 'link.db');
+    symlinkSync(path, link);
+    const clock = new FakeClock();
+    const one = await openAt(link, { clock });
+    await one.kit.granted('lease:k', 'a');
+    const two = await openAt(path, { clock });
+    expect(await two.kit.acquire('lease:k', 'b')).toMatchObject({ kind: 'busy', reason: 'held' });
+    expect([one.store.name, two.store.name]).toEqual([`sqlite:${path}`, `sqlite:${path}`]);
+  });
+
+  it('K-15 a link that leads to another file later is refused', async () => {
+    const path = newFile();
+    const link = join(newFolder(), 'link.db');
+    symlinkSync(path, link);
+    const { kit } = await openAt(link);
+    await kit.granted('lease:k', 'a');
+    const other = newFile();
+    await (await openAt(other)).kit.granted('lease:k', 'b');
+    rmSync(link);
+    symlinkSync(other, link);
+    const error = await failure(kit.renew('lease:k', 'a'));
+    expect(error).toMatchObject({ code: 'STORE_UNSUITABLE', voidsLeases: true });
+    expect(error.message).toContain(`${link} led to ${path}`);
+  });
+});
+
+describe('a log that was removed while it was in use', () => {
+  it.each([
+    ['-wal and -shm', ['-wal', '-shm']],
+    ['-wal', ['-wal']],
+    ['-shm', ['-shm']],
+  ])(
+    'K-15 %s: who uses it is refused, and so is who opens the file in the same process',
+    async (_, ends) => {
+      const path = newFile();
+      const { kit, clock, store } = await openAt(path);
+      await kit.granted('lease:k', 'a', { ttlMs: 60_000 });
+      for (const end of ends) rmSync(path + end);
+      await clock.advance(10);
+      const error = await failure(kit.renew('lease:k', 'a'));
+      expect(error).toMatchObject({ code: 'STORE_UNSUITABLE', voidsLeases: true });
+      expect(error.message).toMatch(
+        /test.db-wal or test.db-shm was removed.*Restart every process/s,
+      );
+      expect(await failure(openAt(path, { clock }))).toMatchObject({ code: 'STORE_UNSUITABLE' });
+      await store.close();
+      expect(await failure(openAt(path, { clock }))).toMatchObject({ code: 'STORE_UNSUITABLE' });
+      for (const end of ends) expect(existsSync(path + end)).toBe(false);
+    },
+  );
+
+  it('K-15 together with its file is no such case: another file is made', async () => {
+    const path = newFile();
+    const { kit, happened } = await openAt(path);
+    await kit.granted('lease:k', 'a');
+    for (const end of ['', '-wal', '-shm']) rmSync(path + end);
+    expect(await kit.renew('lease:k', 'a')).toMatchObject({ kind: 'vanished' });
+    expect(happened).toContain('store.forgot');
   });
 });
 
@@ -208,6 +349,18 @@ it('K-02 a host whose clock is set keeps its leases for their time, and fences g
   expect(await kit.granted('lease:k', 'b')).toBeGreaterThan(fence);
 });
 
+it('K-02 two files never give a key the same fence: not at one moment, nor after one of them was deleted', async () => {
+  const clock = new FakeClock();
+  const [path, other] = [newFile(), newFile()];
+  const a = await openAt(path, { clock, quarantine: 'off' });
+  const b = await openAt(other, { clock, quarantine: 'off' });
+  const fences = [await a.kit.granted('lease:k', 'a'), await b.kit.granted('lease:k', 'b')];
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end);
+  fences.push(await a.kit.granted('lease:k', 'c'));
+  expect(new Set(fences).size).toBe(3);
+  expect(fences).toEqual(fences.toSorted((x, y) => x - y));
+});
+
 describe('another start of the host', () => {
   it('K-02 voids leases and members, and leaves fences and records', async () => {
     const path = newFile();
@@ -247,6 +400,21 @@ describe('another start of the host', () => {
     expect(error.message).toMatch(/another host.*Redis/);
   });
 
+  it('K-04 K-15 a process in a time namespace sees the same times as the others', async () => {
+    const path = newFile();
+    const here = await openAt(path);
+    await here.kit.granted('lease:k', 'a', { ttlMs: 9_000 });
+    for (const clockAheadMs of [100_000, -500]) {
+      const clock = new FakeClock();
+      clock.block(clockAheadMs);
+      const there = await openAt(path, { clock, host: { ...systemHost(), clockAheadMs } });
+      expect(await there.kit.acquire('lease:k', 'b')).toMatchObject({
+        ...{ kind: 'busy', holder: 'a', expiresInMs: 9_000 },
+      });
+    }
+    expect(await here.kit.renew('lease:k', 'a', 9_000)).toEqual({ kind: 'renewed' });
+  });
+
   it('K-16 a process whose clock is behind the others’ is refused', async () => {
     const path = newFile();
     const ahead = await openAt(path);
@@ -270,10 +438,11 @@ describe('a file that has gone', () => {
     expect(happened).toEqual(['store.connected']);
   });
 
-  it('K-15 makes no new grants for the longest TTL and a second, and takes back what vanished', async () => {
+  it('K-15 makes no new grants for the bound and a second, and takes back what vanished', async () => {
     const path = newFile();
     const clock = new FakeClock();
-    const { kit, happened } = await openAt(path, { clock });
+    const maxTtls = { ...DEFAULT_MAX_TTLS, lease: 5_000 };
+    const { kit, happened } = await openAt(path, { clock, maxTtls });
     const fence = await kit.granted('lease:k', 'a', { ttlMs: 5_000 });
     await kit.granted('lease:short', 'a', { ttlMs: 1_000 });
     remove(path);
@@ -304,12 +473,13 @@ describe('a file that has gone', () => {
   it('K-15 stops grants to one who came after it and took it for a new file, once', async () => {
     const path = newFile();
     const clock = new FakeClock();
-    const old = await openAt(path, { clock });
-    const other = await openAt(path, { clock });
+    const options = { clock, maxTtls: { ...DEFAULT_MAX_TTLS, lease: 5_000 } };
+    const old = await openAt(path, options);
+    const other = await openAt(path, options);
     await old.kit.granted('lease:k', 'a', { ttlMs: 5_000 });
     await other.kit.granted('lease:other', 'b', { ttlMs: 5_000 });
     remove(path);
-    const newcomer = await openAt(path, { clock });
+    const newcomer = await openAt(path, options);
     await newcomer.kit.granted('lease:free', 'n', { ttlMs: 1_000 });
     await old.kit.read('lease:k');
     const short = { ttlMs: 1_000 };

@@ -5,6 +5,7 @@ import type { Poller, PollerOptions } from '../../src/polling/poller.ts';
 import type { PollContext } from '../../src/polling/schedule.ts';
 import type { Target } from '../../src/polling/targets.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
 
@@ -50,16 +51,21 @@ const WATCHED: EventName[] = [
   'target.taken',
 ];
 
-/** One store in memory, one clock, and as many instances as a test wants. TTL 3 s, renewals every second. */
-export function fleetWorld() {
-  const clock = new FakeClock();
+interface FleetWorldOptions {
+  readonly clock?: FakeClock;
+  /** A connection to the store for each instance; default: all have one store in memory. */
+  connect?(): Promise<Store>;
+}
+
+/** One store, one clock, and as many instances as a test wants. TTL 3 s, renewals every second. */
+export function fleetWorld({ clock = new FakeClock(), connect }: FleetWorldOptions = {}) {
   const store = createMemoryStore({ clock });
   const polls: Polled[] = [];
   const instances: Instance[] = [];
   let started = 0;
 
   async function instance(options: PollerOptions = {}): Promise<Instance> {
-    const { store: reached, faults } = faultyStore(store, clock);
+    const { store: reached, faults } = faultyStore((await connect?.()) ?? store, clock);
     const blindTo = new Set<string>();
     const { list } = reached.members;
     reached.members.list = async (call) => {

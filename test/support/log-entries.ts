@@ -1,4 +1,5 @@
 /** Entries of the shared log as the page gets them, written down by hand. */
+import { readGap } from '../../src/base/gap.ts';
 import type { ApiEvent } from '../../src/client/messages.ts';
 
 export const ANA = 'ana-1794794965598888000-aaaaaaaa';
@@ -35,16 +36,16 @@ export function taken(
   fence: number,
   facts: Readonly<Record<string, unknown>>,
 ): ApiEvent {
-  const plain = { from: null, unownedMs: 0, wakeMs: 0, grantMs: 0, ttlMs: 30_000 };
-  return entry('target.taken', at, by, { target: 't', fence: String(fence), ...plain, ...facts });
+  const about = { target: 't', fence: String(fence), from: null };
+  return entry('target.taken', at, by, { ...about, ...facts, ...readGap(facts) });
 }
 
-/** ANA had it, was killed, and BOB took it when its lease had run out: at 40,000, 20 ms before. */
+/** ANA had it, renewed it last at 10,000, and was killed. BOB took it when the lease had expired: at 40,000, 20 ms before. */
 export const FAILOVER: readonly ApiEvent[] = [
   lease('acquired', 1_000, ANA, 100),
   lease('acquired', 40_020, BOB, 101),
   taken(40_020, BOB, 101, {
-    ...{ from: ANA, how: 'failover', unownedMs: 20, wakeMs: 12, grantMs: 8 },
+    ...{ from: ANA, how: 'failover', silentMs: 30_000, wakeMs: 12, grantMs: 8 },
   }),
 ];
 
@@ -53,5 +54,11 @@ export const HANDOVER: readonly ApiEvent[] = [
   lease('acquired', 1_000, ANA, 100),
   lease('transferred', 9_000, ANA, 100, { successor: BOB, heldForMs: 8_000 }),
   lease('acquired', 9_015, BOB, 102),
-  taken(9_015, BOB, 102, { from: ANA, how: 'handover', unownedMs: 15, wakeMs: 10, grantMs: 5 }),
+  taken(9_015, BOB, 102, { from: ANA, how: 'handover', wakeMs: 10, grantMs: 5 }),
+];
+
+/** The same, but ANA was frozen: it woke up at 43,629, and saw that its own deadline had been at 38,500. */
+export const FREEZE: readonly ApiEvent[] = [
+  ...FAILOVER,
+  lease('lost', 43_629, ANA, 100, { reason: 'expired', heldForMs: 42_629, lateMs: 5_129 }),
 ];

@@ -22,16 +22,18 @@ export interface ClusterOptions {
   primaries?: number;
   /** In all, given to the primaries in turn. One by default, which is the first primary's. */
   replicas?: number;
+  /** Primaries without slots, such as have just been added. None by default. */
+  spares?: number;
   /** More options for every node. They win over the defaults. */
   args?: readonly string[];
 }
 
-/** How far a slot's move goes: announced, with half of its keys (and at least one) moved, or all of it. */
-export type MigrationStage = 'migrating' | 'half' | 'done';
+/** How far a slot's move goes: announced, with half of its keys (and at least one) moved, with all of them, or all of it. */
+export type MigrationStage = 'migrating' | 'half' | 'keys' | 'done';
 
 /** Starts a cluster in which all nodes agree who has which slots. Use `await using`. */
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
-  const { primaries = 3, replicas = 1, args = [] } = options;
+  const { primaries = 3, replicas = 1, spares = 0, args = [] } = options;
   const node = {
     args: [
       ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
@@ -43,8 +45,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
     ],
     pickPort: () => lastingPort([BUS_OFFSET]),
   };
-  const nodes = await startAllRedis(Array.from({ length: primaries + replicas }, () => node));
-  const cluster = new RedisCluster(nodes.slice(0, primaries), nodes.slice(primaries));
+  const count = primaries + replicas + spares;
+  const nodes = await startAllRedis(Array.from({ length: count }, () => node));
+  const cluster = new RedisCluster(
+    nodes.slice(0, primaries),
+    nodes.slice(primaries, primaries + replicas),
+    nodes.slice(primaries + replicas),
+  );
   try {
     await cluster.form();
     return cluster;
@@ -59,13 +66,20 @@ export class RedisCluster {
   readonly primaries: readonly RedisServer[];
   /** Those that were replicas at the start: the first one of the first primary, and so on in turn. */
   readonly replicas: readonly RedisServer[];
+  /** Those that had no slots at the start. */
+  readonly spares: readonly RedisServer[];
   readonly nodes: readonly RedisServer[];
   readonly url: string;
 
-  constructor(primaries: readonly RedisServer[], replicas: readonly RedisServer[]) {
+  constructor(
+    primaries: readonly RedisServer[],
+    replicas: readonly RedisServer[],
+    spares: readonly RedisServer[] = [],
+  ) {
     this.primaries = primaries;
     this.replicas = replicas;
-    this.nodes = [...primaries, ...replicas];
+    this.spares = spares;
+    this.nodes = [...primaries, ...replicas, ...spares];
     this.url = `redis+cluster://${primaries.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
   }
 
@@ -131,7 +145,7 @@ export class RedisCluster {
     await from.cli('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId);
     if (stopAt === 'migrating') return;
     await moveKeys(slot, from, to, stopAt === 'half' ? 0.5 : 1);
-    if (stopAt === 'half') return;
+    if (stopAt !== 'done') return;
     // The new owner first: if it were to fail in between, nobody points at one that does not know.
     await to.cli('CLUSTER', 'SETSLOT', slot, 'NODE', toId);
     await from.cli('CLUSTER', 'SETSLOT', slot, 'NODE', toId);

@@ -4,6 +4,7 @@ import type { IntentOptions } from '../../src/intents/intents.ts';
 import { type AppOptions, createApp } from '../../src/server/app.ts';
 import type { TokenSettings } from '../../src/server/tokens.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
 import { countedStore } from './counted-store.ts';
@@ -44,16 +45,19 @@ export interface WorldOptions extends AppOptions {
   readonly intentOptions?: IntentOptions;
   /** Whether what happens here is written into the log; default off. */
   readonly history?: 'on' | 'off';
+  /** Default one in memory. */
+  readonly storeOn?: (clock: FakeClock) => Promise<Store>;
 }
 
 /** An app on a store in memory that counts what it is asked, and can fail; time stands still until it is moved. */
 export async function serverWorld({
   intentOptions,
   history = 'off',
+  storeOn = async (clock) => createMemoryStore({ clock }),
   ...options
 }: WorldOptions = {}) {
   const clock = new FakeClock();
-  const { store: faulty, faults } = faultyStore(createMemoryStore({ clock }), clock);
+  const { store: faulty, faults } = faultyStore(await storeOn(clock), clock);
   const { store, calls } = countedStore(faulty);
   const random = seededRandom(7);
   const holdfast = await open(store, { clock, random, history, quarantine: 'off' });

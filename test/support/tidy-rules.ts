@@ -228,8 +228,8 @@ function emptyFinding({ path }: SourceText, count: number, what: string): Findin
   return count === 0 ? [{ path, line: 1, what: `${what}: has this rule lost its subject?` }] : [];
 }
 
-const MAX_FILE_LINES = 400;
-const MAX_LUA_LINES = 60;
+const MAX_FILE_LINES = 700;
+const MAX_LUA_LINES = 100;
 const MAX_FUNCTION_LINES = 70;
 
 /** A file, or a function (`path#name`), that may be longer, up to which length, and why. */

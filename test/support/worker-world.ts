@@ -4,8 +4,9 @@ import type { Intent, Requester } from '../../src/intents/intent.ts';
 import { type IntentSession, sessionOf } from '../../src/intents/intent-session.ts';
 import { type IntentOptions, Intents } from '../../src/intents/intents.ts';
 import { Leases } from '../../src/lease/leases.ts';
-import { LONGEST_TTL_MS } from '../../src/lease/timings.ts';
+import type { Commands } from '../../src/process/commands.ts';
 import type { GroupRecord, Host } from '../../src/process/host.ts';
+import { DEFAULT_MAX_TTLS } from '../../src/store/keyspaces.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
@@ -40,6 +41,7 @@ export interface WorkerActor {
 const WATCHED: EventName[] = [
   ...(['session.advanced', 'session.recovered', 'pipeline.started', 'pipeline.ended'] as const),
   ...(['pipeline.stuck', 'worker.reclaimed', 'worker.stalled', 'worker.resumed'] as const),
+  ...(['session.unreadable'] as const),
   ...(['lease.acquired', 'lease.released', 'lease.lost', 'lease.abandoned'] as const),
 ];
 
@@ -82,11 +84,14 @@ export class FakeHost implements Host {
   }
 }
 
+function newHostWorld(): FakeHost['world'] {
+  return { locks: new Map(), dead: new Set(), killed: [] };
+}
+
 /** One store in memory, one clock for everybody, clients, and as many workers as a test wants. */
-export function workerWorld() {
+export function workerWorld(hostWorld = newHostWorld()) {
   const clock = new FakeClock();
   const store = createMemoryStore({ clock });
-  const hostWorld = { locks: new Map<string, string>(), dead: new Set<string>(), killed: [] };
   const played: Played[] = [];
   let actors = 0;
 
@@ -110,7 +115,11 @@ export function workerWorld() {
         context.signal.addEventListener('abort', () => part.end(), { once: true });
       });
 
-  const worker = async (options: WorkerOptions = {}, host?: Partial<FakeHost>) => {
+  const worker = async (
+    options: WorkerOptions = {},
+    host?: Partial<FakeHost>,
+    runner: Commands | null = null,
+  ) => {
     const instanceId = `w${++actors}`;
     const { store: reached, faults } = faultyStore(store, clock);
     const events = new Emitter();
@@ -119,22 +128,24 @@ export function workerWorld() {
       events.on(name, (facts: Events[typeof name]) => happened.push({ name, facts }));
     const random = seededRandom(actors);
     const shared = { store: reached, clock, random, events, instanceId };
-    const leases = new Leases({ ...shared, longestTtlMs: LONGEST_TTL_MS });
+    const leases = new Leases({ ...shared, maxTtls: DEFAULT_MAX_TTLS });
     const own = Object.assign(new FakeHost(instanceId, hostWorld), host);
     const commands = () => {
-      throw new Error('there are no commands here');
+      if (runner === null) throw new Error('there are no commands here');
+      return runner;
     };
     const play = playing(instanceId);
     const made = new Worker(
       { ...shared, leases, prefix: '', host: own, commands },
       { pipelines: { live: play, vod: play }, ...options },
     );
-    return { worker: made, instanceId, faults, happened, host: own, leases };
+    return { worker: made, instanceId, faults, happened, host: own, leases, store: reached };
   };
 
-  const api = (options: IntentOptions = {}) => {
+  /** `instanceId`: of the worker in the same process, where there is one. */
+  const api = (options: IntentOptions = {}, instanceId = `api${actors + 1}`) => {
     const shared = { store, clock, random: seededRandom(1_000 + ++actors), events: new Emitter() };
-    return new Intents({ ...shared, instanceId: `api${actors}` }, options);
+    return new Intents({ ...shared, instanceId }, options);
   };
 
   const door = api();

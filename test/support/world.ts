@@ -3,6 +3,7 @@ import { seededRandom } from '../../src/base/random.ts';
 import { type Holdfast, type OpenOptions, open } from '../../src/holdfast.ts';
 import type { Lease } from '../../src/lease/lease.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
+import { refusalError } from '../../src/lease/refusal-error.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
@@ -58,7 +59,7 @@ export function world() {
       holdfast.on(name, (facts) => happened.push({ name, ...facts } as Happened));
     const take = async (key: string, options?: AcquireOptions) => {
       const result = await holdfast.acquire(key, options);
-      if (!result.ok) throw new Error(`'${key}' is ${result.reason} by ${result.holder}`);
+      if (!result.ok) throw refusalError(result);
       return result.lease;
     };
     const names = () => happened.map(({ name }) => name).filter((name) => name !== 'lease.renewed');

@@ -68,7 +68,7 @@ describe('the log of an instance', () => {
     const { events, entries } = setUp();
     events.emit('lease.released', { ...LEASE, heldForMs: 61_000 });
     events.emit('lease.transferred', { ...LEASE, successor: OTHER, heldForMs: 2_000 });
-    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 28_500 });
+    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 28_500, lateMs: 0 });
     expect(entries()).toMatchObject([
       { ...ABOUT, level: 'info', event: 'lease.released', heldForMs: 61_000 },
       { ...ABOUT, level: 'info', event: 'lease.transferred', successor: OTHER },
@@ -128,7 +128,7 @@ describe('the log of an instance', () => {
     events.emit('poll.done', poll);
     events.emit('poll.done', poll);
     events.emit('poll.failed', { ...poll, why: 'reset' });
-    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 1 });
+    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 1, lateMs: 0 });
     events.emit('poll.failed', { ...poll, why: 'reset' });
     expect(entries().map(({ level, event }) => `${level} ${event}`)).toEqual([
       'warn poll.failed',
@@ -165,7 +165,7 @@ describe('the log of an instance', () => {
     expect(Object.keys(setUp('error').log.listeners())).not.toContain('lease.renewed');
     expect(Object.keys(setUp('info').log.listeners())).not.toContain('lease.extended');
     const { events, lines } = setUp('error');
-    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 1 });
+    events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 1, lateMs: 0 });
     events.emit('poll.done', { target: 'a', fence: 1, tookMs: 1 });
     expect(lines).toEqual([]);
   });

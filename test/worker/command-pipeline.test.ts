@@ -1,41 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type {
-  CommandOrder,
-  CommandOutcome,
-  CommandRun,
-  Commands,
-} from '../../src/process/commands.ts';
-import type { GroupRecord, Moment } from '../../src/process/host.ts';
+import type { CommandOutcome } from '../../src/process/commands.ts';
+import type { GroupRecord } from '../../src/process/host.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { commandPipeline } from '../../src/worker/command-pipeline.ts';
 import type { PipelineEnd } from '../../src/worker/pipeline.ts';
 import type { CommandPipeline } from '../../src/worker/worker-options.ts';
+import { FakeCommands } from './support/fake-commands.ts';
 import { FakeHold, sessionFor } from './support/fake-hold.ts';
-
-/** Runs nothing: a test says what became of it. */
-class FakeCommands implements Commands {
-  order: CommandOrder | undefined;
-  readonly heard: [string, Moment?][] = [];
-  end: (outcome: CommandOutcome) => void = () => {};
-  progress: (text: string) => void = () => {};
-
-  run(order: CommandOrder): CommandRun {
-    this.order = order;
-    return {
-      started: Promise.resolve({ group: 42, startedTicks: 4711 }),
-      outcome: new Promise((resolve) => {
-        this.end = resolve;
-      }),
-      extend: (deadline) => void this.heard.push(['extend', deadline]),
-      stop: () => void this.heard.push(['stop']),
-      onProgress: (listener) => {
-        this.progress = listener;
-      },
-    };
-  }
-
-  async close(): Promise<void> {}
-}
 
 let clock: FakeClock;
 let hold: FakeHold;
@@ -102,6 +73,21 @@ describe('I-17 a pipeline that is a command', () => {
     expect(noSlot.slot).toBeNull();
     expect(commands.order?.env.HOLDFAST_SESSION_START_MS).toBe('10500');
     expect(commands.order?.env).not.toHaveProperty('HOLDFAST_SLOT');
+  });
+
+  it('K-04 has its leases confirmed at once when its supervisor sees that the clocks disagree', () => {
+    start();
+    expect(hold.confirms).toBe(0);
+    commands.doubt();
+    expect(hold.confirms).toBe(1);
+  });
+
+  it('K-04 begins when it is told to, and not before', async () => {
+    const running = start();
+    await running.started;
+    expect(commands.heard).toEqual([]);
+    running.begin();
+    expect(commands.heard).toEqual([['begin']]);
   });
 
   it('may run on when its lease was renewed, and says how far it is', () => {

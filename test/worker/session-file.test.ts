@@ -5,11 +5,14 @@ import type { Store } from '../../src/store/store.ts';
 import { SessionFile } from '../../src/worker/session-file.ts';
 
 const ME = 'w';
+const BODY = JSON.stringify({
+  ...{ kind: 'live', type: 'stream.start', target: 'x', profile: 'hd', bucket: '0' },
+});
 
 function stored(revision: number, state: SessionState, worker = ME): StoredSession {
   const status = JSON.stringify({ reason: null, outcome: null, worker, slot: null });
   const times = { createdAtMs: 0, changedAtMs: 0 };
-  return { id: 's', tenant: 't', state, revision, body: '{}', status, clients: 1, ...times };
+  return { id: 's', tenant: 't', state, revision, body: BODY, status, clients: 1, ...times };
 }
 
 /** The file of a session at revision 5, and what it asks of its store, which says what the test has it say. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { START_STREAM } from '../../src/store/intent-store.ts';
 import type { PipelineContext } from '../../src/worker/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
+import { FakeCommands } from './support/fake-commands.ts';
 
 const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };
@@ -33,6 +34,27 @@ describe('one worker', () => {
     ]);
     expect(worker.sessions).toBe(0);
     await worker.stop();
+  });
+
+  it('I-12 a command begins when the store knows its process group, and not before', async () => {
+    const world = workerWorld();
+    const commands = new FakeCommands();
+    const live = { command: ['ffmpeg'] };
+    const actor = await world.worker({ pipelines: { live } }, {}, commands);
+    commands.onRun = () => {
+      actor.faults.refuse = true;
+    };
+    await actor.worker.start();
+    const id = await world.start('channel-7');
+    await world.clock.advance(5_000);
+    expect(commands.order?.command).toEqual(['ffmpeg']);
+    expect((await world.session(id)).group).toBeUndefined();
+    expect(commands.heard).toEqual([]);
+    actor.faults.refuse = false;
+    const { group } = await world.reaches(id, 'RUNNING');
+    expect(group).toEqual({ group: 42, startedTicks: 4711 });
+    await world.clock.advance(1);
+    expect(commands.heard[0]).toEqual(['begin']);
   });
 
   it('I-08 a recording needs no tuner, and has a lease for recording, profile and second', async () => {
@@ -72,7 +94,7 @@ describe('one worker', () => {
     const ended = await world.start('channel-7', 'sd', BEN);
     await world.stop(ended, BEN);
     const held = { key: 'lease:service:channel-7', holder: `another/${ended}` };
-    const call = { ...CALL, ttlMs: 60_000, leaseClass: 'resource', inbox: 'another' };
+    const call = { ...CALL, ttlMs: 60_000, inbox: 'another' };
     const take = async () => {
       const [reply] = await world.store.leases.acquire([held], call);
       if (reply?.kind !== 'granted') throw new Error('it was not granted');
@@ -476,6 +498,30 @@ describe('a worker with a name', () => {
     const second = await world.worker({ name: 'box' });
     await expect(second.worker.start()).rejects.toMatchObject({ code: 'WORKER_NAME_TAKEN' });
     expect(second.worker.state).toBe('stopped');
+  });
+
+  it('I-12 two stores of one name, on one host, have a lock each', async () => {
+    const world = workerWorld();
+    const beside = workerWorld(world.hostWorld);
+    expect(beside.store.name).toBe(world.store.name);
+    await (await world.worker({ name: 'box' })).worker.start();
+    const { worker } = await beside.worker({ name: 'box' });
+    await worker.start();
+    expect(worker.state).toBe('running');
+  });
+
+  it('I-12 says that it is starting while it waits for its name', async () => {
+    const world = workerWorld();
+    const key = 'lease:worker:box';
+    const call = { ...CALL, ttlMs: 20_000, inbox: 'another' };
+    await world.store.leases.acquire([{ key, holder: 'another' }], call);
+    const { worker } = await world.worker({ name: 'box' });
+    const starting = worker.start();
+    await world.clock.advance(10_000);
+    expect(worker.state).toBe('starting');
+    await world.clock.advance(15_000);
+    await starting;
+    expect(worker.state).toBe('running');
   });
 
   it('I-12 without proof waits until the lease of the name has run out', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { confirmationNow } from '../../src/lease/tenure.ts';
+import { confirmationNow } from '../../src/base/deadline.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { Draft } from '../../src/workflow/action.ts';
 import { Attempt, type HandlerContext } from '../../src/workflow/attempt.ts';

@@ -250,6 +250,27 @@ describe('results', () => {
     expect((await one.holdfast.workflows.get('w'))?.unread).toBe(0);
   });
 
+  it('W-13 a result that was handed out is not handed out again after a look that failed', async () => {
+    const { wf, processor, one, clock } = await working();
+    const [a, b] = [await wf.emit('STEP', 'a', TO), await wf.emit('STEP', 'b', TO)];
+    for (const action of [a, b]) await processor.process(action);
+    expect(await wf.result(a.action_id)).toMatchObject({ value: 'a' });
+    one.faults.refuse = true;
+    const first = wf.results().next();
+    await clock.advance(100);
+    one.faults.refuse = false;
+    await clock.advance(3_000);
+    expect((await first).value).toMatchObject({ value: 'b' });
+  });
+
+  it('W-13 emitting a known action tells the store what has been read', async () => {
+    const { wf, processor, one } = await working();
+    await processor.process(await wf.emit('STEP', 'a', { ...TO, actionId: A }));
+    await wf.result(A);
+    await wf.emit('STEP', 'a', { ...TO, actionId: A });
+    expect((await one.holdfast.workflows.get('w'))?.unread).toBe(0);
+  });
+
   it('W-13 what was read and not said so by a step is said with the release', async () => {
     const { wf, processor, one } = await working();
     await processor.process(await wf.emit('STEP', 'a', TO));

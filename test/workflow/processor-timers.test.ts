@@ -1,11 +1,14 @@
 import { expect, it } from 'vitest';
+import { Emitter } from '../../src/base/events.ts';
 import { seededRandom } from '../../src/base/random.ts';
 import { open } from '../../src/holdfast.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { FakeClock } from '../../src/testing/fake-clock.ts';
 import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { Processor } from '../../src/workflow/processor.ts';
 
 it('a processor that has stopped while a claim was being extended leaves no timer behind to keep its process alive', async () => {
   const clock = new FakeClock();
@@ -53,3 +56,55 @@ it('a processor that has stopped while the store could not be told of an outcome
   await holdfast.close();
   expect(clock.pendingTimers).toBe(0);
 });
+
+it('W-13 a processor waits for 150,000 retries at once, and looks for them when they are due', async () => {
+  const clock = new FakeClock();
+  const MOST = 150_000;
+  let given = 0;
+  let settled = 0;
+  const looks: number[] = [];
+  const body = JSON.stringify({
+    ...{ action_type: 'STEP', created_at: '2026-01-01T00:00:00.000Z', timeout_ms: null },
+    payload: 1,
+  });
+  const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+  const reserved = () => {
+    const action = { target: 'press', priority: 5, leaseId: uuid(0), epoch: 1, body };
+    const n = ++given;
+    const taken = { workflow: `w${n}`, fence: n, tries: 1, action: { ...action, id: uuid(n) } };
+    return { kind: 'reserved', ...taken };
+  };
+  const workflows = {
+    take: async (_: string, { most }: { most: number }) => {
+      looks.push(clock.monotonicMs());
+      return Array.from({ length: Math.min(most, MOST - given) }, reserved);
+    },
+    settle: async (_: string, all: readonly unknown[]) => {
+      settled += all.length;
+      return all.map(() => 'done');
+    },
+    extend: async () => [],
+  };
+  const store = { signals: { subscribe: async () => () => {} }, workflows } as unknown as Store;
+  const parts = { store, clock, random: seededRandom(1), events: new Emitter(), instanceId: 'i' };
+  const handlers = {
+    STEP: () => {
+      throw new Error('no');
+    },
+  };
+  const processor = new Processor(parts, {
+    ...{ name: 'press', role: 'effect', concurrency: 10_000, tries: 2, backoff: 700, handlers },
+  });
+  await processor.start();
+  for (let turn = 0; settled < MOST && turn < 1_000; turn++) await clock.advance(0);
+  expect([given, settled]).toEqual([MOST, MOST]);
+  const fromMs = clock.monotonicMs();
+  looks.length = 0;
+  await clock.advance(750);
+  // Each is due within 10 % before 700 ms: it is looked for then, and not once for each.
+  expect(looks.filter((ms) => ms > fromMs && ms <= fromMs + 711).length).toBeGreaterThan(0);
+  expect(looks.length).toBeLessThan(50);
+  expect(clock.pendingTimers).toBeLessThan(10);
+  await processor.stop();
+  expect(clock.pendingTimers).toBe(0);
+}, 30_000);

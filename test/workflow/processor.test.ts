@@ -26,6 +26,7 @@ const working = async (STEP: Step, more: Partial<ProcessorOptions> = {}) => {
   const told: { name: string; [fact: string]: unknown }[] = [];
   const names: EventName[] = [
     ...(['action.started', 'action.done', 'action.failed', 'action.gone'] as const),
+    'action.stuck',
     ...(['processor.stalled', 'processor.resumed', 'workflow.violation'] as const),
   ];
   for (const name of names)
@@ -140,6 +141,64 @@ describe('a try', () => {
     });
     expect(told.filter(({ name }) => name === 'action.done')).toHaveLength(1);
     await other.stop();
+  });
+
+  it('W-05 that was asked to stop is not extended: the action is tried again when its claim is over', async () => {
+    const at: number[] = [];
+    const { wf, processor, clock } = await working(
+      () => {
+        at.push(clock.monotonicMs());
+        return new Promise(() => {});
+      },
+      { timeout: '5s' },
+    );
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(2 * CLAIM_MS - 1_000);
+    expect(at).toHaveLength(2);
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeLessThanOrEqual(CLAIM_MS + 1_000);
+    await stopped(clock, processor);
+  });
+
+  it('W-13 whose handler hangs is told of, gives up its place, and ends as a dead letter', async () => {
+    const { wf, processor, clock, one, told } = await working(
+      (payload) => (payload === 'hang' ? new Promise(() => {}) : 'fine'),
+      { concurrency: 1, claim: '1s', timeout: '500ms', tries: 3 },
+    );
+    const hung = await wf.emit('STEP', 'hang', TO);
+    await processor.start();
+    const other = await one.holdfast.workflows.claim('v');
+    await clock.advance(100);
+    const fine = await other.emit('STEP', 'fine', TO);
+    // Its claim was extended once, after a third of it, before its time was over.
+    await clock.advance(1_300);
+    expect(told[1]).toMatchObject({ name: 'action.stuck', action: hung.action_id, tries: 1 });
+    expect(told[1]?.runsForMs).toBeGreaterThanOrEqual(1_000);
+    await clock.advance(10_000);
+    expect(told.filter(({ name }) => name === 'action.stuck')).toHaveLength(3);
+    expect(await wf.result(hung.action_id)).toMatchObject({ is_dead: true });
+    expect(await other.result(fine.action_id)).toMatchObject({ value: 'fine' });
+    expect(processor.running).toBe(0);
+    await processor.stop();
+  });
+
+  it('W-13 whose handler ends after it was stuck does not count, if another try has begun', async () => {
+    const finish: ((value: unknown) => void)[] = [];
+    const { wf, processor, clock, told } = await working(
+      () => new Promise((resolve) => finish.push(resolve)),
+      { concurrency: 1, claim: '1s', timeout: '500ms' },
+    );
+    const action = await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await clock.advance(1_400);
+    expect([finish.length, processor.running]).toEqual([2, 1]);
+    finish[0]?.('late');
+    await clock.advance(10);
+    expect(told.at(-1)).toMatchObject({ name: 'action.gone', action: action.action_id });
+    finish[1]?.('in time');
+    await clock.advance(10);
+    expect(await wf.result(action.action_id)).toMatchObject({ value: 'in time' });
+    await processor.stop();
   });
 
   it('W-05 a long one is extended for as long as it works', async () => {
@@ -363,6 +422,18 @@ describe('a processor', () => {
     const call = { ...CALL, consumer: 'x', most: 9, claimMs: CLAIM_MS };
     const left = await store.workflows.take('t', call);
     expect(left.map((taken) => 'tries' in taken && taken.tries).sort()).toEqual([1, 2]);
+  });
+
+  it('W-13 that stops does not use up the tries of what it asks to stop', async () => {
+    const { wf, processor, clock, store, told } = await working(endless, {
+      ...{ timeout: '1h', tries: 1 },
+    });
+    await wf.emit('STEP', 1, TO);
+    await processor.start();
+    await stopped(clock, processor);
+    expect(told.at(-1)).toMatchObject({ name: 'action.failed', retryInMs: 0, isDead: false });
+    const [snapshot] = await store.workflows.read(['w'], CALL);
+    expect(snapshot).toMatchObject({ unresolved: 1, unread: 0 });
   });
 
   it('W-13 that is told to stop while it takes gives back what it took', async () => {

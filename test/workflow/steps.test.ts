@@ -22,3 +22,24 @@ it('W-02 a step whose answer did not come is not asked about any more when its t
   await expect(emitting).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   expect(clock.pendingTimers).toBe(0);
 });
+
+it('W-02 a step that may have been taken is told as unknown, although its tenure has been refused since', async () => {
+  const clock = new FakeClock();
+  const { store, faults } = faultyStore(createMemoryStore({ clock }), clock);
+  const tenure = { workflow: 'order', leaseId: 'a', timeoutMs: 100 };
+  let isRefused = false;
+  const check = () => {
+    if (isRefused) throw new Error('refused');
+  };
+  const rest = { over: new AbortController().signal, check, onRefused: () => {} };
+  const steps = new Steps({ store, clock, random: seededRandom(1), ...tenure, ...rest }, 0);
+  faults.loseReplies = true;
+  const action = { id: 'x', target: 'press', priority: 5, body: '{}' };
+  const emitting = steps.emit(action, false);
+  emitting.catch(() => {});
+  await clock.advance(50);
+  isRefused = true;
+  await clock.advance(1_000);
+  await expect(emitting).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  await expect(steps.emit(action, false)).rejects.toThrow('refused');
+});

@@ -1,8 +1,8 @@
 /** What happens, as it happens: the last few thousand events, for all views that show some. */
 import { signal } from '@preact/signals';
-import { HoldfastApiError } from '../../../src/client/index.ts';
 import type { ApiEvent } from '../../../src/client/messages.ts';
-import { client, refused } from './access.ts';
+import { client } from './access.ts';
+import { followAgain } from './following.ts';
 
 const MOST_KEPT = 5_000;
 /** What came before the page was opened, to begin with. */
@@ -16,20 +16,31 @@ export const eventVersion = signal(0);
 /** Positions behind which something is missing: the log had dropped it before it could be sent. */
 export const gaps = new Set<string>();
 
+/** Since when no events come, on the page's monotonic clock; null while they do. */
+export const feedLostAtMs = signal<number | null>(null);
+
+/** Follows what happens for as long as the page is open, whatever the server answers in between. */
 export async function followEvents(signal: AbortSignal): Promise<void> {
-  try {
+  await followAgain(signal, follow, () => tellConnection('lost'));
+}
+
+/** From the last event that the page has; throws what does not pass by itself. */
+async function follow(signal: AbortSignal): Promise<void> {
+  if (events.length === 0) {
     const { events: past } = await client.history({ limit: FIRST_PAGE }, { signal });
     add([...past].reverse());
-    const after = events.at(-1)?.position;
-    for await (const one of client.events({ signal, ...(after !== undefined && { after }) })) {
-      if (one.kind === 'gap') gaps.add(events.at(-1)?.position ?? '');
-      else add([one.event]);
-    }
-  } catch (error) {
-    if (signal.aborted) return;
-    if (error instanceof HoldfastApiError && error.status === 401) refused();
-    else throw error;
   }
+  const after = events.at(-1)?.position;
+  const from = after === undefined ? {} : { after };
+  for await (const one of client.events({ signal, onConnection: tellConnection, ...from })) {
+    if (one.kind === 'gap') gaps.add(events.at(-1)?.position ?? '');
+    else add([one.event]);
+  }
+}
+
+function tellConnection(state: 'connected' | 'lost'): void {
+  if (state === 'connected') feedLostAtMs.value = null;
+  else feedLostAtMs.value ??= performance.now();
 }
 
 function add(more: readonly ApiEvent[]): void {

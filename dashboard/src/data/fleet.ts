@@ -3,10 +3,11 @@
  * thousand of them would be copied for every change otherwise; `version` says that something did.
  */
 import { signal } from '@preact/signals';
-import { HoldfastApiError } from '../../../src/client/index.ts';
 import type { ApiMember, ApiTarget, FleetChange } from '../../../src/client/operating-messages.ts';
-import { client, refused } from './access.ts';
+import { client, messageOf } from './access.ts';
+import { followAgain } from './following.ts';
 import { markOf } from './palette.ts';
+import { hearServerTime } from './server-time.ts';
 
 /** A target, and since when the page knows it so. */
 export interface SeenTarget extends ApiTarget {
@@ -37,18 +38,19 @@ export const roundTripMs = signal(0);
 /** Why nothing comes: the store does not answer the server, or the server does not answer us. */
 export const trouble = signal<string | null>(null);
 
+/** Follows the fleet for as long as the page is open, whatever the server answers in between. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
-  try {
-    for await (const one of client.fleetLive({ signal })) {
-      if (one.kind === 'stalled') trouble.value = 'The store does not answer.';
-      else if (one.kind === 'lost') trouble.value = 'The server does not answer.';
-      else if (one.kind === 'resumed') trouble.value = null;
-      else apply(one.kind === 'picture' ? one.picture : one.change, one.kind === 'picture');
-    }
-  } catch (error) {
-    if (signal.aborted) return;
-    if (error instanceof HoldfastApiError && error.status === 401) refused();
-    else trouble.value = error instanceof Error ? error.message : String(error);
+  await followAgain(signal, follow, (error) => {
+    if (error !== null) trouble.value = messageOf(error);
+  });
+}
+
+async function follow(signal: AbortSignal): Promise<void> {
+  for await (const one of client.fleetLive({ signal })) {
+    if (one.kind === 'stalled') trouble.value = 'The store does not answer.';
+    else if (one.kind === 'lost') trouble.value = 'The server does not answer.';
+    else if (one.kind === 'resumed') trouble.value = null;
+    else apply(one.kind === 'picture' ? one.picture : one.change, one.kind === 'picture');
   }
 }
 
@@ -67,6 +69,7 @@ function apply(change: FleetChange, isWhole: boolean): void {
   for (const { id } of told ?? []) markOf(id);
   if (told !== undefined)
     members.value = told.map((member) => ({ ...member, expiresAtMs: nowMs + member.expiresInMs }));
+  hearServerTime(change.at, nowMs);
   roundTripMs.value = change.roundTripMs;
   seenAtMs.value = nowMs;
   trouble.value = null;

@@ -2,8 +2,10 @@
  * What lies between two who had the same target, and why it took as long as it did. `target.taken` has the arithmetic; where the log does not
  * have that, this does not make it up.
  */
+import { STANDSTILL_MS } from '../../../src/base/gap.ts';
 import type { Mark } from './story.ts';
 import type { Ending, Taking, Tenure } from './tenures.ts';
+import { exactly } from './words.ts';
 
 /**
  * `failover`: the lease of the one before ran out. `handover`: it was given. `revoked`: it was taken away. `paused`: nobody was meant to have it.
@@ -14,13 +16,14 @@ type GapKind = 'failover' | 'handover' | 'revoked' | 'paused' | 'unsaid';
 export interface Gap {
   readonly kind: GapKind;
   readonly target: string;
+  /** Where a lease expired: the last renewal of its holder, which has given no sign of life since. */
   readonly from: number;
   /** Null: it has not ended. */
   readonly until: number | null;
+  /** As the one who took it has measured it, which is what every other place shows; null: it has not ended. */
+  readonly lengthMs: number | null;
   readonly before: Tenure | null;
   readonly after: Tenure | null;
-  /** Where a lease ran out: since when its holder had given no sign of life, which is its last renewal. Null: not known, or not so. */
-  readonly silentFrom: number | null;
 }
 
 /** Between each two, also where it took no time; after the last, if that has ended. */
@@ -33,18 +36,26 @@ export function gapsOf(
     const { ending } = before;
     if (ending === null) return [];
     const after = tenures[i + 1] ?? null;
-    const from = ending.at;
-    const until = after === null ? null : Math.max(from, after.from ?? from);
+    const endedAt = ending.at;
+    const until = after === null ? null : Math.max(endedAt, after.from ?? endedAt);
     const kind = kindOf(ending, after, marks, until);
-    return [{ kind, target, from, until, before, after, silentFrom: silentFrom(before, after) }];
+    const taking = takingFrom(before, after);
+    const isMeasured = taking !== null && kind === 'failover';
+    const from = isMeasured ? Math.max(before.from ?? 0, taking.at - taking.gapMs) : endedAt;
+    const lengthMs = taking?.gapMs ?? (until === null ? null : until - from);
+    return [{ kind, target, from, until, lengthMs, before, after }];
   });
 }
 
-/** A holder that stopped by itself said so: only one that said nothing was silent. */
-function silentFrom({ ending, from }: Tenure, after: Tenure | null): number | null {
+/** What the one after says of having it from the one before; null where it says nothing of that one. */
+function takingFrom({ holder }: Tenure, after: Tenure | null): Taking | null {
   const taking = after?.taking ?? null;
-  if (ending?.kind !== 'ranOut' || taking === null) return null;
-  return Math.max(from ?? 0, ending.at - taking.ttlMs);
+  return taking?.from === holder ? taking : null;
+}
+
+/** How long it is, or has been so far. */
+export function lengthOf({ lengthMs, from }: Gap, now: number): number {
+  return lengthMs ?? Math.max(0, now - from);
 }
 
 function kindOf(
@@ -114,35 +125,32 @@ export function explain(gap: Gap, around: readonly Mark[], words: Words): Explan
     ...(taking === null ? [] : takingSteps(taking, before, words)),
     ...meanwhile(gap, around, words),
   ];
-  const stretches = isRunOut ? stretchesOf(taking) : null;
   return {
     title: titleOf(gap, words),
     steps,
-    stretches,
+    stretches: isRunOut && taking.silentMs > 0 ? stretchesOf(taking) : null,
     sum: isRunOut ? sumOf(taking) : null,
     unsaid: unsaidOf(gap, words),
   };
 }
 
 function titleOf(gap: Gap, { name }: Words): string {
-  const { target, from, until, kind, before, after, silentFrom } = gap;
-  if (until === null) return `Nobody has ${target}`;
-  const length = exactly(until - from);
+  const { target, kind, before, after, lengthMs } = gap;
+  if (lengthMs === null) return `Nobody has ${target}`;
   if (kind === 'handover') {
     const whose = before === null ? '' : ` from ${name(before.holder)}`;
     return `${target} went${whose} to ${after === null ? 'nobody' : name(after.holder)}`;
   }
   if (kind === 'paused') return `${target} was paused`;
-  return silentFrom === null
-    ? `Nobody had ${target} for ${length}`
-    : `Nothing was heard of ${target} for ${exactly(until - silentFrom)}, ${length} of them nobody had it`;
+  return `No owner worked on ${target} for ${exactly(lengthMs)}`;
 }
 
 /** Why it began, where an operator or a death did it. */
 function beginning({ target, from, before }: Gap, around: readonly Mark[], words: Words): string[] {
   const { name, time } = words;
   const holder = before?.holder ?? null;
-  const lately = (mark: Mark) => mark.at <= from + PAUSE_SLACK_MS && mark.at >= from - LATELY_MS;
+  const endedAt = before?.ending?.at ?? from;
+  const lately = ({ at }: Mark) => at <= endedAt + PAUSE_SLACK_MS && at >= from - LATELY_MS;
   return around.filter(lately).flatMap((mark) => {
     const { kind, at, entry } = mark;
     if (kind === 'operator' && entry.subject === target && MOVING.test(text(entry.action)))
@@ -153,7 +161,9 @@ function beginning({ target, from, before }: Gap, around: readonly Mark[], words
     if (kind === 'drain')
       return [`${name(holder)} was draining since ${time(at)}: it hands over all it has.`];
     if (kind === 'crash')
-      return [`${name(holder)} was dead: the others saw its heartbeat run out at ${time(at)}.`];
+      return [
+        `${name(holder)} gave no sign of life: the others saw its heartbeat expire at ${time(at)}.`,
+      ];
     return [];
   });
 }
@@ -182,6 +192,7 @@ function endingSteps(
     case 'abandoned':
       return [`${who} stopped at ${at} and left the lease to run out: ${ending.why ?? '?'}.`];
     case 'lost':
+      if (ending.lateMs >= STANDSTILL_MS) return [standstill(who, at, ending, time)];
       return [
         ending.why === 'expired'
           ? `${who} stopped by itself at ${at}: no renewal had been confirmed before its own deadline, which is the TTL less a guard.`
@@ -196,6 +207,11 @@ function endingSteps(
   }
 }
 
+function standstill(who: string, at: string, ending: Ending, time: Words['time']): string {
+  const noticedAt = time(ending.at + ending.lateMs);
+  return `${who} stood still: it was frozen, asleep or blocked. Its own deadline was at ${at}, and it noticed at ${noticedAt}, ${exactly(ending.lateMs)} late.`;
+}
+
 function revocation(who: string, at: string, { why, mayActForMs }: Ending): string {
   const still =
     mayActForMs === null || mayActForMs === 0
@@ -205,27 +221,28 @@ function revocation(who: string, at: string, { why, mayActForMs }: Ending): stri
 }
 
 function takingSteps(taking: Taking, before: Tenure | null, { name, time }: Words): string[] {
-  const { at, by, unownedMs, wakeMs, grantMs, ttlMs } = taking;
+  const { at, by, gapMs, silentMs, wakeMs, grantMs } = taking;
   // The one who gave it knows better than the one who got it.
   const how = before?.ending?.kind === 'transferred' ? 'handover' : taking.how;
   const who = name(by);
   const granted = `The store granted it to ${who} ${exactly(grantMs)} later, at ${time(at)}.`;
   if (how === 'handover')
     return [
-      unownedMs === 0
+      gapMs === 0
         ? `${who} claimed it at ${time(at)}.`
         : `${who} heard of it, and asked for it ${exactly(wakeMs)} later.`,
-      ...(unownedMs === 0 ? [] : [granted]),
+      ...(gapMs === 0 ? [] : [granted]),
     ];
-  const ranOutAt = at - unownedMs;
+  const ranOutAt = at - wakeMs - grantMs;
   const whose = taking.from === by ? `${who} had it before, too, and` : name(taking.from ?? '?');
   const isRevoked = before?.ending?.kind === 'revoked';
   return [
-    ...(isRevoked
-      ? [`As ${who} saw it, it was taken away at ${time(ranOutAt)}.`]
-      : [
-          `${whose} renewed its lease for the last time at ${time(ranOutAt - ttlMs)}. A lease lasts ${exactly(ttlMs)} (TTL) without a renewal, so it ran out at ${time(ranOutAt)}.`,
-        ]),
+    ...(isRevoked ? [`As ${who} saw it, it was taken away at ${time(ranOutAt)}.`] : []),
+    ...(silentMs > 0
+      ? [
+          `${whose} renewed its lease for the last time at ${time(ranOutAt - silentMs)}. A lease lasts ${exactly(silentMs)} (TTL) without a renewal, so it expired at ${time(ranOutAt)}.`,
+        ]
+      : []),
     `${who} woke up and asked for it ${exactly(wakeMs)} after that.`,
     granted,
   ];
@@ -247,18 +264,19 @@ function meanwhile({ from, until }: Gap, around: readonly Mark[], { name, time }
   });
 }
 
-function stretchesOf({ at, unownedMs, wakeMs, grantMs, ttlMs }: Taking): readonly Stretch[] {
-  const ranOutAt = at - unownedMs;
+function stretchesOf({ at, wakeMs, grantMs, silentMs }: Taking): readonly Stretch[] {
+  const ranOutAt = at - wakeMs - grantMs;
   return [
-    { name: 'TTL', fromMs: ranOutAt - ttlMs, lengthMs: ttlMs, isOwned: true },
+    { name: 'TTL', fromMs: ranOutAt - silentMs, lengthMs: silentMs, isOwned: true },
     { name: 'wake-up', fromMs: ranOutAt, lengthMs: wakeMs, isOwned: false },
     { name: 'grant', fromMs: ranOutAt + wakeMs, lengthMs: grantMs, isOwned: false },
   ];
 }
 
-function sumOf({ unownedMs, wakeMs, grantMs, ttlMs }: Taking): string {
-  const parts = `${exactly(ttlMs)} TTL + ${exactly(wakeMs)} wake-up + ${exactly(grantMs)} grant`;
-  return `${parts} = ${exactly(ttlMs + unownedMs)} since the last renewal, ${exactly(unownedMs)} of them without an owner`;
+function sumOf({ gapMs, silentMs, wakeMs, grantMs }: Taking): string {
+  const parts = `${exactly(wakeMs)} wake-up + ${exactly(grantMs)} grant`;
+  if (silentMs === 0) return `${parts} = ${exactly(gapMs)}`;
+  return `${exactly(silentMs)} TTL + ${parts} = ${exactly(gapMs)} since the last renewal`;
 }
 
 function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
@@ -278,26 +296,15 @@ function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
     ...(ending === 'gone' && after === null
       ? ['When the lease runs out is known once somebody takes it.']
       : []),
-    ...(after !== null && after.skewMs > 0
+    ...(after !== null && after.overlapMs > 0
       ? [
-          `The clocks of the two differ by ${exactly(after.skewMs)} or more: by their fences ${name(after.holder)} came second, by their clocks first. How long nobody had it can not be read from that.`,
+          `By the times in the log ${name(after.holder)} had it ${exactly(after.overlapMs)} before ${name(before?.holder ?? '?')} had ended; by their fences it came second. Either that one wrote its end down late, or their clocks differ: nobody has measured it.`,
         ]
       : []),
     ...(until !== null && taking !== null && taking.how !== 'handover' && taking.from !== null
       ? [`All times are by the clock of ${name(taking.by)}, which took it.`]
       : []),
   ];
-}
-
-/** `840 ms`, `1.84 s`, `30.02 s`, `2 min 5.5 s`: to the millisecond, so that sums can be checked. */
-export function exactly(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = Number(((ms - minutes * 60_000) / 1_000).toFixed(3));
-  if (minutes === 0) return `${seconds} s`;
-  const hours = Math.floor(minutes / 60);
-  if (hours > 0) return `${hours} h ${minutes % 60} min`;
-  return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
 }
 
 function because(reason: unknown): string {

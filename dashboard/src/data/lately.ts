@@ -3,6 +3,7 @@
  * instances tell of one member is told once.
  */
 import { effect, signal, untracked } from '@preact/signals';
+import { readGap } from '../../../src/base/gap.ts';
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import { events, eventVersion } from './events.ts';
 
@@ -15,8 +16,8 @@ export type News =
       readonly from: string | null;
       readonly how: string;
       readonly count: number;
-      /** The one that was without an owner for longest. */
-      readonly unownedMs: number;
+      /** The longest of the gaps. */
+      readonly gapMs: number;
     }
   | {
       readonly kind: 'member';
@@ -52,7 +53,7 @@ function withNews(news: readonly News[], one: News | null): readonly News[] {
   const joined = {
     ...one,
     count: same.count + one.count,
-    unownedMs: Math.max(same.unownedMs, one.unownedMs),
+    gapMs: Math.max(same.gapMs, one.gapMs),
   };
   return news.map((other) => (other === same ? joined : other));
 }
@@ -76,12 +77,12 @@ function newsOf(event: ApiEvent): News | null {
   return { kind: 'member', key: `${event.event} ${member}`, at, member, what };
 }
 
-function takenOf({ at, instance, from, how, unownedMs }: ApiEvent): News {
+function takenOf({ at, instance, from, how, ...facts }: ApiEvent): News {
   const former = typeof from === 'string' && from !== '' ? from : null;
   return {
     ...{ kind: 'taken', key: `${instance} ${String(former)} ${String(how)}`, at, by: instance },
     ...{ from: former, how: String(how), count: 1 },
-    unownedMs: typeof unownedMs === 'number' ? unownedMs : 0,
+    gapMs: readGap(facts).gapMs,
   };
 }
 

@@ -198,8 +198,8 @@ const KINDS: Readonly<Record<string, MarkKind>> = {
 function kindOf(entry: ApiEvent): MarkKind | null {
   if (entry.event === 'member.left') return entry.reason === 'expired' ? 'crash' : 'left';
   if (entry.event === 'lease.revoked') return entry.leaseClass === 'poll' ? 'revoke' : null;
-  // Each class of leases waits for itself; the timeline is about targets.
-  if (entry.event === 'store.quarantined' && entry.leaseClass !== 'poll') return null;
+  // Each keyspace waits for itself; the timeline is about targets.
+  if (entry.event === 'store.quarantined' && entry.keyspace !== 'poll') return null;
   return Object.hasOwn(KINDS, entry.event) ? (KINDS[entry.event] ?? null) : null;
 }
 

@@ -3,21 +3,18 @@
  *
  * Entries come from instances whose clocks differ, may be there twice, and those of a process that was killed are missing. What never lies is the
  * fence: of two tenures of one key the later has the higher one. So entries are gathered by fence, tenures are ordered by it, and only then are
- * times looked at; where they contradict the fences, the fences are right and the difference is told (`skewMs`).
+ * times looked at; where they contradict the fences, the fences are right and the difference is told (`overlapMs`).
  */
+import { type Gap, readGap } from '../../../src/base/gap.ts';
 import type { ApiEvent } from '../../../src/client/messages.ts';
 
 /** What `target.taken` says, by the clock of whoever took it. */
-export interface Taking {
+export interface Taking extends Gap {
   readonly at: number;
   readonly by: string;
   readonly from: string | null;
   /** Who took what nobody had before does not write that down: `lease.acquired` says it. */
   readonly how: 'handover' | 'failover';
-  readonly unownedMs: number;
-  readonly wakeMs: number;
-  readonly grantMs: number;
-  readonly ttlMs: number;
 }
 
 /**
@@ -42,6 +39,8 @@ export interface Ending {
   readonly successor: string | null;
   /** After a revocation: for how long its holder could still act. */
   readonly mayActForMs: number | null;
+  /** How long after that its holder noticed, by its own clock; 0: at once. */
+  readonly lateMs: number;
 }
 
 export interface Tenure {
@@ -54,8 +53,11 @@ export interface Tenure {
   readonly taking: Taking | null;
   /** When the holder put it back into a store that had forgotten it. */
   readonly reasserted: readonly number[];
-  /** By how much the clocks contradict the order of the fences, at its beginning; 0: they do not. */
-  readonly skewMs: number;
+  /**
+   * By how much the times contradict the order of the fences, at its beginning; 0: they do not. Whether clocks differ, or the one before wrote its
+   * end down late, is not known from that.
+   */
+  readonly overlapMs: number;
 }
 
 interface Notes {
@@ -121,13 +123,16 @@ export class Tenancy {
   #end(notes: Notes, entry: ApiEvent): void {
     const kind = ENDINGS.get(entry.event);
     if (kind === undefined || notes.endings.has(kind)) return;
+    // A process that stood still says late what had happened meanwhile.
+    const lateMs = Math.max(0, numberOf(entry.lateMs) ?? 0);
     const ending: Ending = {
-      ...{ kind, at: entry.at },
+      ...{ kind, at: entry.at - lateMs, lateMs },
       why: textOf(entry.reason) ?? textOf(entry.why),
       successor: textOf(entry.successor),
       mayActForMs: numberOf(entry.mayActForMs),
     };
-    notes.endings.set(kind, { ending, heldForMs: numberOf(entry.heldForMs) });
+    const heldForMs = numberOf(entry.heldForMs);
+    notes.endings.set(kind, { ending, heldForMs: heldForMs === null ? null : heldForMs - lateMs });
   }
 
   /** In the order of their fences. `goneAt`: when an instance was seen to be dead, at or after a moment; null: it was not. */
@@ -177,7 +182,7 @@ function begin({ fence, holder, acquiredAt, taking, endings, reasserted }: Notes
     ending: ended?.ending ?? null,
     taking,
     reasserted: [...reasserted].sort((a, b) => a - b),
-    skewMs: 0,
+    overlapMs: 0,
   };
 }
 
@@ -196,7 +201,7 @@ function withForerunners(tenures: readonly Tenure[]): readonly Tenure[] {
 function unrecorded(holder: string): Tenure {
   return {
     ...{ holder, fence: null, from: null, ending: null, taking: null, reasserted: [] },
-    skewMs: 0,
+    overlapMs: 0,
   };
 }
 
@@ -222,12 +227,12 @@ function startedAfter(tenure: Tenure, before: Tenure | undefined): Tenure {
     // It began when the one before it ended, at the earliest, and nothing says that it was later.
     return before === undefined ? tenure : { ...tenure, from: endedAt };
   }
-  const skewMs = Math.max(0, (endedAt ?? from) - from);
+  const overlapMs = Math.max(0, (endedAt ?? from) - from);
   const floor = before.from ?? from;
   return {
     ...tenure,
     from: Math.max(from, floor),
-    skewMs: skewMs > SAME_MOMENT_MS ? skewMs : 0,
+    overlapMs: overlapMs > SAME_MOMENT_MS ? overlapMs : 0,
   };
 }
 
@@ -244,9 +249,9 @@ function endOf(
   goneAt: (instance: string, after: number) => number | null,
 ): Ending | null {
   const taking = next?.taking ?? null;
-  const plain = { why: null, successor: null, mayActForMs: null };
+  const plain = { why: null, successor: null, mayActForMs: null, lateMs: 0 };
   if (taking?.how === 'failover' && taking.from === holder) {
-    const at = Math.max(from ?? 0, taking.at - taking.unownedMs);
+    const at = Math.max(from ?? 0, taking.at - taking.wakeMs - taking.grantMs);
     return { ...plain, kind: 'ranOut', at };
   }
   const gone = goneAt(holder, from ?? 0);
@@ -290,18 +295,12 @@ export function withPresent(
 
 function seenToEnd(owner: string | null, at: number): Ending {
   const kind = owner === null ? 'gone' : 'followed';
-  return { kind, at, why: null, successor: owner, mayActForMs: null };
+  return { kind, at, why: null, successor: owner, mayActForMs: null, lateMs: 0 };
 }
 
 function takingOf({ at, instance, from, how, ...facts }: ApiEvent): Taking | null {
   if (how !== 'handover' && how !== 'failover') return null;
-  return {
-    ...{ at, by: instance, from: textOf(from), how },
-    unownedMs: numberOf(facts.unownedMs) ?? 0,
-    wakeMs: numberOf(facts.wakeMs) ?? 0,
-    grantMs: numberOf(facts.grantMs) ?? 0,
-    ttlMs: numberOf(facts.ttlMs) ?? 0,
-  };
+  return { at, by: instance, from: textOf(from), how, ...readGap(facts) };
 }
 
 export function textOf(value: unknown): string | null {

@@ -1,7 +1,7 @@
 /** Times and amounts, for people. */
-import { spanOf } from '../../../src/telemetry/span.ts';
+import { exactly, spanOf } from '../../../src/telemetry/span.ts';
 
-export { spanOf };
+export { exactly, spanOf };
 
 /** `12:04:31.250`, in the reader's own zone. */
 export function clockTime(wallMs: number): string {

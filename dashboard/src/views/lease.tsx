@@ -4,6 +4,7 @@ import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { targets } from '../data/fleet.ts';
+import { expectRevoked } from '../data/revocation.ts';
 import { shellWord } from '../data/words.ts';
 import { Action } from '../parts/action.tsx';
 import { AsCli } from '../parts/as-cli.tsx';
@@ -61,7 +62,7 @@ function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }
   const { instance, session } = holder === undefined ? NOBODY : partsOf(holder);
   const endsAt = (asked.seenAtMs ?? 0) + (expiresInMs ?? Number.POSITIVE_INFINITY);
   const revoke = async (reason: string) => {
-    await client.revoke(key, { reason });
+    expectRevoked(await client.revoke(key, { reason, fence }));
     asked.again();
   };
   return (
@@ -92,7 +93,7 @@ function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }
           <Action
             name="Revoke"
             effect={`'${key}' is taken from its holder, without asking it. Its next renewal tells it. Nobody is granted the key while it may still act.`}
-            cli={`holdfast revoke ${shellWord(key)} --reason '…'`}
+            cli={`holdfast revoke ${shellWord(key)} --fence ${fence} --reason '…'`}
             scope="v3:admin"
             reason="required"
             danger

@@ -4,8 +4,9 @@ import { about } from '../data/access.ts';
 import { members, type SeenMember, seenAtMs } from '../data/fleet.ts';
 import { all, ownedBy } from '../data/lanes.ts';
 import { beatAgeMs, marginMs, memberState } from '../data/member-state.ts';
-import { now, wallOf } from '../data/now.ts';
+import { now } from '../data/now.ts';
 import { markOf, nameOf } from '../data/palette.ts';
+import { serverWallOf } from '../data/server-time.ts';
 import { followStage } from '../data/stage.ts';
 import { counted, moment, spanOf } from '../data/words.ts';
 import { Meter, Panel, Stat } from '../parts/basics.tsx';
@@ -107,7 +108,7 @@ function Figures({ member }: { member: SeenMember }) {
       />
       <Stat
         name="Uptime"
-        value={startedAt === null ? '–' : spanOf(Math.max(0, wallOf(now.value) - startedAt))}
+        value={startedAt === null ? '–' : spanOf(Math.max(0, serverWallOf(now.value) - startedAt))}
         note={startedAt === null ? undefined : `since ${moment(startedAt)}`}
       />
       <Stat name="Weight" value={weight} note="its share" />

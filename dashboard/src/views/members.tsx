@@ -3,8 +3,9 @@ import { useEffect } from 'preact/hooks';
 import { about } from '../data/access.ts';
 import { members, type SeenMember, seenAtMs } from '../data/fleet.ts';
 import { beatAgeMs, marginMs, memberState } from '../data/member-state.ts';
-import { now, wallOf } from '../data/now.ts';
+import { now } from '../data/now.ts';
 import { markOf } from '../data/palette.ts';
+import { serverWallOf } from '../data/server-time.ts';
 import { followStage } from '../data/stage.ts';
 import { counted, spanOf } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
@@ -173,7 +174,9 @@ function MemberRow({ member }: { member: SeenMember }) {
       <td class="number">{figure(vitals?.renewP99Ms)}</td>
       <td class={margin !== null && margin <= 0 ? 'number bad' : 'number'}>{spanOrDash(margin)}</td>
       <td class="number">{figure(vitals?.loopDelayMs)}</td>
-      <td class="number">{startedAt === null ? '–' : spanOf(wallOf(now.value) - startedAt)}</td>
+      <td class="number">
+        {startedAt === null ? '–' : spanOf(Math.max(0, serverWallOf(now.value) - startedAt))}
+      </td>
       <td>{version ?? '–'}</td>
     </tr>
   );

@@ -4,7 +4,8 @@ import type { TargetDetail } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { targets } from '../data/fleet.ts';
-import { wallOf } from '../data/now.ts';
+import { expectRevoked } from '../data/revocation.ts';
+import { serverWallOf } from '../data/server-time.ts';
 import { STATES } from '../data/states.ts';
 import { shellWord } from '../data/words.ts';
 import { Action } from '../parts/action.tsx';
@@ -65,7 +66,7 @@ export function TargetView({ id }: { id: string }) {
 function presentOf({ value }: Asked<TargetDetail>, isUnknown: boolean) {
   if (value === null || isUnknown) return null;
   const movedAtMs = targets.get(value.id)?.movedAtMs ?? null;
-  const since = movedAtMs === null ? null : wallOf(movedAtMs);
+  const since = movedAtMs === null ? null : serverWallOf(movedAtMs);
   return { owner: value.owner, since, fence: value.fence };
 }
 
@@ -138,7 +139,7 @@ function Known({
 }
 
 function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetDetail> }) {
-  const { id, reason, owner } = target;
+  const { id, reason, owner, fence } = target;
   const word = shellWord(id);
   const again = async (done: Promise<unknown>) => {
     await done;
@@ -166,12 +167,12 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       <Action
         name="Revoke"
         effect={`${id} is taken from its holder, without asking it. Nobody is granted it while that one may still act. To have it handed over without a gap, transfer it instead.`}
-        cli={`holdfast revoke ${word} --target --reason '…'`}
+        cli={`holdfast revoke ${word} --target --fence ${fence} --reason '…'`}
         scope="v3:admin"
         reason="required"
         danger
         disabled={owner === null}
-        run={(why) => again(client.revokeTarget(id, { reason: why }))}
+        run={(why) => again(client.revokeTarget(id, { reason: why, fence }).then(expectRevoked))}
       />
       <Action
         name="Remove"

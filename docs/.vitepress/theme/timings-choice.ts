@@ -4,8 +4,9 @@
  */
 import { durationMs } from '../../../src/base/duration.ts';
 import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
-import { deriveTimings, LONGEST_TTL_MS, type Timings } from '../../../src/lease/timings.ts';
+import { deriveTimings, type Timings } from '../../../src/lease/timings.ts';
 import { workTimings } from '../../../src/lease/work-timings.ts';
+import { LONGEST_TTL_MS } from '../../../src/store/keyspaces.ts';
 
 /** `lease`: what code holds. `command`: what a process group does, under `holdfast run` or a worker. */
 export type ChoiceKind = 'lease' | 'command';

@@ -21,7 +21,10 @@ import type { StageActor } from '../../server/stage.ts';
 
 const BIN = fileURLToPath(new URL('../bin.js', import.meta.url));
 /** It runs under no lease: nothing but its end, or ours, ends it. */
-const NEVER = { monotonicMs: Number.MAX_SAFE_INTEGER, wallMs: Number.MAX_SAFE_INTEGER };
+const NEVER = {
+  ...{ sentAtMs: 0, sentAtWallMs: 0 },
+  ...{ validMs: Number.MAX_SAFE_INTEGER, jumpMs: Number.MAX_SAFE_INTEGER },
+};
 /** How long it may take to hand over, as it is told itself; and to end altogether, before it is killed. */
 const STOP_WITHIN_MS = 2_000;
 const GRACE_MS = STOP_WITHIN_MS + 2_000;
@@ -77,13 +80,14 @@ export class Actor {
     const beganAtMs = clock.wallMs();
     const run = commands.run({
       ...{ command: [process.execPath, BIN, 'up', ...flags, ...quiet], env },
-      ...{ deadline: NEVER, graceMs: GRACE_MS },
+      ...{ deadline: [NEVER], graceMs: GRACE_MS },
     });
     const life: Life = { run, beganAtMs, group: null, instance: null };
     this.#life = life;
     this.#become('starting');
     void run.outcome.then((outcome) => this.#end(life, outcome));
     life.group = await run.started;
+    run.begin();
   }
 
   /** Resolves when it is dead. */

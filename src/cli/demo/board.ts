@@ -1,7 +1,7 @@
 /** Who polls how much, live: a block that is drawn anew on a terminal, a line for every change elsewhere. */
 import { systemClock } from '../../base/clock.ts';
 import type { FleetView } from '../../fleet/fleet.ts';
-import { type Output, write } from '../output.ts';
+import { isBehind, type Output, write } from '../output.ts';
 import { cut, printable } from '../text.ts';
 import type { Actor } from './actor.ts';
 
@@ -65,7 +65,7 @@ export class Board {
   }
 
   #draw(lines: readonly string[]): void {
-    if (this.#output.json || String(lines) === String(this.#drawn)) return;
+    if (this.#output.json || isBehind(1) || String(lines) === String(this.#drawn)) return;
     this.clear();
     write(1, lines.map((line) => `${line}\n`).join(''));
     this.#drawn = lines;

@@ -11,7 +11,7 @@ import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { EXIT, type Exit } from '../exit-codes.ts';
 import { openWith } from '../opening.ts';
-import { write } from '../output.ts';
+import { neverBlock, write } from '../output.ts';
 import { spanOf, toJson } from '../text.ts';
 import { FrontDoor } from '../up/front-door.ts';
 import { workerOf } from '../up/worker-settings.ts';
@@ -45,6 +45,7 @@ const DOOR_WITHIN_MS = 500;
 const PROGRESS_MS = 100;
 
 export async function demo(context: Context, { port }: DemoFlags): Promise<Exit> {
+  neverBlock();
   const ending = new Ending();
   const premises = new Premises(context.flags);
   const board = new Board(context.output);
@@ -138,9 +139,10 @@ async function showProgress({ board, cast }: Show, over: AbortSignal): Promise<v
 }
 
 function castOf(premises: Premises, commands: Commands, tell: (text: string) => void): Cast {
-  const { store = '', prefix = '', quarantine } = premises.store;
+  const { store = '', prefix = '', quarantine, maxTtl } = premises.store;
+  const instance = { ...INSTANCE, ...(maxTtl !== undefined && { maxTtl }) };
   return new Cast({
-    ...{ clock: systemClock, commands, config: premises.configure(INSTANCE) },
+    ...{ clock: systemClock, commands, config: premises.configure(instance) },
     env: {
       HOLDFAST_STORE: store,
       HOLDFAST_PREFIX: prefix,

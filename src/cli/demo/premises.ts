@@ -18,14 +18,14 @@ const PREFIX_DIGITS = 8;
 
 export class Premises {
   /** How instances, and whoever watches them, are to be told apart from others of the same store. */
-  readonly store: Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine'>;
+  readonly store: Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine' | 'maxTtl'>;
   /** Nobody else is in it, and it goes with the folder. */
   readonly isPrivate: boolean;
   readonly #folder: string;
   readonly #leave = () => rmSync(this.#folder, { recursive: true, force: true });
 
   /** Neither environment nor configuration says where: a demo is in nobody's store unless it is told so on the command line. */
-  constructor({ store, prefix, quarantine }: StoreFlags) {
+  constructor({ store, prefix, quarantine, maxTtl }: StoreFlags) {
     removeAbandoned();
     this.#folder = mkdtempSync(join(tmpdir(), FOLDER));
     // Whatever ends this process, but for SIGKILL: then the next demo removes it.
@@ -36,6 +36,7 @@ export class Premises {
       store: store ?? `sqlite:${join(this.#folder, 'holdfast.db')}`,
       prefix: prefix ?? (this.isPrivate ? '' : `demo-${systemRandom.hex(PREFIX_DIGITS)}:`),
       ...(quarantine !== undefined && { quarantine }),
+      ...(maxTtl !== undefined && { maxTtl }),
     };
   }
 

@@ -12,7 +12,7 @@ import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
-import { type Output, write } from '../output.ts';
+import { neverBlock, type Output, write } from '../output.ts';
 import { spanOf, toJson } from '../text.ts';
 
 export interface WatchFlags {
@@ -29,6 +29,7 @@ const MOST_GONE = 1_000;
 export async function watch({ flags, output }: Context, only: WatchFlags): Promise<Exit> {
   const isWanted = filterOf(only);
   const sinceMs = only.since === undefined ? 0 : durationMs(only.since, '--since');
+  neverBlock(output.json ? { onDropped: jsonDropped } : {});
   const ending = new Ending();
   const over = new AbortController();
   // Nobody reads it any more, as with `| head`.
@@ -63,18 +64,28 @@ function filterOf({ target, member, event }: WatchFlags): (event: LoggedEvent) =
 }
 
 /** A position before everything that happened in that time: before the log's beginning, if it is younger. */
-async function positionBefore(
-  log: EventLog,
+export async function positionBefore(
+  log: Pick<EventLog, 'recall'>,
   sinceMs: number,
 ): Promise<{ after: string } | { from: 'oldest' }> {
   const fromMs = systemClock.wallMs() - sinceMs;
+  let older: string | undefined;
   for (let before: string | undefined; ; ) {
     const page = await log.recall(before === undefined ? {} : { before });
-    const older = page.entries.find(({ at }) => at < fromMs);
-    if (older !== undefined) return { after: older.position };
-    if (!page.more || page.position === undefined) return { from: 'oldest' };
+    // Each instance has a clock of its own: behind one that is slow, there may be what others wrote in that time.
+    for (const { at, position } of page.entries)
+      older = at >= fromMs ? undefined : (older ?? position);
+    const isAllOlder = page.entries.every(({ at }) => at < fromMs);
+    const isEnd = !page.more || page.position === undefined;
+    if (older !== undefined && (isAllOlder || isEnd)) return { after: older };
+    if (isEnd) return { from: 'oldest' };
     before = page.position;
   }
+}
+
+/** A gap, as where the log itself has one. */
+function jsonDropped(lines: number): void {
+  write(1, `${toJson({ gap: true, dropped: lines })}\n`);
 }
 
 interface Screen {

@@ -15,7 +15,7 @@ import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { CliError, EXIT, type Exit, usageError } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
-import type { Output } from '../output.ts';
+import { neverBlock, type Output } from '../output.ts';
 import { StatusLine } from '../status-line.ts';
 import { counted, printable, spanOf } from '../text.ts';
 import { checkTyped, intentOptions } from './submission.ts';
@@ -44,13 +44,18 @@ export async function start(
   checkTyped(intent, by);
   const ending = new Ending();
   try {
-    return await withHoldfast(flags, async (holdfast, settings) => {
-      const intents = holdfast.intents(intentOptions(settings));
-      const accepted = await intents.submit(intent, by);
-      if (given.wait === true) return follow({ intents, by, output, ending }, accepted);
-      tell(output, accepted);
-      return EXIT.ok;
-    });
+    return await withHoldfast(
+      flags,
+      async (holdfast, settings) => {
+        const intents = holdfast.intents(intentOptions(settings));
+        const accepted = await intents.submit(intent, by);
+        if (given.wait === true) return follow({ intents, by, output, ending }, accepted);
+        tell(output, accepted);
+        return EXIT.ok;
+      },
+      // With leases taken by the API, this command takes one.
+      (settings) => ({ observe: intentOptions(settings).apiLeases !== 'on', create: true }),
+    );
   } finally {
     ending.close();
   }
@@ -89,6 +94,7 @@ async function follow(
   { intents, by, output, ending }: Following,
   { session: { id }, isReplay }: Accepted,
 ): Promise<Exit> {
+  neverBlock();
   const startMs = systemClock.monotonicMs();
   const status = isatty(1) && !output.json ? new StatusLine() : null;
   let hasSaidLonely = false;

@@ -7,9 +7,11 @@ import { CliError, EXIT } from '../exit-codes.ts';
 import { spanOf } from '../text.ts';
 
 type Refusal = Extract<AcquireResult, { ok: false }>;
+type Held = Exclude<Refusal, { reason: 'quarantine' }>;
 
 export function heldError(refusal: Refusal): CliError {
   const { ok: _, ...facts } = refusal;
+  if (refusal.reason === 'quarantine') return quarantinedError(refusal.key, facts);
   const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
   const advice = waited || ' Use --wait to wait for it.';
   return new CliError(EXIT.held, 'LEASE_HELD', `${whyHeld(refusal)}.${advice}`, facts);
@@ -17,23 +19,33 @@ export function heldError(refusal: Refusal): CliError {
 
 export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError {
   const { ok: _, ...facts } = refusal;
+  if (refusal.reason === 'quarantine') return quarantinedError(refusal.pool, facts);
   const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
   const advice = waited || ' Use --wait to wait for one.';
   return new CliError(EXIT.held, 'POOL_FULL', `${whyFull(refusal)}.${advice}`, facts);
 }
 
+/** The command was not run, although no other process may have run it: cron is to mail this. */
+function quarantinedError(
+  key: string,
+  facts: { readonly expiresInMs: number; readonly waitedMs: number },
+): CliError {
+  const left = spanOf(facts.expiresInMs);
+  const waited = facts.waitedMs > 0 ? ` Waited ${spanOf(facts.waitedMs)}.` : '';
+  const message =
+    `'${key}' was not run: the store is in quarantine for ${left} more. It was just started, or has lost data, ` +
+    `and may have forgotten leases that are still held.${waited} Run it again after that, or use a longer --wait.`;
+  return new CliError(EXIT.quarantined, 'STORE_QUARANTINED', message, facts);
+}
+
 function whyFull({ pool, slots, reason, expiresInMs }: Extract<SlotResult, { ok: false }>): string {
   const left = spanOf(expiresInMs);
-  if (reason === 'quarantine')
-    return `no slot of '${pool}' is granted for ${left} yet: the store is new, or was restarted, and may have forgotten leases`;
   const what = reason === 'held' ? 'held' : 'held, or was revoked and is kept free for a while';
   return `each of the ${slots} slots of '${pool}' is ${what}; the first expires in ${left}`;
 }
 
-function whyHeld({ key, holder, fence, expiresInMs, reason }: Refusal): string {
+function whyHeld({ key, holder, fence, expiresInMs, reason }: Held): string {
   const left = spanOf(expiresInMs);
-  if (reason === 'quarantine')
-    return `'${key}' is not granted for ${left} yet: the store is new, or was restarted, and may have forgotten leases`;
   if (reason === 'revoked') return `'${key}' was revoked, and is kept free of holders for ${left}`;
   const end = Number.isFinite(expiresInMs) ? `expires in ${left}` : 'never expires';
   return `'${key}' is held by ${holder} (fence ${fence}), ${end}`;
@@ -43,6 +55,7 @@ const LOSSES: Readonly<Record<string, string>> = {
   expired: 'no renewal was confirmed in time',
   taken_over: 'the store names another holder',
   revoked: 'it was revoked',
+  unsuitable: 'the store can not tell any more who holds it; see holdfast doctor',
   deadline: 'no renewal was heard of in time: the host slept or was too busy, or its clock was set',
 };
 

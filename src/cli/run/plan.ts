@@ -1,9 +1,6 @@
 import { type Duration, durationMs } from '../../base/duration.ts';
 import { type WorkTimings, workTimings } from '../../lease/work-timings.ts';
 
-/** What `open` admits by itself. */
-const DEFAULT_MAX_TTL_MS = 300_000;
-
 export interface TimingFlags {
   readonly ttl?: Duration;
   readonly grace?: Duration;
@@ -14,7 +11,6 @@ export interface Plan {
   readonly timings: WorkTimings;
   readonly graceMs: number;
   readonly waitMs: number;
-  readonly maxTtlMs: number;
 }
 
 /** The timings of a run, checked against each other. */
@@ -24,6 +20,5 @@ export function planRun({ ttl, grace, wait = 0 }: TimingFlags): Plan {
     timings,
     graceMs: timings.stop,
     waitMs: durationMs(wait, '--wait'),
-    maxTtlMs: Math.max(timings.ttl, DEFAULT_MAX_TTL_MS),
   };
 }

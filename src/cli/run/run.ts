@@ -1,7 +1,8 @@
 /**
  * `holdfast run`: a lease around a command. This process, A, holds the lease and renews it; the supervisor, S, runs the
  * command and stops it in time, whatever becomes of A: see `process/supervision.ts`. A says until when the command may run, after
- * every renewal; and where S is no more, or stands still, A ends the command itself.
+ * every renewal; and where S is no more, or stands still, A ends the command itself: see `process/commands.ts`. The command begins when A
+ * knows its process group, so there is always one who can end it.
  */
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
@@ -9,18 +10,11 @@ import { systemClock } from '../../base/clock.ts';
 import { checkKey } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { Lease } from '../../lease/lease.ts';
-import type { Moment } from '../../process/host.ts';
-import type { Ended } from '../../process/orders.ts';
-import { endGroup, processGroup } from '../../process/process-group.ts';
-import {
-  type OrderedCommand,
-  type Outcome,
-  SupervisorProcess,
-} from '../../process/supervisor-process.ts';
+import { type CommandOutcome, type Commands, supervisedCommands } from '../../process/commands.ts';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { openConfigured } from '../opening.ts';
-import type { Output } from '../output.ts';
+import { neverBlock, type Output } from '../output.ts';
 import { lost, notStarted, supervisorGone, survivors } from './complaints.ts';
 import { type Plan, planRun, type TimingFlags } from './plan.ts';
 import { Signals } from './signals.ts';
@@ -45,7 +39,7 @@ interface Run {
   readonly isQuiet: boolean;
   readonly heldExitCode: number;
   readonly output: Output;
-  readonly supervisor: SupervisorProcess;
+  readonly commands: Commands;
   readonly signals: Signals;
 }
 
@@ -62,13 +56,14 @@ export async function run(
       'run needs process groups, which Windows does not have. Use it inside of WSL, or withLease in a program.';
     throw new CliError(EXIT.usage, 'UNSUPPORTED', message);
   }
-  const supervisor = new SupervisorProcess({ isInherited: true });
+  neverBlock({ isShared: true });
+  const commands = supervisedCommands({ clock: systemClock, isInherited: true });
   const signals = new Signals();
   try {
-    const opening = openConfigured(flags, { maxTtl: plan.maxTtlMs });
+    const opening = openConfigured(flags);
     const holdfast = await unlessEnded(signals, opening);
     if (holdfast === null) return signals.endedBy;
-    const run = { key, slots, command, plan, isQuiet, heldExitCode, output, supervisor, signals };
+    const run = { key, slots, command, plan, isQuiet, heldExitCode, output, commands, signals };
     try {
       return await acquireAndRun(run, holdfast);
     } finally {
@@ -78,7 +73,7 @@ export async function run(
     }
   } finally {
     signals.close();
-    supervisor.dismiss();
+    void commands.close();
   }
 }
 
@@ -92,8 +87,11 @@ async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
   const result = await unlessEnded(signals, acquiring).finally(() => line?.close());
   if (result === null) return signals.endedBy;
   if ('lease' in result) return runUnder(run, holdfast, result.lease, result.slot);
-  if (!isQuiet) output.complain(result.refusal);
-  return heldExitCode;
+  const { refusal } = result;
+  // Only a lease that another holds is what --quiet and --held-exit-code are for: then the work is being done.
+  const isHeld = refusal.facts.reason === 'held';
+  if (!isHeld || !isQuiet) output.complain(refusal);
+  return isHeld ? heldExitCode : refusal.exit;
 }
 
 /** Runs the command while the lease is held, and lets go when nothing of it is left. */
@@ -103,69 +101,33 @@ async function runUnder(
   lease: Lease,
   slot: string | null,
 ): Promise<Exit> {
-  const { command, plan, supervisor, signals, output } = run;
+  const { command, plan, commands, signals, output } = run;
   const { graceMs } = plan;
   const env = {
     HOLDFAST_LEASE_KEY: lease.key,
     HOLDFAST_LEASE_FENCE: String(lease.fence),
     ...(slot !== null && { HOLDFAST_SLOT: slot }),
   };
-  const ordered = supervisor.start({ command, env, deadline: deadlineOf(lease), graceMs });
+  const ordered = commands.run({ command, env, deadline: [lease.deadline], graceMs });
+  void ordered.started.then((group) => group !== null && ordered.begin());
   signals.passOnTo((signal, then) => ordered.signal(signal, then));
-  // The answer to a renewal that comes too late is announced as well, and must not move the deadline.
-  const extend = () => {
-    if (lease.remainingMs() > 0) ordered.extend(deadlineOf(lease));
-  };
+  const extend = () => ordered.extend([lease.deadline]);
+  // A lease that is asked whether it is held sends the renewal that a doubt calls for.
+  ordered.onDoubt(() => void lease.isHeld());
   holdfast.on('lease.renewed', extend);
   holdfast.on('lease.reasserted', extend);
+  const onLost = () => ordered.stop();
+  if (lease.signal.aborted) onLost();
+  else lease.signal.addEventListener('abort', onLost, { once: true });
 
-  const over = new AbortController();
-  const outcome = await Promise.race([
-    ordered.outcome,
-    endedAfterLoss(run, ordered, lease, over.signal),
-  ]);
-  over.abort();
-  supervisor.dismiss();
-  const verdict = await judge(run, ordered, lease, outcome);
+  const verdict = judge(run, lease, await ordered.outcome);
   // What may still act is never handed over: its lease runs out.
   if (verdict.isEnded) await lease.release();
   if (verdict.error !== undefined) output.complain(verdict.error);
   return verdict.exit;
 }
 
-/** Until when the command may run. The clocks are read first: what time passes in between makes it earlier, not later. */
-function deadlineOf(lease: Lease): Moment {
-  const [monotonicMs, wallMs] = [systemClock.monotonicMs(), systemClock.wallMs()];
-  const leftMs = lease.remainingMs();
-  return { monotonicMs: monotonicMs + leftMs, wallMs: wallMs + leftMs };
-}
-
-/** Has the command stopped when its lease is lost; and where that does not happen in time, kills it. */
-function endedAfterLoss(
-  { supervisor, plan }: Run,
-  ordered: OrderedCommand,
-  lease: Lease,
-  over: AbortSignal,
-): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const onLost = async () => {
-      ordered.stop();
-      await systemClock.sleep(plan.graceMs, over);
-      const survivors = !(await endGroupOf(ordered, 0));
-      // It stands still, or it would have been faster; and it keeps our output open.
-      supervisor.kill();
-      const [code, signal] = [null, null];
-      resolve({ event: 'ended', why: 'ordered', code, signal, survivors, output: [] });
-    };
-    const listener = () => void onLost().catch(() => {});
-    if (lease.signal.aborted) listener();
-    else lease.signal.addEventListener('abort', listener, { signal: over });
-  });
-}
-
-async function endGroupOf({ group }: OrderedCommand, graceMs: number): Promise<boolean> {
-  return group !== null && (await endGroup(processGroup(group.group), graceMs, systemClock));
-}
+type Ended = Extract<CommandOutcome, { event: 'ended' }>;
 
 interface Verdict {
   readonly exit: Exit;
@@ -174,19 +136,15 @@ interface Verdict {
   readonly isEnded: boolean;
 }
 
-async function judge(
-  { plan, command }: Run,
-  ordered: OrderedCommand,
-  lease: Lease,
-  outcome: Outcome,
-): Promise<Verdict> {
+function judge({ command }: Run, lease: Lease, outcome: CommandOutcome): Verdict {
   if (outcome.event === 'failed') return failing(notStarted(command[0] ?? '', outcome.error), true);
-  if (outcome.event === 'gone') {
-    const isEnded = await endGroupOf(ordered, lease.signal.aborted ? 0 : plan.graceMs);
-    return failing(supervisorGone(isEnded), isEnded);
-  }
-  if (outcome.survivors) return failing(survivors(lease.key), false);
-  if (outcome.why === 'deadline' || outcome.why === 'ordered') return failing(lost(lease), true);
+  const isEnded = !outcome.survivors;
+  const isUnsupervised = outcome.why === 'unsupervised';
+  const isStopped = outcome.why === 'deadline' || outcome.why === 'ordered';
+  const isLost = isStopped || (isUnsupervised && lease.signal.aborted);
+  if (isLost && isEnded) return failing(lost(lease), true);
+  if (isUnsupervised) return failing(supervisorGone(isEnded), isEnded);
+  if (!isEnded) return failing(survivors(lease.key), false);
   // Told to end before the command began.
   if (outcome.code === null && outcome.signal === null) return failing(supervisorGone(true), true);
   return { exit: exitOfCommand(outcome), isEnded: true };

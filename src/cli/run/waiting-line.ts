@@ -1,5 +1,5 @@
 import { type Clock, systemClock, type Timer } from '../../base/clock.ts';
-import { write } from '../output.ts';
+import { isBehind, write } from '../output.ts';
 import { printable, spanOf } from '../text.ts';
 import type { Wanted } from './wanted.ts';
 
@@ -34,7 +34,7 @@ export class WaitingLine {
     const text = printable(`Waited ${waited} for '${this.#wanted.name}': ${who}`);
     // A line that is too long would become two, of which one stays.
     const columns = process.stderr.columns || DEFAULT_COLUMNS;
-    write(2, `${CLEAR_LINE}${text.slice(0, columns - 1)}`);
+    if (!isBehind(2)) write(2, `${CLEAR_LINE}${text.slice(0, columns - 1)}`);
     this.#timer = this.#clock.after(EVERY_MS, () => void this.#refresh());
   }
 }

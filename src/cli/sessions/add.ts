@@ -41,7 +41,7 @@ export async function add(
         audit(holdfast, { action: 'session.add', subject });
       return results;
     },
-    { history: 'on' },
+    { history: 'on', create: true },
   );
   const failed = results.find(({ ok }) => !ok) as Extract<AddResult, { ok: false }> | undefined;
   const isSure = results.every((result) => result.ok || result.error instanceof SessionExistsError);

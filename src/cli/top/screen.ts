@@ -2,7 +2,7 @@
  * The whole terminal, borrowed: what stood there is there again afterwards, whatever ends the process, but for SIGKILL. Only lines that are
  * otherwise than before are written, all at once.
  */
-import { write } from '../output.ts';
+import { isBehind, write } from '../output.ts';
 
 const CSI = '\u001b[';
 /** Another screen, no cursor; and what is too wide is cut, since a line more would move all others. */
@@ -53,7 +53,7 @@ export class Screen {
   }
 
   draw(lines: readonly string[]): void {
-    if (!this.#isEntered) return;
+    if (!this.#isEntered || isBehind(1)) return;
     const count = Math.max(lines.length, this.#lines.length);
     let changed = '';
     for (let row = 0; row < count; row++) {

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { EXIT, type Exit } from '../exit-codes.ts';
 import { withHoldfast } from '../opening.ts';
-import type { Output } from '../output.ts';
+import { neverBlock, type Output } from '../output.ts';
 import { jsonFacts } from '../text.ts';
 import { Board, type Moment } from './board.ts';
 import { drawTop } from './drawing.ts';
@@ -28,6 +28,7 @@ export async function top({ flags, output }: Context): Promise<Exit> {
     await withHoldfast(flags, (holdfast) => showOnce(holdfast, output));
     return EXIT.ok;
   }
+  neverBlock();
   const ending = new Ending();
   try {
     await withHoldfast(flags, async (holdfast) => {

@@ -95,13 +95,14 @@ export class FrontDoor {
     }
   }
 
-  /** From now on requests are answered. An instance whose poller or worker has stopped is not ready, whatever it could answer. */
+  /** From now on requests are answered. An instance is not ready while its worker waits for its name, nor once its poller or worker has stopped. */
   lead(holdfast: Holdfast, parts: { poller: Poller | null; worker: Worker | null }): void {
     const app = this.#appOn(holdfast);
     for (const [name, part] of Object.entries(parts))
       app.readiness.add(name, () => {
-        const isOver = part?.state === 'stopping' || part?.state === 'stopped';
-        return isOver ? `its ${name} has stopped` : null;
+        const state = part?.state;
+        if (state === 'starting') return `its ${name} waits for its name`;
+        return state === 'stopping' || state === 'stopped' ? `its ${name} has stopped` : null;
       });
     this.#app = app;
   }

@@ -16,7 +16,7 @@ import type { Context } from '../context.ts';
 import { Ending } from '../ending.ts';
 import { CliError, EXIT, type Exit } from '../exit-codes.ts';
 import { checkShared, openWith } from '../opening.ts';
-import { write } from '../output.ts';
+import { droppedMessage, neverBlock, write } from '../output.ts';
 import { readSettings } from '../settings.ts';
 import { StatusLine } from '../status-line.ts';
 import { connect } from './connecting.ts';
@@ -55,15 +55,16 @@ export async function up(
   const stopWithinMs = durationMs(stopWithin, '--stop-within');
   const settings = settled(await readSettings(flags), given);
   const status = isatty(1) && !output.json ? new StatusLine() : null;
-  const sink = status === null ? stdoutSink() : terminalSink(status, output);
+  const sink = status === null ? stdoutSink : terminalSink(status, output);
   const log = new Log({ clock: systemClock, level: logLevel, write: (line) => sink.write(line) });
+  neverBlock({ onDropped: (lines) => log.say('warn', droppedMessage(lines), { lines }) });
   const door = await inTheirWords(given, () => rehearse(settings, log));
   const ending = new Ending();
   try {
     if (door !== null) await inTheirWords(given, () => listen(door, log, status));
     return await takePart({ settings, door, log, status, ending, stopWithinMs });
   } finally {
-    await sink.close();
+    sink.close();
     ending.close();
   }
 }

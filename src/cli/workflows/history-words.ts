@@ -13,7 +13,9 @@ export function eventOf({ what, leaseId }: HistoryEntry): string {
     case 'dropped':
       return `dropped action ${what.actionId} for ${what.target}: its tenure was revoked`;
     case 'updated':
-      return `set the state to ${toJson(what.state)}`;
+      return what.omittedBytes === undefined
+        ? `set the state to ${toJson(what.state)}`
+        : `set the state to ${what.omittedBytes} bytes, too large for the history`;
     case 'settled':
       return `${OUTCOMES[what.outcome]}: action ${what.actionId} of ${what.target}`;
     case 'transferred':

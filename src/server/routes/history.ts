@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { EventLog, LoggedEvent } from '../../telemetry/event-log.ts';
 import { type EventFilter, eventFilter } from '../event-filter.ts';
+import { Problem } from '../problem.ts';
 import { type Route, route } from '../route.ts';
 import { limitSchema } from '../schemas.ts';
 import { EITHER, isEither, POSITION, wishFields, wishOf } from './events.ts';
@@ -63,6 +64,11 @@ export function historyRoute({ log }: { log: Pick<EventLog, 'recall'> }): Route 
   });
 }
 
+function unknownPlace(): Problem {
+  const errors = [{ field: 'before', rule: BEFORE_RULE }];
+  return new Problem('invalid-request', { detail: `before: ${BEFORE_RULE}`, errors });
+}
+
 interface HistoryPage {
   readonly events: readonly LoggedEvent[];
   readonly before?: string;
@@ -78,6 +84,8 @@ async function recall(
   for (let looked = 0; looked < MOST_LOOKED_AT; looked += LOG_PAGE) {
     const from = place === undefined ? {} : { before: place };
     const page = await log.recall({ ...from, most: LOG_PAGE });
+    // No position of this log; one that was, and is forgotten, has simply nothing before it.
+    if (page.gap && place === before) throw unknownPlace();
     for (const event of page.entries) {
       if (!filter.isWanted(event)) continue;
       events.push(event);

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import {
   DEFAULT_PROFILE,
-  DEFAULT_TENANT,
   type Intent,
   isRef,
   isStartMs,
@@ -15,6 +14,7 @@ import { includes, lackingScope } from '../auth.ts';
 import type { ServerParts } from '../parts.ts';
 import { type Caller, type Route, route } from '../route.ts';
 import { idSchema } from '../schemas.ts';
+import { tenantOf } from '../tenant.ts';
 
 const START_RULE = `it is a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
 const TYPE_RULE = 'it is one of stream.start, vod.start, stream.stop';
@@ -114,12 +114,14 @@ export function intentRoutes({ intents }: ServerParts): Route[] {
           body: acceptedSchema,
         },
       },
-      problems: ['not-found', 'lease-busy', 'session-crowded'],
-      async handle({ body, caller, base }) {
+      problems: ['not-found', 'lease-busy', 'session-crowded', 'store-quarantined'],
+      async handle({ body, caller, base, gone }) {
         if (body.type === 'stream.stop' && body.force === true && !isAdmin(caller))
           throw lackingScope('v3:admin');
         const by = requesterOf(caller, body.clientId);
-        const { session, isReplay } = await intents.submit(intentOf(body), by);
+        const { session, isReplay } = await intents.submit(intentOf(body), by, {
+          signal: gone,
+        });
         const { id: sessionId, state, kind, clients } = session;
         const self = `${base}/api/v3/sessions/${sessionId}`;
         const accepted = { sessionId, state, kind, replayed: isReplay, clients, links: { self } };
@@ -127,11 +129,6 @@ export function intentRoutes({ intents }: ServerParts): Route[] {
       },
     }),
   ];
-}
-
-/** Whose sessions a caller sees; null for those of all tenants. */
-export function tenantOf({ tenant, scope }: Caller): string | null {
-  return tenant ?? (includes(scope, 'v3:admin') ? null : DEFAULT_TENANT);
 }
 
 function requesterOf(caller: Caller, clientId: string | undefined): Requester {

@@ -2,7 +2,10 @@
 import { z } from 'zod';
 import { isForeignText, isName, NAME_RULE } from '../../base/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import type { Intents } from '../../intents/intents.ts';
+import { HIGHEST_FENCE } from '../../lease/fence.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
+import { holdersFor } from '../other-tenants.ts';
 import { type Route, route } from '../route.ts';
 import { CURSOR_RULE, reasonSchema } from '../schemas.ts';
 
@@ -14,6 +17,12 @@ const fenceSchema = z.string().meta({
   pattern: '^\\d+$',
   description: 'A decimal number as text: it is longer than some readers’ numbers are exact.',
 });
+const FENCE_RULE = 'it is a fence, a decimal number as text';
+const meantFenceSchema = z
+  .string({ error: FENCE_RULE })
+  .regex(/^\d{1,16}$/, { error: FENCE_RULE })
+  .transform(Number)
+  .refine((fence) => fence <= HIGHEST_FENCE, { error: FENCE_RULE });
 const expirySchema = z.number().int().nullable().meta({
   description: 'In how many milliseconds it ends unless it is renewed; null: never.',
 });
@@ -46,8 +55,10 @@ const stateSchema = z
 export const revocationSchema = z
   .object({
     key: z.string(),
-    revoked: z.boolean().meta({ description: 'False: nobody held it.' }),
-    holder: z.string().optional(),
+    revoked: z.boolean().meta({ description: 'False: the lease that was meant is over.' }),
+    holder: z.string().nullable().optional().meta({
+      description: 'Whom it was taken from; or, if it was not, who has the key now, null: nobody.',
+    }),
     fence: fenceSchema.optional(),
     mayActForMs: z.number().int().optional().meta({
       description: 'For how long the revoked holder may still act.',
@@ -70,18 +81,28 @@ export const revokeBody = z
     force: z.boolean().optional().meta({
       description: 'Frees it at once: the revoked holder and the next may both act for a while.',
     }),
+    fence: meantFenceSchema.optional().meta({
+      description:
+        'The fence of the lease that is meant, as you have seen it: a later holder is left alone. Default: that of the lease that is held now.',
+    }),
   })
   .meta({ id: 'Revoke' });
 
+/** What a request to revoke means to the library. */
+export function revocationOf({ reason, force = false, fence }: z.infer<typeof revokeBody>) {
+  return { reason, force, ...(fence !== undefined && { fence }) };
+}
+
 export interface LeaseParts {
   readonly holdfast: Pick<Holdfast, 'list' | 'inspect' | 'revoke'>;
+  readonly intents: Pick<Intents, 'ofOthers'>;
 }
 
 export function leaseRoutes(parts: LeaseParts): Route[] {
   return [listRoute(parts), getRoute(parts), revokeRoute(parts)];
 }
 
-function listRoute({ holdfast }: LeaseParts): Route {
+function listRoute({ holdfast, intents }: LeaseParts): Route {
   return route({
     ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'leases' },
     summary: 'List leases',
@@ -100,16 +121,22 @@ function listRoute({ holdfast }: LeaseParts): Route {
       },
     },
     problems: [],
-    async handle({ query }) {
+    async handle({ query, caller }) {
       const { leases, cursor } = await holdfast.list(query.cursor);
+      const shown = await holdersFor(
+        intents,
+        caller,
+        leases.map(({ holder }) => holder),
+      );
       const next =
         cursor === undefined ? {} : { cursor: Buffer.from(cursor).toString('base64url') };
-      return { body: { leases: leases.map((lease) => jsonFacts({ ...lease })), ...next } };
+      const facts = leases.map((lease) => jsonFacts({ ...lease, holder: shown(lease.holder) }));
+      return { body: { leases: facts, ...next } };
     },
   });
 }
 
-function getRoute({ holdfast }: LeaseParts): Route {
+function getRoute({ holdfast, intents }: LeaseParts): Route {
   return route({
     ...{ method: 'GET', path: `${PATH}/{key}`, access: 'v3:read', tenants: 'no' },
     ...{ group: 'leases', summary: 'Look at a lease' },
@@ -117,11 +144,13 @@ function getRoute({ holdfast }: LeaseParts): Route {
     params: keyParams,
     answers: { 200: { description: 'How it is.', body: stateSchema } },
     problems: [],
-    async handle({ params: { key } }) {
+    async handle({ params: { key }, caller }) {
       const lease = await holdfast.inspect(key);
       if (lease.kind === 'failed') throw lease.error;
       const { kind: state, ...facts } = lease;
-      return { body: { key, state, ...jsonFacts(facts) } };
+      if (lease.kind !== 'held') return { body: { key, state, ...jsonFacts(facts) } };
+      const shown = await holdersFor(intents, caller, [lease.holder]);
+      return { body: { key, state, ...jsonFacts({ ...facts, holder: shown(lease.holder) }) } };
     },
   });
 }
@@ -131,15 +160,16 @@ function revokeRoute({ holdfast }: LeaseParts): Route {
     ...{ method: 'POST', path: `${PATH}/{key}/revoke`, access: 'v3:admin', tenants: 'no' },
     ...{ group: 'leases', summary: 'Take a lease away from its holder' },
     description:
-      'Its next renewal tells the holder. Nobody is granted the key while it may still act, unless `force` says so; fences tell the two apart.',
+      'Its next renewal tells the holder. Nobody is granted the key while it may still act, unless `force` says so; fences tell the two apart. Send the `fence` you have seen, and a repeated or late request leaves the next holder alone.',
     params: keyParams,
     body: revokeBody,
     answers: {
       200: { description: 'Whom it was taken from, if anybody.', body: revocationSchema },
     },
     problems: [],
-    async handle({ params: { key }, body: { reason, force = false } }) {
-      const result = await holdfast.revoke(key, { reason, force });
+    async handle({ params: { key }, body }) {
+      const { reason } = body;
+      const result = await holdfast.revoke(key, revocationOf(body));
       const act = { action: 'lease.revoke', subject: key, reason };
       return { body: { key, ...jsonFacts({ ...result }) }, ...(result.revoked && { act }) };
     },

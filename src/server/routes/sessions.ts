@@ -18,7 +18,7 @@ import {
 } from '../schemas.ts';
 import { intentSessionJson, pollSessionJson } from '../session-json.ts';
 import { placeOf, sessionPage } from '../session-pages.ts';
-import { tenantOf } from './intents.ts';
+import { tenantOf } from '../tenant.ts';
 
 const PATH = '/api/v3/sessions';
 const STATE_RULE = `it is one or more of ${SESSION_STATES.join(', ')}, with commas between them`;

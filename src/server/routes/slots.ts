@@ -1,8 +1,10 @@
 /** Scarce things, and who has them. */
 import { z } from 'zod';
 import type { Holdfast } from '../../holdfast.ts';
+import type { Intents } from '../../intents/intents.ts';
 import type { Pool, SlotView } from '../../lease/pool.ts';
 import { expiryJson } from '../fleet-json.ts';
+import { holdersFor } from '../other-tenants.ts';
 import { type Route, route } from '../route.ts';
 
 export const slotSchema = z
@@ -19,9 +21,10 @@ export const slotSchema = z
 
 export interface SlotParts {
   readonly holdfast: Pick<Holdfast, 'pools'>;
+  readonly intents: Pick<Intents, 'ofOthers'>;
 }
 
-export function slotRoute({ holdfast }: SlotParts): Route {
+export function slotRoute({ holdfast, intents }: SlotParts): Route {
   return route({
     ...{ method: 'GET', path: '/api/v3/slots', access: 'v3:read', tenants: 'no' },
     ...{ group: 'operation', summary: 'Who has which slot' },
@@ -33,16 +36,26 @@ export function slotRoute({ holdfast }: SlotParts): Route {
       },
     },
     problems: [],
-    async handle() {
-      return { body: { slots: (await Promise.all(holdfast.pools.map(slotsOf))).flat() } };
+    async handle({ caller }) {
+      const pools = await Promise.all(holdfast.pools.map(async (pool) => slotsOf(pool)));
+      const found = pools.flat();
+      const shown = await holdersFor(
+        intents,
+        caller,
+        found.map(({ holder }) => holder),
+      );
+      const slots = found.map(({ holder, ...slot }) => {
+        return { ...slot, ...holderOf(holder === null ? null : shown(holder)) };
+      });
+      return { body: { slots } };
     },
   });
 }
 
-async function slotsOf(pool: Pool): Promise<z.output<typeof slotSchema>[]> {
+async function slotsOf(pool: Pool) {
   const views = await pool.inspect();
   return views.map((view) => ({
-    ...{ pool: pool.name, slot: view.slot, state: stateOf(view), ...holderOf(view) },
+    ...{ pool: pool.name, slot: view.slot, state: stateOf(view), holder: view.holder },
     fence: String(view.fence),
     expiresInMs: view.expiresInMs === 0 ? null : expiryJson(view.expiresInMs),
   }));
@@ -54,7 +67,7 @@ function stateOf({ holder, expiresInMs }: SlotView): 'held' | 'revoked' | 'free'
 }
 
 /** A worker holds a slot as `instance/session`; others as they like. */
-function holderOf({ holder }: SlotView): { worker: string | null; session: string | null } {
+function holderOf(holder: string | null): { worker: string | null; session: string | null } {
   const slash = holder?.lastIndexOf('/') ?? -1;
   if (holder === null || slash < 0) return { worker: holder, session: null };
   return { worker: holder.slice(0, slash), session: holder.slice(slash + 1) };

@@ -5,7 +5,7 @@ import type { Holdfast } from '../../holdfast.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, route } from '../route.ts';
 import { idParams, reasonSchema } from '../schemas.ts';
-import { revocationSchema, revokeBody } from './leases.ts';
+import { revocationOf, revocationSchema, revokeBody } from './leases.ts';
 import { noTarget } from './picture.ts';
 
 const PATH = '/api/v3/targets/{id}';
@@ -85,8 +85,9 @@ function revokeRoute({ holdfast }: TargetParts): Route {
       200: { description: 'Whom it was taken from, if anybody.', body: revocationSchema },
     },
     problems: ['not-found', 'conflict'],
-    async handle({ params: { id }, body: { reason, force = false } }) {
-      const result = await holdfast.revoke(id, { reason, force, class: 'poll' });
+    async handle({ params: { id }, body }) {
+      const { reason } = body;
+      const result = await holdfast.revoke(id, { ...revocationOf(body), class: 'poll' });
       // Pollers may be given targets that are no sessions: one that somebody held was one.
       if (!result.revoked && (await holdfast.sessions.get(id))?.kind !== 'poll') throw noTarget();
       const act = { action: 'target.revoke', subject: id, reason };

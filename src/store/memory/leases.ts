@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { fenceTime } from '../fence-time.ts';
 import type { LeaseHandover } from '../sqlite/tenure-leases.ts';
 import {
   type AcquireCall,
@@ -22,7 +23,9 @@ import {
   TOMBSTONE,
   type TransferCall,
   type TransferReply,
+  type WakeCall,
 } from '../store.ts';
+import { wakeHint } from '../wake-hint.ts';
 import { notExpired } from './expiry.ts';
 import type { MemorySignals } from './signals.ts';
 
@@ -55,11 +58,16 @@ export class MemoryLeases implements LeaseStore {
     return requests.map((request) => this.#acquireOne(request, call));
   }
 
-  async renew(tenures: readonly Holding[], { ttlMs }: RenewCall): Promise<RenewReply[]> {
+  async renew(
+    tenures: readonly Holding[],
+    { ttlMs, keepFences = false }: RenewCall,
+  ): Promise<RenewReply[]> {
     return tenures.map(({ key, holder }) => {
       const lease = this.#live(key);
       if (lease?.holder === holder) {
-        lease.expiresAtMs = this.#clock.monotonicMs() + ttlMs;
+        const kept = keepFences ? this.#record(key) : undefined;
+        if (kept !== undefined) this.#keepFence(key, kept.fence, kept.revoked);
+        lease.expiresAtMs = Math.max(lease.expiresAtMs, this.#clock.monotonicMs() + ttlMs);
         return { kind: 'renewed' };
       }
       if (lease !== undefined)
@@ -86,8 +94,7 @@ export class MemoryLeases implements LeaseStore {
       if (!this.#names(tenure)) return this.#notHeld(tenure.key);
       this.#leases.delete(tenure.key);
       if (this.#record(tenure.key) === undefined) this.#keepFence(tenure.key, tenure.fence);
-      this.#wake(tenure.key);
-      return { kind: 'released' };
+      return { kind: 'released', woke: this.#wake(tenure.key) > 0 };
     });
   }
 
@@ -102,15 +109,14 @@ export class MemoryLeases implements LeaseStore {
     });
   }
 
-  async revoke(key: string, { force }: RevokeCall): Promise<RevokeReply> {
+  async revoke(key: string, { force, fence: meant }: RevokeCall): Promise<RevokeReply> {
     const lease = this.#live(key);
-    if (lease === undefined || (lease.holder === TOMBSTONE && !force)) return { kind: 'not-held' };
+    const isBarred = lease?.holder === TOMBSTONE && !force;
+    if (lease === undefined || isBarred || this.#fence(key) !== meant) return this.#notHeld(key);
     const { holder } = lease;
     const mayActForMs = lease.expiresAtMs - this.#clock.monotonicMs();
-    if (force) return { kind: 'revoked', holder, fence: this.free(key), mayActForMs };
-    const fence = this.#mint(key, 0);
-    lease.holder = TOMBSTONE;
-    return { kind: 'revoked', holder, fence, mayActForMs };
+    const { fence, woke } = force ? this.#freeAndWake(key) : this.#bar(key, lease);
+    return { kind: 'revoked', holder, fence, mayActForMs, woke };
   }
 
   async read(keys: readonly string[]): Promise<ReadReply[]> {
@@ -129,9 +135,11 @@ export class MemoryLeases implements LeaseStore {
     return { leases };
   }
 
-  async forgo(key: string, inbox: string): Promise<void> {
-    this.#lines.get(key)?.delete(inbox);
-    if (this.#live(key) === undefined) this.#wake(key);
+  async wakeNext(keys: readonly string[], { leaving, ...wave }: WakeCall): Promise<number[]> {
+    return keys.map((key) => {
+      if (leaving !== undefined) this.#lines.get(key)?.delete(leaving);
+      return this.#live(key) === undefined ? this.#wake(key, wave) : 0;
+    });
   }
 
   look(key: string): { holder: string | null; fence: number } {
@@ -147,10 +155,18 @@ export class MemoryLeases implements LeaseStore {
   }
 
   free(key: string): number {
+    return this.#freeAndWake(key).fence;
+  }
+
+  #freeAndWake(key: string): { fence: number; woke: boolean } {
     const fence = this.#mint(key, 0, true);
     this.#leases.delete(key);
-    this.#wake(key);
-    return fence;
+    return { fence, woke: this.#wake(key) > 0 };
+  }
+
+  #bar(key: string, lease: Lease): { fence: number; woke: boolean } {
+    lease.holder = TOMBSTONE;
+    return { fence: this.#mint(key, 0), woke: false };
   }
 
   #acquireOne(request: AcquireRequest, call: AcquireCall): AcquireReply {
@@ -161,7 +177,8 @@ export class MemoryLeases implements LeaseStore {
     const refreshed =
       lease !== undefined && request.fence !== undefined && this.#fence(key) === request.fence;
     const fence = refreshed ? request.fence : this.#mint(key, request.fenceFloor ?? 0);
-    this.#leases.set(key, { holder, expiresAtMs: this.#clock.monotonicMs() + call.ttlMs });
+    const expiresAtMs = Math.max(lease?.expiresAtMs ?? 0, this.#clock.monotonicMs() + call.ttlMs);
+    this.#leases.set(key, { holder, expiresAtMs });
     return { kind: 'granted', fence };
   }
 
@@ -215,7 +232,7 @@ export class MemoryLeases implements LeaseStore {
   }
 
   #mint(key: string, floor: number, revoked = false): number {
-    const fence = Math.max(this.#fence(key) + 1, Math.floor(this.#clock.wallMs() * 1_000), floor);
+    const fence = Math.max(this.#fence(key) + 1, fenceTime(this.#clock), floor);
     this.#keepFence(key, fence, revoked);
     return fence;
   }
@@ -228,13 +245,16 @@ export class MemoryLeases implements LeaseStore {
     });
   }
 
-  /** Tells the first in line who still listens that the key may be free. */
-  #wake(key: string): void {
+  /** Tells the first in line who still listen that the key may be free; says how many. */
+  #wake(key: string, { most, apartMs } = { most: 1, apartMs: 0 }): number {
     const line = [...(this.#lines.get(key) ?? [])].sort(([, a], [, b]) => a - b);
+    let told = 0;
     for (const [inbox] of line) {
       this.#lines.get(key)?.delete(inbox);
-      if (this.#signals.deliver(inbox, key) > 0) break;
+      if (this.#signals.deliver(inbox, wakeHint({ key, inMs: told * apartMs })) > 0) told++;
+      if (told === most) break;
     }
     if (this.#lines.get(key)?.size === 0) this.#lines.delete(key);
+    return told;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { sized } from '../limits.ts';
 import type { BeatCall, LiveMember, Member, MemberStore } from '../store.ts';
 import { notExpired } from './expiry.ts';
 
@@ -12,7 +13,8 @@ export class MemoryMembers implements MemberStore {
 
   async beat({ id, attributes }: Member, { ttlMs }: BeatCall): Promise<void> {
     const expiresAtMs = this.#clock.monotonicMs() + ttlMs;
-    this.#members.set(id, { json: JSON.stringify(attributes), expiresAtMs });
+    const json = sized('heartbeat', id, JSON.stringify(attributes));
+    this.#members.set(id, { json, expiresAtMs });
   }
 
   async leave(id: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
+import { systemRandom } from '../../base/random.ts';
 import type { Store } from '../store.ts';
 import { MemoryLeases } from './leases.ts';
 import { MemoryLog } from './log.ts';
@@ -6,6 +7,8 @@ import { MemoryMembers } from './members.ts';
 import { MemoryRecords } from './records.ts';
 import { MemorySignals } from './signals.ts';
 import type { openTables } from './tables.ts';
+
+const IDENTITY_DIGITS = 16;
 
 /** SQLite is loaded when the first streams, workflows or intents of a process are used: most who keep leases in memory never do. */
 let loading: Promise<typeof import('./tables.ts')> | null = null;
@@ -26,6 +29,8 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
   };
   return {
     name: 'memory:',
+    // Another process that has a memory store has another one.
+    identity: `memory:${systemRandom.hex(IDENTITY_DIGITS)}`,
     leases,
     members: new MemoryMembers(clock),
     records: new MemoryRecords(clock),

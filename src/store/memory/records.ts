@@ -1,11 +1,12 @@
 import type { Clock } from '../../base/clock.ts';
+import { sized } from '../limits.ts';
 import {
   CHANGES_PAGE,
   type ChangesCall,
   type ChangesPage,
+  FENCE_RECORD_MS,
   type GetReply,
   type PutReply,
-  REMOVALS_KEPT,
   type RecordRef,
   type RecordStore,
   type RecordWrite,
@@ -14,26 +15,37 @@ import {
 } from '../store.ts';
 
 interface Row {
-  /** Null once removed: the row stays, for the fence it has seen and for those who ask what has changed. */
+  /** Null once removed: the row stays for a day, for the fence it has seen and for those who ask what has changed. */
   json: string | null;
   revision: number;
   fence: number;
   version: number;
+  /** Infinity while it is there. */
+  expiresAtMs: number;
+}
+
+/** Rows in the order of their versions: one that changes goes to the end of the map that it belongs to. */
+interface Collection {
+  readonly live: Map<string, Row>;
+  readonly removed: Map<string, Row>;
+  /** Of the last change. */
+  version: number;
+  /** Of the newest removal that was dropped. */
+  forgotten: number;
 }
 
 export class MemoryRecords implements RecordStore {
   readonly #clock: Clock;
-  /** Rows in the order of their versions: one that changes goes to the end. */
-  readonly #collections = new Map<string, Map<string, Row>>();
-  #version = 0;
+  readonly #collections = new Map<string, Collection>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   async get(collection: string, ids: readonly string[]): Promise<GetReply[]> {
+    const { live } = this.#collection(collection);
     return ids.map((id) => {
-      const row = this.#rows(collection).get(id);
+      const row = live.get(id);
       if (row === undefined || row.json === null) return { kind: 'absent' };
       const { revision, fence } = row;
       return { kind: 'found', value: JSON.parse(row.json), revision, fence };
@@ -41,43 +53,47 @@ export class MemoryRecords implements RecordStore {
   }
 
   async put(collection: string, writes: readonly RecordWrite[]): Promise<PutReply[]> {
-    return writes.map((write) => {
-      const row = this.#rows(collection).get(write.id);
-      const refused = refusal(row, write);
+    const texts = writes.map(({ id, value }) =>
+      sized('record', `${collection}:${id}`, JSON.stringify(value)),
+    );
+    const rows = this.#collection(collection);
+    return writes.map((write, i) => {
+      const refused = refusal(rowOf(rows, write.id), write);
       if (refused !== null) return refused;
-      const revision = this.#change(collection, write, JSON.stringify(write.value));
+      const revision = this.#change(rows, write, texts[i] as string);
       return { kind: 'written', revision };
     });
   }
 
   async remove(collection: string, removals: readonly RecordRef[]): Promise<RemoveReply[]> {
+    const rows = this.#collection(collection);
     return removals.map((removal) => {
-      const row = this.#rows(collection).get(removal.id);
-      const refused = refusal(row, removal);
+      const refused = refusal(rowOf(rows, removal.id), removal);
       if (refused !== null) return refused;
-      if (row === undefined || row.json === null) return { kind: 'absent' };
-      this.#change(collection, removal, null);
-      this.#forgetOldRemovals(collection);
+      if (!rows.live.has(removal.id)) return { kind: 'absent' };
+      this.#change(rows, removal, null);
       return { kind: 'removed' };
     });
   }
 
-  async changes(collection: string, { since }: ChangesCall): Promise<ChangesPage> {
-    const rows = [...this.#rows(collection)];
-    const removals = rows.filter(([, { json }]) => json === null);
-    const oldest = removals[0]?.[1].version ?? 0;
-    const isForgotten = since > 0 && since < oldest && removals.length >= REMOVALS_KEPT;
-    const changed = rows.filter(([, { version }]) => version > since);
-    const page = changed.slice(0, CHANGES_PAGE);
+  async changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
+    const { since, most = CHANGES_PAGE } = call;
+    const { live, removed, version, forgotten } = this.#collection(collection);
+    // Most who ask have heard of everything.
+    if (since === version) return { written: [], removed: [], version, more: false, reset: false };
+    const began = since === 0 ? version : (call.began ?? 0);
+    // A listing shows nothing that was removed before it began: its reader need not hear of that.
+    const known = Math.max(since, began);
+    const reset = since > 0 && (known < forgotten || known > version);
+    const changed = [...after(live, since), ...after(removed, known)];
+    changed.sort(([, a], [, b]) => a.version - b.version);
+    const page = changed.slice(0, Math.min(most, CHANGES_PAGE));
     const ids = (isRemoved: boolean) =>
       page.filter(([, { json }]) => (json === null) === isRemoved).map(([id]) => id);
-    return {
-      written: ids(false),
-      removed: since === 0 ? [] : ids(true),
-      version: page.at(-1)?.[1].version ?? since,
-      more: changed.length > page.length,
-      reset: isForgotten || since > this.#version,
-    };
+    const facts = { written: ids(false), removed: ids(true), reset };
+    if (changed.length === page.length)
+      return { ...facts, version: Math.max(since, version), more: false };
+    return { ...facts, version: page.at(-1)?.[1].version ?? since, more: true, began };
   }
 
   /** Nobody else can write here. */
@@ -85,27 +101,45 @@ export class MemoryRecords implements RecordStore {
     return 0;
   }
 
-  #change(collection: string, { id, fence }: RecordRef, json: string | null): number {
-    const rows = this.#rows(collection);
-    const before = rows.get(id);
-    rows.delete(id);
-    this.#version = Math.max(this.#version + 1, Math.floor(this.#clock.wallMs() * 1_000));
+  #change(rows: Collection, { id, fence }: RecordRef, json: string | null): number {
+    const before = rowOf(rows, id);
+    rows.live.delete(id);
+    rows.removed.delete(id);
+    rows.version = Math.max(rows.version + 1, Math.floor(this.#clock.wallMs() * 1_000));
+    const isRemoval = json === null;
     const revision = (before?.revision ?? 0) + 1;
-    rows.set(id, { json, revision, fence: fence ?? before?.fence ?? 0, version: this.#version });
+    const expiresAtMs = isRemoval ? this.#clock.monotonicMs() + FENCE_RECORD_MS : Infinity;
+    const { version } = rows;
+    const row = { json, revision, fence: fence ?? before?.fence ?? 0, version, expiresAtMs };
+    (isRemoval ? rows.removed : rows.live).set(id, row);
     return revision;
   }
 
-  #forgetOldRemovals(collection: string): void {
-    const rows = this.#rows(collection);
-    const removals = [...rows].filter(([, { json }]) => json === null);
-    for (const [id] of removals.slice(0, -REMOVALS_KEPT)) rows.delete(id);
-  }
-
-  #rows(collection: string): Map<string, Row> {
-    const rows = this.#collections.get(collection) ?? new Map<string, Row>();
-    this.#collections.set(collection, rows);
+  #collection(name: string): Collection {
+    const found = this.#collections.get(name);
+    const rows = found ?? { live: new Map(), removed: new Map(), version: 0, forgotten: 0 };
+    this.#collections.set(name, rows);
+    this.#dropExpired(rows);
     return rows;
   }
+
+  /** Removals expire in their order. */
+  #dropExpired(rows: Collection): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [id, { version, expiresAtMs }] of rows.removed) {
+      if (expiresAtMs > nowMs) return;
+      rows.removed.delete(id);
+      rows.forgotten = version;
+    }
+  }
+}
+
+function rowOf({ live, removed }: Collection, id: string): Row | undefined {
+  return live.get(id) ?? removed.get(id);
+}
+
+function after(rows: ReadonlyMap<string, Row>, version: number): [string, Row][] {
+  return [...rows].filter(([, row]) => row.version > version);
 }
 
 /** Why a change of a record may not be made, or null. Fences go first: who is too late need not know more. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { fenceTime } from '../fence-time.ts';
 import type { IntentStore } from '../intent-store.ts';
 import { SqliteIntents } from '../sqlite/intents.ts';
 import { Session, type Tx } from '../sqlite/session.ts';
@@ -46,6 +47,7 @@ export function openTables({ clock, leases, signals }: Parts): {
 class MemoryTables implements Transactions {
   readonly #clock: Clock;
   readonly #session = new Session(':memory:');
+  readonly #fenceTime = () => fenceTime(this.#clock);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -80,6 +82,12 @@ class MemoryTables implements Transactions {
 
   #tx(): Tx {
     const nowMs = this.#clock.monotonicMs();
-    return { session: this.#session, nowMs, wallMs: this.#clock.wallMs(), after: [] };
+    return {
+      session: this.#session,
+      nowMs,
+      wallMs: this.#clock.wallMs(),
+      fenceTime: this.#fenceTime,
+      after: [],
+    };
   }
 }

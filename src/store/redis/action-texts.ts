@@ -1,6 +1,6 @@
 /** What scripts keep of actions and their results: texts of lines, of which the last may have line breaks of its own. */
 import type { HistoryEntry, StoredAction, StoredResult } from '../workflow-store.ts';
-import { addedAtMs, fromJson, type StreamRow } from './hub.ts';
+import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './hub.ts';
 
 /** So many lines, and the rest as it is. */
 function linesOf(text: string, count: number): string[] {
@@ -41,13 +41,13 @@ export function unreadOf(key: string, [id, fields]: StreamRow): StoredResult {
   return resultOf(key, actionId, `${id}\n${text}`);
 }
 
-export function historyOf(key: string, [position, fields]: StreamRow): HistoryEntry {
+export function historyOf([position, fields]: StreamRow): HistoryEntry {
   const [, epoch = '', , leaseId = '', , kind = '', , a = '', , b = '', , c = ''] = fields;
   return {
     ...{ position, atMs: addedAtMs(position), epoch: Number(epoch), leaseId: leaseId || null },
     what:
       kind === 'updated'
-        ? { kind, state: fromJson(a, key) }
+        ? { kind, state: jsonOrText(a), ...(b !== '' && { omittedBytes: Number(b) }) }
         : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, a, b, c),
   };
 }

@@ -1,5 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type {
   AdoptableClient,
@@ -7,8 +7,9 @@ import type {
   AdoptableNodeRedis,
   NodeRedisClient,
 } from './adoptable.ts';
-import type { Attempt, Dialer, Endpoint, Link, MessageListener } from './link.ts';
+import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from './link.ts';
 import { type SentinelAddress, watchedDialer } from './sentinel.ts';
+import { reset, TOO_LATE, UnsentError } from './socket-link.ts';
 
 const RULE =
   "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
@@ -82,11 +83,57 @@ async function connectNodeRedis(client: NodeRedisClient, attempt: Attempt): Prom
   } finally {
     attempt.signal.removeEventListener('abort', destroy);
   }
+  const outbox = new NodeRedisOutbox(client);
   return {
-    send: (args) => client.sendCommand(args as string[]),
+    send: (args, deadline) => outbox.send(args, deadline),
     subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
     unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
     destroy,
+  };
+}
+
+interface Unwritten {
+  readonly deadline: Deadline;
+  readonly over: AbortController;
+}
+
+/**
+ * node-redis writes what it is given at the end of the turn, and can be told before that a command is not wanted any
+ * more. So whose time is over by then is looked at just before that, in the same phase of the event loop.
+ */
+class NodeRedisOutbox {
+  readonly #client: NodeRedisClient;
+  #unwritten: Unwritten[] = [];
+
+  constructor(client: NodeRedisClient) {
+    this.#client = client;
+  }
+
+  async send(args: readonly string[], deadline?: Deadline): Promise<unknown> {
+    if (deadline === undefined) return this.#client.sendCommand(args as string[]);
+    const over = this.#judgeLater(deadline);
+    try {
+      return await this.#client.sendCommand(args as string[], { abortSignal: over.signal });
+    } catch (error) {
+      // Its own word for a command that it has not written.
+      const isUnsent = error instanceof Error && error.constructor.name === 'AbortError';
+      throw isUnsent ? new UnsentError(TOO_LATE, { cause: error }) : error;
+    }
+  }
+
+  /** What ends the commands of a request: one for all that are sent in the same turn. */
+  #judgeLater(deadline: Deadline): AbortController {
+    const last = this.#unwritten.at(-1);
+    if (last?.deadline === deadline) return last.over;
+    // Before the client is given the first command of the turn, and so before it plans its own write.
+    if (last === undefined) systemClock.afterInput(this.#judge);
+    const over = new AbortController();
+    this.#unwritten.push({ deadline, over });
+    return over;
+  }
+
+  readonly #judge = (): void => {
+    for (const { deadline, over } of this.#unwritten.splice(0)) if (deadline.isOver()) over.abort();
   };
 }
 
@@ -108,7 +155,10 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
   own.on('message', (channel: string, message: string) =>
     listeners.get(channel)?.(message, channel),
   );
-  const destroy = () => own.disconnect();
+  const destroy = () => {
+    if (own.stream) reset(own.stream);
+    own.disconnect();
+  };
   attempt.signal.addEventListener('abort', destroy);
   try {
     await own.connect();
@@ -120,7 +170,11 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
     attempt.signal.removeEventListener('abort', destroy);
   }
   return {
-    send: ([command = '', ...args]) => own.call(command, ...args),
+    // It writes at once, so here is where it is decided.
+    send: async ([command = '', ...args], deadline) => {
+      if (deadline?.isOver()) throw new UnsentError(TOO_LATE);
+      return own.call(command, ...args);
+    },
     subscribe: async (channel, listener) => {
       listeners.set(channel, listener);
       await own.subscribe(channel);

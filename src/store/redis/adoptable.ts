@@ -2,11 +2,12 @@
  * What we need of a client that the user already has. Here and not where it is used, because whoever opens another
  * store need not load this one for it.
  */
+import type { Socket } from 'node:net';
 import type { MessageListener } from './link.ts';
 
 /** The part of a node-redis client that we use, of version 5 or later. */
 export interface NodeRedisClient {
-  sendCommand(args: string[]): Promise<unknown>;
+  sendCommand(args: string[], options?: { abortSignal?: AbortSignal }): Promise<unknown>;
   subscribe(channel: string, listener: MessageListener): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
   connect(): Promise<unknown>;
@@ -27,6 +28,8 @@ export interface AdoptableIoredis {
 }
 
 interface IoredisClient {
+  /** The socket of the present connection. */
+  readonly stream?: Socket | null;
   connect(): Promise<void>;
   disconnect(): void;
   call(command: string, ...args: string[]): Promise<unknown>;

@@ -3,11 +3,14 @@ import type { RedisAddress } from './address.ts';
 import type { Primary } from './primary.ts';
 import { askForSlots, readAddress, type SlotMap } from './slot-map.ts';
 import { slotOf } from './slots.ts';
+import type { ServedSlots } from './witness.ts';
 
 /** How long a look at the map, or at a server, may take. */
 export const LOOK_MS = 2_000;
 /** Between two looks at the map, unless a server says that it has changed: each costs a connection. */
 const LOOK_EVERY_MS = 100;
+/** How long a server without slots is kept on the roster after another has sent us there. */
+const VISIT_KEPT_MS = 30_000;
 /** Between two looks at the map while a server is gone. */
 const LOOK_AGAIN_MS = 250;
 
@@ -25,7 +28,11 @@ export interface RosterParts {
 export class ClusterRoster {
   readonly #parts: RosterParts;
   #map: SlotMap = [];
+  /** Everybody on it. */
+  #serving: ReadonlySet<string | undefined> = new Set();
   readonly #primaries = new Map<string, Primary>();
+  /** Servers to which others have sent us, and when they last did: they may be on no map yet. */
+  readonly #visitedAtMs = new Map<string, number>();
   #refreshing: Promise<void> | null = null;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #isWelcoming = false;
@@ -51,6 +58,17 @@ export class ClusterRoster {
     return this.#map[slotOf(key)] ?? '';
   }
 
+  /** What a server serves, as the map says whenever it is asked. */
+  slotsOf(address: string): ServedSlots {
+    const isEmpty = () => !this.#serving.has(address);
+    return {
+      get isEmpty() {
+        return isEmpty();
+      },
+      has: (key) => this.ownerOf(key) === address,
+    };
+  }
+
   /** From now on servers that are new here are connected to, and so examined, at once: their quarantine begins with that. */
   welcome(): void {
     this.#isWelcoming = true;
@@ -64,6 +82,21 @@ export class ClusterRoster {
   /** A server has said that the map has changed. */
   outdated(): void {
     this.#lookedAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /**
+   * A server has sent us to this one. A primary that is to get its first slots is on no map, and has keys all the same;
+   * one that has just got its first may be on a map that nobody has shown us yet.
+   */
+  visit(address: string): void {
+    if (this.#serving.has(address)) return;
+    this.#visitedAtMs.set(address, this.#parts.clock.monotonicMs());
+    if (this.#add(new Set([address]))) this.#parts.onChange();
+  }
+
+  #isVisited(address: string): boolean {
+    const atMs = this.#visitedAtMs.get(address);
+    return atMs !== undefined && this.#parts.clock.monotonicMs() - atMs < VISIT_KEPT_MS;
   }
 
   /** Reads the map anew; one look serves all who want one at the time. */
@@ -89,8 +122,10 @@ export class ClusterRoster {
     const endpoints = [...known, ...given.endpoints, ...others];
     this.#lookedAtMs = clock.monotonicMs();
     this.#map = await askForSlots(endpoints, { ...given, clock }, timeoutMs, signal);
-    const addresses = new Set(this.#map);
-    const isChanged = [this.#add(addresses), this.#drop(addresses)].includes(true);
+    this.#serving = new Set(this.#map);
+    for (const address of this.#visitedAtMs.keys())
+      if (this.#serving.has(address)) this.#visitedAtMs.delete(address);
+    const isChanged = [this.#add(this.#serving), this.#drop(this.#serving)].includes(true);
     if (isChanged) this.#parts.onChange();
   }
 
@@ -108,10 +143,11 @@ export class ClusterRoster {
 
   #drop(addresses: ReadonlySet<string | undefined>): boolean {
     let isChanged = false;
-    for (const [address, { connection }] of this.#primaries) {
-      if (addresses.has(address)) continue;
+    for (const [address, primary] of this.#primaries) {
+      if (addresses.has(address) || this.#isVisited(address)) continue;
       this.#primaries.delete(address);
-      void connection.close();
+      this.#visitedAtMs.delete(address);
+      void primary.close();
       isChanged = true;
     }
     return isChanged;

@@ -17,11 +17,11 @@ import type { RedisAddress } from './address.ts';
 import { ClusterRoster, LOOK_MS } from './cluster-roster.ts';
 import { sendScript } from './connection.ts';
 import { evaluate, evaluateAhead, foundMarker } from './founding.ts';
-import { endpointDialer, type Link } from './link.ts';
+import { type Deadline, endpointDialer, type Link } from './link.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
-import type { RunScript } from './quarantine.ts';
 import { Redirection, replyOf, unsent } from './redirection.ts';
 import { isWrongServer, refused } from './replies.ts';
+import type { RunScript } from './scripts.ts';
 import { declared, type Part, type ScanPage, type Servers, scanOne, type Work } from './servers.ts';
 import { readAddress } from './slot-map.ts';
 
@@ -41,12 +41,19 @@ type Context = Omit<PrimaryContext, 'topology' | 'onMarker'>;
 /** Requests for keys that may lie anywhere. */
 interface Errand {
   readonly operation: string;
+  readonly isAboutLeases: boolean;
   readonly keys: readonly string[];
   readonly prepare?: Work['prepare'];
-  /** Sends the request for one of them; `isAsking` where it is to be answered ahead of the map. */
-  send(link: Link, at: number, primary: Primary, isAsking: boolean): Promise<unknown>;
+  /** Sends the request for one of them. */
+  send(link: Link, at: number, primary: Primary, how: Sent): Promise<unknown>;
   /** A link that is being examined, and so the only way to its server yet. */
   readonly own?: { readonly address: string; readonly link: Link };
+}
+
+interface Sent {
+  /** It is to be answered ahead of the map. */
+  readonly isAsking: boolean;
+  readonly deadline?: Deadline;
 }
 
 /** Some keys of an errand, and where they are sought. */
@@ -94,13 +101,11 @@ export class ClusterServers implements Servers {
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
       await this.#roster.refresh();
     }
-    if (this.#context.mode === 'on') {
-      const { primaries, name } = this;
-      const owner = this.lane(this.#context.marker);
-      const { credentials } = this.#address;
-      const parts = { ...this.#context, name, primaries, owner, credentials };
-      await foundMarker(parts, OPEN_MS, this.#closing.signal);
-    }
+    const { primaries, name } = this;
+    const owner = this.lane(this.#context.marker);
+    const { credentials } = this.#address;
+    const parts = { ...this.#context, name, primaries, owner, credentials };
+    await foundMarker(parts, OPEN_MS, this.#closing.signal);
     const opening = this.primaries.map(async (primary) => {
       try {
         await primary.connection.open();
@@ -118,7 +123,7 @@ export class ClusterServers implements Servers {
   async close(): Promise<void> {
     this.#closing.abort(new ClosedError('connection'));
     await this.#roster.settled();
-    await Promise.all(this.primaries.map(({ connection }) => connection.close()));
+    await Promise.all(this.primaries.map((primary) => primary.close()));
   }
 
   async examine(timeoutMs: number): Promise<readonly Finding[]> {
@@ -132,27 +137,34 @@ export class ClusterServers implements Servers {
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
     const { script, keys, perKey, prepare } = work;
     const heads = new Map<Primary, readonly string[]>();
-    const send: Errand['send'] = (link, at, primary, isAsking) => {
+    const send: Errand['send'] = (link, at, primary, how) => {
       const head = heads.get(primary) ?? work.head?.(primary) ?? [];
       heads.set(primary, head);
       const args = [...head, ...(perKey[at] ?? [])];
-      return sendScript(link, script, declared(work, keys[at] ?? ''), args, isAsking);
+      return sendScript(link, script, declared(work, keys[at] ?? ''), args, how);
     };
-    return this.#do({ operation: script.verb, keys, send, ...(prepare && { prepare }) }, timeoutMs);
+    const { verb: operation, isAboutLeases } = script;
+    return this.#do(
+      { operation, isAboutLeases, keys, send, ...(prepare && { prepare }) },
+      timeoutMs,
+    );
   }
 
-  async send(
-    operation: string,
+  send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
+    return this.#command({ operation, isAboutLeases: false }, key, args, timeoutMs);
+  }
+
+  async #command(
+    about: Pick<Errand, 'operation' | 'isAboutLeases' | 'own'>,
     key: string,
     args: readonly string[],
     timeoutMs: number,
-    own?: NonNullable<Errand['own']>,
-  ) {
-    const send: Errand['send'] = (link, _at, _primary, isAsking) => {
-      if (isAsking) void link.send(['ASKING']).catch(() => {});
-      return link.send(args);
+  ): Promise<unknown> {
+    const send: Errand['send'] = (link, _at, _primary, { isAsking, deadline }) => {
+      if (isAsking) void link.send(['ASKING'], deadline).catch(() => {});
+      return link.send(args, deadline);
     };
-    const errand = { operation, keys: [key], send, ...(own && { own }) };
+    const errand = { ...about, keys: [key], send };
     const [part] = await this.#do(errand, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
@@ -192,10 +204,12 @@ export class ClusterServers implements Servers {
 
   async #go(errand: Errand, leg: Leg, untilMs: number, parts: Part[]): Promise<void> {
     const leftMs = () => Math.max(1, untilMs - this.#clock.monotonicMs());
+    if (leg.isAsking) this.#roster.visit(leg.address);
     const primary = this.#roster.at(leg.address);
+    const connection = primary?.connectionFor(errand.isAboutLeases);
     const own = errand.own?.address === leg.address ? errand.own.link : null;
-    if (primary === undefined || (own === null && !primary.connection.isConnected)) {
-      primary?.connection.connect();
+    if (primary === undefined || (own === null && !connection?.isConnected)) {
+      connection?.connect();
       const why = `${leg.address || 'the server of the slot'} is not connected`;
       return this.#later(errand, leg.at, untilMs, parts, why);
     }
@@ -206,10 +220,13 @@ export class ClusterServers implements Servers {
         for (const from of leg.at) parts.push({ ...quarantined, from });
         return;
       }
-      const ask = (link: Link) =>
-        Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, leg.isAsking))));
+      const { isAsking } = leg;
+      const ask = (link: Link, deadline?: Deadline) => {
+        const how = { isAsking, ...(deadline && { deadline }) };
+        return Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, how))));
+      };
       const replies = await (own === null
-        ? primary.connection.use(errand.operation, leftMs(), ask)
+        ? primary.connectionFor(errand.isAboutLeases).use(errand.operation, leftMs(), ask)
         : ask(own));
       await this.#sort(errand, leg, replies, primary, untilMs, parts);
     } catch (error) {
@@ -240,10 +257,14 @@ export class ClusterServers implements Servers {
           fail(parts, [from], refused(found.message, this.#where(errand)));
         else parts.push({ kind: 'reply', from, count: 1, reply: found, primary });
       } else if (found.isAsk) {
-        ahead.set(found.address, [...(ahead.get(found.address) ?? []), from]);
+        const address = found.addressFrom(leg.address);
+        ahead.set(address, [...(ahead.get(address) ?? []), from]);
       } else {
         why = found.meaning;
-        if (found.isMoved) this.#roster.outdated();
+        if (found.isMoved) {
+          this.#roster.outdated();
+          this.#roster.visit(found.addressFrom(leg.address));
+        }
         again.push(from);
         if (isWrongServer(found.text)) primary.connection.drop(found.text);
       }
@@ -266,14 +287,15 @@ export class ClusterServers implements Servers {
     const giveUp = () =>
       fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
     if (isTooLate()) return giveUp();
-    const look = this.#roster.isDue ? this.#roster.refresh().catch(() => {}) : undefined;
-    try {
+    const pause = this.#clock.sleep(PAUSE_MS);
+    if (this.#roster.isDue) {
       // A look at the map that takes longer goes on without us.
-      const enough = Promise.race([look, this.#clock.sleep(PAUSE_MS * 4)]);
-      await Promise.all([this.#clock.sleep(PAUSE_MS, this.#closing.signal), enough]);
-    } catch {
-      return fail(parts, at, new ClosedError(errand.operation));
+      const look = this.#roster.refresh().catch(() => {});
+      await Promise.race([look, this.#clock.sleep(PAUSE_MS * 4)]);
     }
+    // No listener for the end: hundreds of requests may be here at once.
+    await pause;
+    if (this.#closing.signal.aborted) return fail(parts, at, new ClosedError(errand.operation));
     if (isTooLate()) return giveUp();
     await Promise.all(this.#legs(errand, at).map((leg) => this.#go(errand, leg, untilMs, parts)));
   }
@@ -292,6 +314,7 @@ export class ClusterServers implements Servers {
     const context: PrimaryContext = {
       ...this.#context,
       topology: 'cluster',
+      served: this.#roster.slotsOf(address),
       onMarker: (link, ...script) => this.#onMarker(address, link, ...script),
       atMarker: (timeoutMs, ...script) => this.#atMarker(timeoutMs, script),
     };
@@ -307,7 +330,7 @@ export class ClusterServers implements Servers {
       if (found instanceof Error) throw found;
       if (!(found instanceof Redirection)) return found;
       if (found.isAsk) {
-        const at = { address: found.address, credentials: this.#address.credentials };
+        const at = { address: found.addressFrom(address), credentials: this.#address.credentials };
         return evaluateAhead(at, script, this.#clock, LOOK_MS, this.#closing.signal);
       }
       if (this.#clock.monotonicMs() > untilMs)
@@ -325,7 +348,8 @@ export class ClusterServers implements Servers {
   ): Promise<unknown> {
     const [{ source }, keys, args] = script;
     const command = ['EVAL', source, String(keys.length), ...keys, ...args];
-    return this.send('examine', this.#context.marker, command, timeoutMs, own);
+    const about = { ...EXAMINE, isAboutLeases: true, ...(own && { own }) };
+    return this.#command(about, this.#context.marker, command, timeoutMs);
   }
 
   async #tickForEver(): Promise<void> {

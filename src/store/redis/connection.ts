@@ -7,9 +7,10 @@ import {
   StoreUnreachableError,
 } from '../../base/errors.ts';
 import { jittered, type Random } from '../../base/random.ts';
-import type { Dialer, Link } from './link.ts';
+import type { Deadline, Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
 import type { Script } from './scripts.ts';
+import { TOO_LATE } from './socket-link.ts';
 
 /** How long the first attempt to connect and be let in may take. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -19,6 +20,18 @@ const CONNECT_TIMEOUT_MS = 5_000;
  */
 const REDIAL_FIRST_MS = 500;
 const REDIAL_MOST_MS = 10_000;
+/**
+ * A connection is given up over an unanswered request no sooner than this after it was sent: a caller may have had
+ * hardly any time left, and that is no reason to take the connection from everybody else.
+ */
+const PATIENCE_MS = 100;
+/**
+ * Who has waited for a connection and has less time left than this is refused: an answer might not come in time, and nobody
+ * would know whether the request was carried out.
+ */
+const LEAST_LEFT_MS = 20;
+/** What is left of a time limit that is over: `timeLeft` gives no less. */
+const OVER_MS = 1;
 /** Pauses between attempts double from the first to the second of these. */
 const RECONNECT_FIRST_MS = 50;
 const RECONNECT_MOST_MS = 1_000;
@@ -27,16 +40,16 @@ export interface ConnectionOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly random: Random;
-  /** Whether an attempt to connect again has a chance; asked before each. */
-  isWorthTrying?(): boolean;
+  /** Why an attempt to connect again has no chance, or null where it has one; asked before each. */
+  obstacle?(): string | null;
   /** Runs on every new connection before anyone may use it; if it throws, the connection is dropped. */
   prepare(link: Link): Promise<void>;
   onConnected(): void;
   onDisconnected(why: string): void;
 }
 
-/** When a command has to be answered; one timer serves all of them. */
-interface Deadline extends Entry {
+/** When a request has to be answered; one timer serves all of them. */
+interface Due extends Entry {
   pass(): void;
 }
 
@@ -53,15 +66,16 @@ export class Connection {
   /** Ends the attempt to connect that is under way. */
   #attempt: AbortController | null = null;
   readonly #closing = new AbortController();
-  /** Why the last attempt to connect failed, for whoever runs out of time waiting for one. */
   #lastFailure = '';
 
-  readonly #deadlines: Agenda<Deadline>;
+  readonly #dues: Agenda<Due>;
+  /** The pause before the next attempt to connect. */
+  #pause: AbortController | null = null;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#deadlines = new Agenda(options.clock, () => {
-      for (const { pass } of this.#deadlines.takeDue(options.clock.monotonicMs())) pass();
+    this.#dues = new Agenda(options.clock, () => {
+      for (const { pass } of this.#dues.takeDue(options.clock.monotonicMs())) pass();
     });
   }
 
@@ -81,6 +95,16 @@ export class Connection {
     this.#dialing.catch(() => {});
   }
 
+  /** The next attempt to connect is made at once: there is reason to believe that it succeeds. */
+  hurry(): void {
+    this.#pause?.abort();
+  }
+
+  /** Why the last attempt to connect failed, as the end of a sentence; '' where there was none. */
+  get lastFailure(): string {
+    return this.#lastFailure;
+  }
+
   /** Whether a command would be sent at once. */
   get isConnected(): boolean {
     return this.#link !== null;
@@ -88,7 +112,7 @@ export class Connection {
 
   /** Sends one command and gives its reply, inside `timeoutMs` whatever happens. */
   send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
-    return this.use(operation, timeoutMs, (link) => link.send(args));
+    return this.use(operation, timeoutMs, (link, deadline) => link.send(args, deadline));
   }
 
   /** Runs a script by its digest; a server that does not know it gets its source. Not executed, so safe to send again. */
@@ -98,16 +122,24 @@ export class Connection {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    return this.use(script.verb, timeoutMs, (link) => sendScript(link, script, keys, args));
+    return this.use(script.verb, timeoutMs, (link, deadline) =>
+      sendScript(link, script, keys, args, { deadline }),
+    );
   }
 
-  /** Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. */
-  use<T>(operation: string, timeoutMs: number, send: (link: Link) => Promise<T>): Promise<T> {
+  /**
+   * Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. What `send` hands the
+   * deadline to is not sent once that is over.
+   */
+  use<T>(operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
+    if (timeoutMs <= OVER_MS) return Promise.reject(this.#unreachable(operation, TOO_LATE));
     if (this.#link !== null) return this.#within(this.#link, operation, timeoutMs, send);
     const leftMs = timeLeft(this.#options.clock, timeoutMs);
-    return this.#connected(operation, timeoutMs).then((link) =>
-      this.#within(link, operation, leftMs(), send),
-    );
+    return this.#connected(operation, timeoutMs).then((link) => {
+      if (leftMs() >= LEAST_LEFT_MS) return this.#within(link, operation, leftMs(), send);
+      const why = `only ${Math.round(leftMs())} ms of its time were left when it could be sent`;
+      throw this.#unreachable(operation, why);
+    });
   }
 
   /** Gives up the present connection; a new one is made at once. */
@@ -119,47 +151,48 @@ export class Connection {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new ClosedError('connection'));
     this.#attempt?.abort(this.#closing.signal.reason);
+    this.#pause?.abort();
     const link = this.#link;
     this.#link = null;
     link?.destroy();
-    this.#deadlines.clear();
+    this.#dues.clear();
     // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
     this.#dialing?.catch(() => {});
     // A destroyed socket is gone one turn of the event loop later.
     await new Promise<void>((resolve) => this.#options.clock.afterInput(resolve));
   }
 
-  #within<T>(
-    link: Link,
-    operation: string,
-    timeoutMs: number,
-    send: (link: Link) => Promise<T>,
-  ): Promise<T> {
+  #unreachable(operation: string, why: string): StoreUnreachableError {
+    return new StoreUnreachableError({ store: this.#options.dialer.name, operation, why });
+  }
+
+  #within<T>(link: Link, operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
     const { clock, dialer } = this.#options;
-    const { name } = dialer;
-    const where = { store: name, operation };
+    const where = { store: dialer.name, operation };
     const sentMs = clock.monotonicMs();
+    const why = `no answer within ${Math.round(timeoutMs)} ms`;
     return new Promise((resolve, reject) => {
-      const deadline: Deadline = {
+      let isAnswered = false;
+      const giveUp = () => {
+        const nowMs = clock.monotonicMs();
+        reject(new OutcomeUnknownError({ ...where, afterMs: nowMs - sentMs, why }));
+        // Rejecting again does nothing: this time it is only about the connection.
+        const isSoon = nowMs - sentMs < PATIENCE_MS && this.#link === link;
+        if (isSoon) this.#dues.schedule(due, sentMs + PATIENCE_MS);
+        else this.#discard(link, why);
+      };
+      const due: Due = {
         dueMs: 0,
         slot: -1,
         // After a blocked event loop timers run before sockets are read: the answer may already be here.
-        pass: () => clock.afterInput(() => !isSettled && giveUp()),
-      };
-      let isSettled = false;
-      const giveUp = () => {
-        isSettled = true;
-        const why = `no answer within ${Math.round(timeoutMs)} ms`;
-        const afterMs = clock.monotonicMs() - sentMs;
-        reject(new OutcomeUnknownError({ ...where, afterMs, why }));
-        this.#discard(link, why);
+        pass: () => clock.afterInput(() => !isAnswered && giveUp()),
       };
       const settle = () => {
-        isSettled = true;
-        this.#deadlines.remove(deadline);
+        isAnswered = true;
+        this.#dues.remove(due);
       };
-      this.#deadlines.schedule(deadline, sentMs + timeoutMs);
-      send(link).then(
+      this.#dues.schedule(due, sentMs + timeoutMs);
+      send(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs }).then(
         (reply) => {
           settle();
           resolve(reply);
@@ -177,13 +210,11 @@ export class Connection {
 
   /** A link once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
   #connected(operation: string, timeoutMs: number): Promise<Link> {
-    const { clock, dialer } = this.#options;
-    const { name } = dialer;
+    const { clock } = this.#options;
     if (this.#closing.signal.aborted) return Promise.reject(new ClosedError(operation));
     this.#dialing ??= this.#redial();
     return new Promise((resolve, reject) => {
-      const unreachable = (why: string) =>
-        new StoreUnreachableError({ store: name, operation, why });
+      const unreachable = (why: string) => this.#unreachable(operation, why);
       const timer = clock.after(timeoutMs, () => {
         reject(unreachable(`no connection within ${Math.round(timeoutMs)} ms${this.#lastFailure}`));
       });
@@ -210,16 +241,22 @@ export class Connection {
     try {
       for (;;) {
         try {
-          if (this.#options.isWorthTrying?.() ?? true) return await this.#dial(timeoutMs);
+          const obstacle = this.#options.obstacle?.() ?? null;
+          if (obstacle === null) return await this.#dial(timeoutMs);
+          this.#lastFailure = obstacle;
         } catch (error) {
           if (error instanceof Error) this.#lastFailure = `; the last attempt: ${error.message}`;
         }
-        await clock.sleep(jittered(pauseMs, random), signal);
+        signal.throwIfAborted();
+        this.#pause = new AbortController();
+        await clock.sleep(jittered(pauseMs, random), this.#pause.signal).catch(() => {});
+        signal.throwIfAborted();
         pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS);
         timeoutMs = Math.min(timeoutMs * 2, REDIAL_MOST_MS);
       }
     } finally {
       this.#dialing = null;
+      this.#pause = null;
     }
   }
 
@@ -278,23 +315,26 @@ export class Connection {
   }
 }
 
+/** Sends what a request consists of over a link. */
+export type Sending<T> = (link: Link, deadline: Deadline) => Promise<T>;
+
 export function sendScript(
   link: Link,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
-  isAsking = false,
+  { isAsking = false, deadline }: { isAsking?: boolean; deadline?: Deadline } = {},
 ): Promise<unknown> {
   const command = ['EVALSHA', script.sha, String(keys.length)];
   for (const key of keys) command.push(key);
   for (const arg of args) command.push(arg);
   if (isAsking) {
     // It holds for the one command behind it, so that there is no second try with the source.
-    void link.send(['ASKING']).catch(() => {});
-    return link.send(['EVAL', script.source, ...command.slice(2)]);
+    void link.send(['ASKING'], deadline).catch(() => {});
+    return link.send(['EVAL', script.source, ...command.slice(2)], deadline);
   }
-  return link.send(command).catch((error: unknown) => {
+  return link.send(command, deadline).catch((error: unknown) => {
     if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return link.send(['EVAL', script.source, ...command.slice(2)]);
+    return link.send(['EVAL', script.source, ...command.slice(2)], deadline);
   });
 }

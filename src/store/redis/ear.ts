@@ -36,7 +36,7 @@ export class Ear {
     this.#parts = parts;
     this.#connection = new Connection({
       ...parts,
-      isWorthTrying: () => parts.isReachable(),
+      obstacle: () => (parts.isReachable() ? null : ''),
       prepare: async (link) => {
         for (const channel of this.#channels) await this.#subscribe(link, channel);
       },

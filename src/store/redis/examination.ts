@@ -17,6 +17,8 @@ export interface ServerFacts {
   readonly writesNeedReplicas: boolean;
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
+  /** It is reading its data from disk. Until that is done it says that the append-only file is off, even if it is on. */
+  readonly isLoading: boolean;
   readonly cluster: boolean;
   /** Server clock minus ours. */
   readonly clock: ClockOffset;
@@ -45,6 +47,7 @@ export function readInfo(info: string, clock: ClockOffset): ServerFacts {
     writesNeedReplicas: fields.has('min_slaves_good_slaves'),
     evictionPolicy: field('maxmemory_policy'),
     appendOnly: field('aof_enabled') === '1',
+    isLoading: field('loading') === '1',
     cluster: field('cluster_enabled') === '1',
     clock,
   };
@@ -100,14 +103,15 @@ function eviction({ evictionPolicy }: ServerFacts): Finding {
   return { level: 'refuse', subject: 'eviction', fact, advice };
 }
 
-function persistence({ appendOnly }: ServerFacts): Finding {
-  if (appendOnly)
-    return { level: 'ok', subject: 'persistence', fact: 'The append-only file is on.' };
+function persistence({ appendOnly, isLoading }: ServerFacts): Finding {
+  const subject = 'persistence';
+  if (isLoading) return { level: 'ok', subject, fact: 'Redis is loading its data.' };
+  if (appendOnly) return { level: 'ok', subject, fact: 'The append-only file is on.' };
   const advice =
     'After a restart no new lease is granted for one TTL; with appendonly yes the leases themselves survive.';
   return {
     level: 'warn',
-    subject: 'persistence',
+    subject,
     fact: 'The append-only file is off: a restart forgets leases.',
     advice,
   };

@@ -2,14 +2,16 @@ import type { Clock } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
 import { type Attempt, type Credentials, dialBriefly, type Link } from './link.ts';
 import { lookAt, type Primary, type PrimaryContext } from './primary.ts';
-import { found, type RunScript } from './quarantine.ts';
+import { createMarker } from './quarantine.ts';
 import { Redirection, replyOf } from './redirection.ts';
+import type { RunScript } from './scripts.ts';
 import { explained, readAddress } from './slot-map.ts';
 
 /** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
 
-interface FoundingParts extends Pick<PrimaryContext, 'marker' | 'memory' | 'random' | 'clock'> {
+interface FoundingParts
+  extends Pick<PrimaryContext, 'marker' | 'maxTtls' | 'remembered' | 'random' | 'clock'> {
   readonly name: string;
   readonly primaries: readonly Primary[];
   /** The address of the server that has the marker. */
@@ -44,8 +46,8 @@ export async function foundMarker(
   });
   try {
     const servers = await Promise.all(looks);
-    const run = follower(links, owner, signal, context.clock, name);
-    await found(run, context, servers).catch((error: unknown) => {
+    const run = follower(links, { owner, name, credentials, clock, timeoutMs }, signal);
+    await createMarker(run, { ...context, store: name }, servers).catch((error: unknown) => {
       throw explained(error, name, owner);
     });
   } finally {
@@ -58,11 +60,10 @@ export async function foundMarker(
 /** Runs a script wherever the servers say that its key is. */
 function follower(
   links: ReadonlyMap<string, Link>,
-  owner: string,
+  parts: Pick<FoundingParts, 'owner' | 'name' | 'credentials' | 'clock'> & { timeoutMs: number },
   signal: AbortSignal,
-  clock: Clock,
-  store: string,
 ): RunScript {
+  const { owner, name: store, credentials, clock, timeoutMs } = parts;
   return async (...script) => {
     let at = owner;
     for (let isAsking = false; ; ) {
@@ -72,11 +73,15 @@ function follower(
       const reply = await replyOf(evaluate(link, ...script));
       if (reply instanceof Error) throw reply;
       if (!(reply instanceof Redirection)) return reply;
+      const address = reply.addressFrom(at);
+      // A server without slots is on no map, and so among none of the links.
+      if (reply.isAsk && !links.has(address))
+        return evaluateAhead({ address, credentials }, script, clock, timeoutMs, signal);
       await clock.sleep(PAUSE_MS, signal).catch(() => {
         throw new StoreUnreachableError({ store, operation: 'connect', why: reply.meaning });
       });
       isAsking = reply.isAsk;
-      at = reply.isAsk || reply.isMoved ? reply.address : owner;
+      at = reply.isAsk || reply.isMoved ? address : owner;
     }
   };
 }

@@ -1,5 +1,5 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
-import { KeyForeignError } from '../../base/errors.ts';
+import { KeyForeignError, StoreRefusedError } from '../../base/errors.ts';
 import type { Call } from '../store.ts';
 import type { HeldReply } from '../stream-store.ts';
 import type { Keys } from './keys.ts';
@@ -41,9 +41,14 @@ export class Hub {
     const perKey = [[this.keys.channel(''), ...args]];
     // Declares a key that never is: Redis then says TRYAGAIN while only some of the keys of the slot have arrived.
     const work = { script, keys, perKey, withFences: true };
-    const [part] = await this.#servers.run(work, timeoutMs);
-    if (part?.kind === 'failed') throw part.error;
-    return part?.kind === 'reply' ? part.reply : null;
+    try {
+      const [part] = await this.#servers.run(work, timeoutMs);
+      if (part?.kind === 'failed') throw part.error;
+      return part?.kind === 'reply' ? part.reply : null;
+    } catch (error) {
+      // A script says in the words of Lua that it has met a key of another type, and not which.
+      throw asForeign(error, this.keys.hubKeys);
+    }
   }
 
   /** A verb for many things, some at a time; one reply for each. */
@@ -95,13 +100,23 @@ export class Hub {
     { after = '', size, timeoutMs }: { after?: string | undefined; size: number } & Call,
   ): Promise<{ rows: StreamRow[]; more: boolean }> {
     const from = isStreamId(after) ? `(${after}` : '-';
-    const args = ['XRANGE', key, from, '+', 'COUNT', String(size + 1)];
-    const found = (await this.#servers.send(operation, key, args, timeoutMs)) as StreamRow[];
+    const args = [from, '+', 'COUNT', String(size + 1)];
+    const found = (await this.send(operation, ['XRANGE', key, ...args], {
+      timeoutMs,
+    })) as StreamRow[];
     return { rows: found.slice(0, size), more: found.length > size };
   }
 
-  send(operation: string, args: readonly [string, string, ...string[]], { timeoutMs }: Call) {
-    return this.#servers.send(operation, args[1], args, timeoutMs);
+  async send(
+    operation: string,
+    args: readonly [string, string, ...string[]],
+    { timeoutMs }: Call,
+  ): Promise<unknown> {
+    try {
+      return await this.#servers.send(operation, args[1], args, timeoutMs);
+    } catch (error) {
+      throw asForeign(error, args[1]);
+    }
   }
 }
 
@@ -114,6 +129,21 @@ export function asJson(value: unknown, what: string): string {
   const json: string | undefined = JSON.stringify(value);
   if (json === undefined) throw new TypeError(`${what} is ${typeof value}, not JSON`);
   return json;
+}
+
+/** A refusal because of a key of another type is somebody else's doing. */
+function asForeign(error: unknown, key: string): unknown {
+  const isForeign = error instanceof StoreRefusedError && /\bWRONGTYPE\b/.test(error.reply);
+  return isForeign ? new KeyForeignError({ key, found: 'a value of another type' }) : error;
+}
+
+/** What was put there as JSON; what is none, as the text that it is. */
+export function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** What was put there as JSON; somebody else's doing where it is none. */

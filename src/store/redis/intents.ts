@@ -1,4 +1,4 @@
-import { KeyForeignError, StoreRefusedError } from '../../base/errors.ts';
+import { KeyForeignError } from '../../base/errors.ts';
 import {
   type Advance,
   type AdvanceReply,
@@ -15,6 +15,7 @@ import {
   type StoredSession,
   type StoredSessionPage,
 } from '../intent-store.ts';
+import { sized } from '../limits.ts';
 import type { Call } from '../store.ts';
 import { atMost, CHUNK, type Hub } from './hub.ts';
 import { type Script, scripts } from './scripts.ts';
@@ -33,7 +34,7 @@ type ScriptFacts = [
 type ScriptForeign = [kind: 0, name: string];
 type ScriptStart = [1, number] | [2 | 3, ScriptFacts, string] | ScriptForeign;
 type ScriptChange = [1 | 2, ScriptFacts] | ScriptForeign | null;
-type ScriptRow = [id: string, place: string, ScriptFacts | null];
+type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null];
 
 /** What a cursor looks like: a place in an index, without its sign. */
 const PLACE = /^\d{1,16}$/;
@@ -48,6 +49,7 @@ export class RedisIntents implements IntentStore {
   /** On the way of every intent: one request, and what is known already does not come back. */
   async start(request: StartRequest, call: Call): Promise<StartReply> {
     const { id, tenant, keys, client, body, status, priority } = request;
+    sized('session', id, body + status);
     const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
     const reply = (await this.#run(scripts.start, args, call)) as ScriptStart;
     if (reply[0] === 0) throw foreign(reply[1]);
@@ -72,7 +74,8 @@ export class RedisIntents implements IntentStore {
   }
 
   async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
-    const args = [id, String(change.ifRevision), change.state, change.status];
+    const status = sized('session', id, change.status);
+    const args = [id, String(change.ifRevision), change.state, status];
     const reply = (await this.#run(scripts.progress, args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);
@@ -101,6 +104,7 @@ export class RedisIntents implements IntentStore {
     const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
     const left = this.#hub.within(call);
     const found: { readonly place: string; readonly session: StoredSession }[] = [];
+    const foreign: string[] = [];
     let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
     let isMore = true;
     while (isMore && found.length <= size) {
@@ -108,16 +112,18 @@ export class RedisIntents implements IntentStore {
       const args = [index, from, String(count)];
       const rows = (await this.#run(scripts.browse, args, left())) as ScriptRow[];
       for (const [id, place, facts] of rows) {
-        const session = facts && sessionOf(id, facts);
+        const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
         if (session !== null) found.push({ place, session });
+        else if (facts !== null) foreign.push(id);
         from = place;
       }
       isMore = rows.length === count;
     }
     const page = found.slice(0, size);
     const sessions = page.map(({ session }) => session);
-    if (found.length === page.length) return { sessions };
-    return { sessions, cursor: (page.at(-1)?.place ?? '').slice(1) };
+    const listed = { sessions, ...(foreign.length > 0 && { foreign }) };
+    if (found.length === page.length) return listed;
+    return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
   }
 
   async prune(call: PruneCall): Promise<number> {
@@ -136,11 +142,11 @@ export class RedisIntents implements IntentStore {
   }
 
   #run(script: Script, args: readonly string[], call: Call): Promise<unknown> {
-    return reported(this.#hub, this.#hub.run(script, args, call));
+    return this.#hub.run(script, args, call);
   }
 
   #runEach(script: Script, each: readonly string[][], call: Call): Promise<unknown[]> {
-    return reported(this.#hub, this.#hub.runEach(script, [], each, call));
+    return this.#hub.runEach(script, [], each, call);
   }
 
   #session(id: string, facts: ScriptFacts): StoredSession {
@@ -169,21 +175,15 @@ function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
   };
 }
 
+/** Or else the name of what lies there. */
+function isFacts(facts: ScriptFacts | [name: string]): facts is ScriptFacts {
+  return facts.length > 1;
+}
+
 function isState(text: string): text is SessionState {
   return (SESSION_STATES as readonly string[]).includes(text);
 }
 
 function foreign(key: string): KeyForeignError {
   return new KeyForeignError({ key, found: 'no session of ours' });
-}
-
-/** A script says in the words of Lua that it has met a key of another type, and not which. */
-async function reported<T>(hub: Hub, reply: Promise<T>): Promise<T> {
-  try {
-    return await reply;
-  } catch (error) {
-    if (!(error instanceof StoreRefusedError) || !/\bWRONGTYPE\b/.test(error.reply)) throw error;
-    const facts = { key: `${hub.keys.intents}*`, found: 'a value of another type' };
-    throw new KeyForeignError(facts);
-  }
 }

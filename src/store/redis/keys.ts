@@ -1,4 +1,4 @@
-import { ConfigError } from '../../base/errors.ts';
+import { checkPrefix } from '../prefix.ts';
 import { workflowKey } from '../workflow-store.ts';
 
 const WORKFLOW_LEASE = workflowKey('');
@@ -14,16 +14,7 @@ export class Keys {
   readonly #hub: string;
 
   constructor(prefix: string) {
-    if (
-      typeof prefix !== 'string' ||
-      !/^[A-Za-z0-9._:~/@-]{0,64}(\{[A-Za-z0-9._:~/@-]{1,64}\}:?)?$/.test(prefix)
-    ) {
-      throw new ConfigError({
-        field: 'prefix',
-        value: prefix,
-        rule: "a prefix is up to 64 of the characters A-Z a-z 0-9 . _ : ~ / @ -, and may end in one hash tag such as '{team}:'",
-      });
-    }
+    checkPrefix(prefix);
     this.prefix = prefix;
     this.marker = `${prefix}holdfast:marker`;
     this.#hub = prefix.includes('{') ? prefix : `{${prefix}holdfast}:`;
@@ -44,6 +35,11 @@ export class Keys {
   /** The key that every script about streams, workflows and intents declares; `lua/hub.lua` names the others from it. */
   get bus(): string {
     return `${this.#hub}holdfast:bus`;
+  }
+
+  /** A pattern for all of these. */
+  get hubKeys(): string {
+    return `${this.#hub}*`;
   }
 
   /** What `lua/workflow.lua` calls a part of a workflow. */
@@ -99,7 +95,7 @@ export class Keys {
 
 /** What `lua/siblings.lua` calls the fence record of a lease, for those who must name it before a script can. */
 export function fenceOf(lease: string): string {
-  return lease.includes('{') ? `${lease}:fence` : `fence:{${lease}}`;
+  return lease.includes('{') ? `fence:${lease}` : `fence:{${lease}}`;
 }
 
 /** Text as a pattern that means nothing but itself. */

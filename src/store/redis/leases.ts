@@ -1,5 +1,6 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { StoreUnreachableError } from '../../base/errors.ts';
+import { keyspaceOf, type MaxTtls } from '../keyspaces.ts';
 import type {
   AcquireCall,
   AcquireReply,
@@ -21,10 +22,12 @@ import type {
   Tenancy,
   TransferCall,
   TransferReply,
+  WakeCall,
 } from '../store.ts';
 import { TOMBSTONE } from '../store.ts';
 import type { Keys } from './keys.ts';
 import type { Primary } from './primary.ts';
+import { VANISHED } from './quarantine.ts';
 import { isWrongServer, keyFailure } from './replies.ts';
 import { type Script, scripts } from './scripts.ts';
 import type { Part, Servers, Work } from './servers.ts';
@@ -39,9 +42,11 @@ export class RedisLeases implements LeaseStore {
   readonly #keys: Keys;
   readonly #clock: Clock;
   readonly lane?: (key: string) => string;
+  readonly maxTtls?: MaxTtls;
 
-  constructor(parts: { servers: Servers; keys: Keys; clock: Clock }) {
-    const { servers, keys, clock } = parts;
+  constructor(parts: { servers: Servers; keys: Keys; clock: Clock; maxTtls: MaxTtls | null }) {
+    const { servers, keys, clock, maxTtls } = parts;
+    if (maxTtls !== null) this.maxTtls = maxTtls;
     this.#servers = servers;
     this.#keys = keys;
     this.#clock = clock;
@@ -49,7 +54,7 @@ export class RedisLeases implements LeaseStore {
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
-    const { leaseClass, ttlMs, timeoutMs } = call;
+    const { ttlMs, timeoutMs } = call;
     const leftMs = timeLeft(this.#clock, timeoutMs);
     const keys = new Array<string>(requests.length);
     const perKey = new Array<string[]>(requests.length);
@@ -65,19 +70,20 @@ export class RedisLeases implements LeaseStore {
       perKey,
       before: this.#keys.marker,
       withFences: true,
-      prepare: (primary, withinMs) => primary.admit(leaseClass, ttlMs, withinMs),
+      prepare: async (primary) => primary.admit(keyspaceOf(requests[0]?.key ?? '')),
       head: ({ quarantine, at }) => [quarantine.era, String(ttlMs), inbox + at],
     };
     for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
       const parts = await this.#servers.run(work, leftMs());
       const changed = otherEra(parts);
       if (changed === null) {
-        const failed = (error: Error): AcquireReply => ({ kind: 'failed', error });
-        return each(parts, quarantined, failed, (reply, i, primary) =>
+        const replies = each(parts, quarantined, failed, (reply, i, primary) =>
           this.#acquired(reply as ScriptAcquireReply, requests[i]?.key ?? '', primary),
         );
+        await this.#claim(requests, replies, ttlMs, leftMs);
+        return replies;
       }
-      await changed.reexamine({}, leftMs());
+      await changed.reexamine('', leftMs());
     }
     return requests.map(() => quarantined(ttlMs));
   }
@@ -91,8 +97,10 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(tenure.key);
       perKey[i] = [tenure.holder];
     }
-    const head = () => [String(call.ttlMs)];
-    const parts = await this.#servers.run({ script: scripts.renew, keys, perKey, head }, leftMs());
+    const withFences = call.keepFences ?? false;
+    const head = () => [String(call.ttlMs), withFences ? '1' : '0'];
+    const work = { script: scripts.renew, keys, perKey, head, withFences };
+    const parts = await this.#servers.run(work, leftMs());
     const replies = new Array<RenewReply>(tenures.length).fill(RENEWED);
     const vanished: number[] = [];
     for (const part of parts) {
@@ -118,8 +126,8 @@ export class RedisLeases implements LeaseStore {
       ...{ script: scripts.reassert, keys, perKey, before: this.#keys.marker, withFences: true },
       prepare: async (primary, withinMs) => {
         // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
-        if (call.forgotten && primary.quarantine.leftMs(call.leaseClass) === 0)
-          await primary.reexamine({ missing: true }, withinMs);
+        if (call.forgotten && primary.quarantine.leftMs(keyspaceOf(tenures[0]?.key ?? '')) === 0)
+          await primary.reexamine(VANISHED, withinMs);
         return 0;
       },
       head: ({ quarantine }) => [call.forgotten ? quarantine.forgetting : '', String(call.ttlMs)],
@@ -135,7 +143,7 @@ export class RedisLeases implements LeaseStore {
         return each(parts, refuse, fail, (put) => (put === 1 ? 'reasserted' : 'refused'));
       }
       // Somebody has begun another era: no reason to lose what may still be put back.
-      await changed.reexamine({}, leftMs());
+      await changed.reexamine('', leftMs());
     }
     const why = 'the store began a new era at every attempt';
     throw new StoreUnreachableError({ store: this.#servers.name, operation: 'reassert', why });
@@ -153,8 +161,11 @@ export class RedisLeases implements LeaseStore {
     const replies = new Array<ReleaseReply>(tenures.length).fill(RELEASED);
     for (const part of await this.#servers.run(work, call.timeoutMs)) {
       markFailed(part, replies);
-      for (const [index, holder, fence] of repliesOf<ScriptNotHeld>(part))
-        replies[part.from + index - 1] = { kind: 'not-held', holder, fence };
+      for (const [index, holder, fence] of repliesOf<ScriptNotReleased>(part))
+        replies[part.from + index - 1] =
+          holder === undefined || fence === undefined
+            ? RELEASED_AND_WOKE
+            : { kind: 'not-held', holder, fence };
     }
     return replies;
   }
@@ -167,29 +178,33 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(key);
       perKey[i] = [holder, String(fence), successor, this.#keys.channel(inboxOf(successor))];
     }
-    const head = () => [String(call.windowMs)];
+    // As known now, when the givers have just handed in what they held: not as a connection made later may find it.
+    const known = new Map(this.#servers.primaries.map((one) => [one, one.quarantine.handover]));
+    const head = (primary: Primary) => {
+      const { era = '', leftMs = 0 } = known.get(primary) ?? {};
+      return [String(call.windowMs), era, String(Math.max(call.windowMs, leftMs))];
+    };
     const work = { script: scripts.transfer, keys, perKey, head, withFences: true };
     const parts = await this.#servers.run(work, call.timeoutMs);
-    const failed = (error: Error): TransferReply => ({ kind: 'failed', error });
     // Quarantine keeps no lease from changing hands.
-    const never = () => failed(new Error('quarantined'));
+    const never = (): TransferReply => failed(new Error('quarantined'));
     return each(parts, never, failed, (reply, i, primary) =>
       this.#transferred(reply as ScriptTransferReply, handovers[i]?.key ?? '', primary),
     );
   }
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
-    const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS)];
-    const reply = await this.#one(scripts.revoke, key, args, call);
-    if (reply === null) return { kind: 'not-held' };
-    const [holder, fence, mayActForMs] = reply as [string, number, number];
-    return { kind: 'revoked', holder, fence, mayActForMs };
+    const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS), String(call.fence)];
+    const reply = (await this.#one(scripts.revoke, key, args, call)) as ScriptRevokeReply;
+    const [holder, fence, mayActForMs, woken = 0] = reply;
+    if (holder === null || mayActForMs === undefined) return { kind: 'not-held', holder, fence };
+    return { kind: 'revoked', holder, fence, mayActForMs, woke: woken > 0 };
   }
 
   async read(keys: readonly string[], call: Call): Promise<ReadReply[]> {
     const replies = await this.#readRaw(keys, call.timeoutMs);
     return replies.map((reply, i) => {
-      if (reply instanceof Error) return { kind: 'failed', error: reply };
+      if (reply instanceof Error) return failed(reply);
       if (reply.length === 1) return this.#failed(reply[0], keys[i] ?? '', 'read');
       const [holder, fence, remainingMs] = reply;
       if (holder === null) return { kind: 'free', fence };
@@ -210,7 +225,7 @@ export class RedisLeases implements LeaseStore {
     const keys = names.flatMap((name) => {
       const key = this.#keys.withoutPrefix(name);
       const isLease = this.#keys.lease(key) === name && key.startsWith(prefix);
-      return isLease && !key.endsWith(':fence') ? [key] : [];
+      return isLease ? [key] : [];
     });
     const found = keys.length === 0 ? [] : await this.read(keys, { timeoutMs: leftMs() });
     const leases = found.flatMap((reply, i) => {
@@ -221,9 +236,53 @@ export class RedisLeases implements LeaseStore {
     return cursor === undefined ? { leases } : { leases, cursor };
   }
 
-  async forgo(key: string, inbox: string, call: Call): Promise<void> {
-    const channel = this.#keys.channel(inbox);
-    await this.#one(scripts.forgo, key, ({ at }) => [channel + at], call);
+  async wakeNext(keys: readonly string[], call: WakeCall): Promise<number[]> {
+    const { leaving, most, apartMs, timeoutMs } = call;
+    const names = keys.map((key) => this.#keys.lease(key));
+    const channel = leaving === undefined ? null : this.#keys.channel(leaving);
+    const work = {
+      ...{ script: scripts.wakeNext, keys: names, perKey: names.map(() => [String(most)]) },
+      head: ({ at }: Primary) => [channel === null ? '' : channel + at, String(apartMs)],
+      withFences: true,
+    };
+    const fail = (error: Error): number => {
+      throw error;
+    };
+    const none = () => 0;
+    return each(await this.#servers.run(work, timeoutMs), none, fail, (woken) => Number(woken));
+  }
+
+  /** What quarantine has kept from its requester is granted where it was handed over since the quarantine began. */
+  async #claim(
+    requests: readonly AcquireRequest[],
+    replies: AcquireReply[],
+    ttlMs: number,
+    leftMs: () => number,
+  ): Promise<void> {
+    const barred = [...replies.entries()].flatMap(([at, reply]) =>
+      reply.kind === 'busy' && reply.reason === 'quarantine' ? [at] : [],
+    );
+    if (barred.length === 0) return;
+    const asked = barred.map((at) => requests[at] as AcquireRequest);
+    const work: Work = {
+      ...{ script: scripts.claim, before: this.#keys.marker, withFences: true },
+      keys: asked.map(({ key }) => this.#keys.lease(key)),
+      perKey: asked.map(({ holder, fenceFloor = 0 }) => [holder, String(fenceFloor)]),
+      head: ({ quarantine: { era, handover } }) => [era, handover.era, String(ttlMs)],
+    };
+    let parts = await this.#servers.run(work, leftMs());
+    // Somebody has begun another era: what counts is what was handed over in that one.
+    await otherEra(parts)?.reexamine('', leftMs());
+    if (otherEra(parts) !== null) parts = await this.#servers.run(work, leftMs());
+    if (otherEra(parts) !== null) return;
+    const nothing = (): AcquireReply | null => null;
+    const claimed = each(parts, nothing, failed, (reply, i, primary) =>
+      reply === null
+        ? null
+        : this.#acquired(reply as ScriptAcquireReply, asked[i]?.key ?? '', primary),
+    );
+    for (const [n, at] of barred.entries())
+      replies[at] = claimed[n] ?? (replies[at] as AcquireReply);
   }
 
   /** A verb for one key. */
@@ -290,27 +349,33 @@ export class RedisLeases implements LeaseStore {
     const names = keys.map((key) => this.#keys.lease(key));
     const work = { script: scripts.read, keys: names, perKey: names.map(() => []) };
     const parts = await this.#servers.run(work, timeoutMs);
-    const failed = (error: Error): ScriptReadReply | Error => error;
-    return each(
-      parts,
-      () => new Error('quarantined'),
-      failed,
-      (reply) => reply as ScriptReadReply,
-    );
+    const raw = (reply: unknown) => reply as ScriptReadReply | Error;
+    return each(parts, () => new Error('quarantined'), raw, raw);
   }
 }
 
-type ScriptNotHeld = [index: number, holder: string | null, fence: number];
+type ScriptNotReleased = [index: number, holder?: string | null, fence?: number];
 type ScriptAcquireReply = number | [string] | [string, number, number];
 type ScriptTransferReply = number | [string] | [string | null, number];
+type ScriptRevokeReply = [
+  holder: string | null,
+  fence: number,
+  mayActForMs?: number,
+  woken?: number,
+];
 type ScriptFailure = [index: number, found: string | null, mark?: number | 'error'];
 type ScriptReadReply = [string] | [string | null, number, number, string];
 
 const RENEWED: RenewReply = { kind: 'renewed' };
-const RELEASED: ReleaseReply = { kind: 'released' };
+const RELEASED: ReleaseReply = { kind: 'released', woke: false };
+const RELEASED_AND_WOKE: ReleaseReply = { kind: 'released', woke: true };
 
 function quarantined(leftMs: number): AcquireReply {
   return { kind: 'busy', reason: 'quarantine', holder: '', fence: 0, expiresInMs: leftMs };
+}
+
+function failed(error: Error): { kind: 'failed'; error: Error } {
+  return { kind: 'failed', error };
 }
 
 function acquireOptions({ fence, fenceFloor, waitedMs }: AcquireRequest): string {

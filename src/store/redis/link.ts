@@ -3,11 +3,17 @@ import { dialSocket } from './socket-link.ts';
 
 /** What Holdfast needs of one connection to one Redis, whoever's client is behind it. It sends each command once, at once. */
 export interface Link {
-  send(args: readonly string[]): Promise<unknown>;
+  /** Sends a command, unless its request is over by the time it would be written: then it fails with `UnsentError`. */
+  send(args: readonly string[], deadline?: Deadline): Promise<unknown>;
   subscribe(channel: string, listener: MessageListener): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
-  /** Ends it now; what is under way is answered with an error. */
+  /** Ends it now; what is under way is answered with an error, and is not delivered any more where that can be helped. */
   destroy(): void;
+}
+
+/** Of a request: shared by all commands that it consists of. */
+export interface Deadline {
+  isOver(): boolean;
 }
 
 export type MessageListener = (message: string, channel: string) => void;

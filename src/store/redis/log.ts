@@ -1,4 +1,3 @@
-import { KeyForeignError } from '../../base/errors.ts';
 import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   type Call,
@@ -63,15 +62,11 @@ export class RedisLog implements LogStore {
     const args = [position, String(size + 1)];
     const reply = await this.#run(script, args, { timeoutMs });
     const [gap, found] = reply as [number, Entry[]];
-    try {
-      return pageOf(
-        found.map(([id, [, json = '']]) => [id, json]),
-        size,
-        gap === 1,
-      );
-    } catch {
-      throw new KeyForeignError({ key: this.#keys.log, found: 'an entry that is no JSON' });
-    }
+    return pageOf(
+      found.map(([id, [, json = '']]) => [id, json]),
+      size,
+      gap === 1,
+    );
   }
 
   async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {

@@ -1,4 +1,5 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
+import { sized } from '../limits.ts';
 import type { BeatCall, Call, LiveMember, Member, MemberListCall, MemberStore } from '../store.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
@@ -32,7 +33,7 @@ export class RedisMembers implements MemberStore {
   async beat({ id, attributes }: Member, { ttlMs, timeoutMs }: BeatCall): Promise<void> {
     const leftMs = timeLeft(this.#clock, timeoutMs);
     const key = this.#keys.member(id);
-    const text = JSON.stringify(attributes);
+    const text = sized('heartbeat', id, JSON.stringify(attributes));
     if (!this.#isApart) {
       const keys = [key, this.#keys.members];
       await this.#run(

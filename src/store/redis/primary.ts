@@ -2,13 +2,16 @@ import type { Clock } from '../../base/clock.ts';
 import { StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
 import type { Random } from '../../base/random.ts';
+import type { Keyspace, MaxTtls } from '../keyspaces.ts';
 import { type ClockOffset, type Finding, STORE_FORMAT } from '../store.ts';
 import { Connection } from './connection.ts';
-import { judge, readInfo, type ServerFacts } from './examination.ts';
+import { judge, readInfo, SAME_CLOCK, type ServerFacts } from './examination.ts';
 import type { Dialer, Link } from './link.ts';
-import { type ExaminationCause, type Memory, Quarantine, type RunScript } from './quarantine.ts';
+import { Quarantine, type RememberedStore } from './quarantine.ts';
+import { replyOf } from './redirection.ts';
 import { isErrorReply } from './replies.ts';
-import { scripts } from './scripts.ts';
+import { type RunScript, scripts } from './scripts.ts';
+import type { Reach, ServedSlots } from './witness.ts';
 
 /** What all servers of one store have in common. */
 export interface PrimaryContext {
@@ -16,7 +19,11 @@ export interface PrimaryContext {
   readonly mode: 'on' | 'off';
   /** `cluster` where it is one of several. */
   readonly topology: 'single' | 'cluster';
-  readonly memory: Memory;
+  /** On a Cluster: the slots of this server. */
+  readonly served?: ServedSlots;
+  /** Null for an observer. */
+  readonly maxTtls: MaxTtls | null;
+  readonly remembered: RememberedStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
@@ -31,7 +38,12 @@ export interface PrimaryContext {
   atMarker?(timeoutMs: number, ...script: Parameters<RunScript>): Promise<unknown>;
 }
 
-/** One server that grants leases: the connection to it, and what is known about whether it has forgotten any. */
+/**
+ * One server that grants leases: the connections to it, and what is known about whether it has forgotten any.
+ *
+ * Leases have a connection of their own: on a shared one a renewal would wait behind a large reply, and be lost with
+ * it. The other one is made when it is first needed, and only to the server that has been examined over the first.
+ */
 export class Primary {
   readonly name: string;
   /** `host:port` on a Cluster, else ''. */
@@ -39,10 +51,18 @@ export class Primary {
   /** Behind the names of inboxes on this server: there, each listens for itself, so that a script can tell who does. */
   readonly at: string;
   readonly dialer: Dialer;
+  /** For leases. */
   readonly connection: Connection;
+  /** For everything else. */
+  readonly data: Connection;
   readonly quarantine: Quarantine;
   readonly #context: PrimaryContext;
   #findings: readonly Finding[] = [];
+  /** Why it may grant nothing, although it is connected: found by a later look. */
+  #unsuitable: StoreUnsuitableError | null = null;
+  /** The server process at the other end of each. */
+  #runId = '';
+  #dataRunId = '';
 
   constructor(
     dialer: Dialer,
@@ -55,22 +75,40 @@ export class Primary {
     this.address = address;
     this.at = address === '' ? '' : `@${address}`;
     this.#context = context;
-    this.quarantine = new Quarantine({
-      ...context,
-      store: this.name,
-      isShared: context.topology === 'cluster',
-    });
+    this.quarantine = new Quarantine({ ...context, store: this.name });
     this.connection = new Connection({
       dialer,
       clock,
       random,
       prepare: (link) => this.#prepare(link),
-      onConnected: () => events.emit('store.connected', { store: this.name }),
+      onConnected: () => {
+        events.emit('store.connected', { store: this.name });
+        this.#compare();
+        this.data.hurry();
+      },
       onDisconnected: (why) => {
         events.emit('store.disconnected', { store: this.name, why });
+        // The server may be gone, or be another's replica by now: it is looked for over one connection.
+        this.data.drop(why);
         onDisconnected();
       },
     });
+    this.data = new Connection({
+      ...{ dialer, clock, random },
+      // A server that is away is tried over one connection.
+      obstacle: () => (this.connection.isConnected ? null : this.connection.lastFailure),
+      prepare: (link) => this.#prepareData(link),
+      onConnected: () => this.#compare(),
+      onDisconnected: () => {},
+    });
+  }
+
+  connectionFor(isAboutLeases: boolean): Connection {
+    return isAboutLeases ? this.connection : this.data;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.connection.close(), this.data.close()]);
   }
 
   async examine(timeoutMs: number): Promise<readonly Finding[]> {
@@ -78,65 +116,107 @@ export class Primary {
     return this.#findings;
   }
 
-  /**
-   * For how long yet this server may make no new grant of a class; 0 for none. Before the first one with a longer TTL
-   * than it knows of, the marker is told.
-   */
-  async admit(leaseClass: string, ttlMs: number, timeoutMs: number): Promise<number> {
-    if (!this.quarantine.knows(leaseClass, ttlMs))
-      await this.reexamine({ use: { leaseClass, ttlMs } }, timeoutMs);
-    return this.quarantine.leftMs(leaseClass);
+  /** How long this server may grant no new lease of a keyspace yet; 0 if it may. Throws if it may grant none at all. */
+  admit(keyspace: Keyspace): number {
+    if (this.#unsuitable !== null) throw this.#unsuitable;
+    return this.quarantine.ask(keyspace);
   }
 
-  async reexamine(cause: ExaminationCause, timeoutMs: number): Promise<void> {
+  /** Another era was found in the store, or `why` says what a holder has noticed. */
+  async reexamine(why: string, timeoutMs: number): Promise<void> {
     const elsewhere = this.#elsewhere(timeoutMs);
-    if (elsewhere !== undefined) return this.quarantine.reexamine(elsewhere, cause);
+    if (elsewhere !== undefined) return this.quarantine.reexamine(elsewhere, why);
     // What is known of the server belongs to its connection: it is looked up once there is one, not before.
-    await this.connection.use('examine', timeoutMs, (link) =>
-      this.quarantine.reexamine(this.#runner(link), cause),
+    const refusal = await this.connection.use('examine', timeoutMs, (link) =>
+      refusalOf(this.quarantine.reexamine(this.#over(link), why)),
+    );
+    if (refusal !== null) throw refusal;
+  }
+
+  /**
+   * Looks at the server once more, on the same connection: its ids, its data and its settings may have changed. One that
+   * became unsuitable grants nothing more; what is held there is still renewed, because no client is granted it.
+   */
+  async recheck(timeoutMs: number): Promise<void> {
+    const elsewhere = this.#elsewhere(timeoutMs);
+    const examine = (reach: Reach, facts: ServerFacts) =>
+      refusalOf(this.quarantine.examine(reach, facts));
+    const looked = await this.connection.use('examine', timeoutMs, async (link) => {
+      const facts = await this.#look(link);
+      const refusal = elsewhere === undefined ? await examine(this.#over(link), facts) : null;
+      return { facts, refusal };
+    });
+    const refusal =
+      elsewhere === undefined ? looked.refusal : await examine(elsewhere, looked.facts);
+    this.#unsuitable = refusal ?? this.#refusal();
+    this.#warn(['warn', 'refuse']);
+  }
+
+  #elsewhere(timeoutMs: number): Reach | undefined {
+    const { atMarker } = this.#context;
+    return (
+      atMarker && {
+        run: (...script) => atMarker(timeoutMs, ...script),
+        ask: (command) =>
+          this.connection.use('examine', timeoutMs, (link) => replyOf(link.send(command))),
+      }
     );
   }
 
-  /** Looks at the server once more, on the same connection: its ids may have changed under us. */
-  async recheck(timeoutMs: number): Promise<void> {
-    const elsewhere = this.#elsewhere(timeoutMs);
-    const server = await this.connection.use('examine', timeoutMs, async (link) => {
-      const facts = await this.#look(link);
-      if (elsewhere === undefined) await this.quarantine.examine(this.#runner(link), facts);
-      return facts;
-    });
-    if (elsewhere !== undefined) await this.quarantine.examine(elsewhere, server);
-  }
-
-  #elsewhere(timeoutMs: number): RunScript | undefined {
-    const { atMarker } = this.#context;
-    return atMarker && ((...script) => atMarker(timeoutMs, ...script));
-  }
-
-  #runner(link: Link): RunScript {
-    return (script, keys, args) => this.#context.onMarker(link, script, keys, args);
+  #over(link: Link): Reach {
+    return {
+      run: (...script) => this.#context.onMarker(link, ...script),
+      ask: (command) => replyOf(link.send(command)),
+    };
   }
 
   async #prepare(link: Link): Promise<void> {
-    const { events, marker, mode, warned } = this.#context;
     const server = await this.#look(link);
-    const problems = this.#findings.filter((finding) => finding.level === 'refuse');
-    if (problems.length > 0) {
-      throw new StoreUnsuitableError({
-        store: this.name,
-        problems: problems.map(({ fact, advice }) => `${fact} ${advice}`),
-      });
-    }
+    this.#runId = server.runId;
+    const refusal = this.#refusal();
+    if (refusal !== null) throw refusal;
+    this.#warn(['warn']);
+    await this.#checkFormat(link, this.#context.marker);
+    await this.quarantine.examine(this.#over(link), server);
+    this.#unsuitable = null;
+  }
+
+  #refusal(): StoreUnsuitableError | null {
+    const problems = this.#findings.filter(({ level }) => level === 'refuse');
+    if (problems.length === 0) return null;
+    return new StoreUnsuitableError({
+      store: this.name,
+      problems: problems.map(({ fact, advice }) => `${fact} ${advice}`),
+    });
+  }
+
+  /** Once for each subject, until it is well again. */
+  #warn(levels: readonly Finding['level'][]): void {
+    const { events, mode, warned } = this.#context;
     for (const { level, subject, fact, advice = '' } of this.#findings) {
-      if (level !== 'warn' || warned.has(subject)) continue;
+      if (level === 'ok') warned.delete(subject);
+      if (!levels.includes(level) || warned.has(subject)) continue;
       warned.add(subject);
       events.emit('store.warned', { store: this.name, finding: fact, advice });
-      // A warning that nobody listens for still has to reach somebody, unless this is declared to be a playground.
+      // A warning without a listener still has to reach a person, unless this is declared to be a playground.
       if (mode === 'on' && !events.hasListener('store.warned'))
         process.emitWarning(`${this.name}: ${fact} ${advice}`, 'HoldfastWarning');
     }
-    await this.#checkFormat(link, marker);
-    await this.quarantine.examine(this.#runner(link), server);
+  }
+
+  /** What is written under leases is written where they are kept. */
+  #compare(): void {
+    if (this.#dataRunId !== this.#runId) this.data.drop('leases are kept by another server now');
+  }
+
+  /** An address may lead elsewhere by now, or to a server that is a replica now: then leases have to look there, too. */
+  async #prepareData(link: Link): Promise<void> {
+    const { runId, role } = readInfo(await infoOf(link, this.name), SAME_CLOCK);
+    this.#dataRunId = runId;
+    if (runId === this.#runId && role === 'master') return;
+    const why = `another server answers at ${this.name} now, or it has another role`;
+    this.connection.drop(why);
+    throw new Error(why);
   }
 
   /** The form of what is kept there is written once; a later one than ours means a later Holdfast than this. */
@@ -159,6 +239,17 @@ export class Primary {
     const facts = await lookAt(link, this.name, this.#context.clock);
     this.#findings = judge(facts, this.#context.topology);
     return facts;
+  }
+}
+
+/** A refusal as a value: inside of `use`, what is thrown counts as a failure of the connection. */
+async function refusalOf(examination: Promise<void>): Promise<StoreUnsuitableError | null> {
+  try {
+    await examination;
+    return null;
+  } catch (error) {
+    if (error instanceof StoreUnsuitableError) return error;
+    throw error;
   }
 }
 

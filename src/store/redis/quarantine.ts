@@ -1,50 +1,82 @@
 /**
- * A Redis that was restarted, failed over or flushed may have forgotten grants whose holders still act. Until the
- * longest of those can have run out it makes no new grant; renewals go on, and holders put back what vanished.
+ * A Redis that was restarted, failed over or flushed may have forgotten grants whose holders still act. Until the last of
+ * those must have expired it makes no new grant; renewals continue, and holders put back what vanished. That takes as
+ * long as the bound of the keyspace (`../keyspaces.ts`), which every client knows without the store.
  *
- * A marker in the store says which server it was that granted last (`run`, `replication`), since when it may have
- * forgotten (`since`), and the longest TTL each class has used. It is examined on every new connection before the first
- * acquire goes over it. Every examination that finds a difference begins a new *era*; acquire carries the era its sender
- * has examined, and a script that finds another one in the store grants nothing. So one client's finding, or a flush
- * that took the marker along, stops all of them.
+ * A marker in the store says which server process granted last (`run`, `replication`), since when it may have forgotten
+ * (`since`), and the bounds. Each new connection examines it before the first acquire, and so does a look every few
+ * seconds. An examination that finds a difference begins a new *era*. Acquire carries the era that its sender has
+ * examined, and the script grants nothing if the store has another one. So one client's finding, or a flush that took
+ * the marker along, stops all of them.
  *
- * Not covered: a flush between two connections of which no running client remembers the era before it, and a server
- * whose clock is stepped. On a Cluster every primary is examined like this, with fields of its own in one marker; but
- * acquire can not carry the era there, so a flush is noticed where a lease vanishes or a connection is made anew.
+ * A store without a marker counts from the start of its server process. Nothing else proves that no holder exists: a server that is
+ * empty and was just started is either new, or was restarted without its data while holders act on leases from before.
+ *
+ * An address can also lead back to an earlier state of the data: a failover that is undone, a backup that is loaded. It
+ * shows by an era that this client has left before, or by a count of looks that is lower than it was.
+ *
+ * Not covered: a flush, or an address that leads back, that no running client has noticed yet; a server clock that is set
+ * forward during a quarantine. On a Cluster every primary is examined like this, with fields of its own in one marker,
+ * and has a witness (`witness.ts`) that tells its era to scripts that cannot see the marker.
  */
 import type { Clock } from '../../base/clock.ts';
+import { StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
 import type { Random } from '../../base/random.ts';
+import {
+  boundsProblem,
+  DEFAULT_MAX_TTLS,
+  KEYSPACE_NAMES,
+  type Keyspace,
+  type MaxTtls,
+  QUARANTINE_MARGIN_MS,
+} from '../keyspaces.ts';
+import { QuarantineNotices } from '../quarantine-notices.ts';
 import type { ServerFacts } from './examination.ts';
-import { type Script, scripts } from './scripts.ts';
+import { type RunScript, scripts } from './scripts.ts';
+import { type Reach, type ServedSlots, Witness, type WitnessNames } from './witness.ts';
 
-/** Beyond the longest TTL: for the grace within which Redis expires keys, and for rounding. */
-const MARGIN_MS = 1_000;
+/** How long a Cluster's marker remembers a server that has left it. */
+const SERVER_KEPT_MS = 3_600_000;
+/** Eras that a client has left and would recognise. Older ones are forgotten first. */
+const MOST_ERAS = 1_000;
 
-/** Runs the examination script where the marker is, on whatever connection is being examined. */
-export type RunScript = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
+/** Why a client knows that the store has forgotten, although the marker does not say so. */
+export const VANISHED = 'a lease vanished under its holder';
+const LED_BACK = 'an earlier state of its data is back';
+const WITNESS_LOST = 'its witness is gone: it was flushed';
+/** Looks at a witness that other clients change at the same time, before it is done without. */
+const MOST_LOOKS = 3;
 
-/** Why a connection that has been examined is examined again; nothing of it: another era was found in the store. */
-export interface ExaminationCause {
-  /** A lease vanished under its holder, and its fence record too. */
-  readonly missing?: boolean;
-  /** A class is going to use this TTL. */
-  readonly use?: { readonly leaseClass: string; readonly ttlMs: number };
-}
-
-/** What examinations have taught about a store; it outlives connections, so that a vanished marker is noticed. */
-export class Memory {
+/** What examinations have taught about a store. It outlives connections, so that a vanished marker is noticed. */
+export class RememberedStore {
   origin = '';
-  readonly longestTtlMs = new Map<string, number>();
+  looks = 0;
+  readonly #left = new Set<string>();
+
+  leave(era: string): void {
+    if (era === '') return;
+    this.#left.add(era);
+    for (const oldest of this.#left) {
+      if (this.#left.size <= MOST_ERAS) break;
+      this.#left.delete(oldest);
+    }
+  }
+
+  hasLeft(era: string): boolean {
+    return this.#left.has(era);
+  }
 }
 
 export interface QuarantineOptions {
   readonly mode: 'on' | 'off';
   readonly store: string;
   readonly marker: string;
-  readonly memory: Memory;
-  /** Several servers share the marker, each with fields of its own: a Cluster. */
-  readonly isShared: boolean;
+  /** Null for an observer, which is granted nothing. */
+  readonly maxTtls: MaxTtls | null;
+  readonly remembered: RememberedStore;
+  /** On a Cluster, where several servers share the marker, each with fields of its own: the slots of this one. */
+  readonly served?: ServedSlots;
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
@@ -52,106 +84,178 @@ export interface QuarantineOptions {
 
 export class Quarantine {
   readonly #options: QuarantineOptions;
+  readonly #witness: Witness | null;
   #era = '';
   #forgotAtMs = 0;
   #server: ServerFacts | null = null;
+  readonly #notices: QuarantineNotices;
 
   constructor(options: QuarantineOptions) {
     this.#options = options;
+    const { served } = options;
+    this.#witness = served === undefined ? null : new Witness({ ...options, served });
+    this.#notices = new QuarantineNotices(options, (keyspace) => this.leftMs(keyspace));
   }
 
   /** What an acquire has to present: the era examined, or '' where it is not asked for. */
   get era(): string {
-    // On a Cluster no script can see both the marker and a lease: there only examinations find another era.
-    return this.#options.mode === 'off' || this.#options.isShared ? '' : this.#era;
+    if (this.#options.mode === 'off') return '';
+    if (this.#witness === null) return this.#era;
+    return this.#witness.name === '' ? '' : `${this.#era} ${this.#witness.name}`;
+  }
+
+  /**
+   * The era, and for how long yet no new grants are made in it: what is handed over in an era may be claimed in it. Also once that time is
+   * over here, for it may last longer for the successor, whose host has slept. '' where quarantine is off.
+   */
+  get handover(): { readonly era: string; readonly leftMs: number } {
+    const { mode, maxTtls } = this.#options;
+    if (mode === 'off' || maxTtls === null) return { era: '', leftMs: 0 };
+    const leftMs = Math.max(...KEYSPACE_NAMES.map((keyspace) => this.leftMs(keyspace)));
+    return { era: this.#era, leftMs: Math.ceil(leftMs) };
   }
 
   /** What a holder presents to put back what the store has forgotten, record and all: '' where that is not allowed. */
   get forgetting(): string {
     if (this.#options.mode === 'off') return '';
-    return this.#options.isShared ? '*' : this.#era;
+    return this.era === '' ? '*' : this.era;
   }
 
-  /** Examines the server behind a new connection. */
-  async examine(run: RunScript, server: ServerFacts, cause: ExaminationCause = {}): Promise<void> {
+  /** Examines the server behind a new connection, or one that may have changed under its connection. */
+  async examine(reach: Reach, server: ServerFacts): Promise<void> {
     this.#server = server;
-    if (this.#options.mode === 'on') await this.#compare(run, server, cause);
+    await this.#look(reach, server, '');
   }
 
-  /** Again on the same connection, for a cause. */
-  async reexamine(run: RunScript, cause: ExaminationCause): Promise<void> {
-    if (this.#server !== null) await this.examine(run, this.#server, cause);
+  /** Again on the same connection: another era was found in the store, or `why` says what this client has noticed. */
+  async reexamine(reach: Reach, why = ''): Promise<void> {
+    if (this.#server !== null) await this.#look(reach, this.#server, why);
   }
 
-  /** Whether the marker says that this class uses TTLs as long as this: it must, before the first such grant. */
-  knows(leaseClass: string, ttlMs: number): boolean {
-    return (
-      this.#options.mode === 'off' ||
-      ttlMs <= (this.#options.memory.longestTtlMs.get(leaseClass) ?? 0)
-    );
+  /** How long no new lease of a keyspace may be granted yet; 0 if it may be. */
+  leftMs(keyspace: Keyspace): number {
+    const { clock, maxTtls, mode } = this.#options;
+    if (mode === 'off') return 0;
+    if (maxTtls === null) return Number.POSITIVE_INFINITY;
+    const untilMs = this.#forgotAtMs + maxTtls[keyspace] + QUARANTINE_MARGIN_MS;
+    return Math.max(0, untilMs - clock.monotonicMs());
   }
 
-  /** For how long yet no new lease of a class may be granted; 0 for none. */
-  leftMs(leaseClass: string): number {
-    if (this.#options.mode === 'off') return 0;
-    const untilMs =
-      this.#forgotAtMs + (this.#options.memory.longestTtlMs.get(leaseClass) ?? 0) + MARGIN_MS;
-    return Math.max(0, untilMs - this.#options.clock.monotonicMs());
+  /** The same, for a client that wants a lease there: it is told of the wait. */
+  ask(keyspace: Keyspace): number {
+    return this.#notices.ask(keyspace);
   }
 
-  async #compare(
-    run: RunScript,
-    server: ServerFacts,
-    { missing, use }: ExaminationCause,
-  ): Promise<void> {
-    const { clock, events, marker, memory, random, store } = this.#options;
+  async #look(reach: Reach, server: ServerFacts, why: string): Promise<void> {
+    const witness = this.#witness;
+    let noticed = why;
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      const names = await this.#compare(reach.run, server, noticed);
+      if (witness === null) return;
+      const facts = { ...names, era: this.#era, own: `${server.runId}:` };
+      const standing = await witness.confirm(reach, facts);
+      if (standing === 'stands') return;
+      noticed = standing === 'lost' ? WITNESS_LOST : '';
+    }
+  }
+
+  /** Gives the names on record of the server's witnesses. */
+  async #compare(run: RunScript, server: ServerFacts, why: string): Promise<WitnessNames> {
+    const { clock, marker, maxTtls, random, remembered } = this.#options;
+    const isShared = this.#witness !== null;
     const newEra = random.hex(12);
-    const classes = [...memory.longestTtlMs].flatMap(([name, ttlMs]) => [name, String(ttlMs)]);
-    if (use !== undefined) classes.push(use.leaseClass, String(use.ttlMs));
-    const [origin, [verdict], ttls] = (await run(
-      scripts.examine,
-      [marker],
-      [
-        ...[newEra, this.#era, memory.origin, missing ? '1' : '0'],
-        ...markerFields([server], this.#options.isShared),
-        ...classes,
-      ],
-    )) as [string, [[string, number, string]], string[]];
-    const [era, forgotMsAgo, why] = verdict;
-    this.#era = era;
-    memory.origin = origin;
+    const args = [newEra, this.#era, why];
+    const verdict = await examineMarker(run, marker, {
+      ...{ args, remembered, maxTtls, isShared, servers: [server], store: this.#options.store },
+    });
+    const [era, forgotMsAgo, found, recorded, former] = verdict;
+    const names = { recorded, former };
     // Measured from the answer, later than the store meant: too long a wait is safe, too short is not.
-    this.#forgotAtMs = clock.monotonicMs() - forgotMsAgo;
-    for (let i = 0; i < ttls.length; i += 2) {
-      const name = ttls[i] ?? '';
-      const longestMs = Math.max(memory.longestTtlMs.get(name) ?? 0, Number(ttls[i + 1]));
-      memory.longestTtlMs.set(name, longestMs);
+    const forgotAtMs = clock.monotonicMs() - forgotMsAgo;
+    if (found === '' && remembered.hasLeft(era)) {
+      remembered.leave(this.#era);
+      this.#era = era;
+      return this.#compare(run, server, LED_BACK);
     }
-    if (era === newEra && why !== 'first use') events.emit('store.forgot', { store, why });
-    for (const leaseClass of memory.longestTtlMs.keys()) {
-      const leftMs = this.leftMs(leaseClass);
-      if (leftMs > 0) events.emit('store.quarantined', { store, leaseClass, leftMs });
+    if (era === this.#era) return names;
+    remembered.leave(this.#era);
+    this.#era = era;
+    // Within an era the first answer stands: the server's clock may be set at any time, ours only goes forward.
+    this.#forgotAtMs = forgotAtMs;
+    if (era === newEra && found !== FIRST_USE) {
+      const { events, store } = this.#options;
+      events.emit('store.forgot', { store, why: found });
     }
+    this.#notices.begin();
+    return names;
   }
+}
+
+/** As `lua/examine.lua` says it. */
+const FIRST_USE = 'first use';
+
+type Verdict = [era: string, forgotMsAgo: number, why: string, witness: string, former: string];
+type ExamineReply = [string, number, Verdict[]] | ['BOUNDS', (string | null)[]];
+
+interface Look {
+  /** A new era, the era this client is in, and what it has noticed. */
+  readonly args: readonly string[];
+  readonly remembered: RememberedStore;
+  readonly maxTtls: MaxTtls | null;
+  readonly isShared: boolean;
+  readonly servers: readonly ServerFacts[];
+  readonly store: string;
+}
+
+/** Compares servers with the marker; gives the verdict on the first. Throws if the store has other bounds than ours. */
+async function examineMarker(run: RunScript, marker: string, look: Look): Promise<Verdict> {
+  const { remembered, maxTtls, isShared } = look;
+  const reply = (await run(
+    scripts.examine,
+    [marker],
+    [
+      ...look.args,
+      remembered.origin,
+      // On a Cluster the marker's server may lose looks in a failover that the others take no part in.
+      isShared ? '0' : String(remembered.looks),
+      ...KEYSPACE_NAMES.map((name) => (maxTtls === null ? '' : String(maxTtls[name]))),
+      ...look.servers.flatMap(({ runId, replicationId, upMs }) => {
+        return [isShared ? `${runId}:` : '', runId, replicationId, String(upMs)];
+      }),
+    ],
+  )) as ExamineReply;
+  if (reply[0] === 'BOUNDS') throw otherBounds(look, reply[1] as (string | null)[]);
+  const [origin, looks, [verdict]] = reply as [string, number, [Verdict]];
+  remembered.origin = origin;
+  remembered.looks = looks;
+  return verdict;
+}
+
+function otherBounds(
+  { maxTtls, store }: Look,
+  recorded: readonly (string | null)[],
+): StoreUnsuitableError {
+  const known = KEYSPACE_NAMES.flatMap((name, i) => {
+    const ms = recorded[i];
+    return ms === null ? [] : [[name, Number(ms)] as const];
+  });
+  const problem = boundsProblem(Object.fromEntries(known), maxTtls ?? DEFAULT_MAX_TTLS);
+  return new StoreUnsuitableError({ store, problems: problem === null ? [] : [problem] });
 }
 
 /**
  * Makes the marker of a Cluster that has never been used, with all of its servers at once: one that the marker has not
  * heard of when it comes later counts as having forgotten.
  */
-export async function found(
+export async function createMarker(
   run: RunScript,
-  { marker, memory, random }: Pick<QuarantineOptions, 'marker' | 'memory' | 'random'>,
+  options: Pick<QuarantineOptions, 'marker' | 'maxTtls' | 'remembered' | 'random'> & {
+    readonly store: string;
+  },
   servers: readonly ServerFacts[],
 ): Promise<void> {
-  const args = [random.hex(12), '', memory.origin, '0', ...markerFields(servers, true)];
-  const [origin] = (await run(scripts.examine, [marker], args)) as [string];
-  memory.origin = origin;
-}
-
-function markerFields(servers: readonly ServerFacts[], isShared: boolean): string[] {
-  const fields = servers.flatMap(({ runId, replicationId, upMs }) => {
-    return [isShared ? `${runId}:` : '', runId, replicationId, String(upMs)];
-  });
-  return [String(servers.length), ...fields];
+  const args = [options.random.hex(12), '', ''];
+  await examineMarker(run, options.marker, { ...options, args, isShared: true, servers });
+  const present = servers.map(({ runId }) => `${runId}:`);
+  await run(scripts.retain, [options.marker], [String(SERVER_KEPT_MS), ...present]);
 }

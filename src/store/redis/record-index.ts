@@ -1,45 +1,45 @@
-import { CHANGES_PAGE, type ChangesPage, REMOVALS_KEPT } from '../store.ts';
+import { CHANGES_PAGE, type ChangesCall, type ChangesPage } from '../store.ts';
 import type { Keys } from './keys.ts';
 import { type Script, scripts } from './scripts.ts';
 import type { Servers } from './servers.ts';
 
-export const KEPT = String(REMOVALS_KEPT);
 /** For how long a record may be on its way after its index was told of it: writing it takes a moment. */
 const ON_ITS_WAY_MS = 1_000;
+
+/** What has become of a record: its revision, or `-`, that it is gone. */
+export type Told = readonly [id: string, what: string];
 
 /** What each collection of records has, by the version of the last change. */
 export class RecordIndex {
   readonly #keys: Keys;
   readonly #servers: Servers;
 
-  constructor(parts: { keys: Keys; servers: Servers }) {
+  /** How many removals a collection remembers, as every script is told it that tells the index something. */
+  readonly kept: string;
+
+  constructor(parts: { keys: Keys; servers: Servers; removalsKept: number }) {
     this.#keys = parts.keys;
     this.#servers = parts.servers;
+    this.kept = String(parts.removalsKept);
   }
 
-  async changes(collection: string, since: number, timeoutMs: number): Promise<ChangesPage> {
-    const args = [String(since), String(CHANGES_PAGE), KEPT];
+  async changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
+    const { since, began = 0, most = CHANGES_PAGE, timeoutMs } = call;
+    const args = [since, began, Math.min(most, CHANGES_PAGE)].map(String);
     const reply = await this.#run(scripts.changes, collection, args, timeoutMs);
-    const [version, more, reset, written, removed] = reply as [
-      string,
-      number,
-      number,
-      string[],
-      string[],
+    const [version, from, more, reset, written, removed] = reply as [
+      ...[version: string, began: string, more: number, reset: number],
+      ...[written: string[], removed: string[]],
     ];
-    return { version: Number(version), more: more === 1, reset: reset === 1, written, removed };
+    const page = { version: Number(version), more: more === 1, reset: reset === 1 };
+    return { ...page, written, removed, ...(page.more && { began: Number(from) }) };
   }
 
   /** Says that records have been written or removed. */
-  async announce(
-    collection: string,
-    ids: readonly string[],
-    mark: '+' | '-',
-    timeoutMs: number,
-  ): Promise<void> {
-    if (ids.length === 0) return;
-    const args = [KEPT, ...ids.flatMap((id) => [mark, id])];
-    await this.#run(scripts.announce, collection, args, timeoutMs);
+  async announce(collection: string, told: readonly Told[], timeoutMs: number): Promise<void> {
+    if (told.length === 0) return;
+    const args = told.flatMap(([id, what]) => [what === '-' ? '-' : '+', id]);
+    await this.#run(scripts.announce, collection, [this.kept, ...args], timeoutMs);
   }
 
   /** Says that records are gone, unless there is news of them since this version; gives those it has said it of. */
@@ -50,7 +50,7 @@ export class RecordIndex {
     timeoutMs: number,
   ): Promise<string[]> {
     if (ids.length === 0) return [];
-    const args = [KEPT, String(version), String(ON_ITS_WAY_MS), ...ids];
+    const args = [this.kept, String(version), String(ON_ITS_WAY_MS), ...ids];
     return (await this.#run(scripts.retire, collection, args, timeoutMs)) as string[];
   }
 

@@ -1,5 +1,6 @@
 import { type Clock, timeLeft } from '../../base/clock.ts';
 import { KeyForeignError } from '../../base/errors.ts';
+import { sized } from '../limits.ts';
 import type {
   Call,
   ChangesCall,
@@ -15,7 +16,7 @@ import type {
 import { inChunks } from './chunks.ts';
 import { Discovery } from './discovery.ts';
 import type { Keys } from './keys.ts';
-import { KEPT, RecordIndex } from './record-index.ts';
+import { RecordIndex, type Told } from './record-index.ts';
 import { keyFailure } from './replies.ts';
 import { scripts } from './scripts.ts';
 import type { Servers } from './servers.ts';
@@ -30,7 +31,7 @@ export class RedisRecords implements RecordStore {
   readonly #index: RecordIndex;
   readonly #discovery: Discovery;
 
-  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock; removalsKept: number }) {
     this.#keys = parts.keys;
     this.#servers = parts.servers;
     this.#clock = parts.clock;
@@ -62,7 +63,7 @@ export class RedisRecords implements RecordStore {
   async put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]> {
     const args = ({ id, value, ...conditions }: RecordWrite) => [
       id,
-      JSON.stringify(value),
+      sized('record', `${collection}:${id}`, JSON.stringify(value)),
       ...conditionArgs(conditions),
     ];
     const replies = await this.#change('put', collection, writes, args, call);
@@ -83,8 +84,8 @@ export class RedisRecords implements RecordStore {
     );
   }
 
-  changes(collection: string, { since, timeoutMs }: ChangesCall): Promise<ChangesPage> {
-    return this.#index.changes(collection, since, timeoutMs);
+  changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
+    return this.#index.changes(collection, call);
   }
 
   discover(collection: string, call: Call): Promise<number> {
@@ -102,20 +103,22 @@ export class RedisRecords implements RecordStore {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
     const isApart = this.#servers.lane !== undefined;
     const ids = changes.map(({ id }) => id);
-    // A Cluster can not do both at once. The index goes first, so that nothing is ever there without being listed; and
-    // once more afterwards, for those who were told before they could see it.
-    if (isApart && verb === 'put') await this.#index.announce(collection, ids, '+', leftMs());
+    // Before anything is sent: it throws for what may not be written.
+    const perKey = changes.map(argsOf);
+    // A Cluster cannot do both at once. The index goes first, so that nothing is there without being listed; and it is told
+    // again afterwards, for those who heard of the record before they could see it.
+    const coming = ids.map((id): Told => [id, '+']);
+    if (isApart && verb === 'put') await this.#index.announce(collection, coming, leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = {
       script: scripts[verb],
       keys,
-      perKey: changes.map(argsOf),
+      perKey,
       before: this.#keys.index(collection),
-      head: () => [isApart ? '' : KEPT],
+      head: () => [isApart ? '' : this.#index.kept],
     };
     const replies = (await inChunks(this.#servers, work, leftMs)) as (Error | ScriptReply)[];
-    const done = ids.filter((_, i) => isDone(replies[i]));
-    if (isApart) await this.#index.announce(collection, done, verb === 'put' ? '+' : '-', leftMs());
+    if (isApart) await this.#discovery.tell(collection, outcomes(verb, ids, replies), leftMs);
     return replies.map((reply, i) => this.#judged(verb, keys[i] ?? '', reply));
   }
 
@@ -135,8 +138,17 @@ export class RedisRecords implements RecordStore {
   }
 }
 
-function isDone(reply: Error | ScriptReply | undefined): boolean {
-  return Array.isArray(reply) && reply[0] === 1;
+/** What became of the records that were changed. */
+function outcomes(
+  verb: Changing,
+  ids: readonly string[],
+  replies: (Error | ScriptReply)[],
+): Told[] {
+  return ids.flatMap((id, i): Told[] => {
+    const reply = replies[i];
+    if (!Array.isArray(reply) || reply[0] !== 1) return [];
+    return [[id, verb === 'put' ? String(reply[1]) : '-']];
+  });
 }
 
 function conditionArgs({ fence, ifRevision }: Omit<RecordRef, 'id'>): string[] {

@@ -29,9 +29,10 @@ export class Redirection {
     return this.text.startsWith('MOVED ');
   }
 
-  /** `ASK <slot> <host:port>`, and so for MOVED. */
-  get address(): string {
-    return this.text.split(' ')[2] ?? '';
+  /** `ASK <slot> <host:port>`, and so for MOVED. A server that knows no host of the other means its own, at that port. */
+  addressFrom(from: string): string {
+    const address = this.text.split(' ')[2] ?? '';
+    return address.startsWith(':') ? from.slice(0, from.lastIndexOf(':')) + address : address;
   }
 
   get meaning(): string {

@@ -3,10 +3,12 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { Emitter } from '../../base/events.ts';
 import { checkSwitch } from '../../base/options.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
-import type { Store } from '../store.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../keyspaces.ts';
+import { REMOVALS_KEPT, type Store } from '../store.ts';
 import { parseAddress, type RedisAddress } from './address.ts';
 import { adopt } from './adopt.ts';
 import type { AdoptableClient } from './adoptable.ts';
+import { RedisBounds } from './bounds.ts';
 import { ClusterServers } from './cluster.ts';
 import { Hub } from './hub.ts';
 import { RedisIntents } from './intents.ts';
@@ -16,7 +18,7 @@ import { type Dialer, endpointDialer } from './link.ts';
 import { RedisLog } from './log.ts';
 import { RedisMembers } from './members.ts';
 import { Primary, type PrimaryContext } from './primary.ts';
-import { Memory } from './quarantine.ts';
+import { RememberedStore } from './quarantine.ts';
 import { RedisRecords } from './records.ts';
 import { sentinelDialer } from './sentinel.ts';
 import { type Servers, SingleServer } from './servers.ts';
@@ -29,11 +31,15 @@ export interface RedisStoreOptions {
   prefix?: string;
   /** `off` only where a second owner for one TTL after a restart does no harm: development, tests. */
   quarantine?: 'on' | 'off';
+  /** How long leases may last, per keyspace; the same for every client of the store. Null for one that takes none. */
+  maxTtls?: MaxTtls | null;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions;
   clock?: Clock;
   random?: Random;
   events?: Emitter;
+  /** How many removals a collection of records remembers. For tests, which want to see what happens beyond. */
+  removalsKept?: number;
 }
 
 const EXAMINE_TIMEOUT_MS = 5_000;
@@ -62,13 +68,15 @@ async function openOn(
   serversIn: (context: Context) => Servers,
 ): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
-  const { prefix = '', quarantine: mode = 'on' } = options;
+  const { prefix = '', quarantine: mode = 'on', maxTtls = DEFAULT_MAX_TTLS } = options;
+  const { removalsKept = REMOVALS_KEPT } = options;
   checkSwitch(mode, 'quarantine');
   const keys = new Keys(prefix);
   const servers = serversIn({
     marker: keys.marker,
     mode,
-    memory: new Memory(),
+    maxTtls,
+    remembered: new RememberedStore(),
     warned: new Set(),
     ...{ clock, random, events },
   });
@@ -76,14 +84,15 @@ async function openOn(
   const hub = new Hub({ keys, servers, clock });
   const store: Store = {
     name: servers.name,
-    leases: new RedisLeases({ servers, keys, clock }),
+    leases: new RedisLeases({ servers, keys, clock, maxTtls }),
     members: new RedisMembers({ keys, servers, clock }),
-    records: new RedisRecords({ keys, servers, clock }),
+    records: new RedisRecords({ keys, servers, clock, removalsKept }),
     signals,
     log: new RedisLog({ keys, servers }),
     streams: new RedisStreams(hub),
     workflows: new RedisWorkflows(hub),
     intents: new RedisIntents(hub),
+    bounds: new RedisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,
       findings: await servers.examine(EXAMINE_TIMEOUT_MS),
@@ -126,5 +135,5 @@ function single(dialer: Dialer, context: Context): Servers {
     onMarker: (link, script, keys, args) =>
       link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]),
   });
-  return new SingleServer(primary, context.clock);
+  return new SingleServer(primary, context);
 }

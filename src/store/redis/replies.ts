@@ -56,6 +56,8 @@ export function keyFailure(reply: string, key: string, where: Where): Error {
     return new KeyForeignError({ key, found: 'a value of another type' });
   if (firstWord(reply) === 'FOREIGN')
     return new KeyForeignError({ key, found: 'a fence record that is no number' });
+  if (firstWord(reply) === 'LARGE')
+    return new KeyForeignError({ key, found: `a value of ${reply.split(' ')[1]} bytes` });
   return refused(reply, where);
 }
 

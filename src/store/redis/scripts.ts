@@ -5,6 +5,8 @@ export interface Script {
   readonly verb: string;
   readonly source: string;
   readonly sha: string;
+  /** Whether it goes over the connection for leases, where nothing large is read. */
+  readonly isAboutLeases: boolean;
 }
 
 const STREAM = ['hub', 'lanes'];
@@ -16,23 +18,24 @@ const TENURE = [...STREAM, 'siblings', 'mint', 'workflow', 'parking'];
 
 /** One verb per file in `lua/`; what several need stands in files of its own before them. */
 export const scripts = {
-  acquire: load('acquire', ['siblings', 'mint']),
-  renew: load('renew'),
-  reassert: load('reassert', ['siblings', 'mint']),
-  release: load('release', ['siblings', 'mint', 'wake']),
-  transfer: load('transfer', ['siblings', 'mint']),
-  revoke: load('revoke', ['siblings', 'mint', 'wake']),
-  read: load('read', ['siblings', 'mint']),
-  forgo: load('forgo', ['siblings', 'wake']),
+  acquire: lease('acquire', ['siblings', 'mint', 'era']),
+  claim: lease('claim', ['siblings', 'mint', 'era']),
+  renew: lease('renew', ['siblings', 'mint']),
+  reassert: lease('reassert', ['siblings', 'mint', 'era']),
+  release: lease('release', ['siblings', 'mint', 'wake']),
+  transfer: lease('transfer', ['siblings', 'mint']),
+  revoke: lease('revoke', ['siblings', 'mint', 'wake']),
+  read: lease('read', ['siblings', 'mint']),
+  wakeNext: lease('wake-next', ['siblings', 'wake']),
   beat: load('beat'),
   muster: load('muster'),
   look: load('look'),
-  get: load('get', ['siblings', 'document']),
+  get: load('get', ['siblings', 'mint', 'document']),
   put: load('put', ['siblings', 'mint', 'index', 'document']),
   remove: load('remove', ['siblings', 'mint', 'index', 'document']),
   announce: load('announce', ['siblings', 'mint', 'index']),
   retire: load('retire', ['siblings', 'mint', 'index']),
-  discover: load('discover', ['siblings', 'mint', 'index']),
+  discover: load('discover', ['siblings', 'mint', 'index', 'document']),
   changes: load('changes', ['siblings', 'mint', 'index']),
   append: load('append', ['mint', 'log']),
   follow: load('follow', ['mint', 'log']),
@@ -63,14 +66,26 @@ export const scripts = {
   republish: load('republish', START),
   view: load('view', INTENT),
   browse: load('browse', INTENT),
-  prune: load('prune', INTENT),
-  examine: load('examine', ['mint']),
-  format: load('format'),
+  prune: load('prune', START),
+  examine: lease('examine', ['mint']),
+  format: lease('format'),
+  bound: lease('bound'),
+  witness: lease('witness'),
+  retain: lease('retain', ['mint']),
 } as const;
 
 function load(verb: string, before: readonly string[] = []): Script {
   const source = [...before, verb].map(readLua).join('\n');
-  return { verb, source, sha: createHash('sha1').update(source).digest('hex') };
+  const sha = createHash('sha1').update(source).digest('hex');
+  return { verb, source, sha, isAboutLeases: false };
+}
+
+/** Runs a script where the store's marker is. */
+export type RunScript = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
+
+/** What holders depend on to keep their leases, and nothing else. */
+function lease(verb: string, before: readonly string[] = []): Script {
+  return { ...load(verb, before), isAboutLeases: true };
 }
 
 function readLua(name: string): string {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../keyspaces.ts';
 import type { Finding } from '../store.ts';
 import { fenceOf } from './keys.ts';
-import type { Primary } from './primary.ts';
+import type { Primary, PrimaryContext } from './primary.ts';
 import type { Script } from './scripts.ts';
 
 /**
@@ -60,6 +61,10 @@ export interface ScanPage {
   readonly cursor?: string;
 }
 
+/** How long a look at a server may take: as long as the slowest lease command, because a timeout costs the connection. */
+const LOOK_MS = 5_000;
+const SHORTEST_LOOK_EVERY_MS = 250;
+const LONGEST_LOOK_EVERY_MS = 10_000;
 /** How many keys one step of a walk looks at. */
 const SCAN_COUNT = '500';
 
@@ -69,12 +74,15 @@ export class SingleServer implements Servers {
   onPrimaries = () => {};
   readonly #primary: Primary;
   readonly #clock: Clock;
+  readonly #lookEveryMs: number;
+  readonly #closing = new AbortController();
 
-  constructor(primary: Primary, clock: Clock) {
+  constructor(primary: Primary, { clock, maxTtls }: Pick<PrimaryContext, 'clock' | 'maxTtls'>) {
     this.name = primary.name;
     this.primaries = [primary];
     this.#primary = primary;
     this.#clock = clock;
+    this.#lookEveryMs = lookEveryMs(maxTtls);
   }
 
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
@@ -89,17 +97,14 @@ export class SingleServer implements Servers {
       leftMs -= this.#clock.monotonicMs() - startMs;
     }
     const { script } = work;
-    const reply = await primary.connection.script(
-      script,
-      allKeys(work),
-      allArgs(work, primary),
-      leftMs,
-    );
+    const reply = await primary
+      .connectionFor(script.isAboutLeases)
+      .script(script, allKeys(work), allArgs(work, primary), leftMs);
     return [{ kind: 'reply', from: 0, count, reply, primary }];
   }
 
   send(operation: string, _key: string, args: readonly string[], timeoutMs: number) {
-    return this.#primary.connection.send(operation, args, timeoutMs);
+    return this.#primary.data.send(operation, args, timeoutMs);
   }
 
   scan(pattern: string, cursor = '0', timeoutMs: number): Promise<ScanPage> {
@@ -110,13 +115,31 @@ export class SingleServer implements Servers {
     return this.#primary.examine(timeoutMs);
   }
 
-  open(): Promise<void> {
-    return this.#primary.connection.open();
+  async open(): Promise<void> {
+    await this.#primary.connection.open();
+    void this.#lookForEver();
   }
 
   close(): Promise<void> {
-    return this.#primary.connection.close();
+    this.#closing.abort();
+    return this.#primary.close();
   }
+
+  /** Settings, data and ids of a server can change under a connection that stands. */
+  async #lookForEver(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await this.#clock.sleep(this.#lookEveryMs, signal).catch(() => {});
+      if (!signal.aborted && this.#primary.connection.isConnected)
+        await this.#primary.recheck(LOOK_MS).catch(() => {});
+    }
+  }
+}
+
+/** Several times within the shortest lease: what a look finds has to stop grants before a lease of it expires. */
+function lookEveryMs(maxTtls: MaxTtls | null): number {
+  const shortestMs = Math.min(...Object.values(maxTtls ?? DEFAULT_MAX_TTLS));
+  return Math.min(Math.max(shortestMs / 3, SHORTEST_LOOK_EVERY_MS), LONGEST_LOOK_EVERY_MS);
 }
 
 function allKeys({ keys, before }: Work): readonly string[] {
@@ -135,14 +158,14 @@ function allArgs({ perKey, head }: Work, primary: Primary): string[] {
 
 /** One step of a walk over the names on one server. */
 export async function scanOne(
-  { connection }: Primary,
+  { data }: Primary,
   pattern: string,
   cursor: string,
   timeoutMs: number,
 ): Promise<ScanPage> {
   const from = isCursor(cursor) ? cursor : '0';
   const args = ['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', 'string'];
-  const [next, names] = (await connection.send('list', args, timeoutMs)) as [string, string[]];
+  const [next, names] = (await data.send('list', args, timeoutMs)) as [string, string[]];
   return next === '0' ? { names } : { names, cursor: next };
 }
 

@@ -56,10 +56,17 @@ async function askOne(
   signal: AbortSignal,
 ): Promise<{ map: SlotMap; isWell: boolean }> {
   const over = new AbortController();
-  const timer = clock.after(timeoutMs, () => over.abort());
+  let isLate = false;
+  const timer = clock.after(timeoutMs, () => {
+    isLate = true;
+    over.abort();
+  });
+  // Not AbortSignal.any: of what it makes, a signal that lives long keeps something for ever.
+  const end = () => over.abort();
+  signal.addEventListener('abort', end);
   const attempt: Attempt = {
     timeoutMs: Math.ceil(timeoutMs),
-    signal: AbortSignal.any([signal, over.signal]),
+    signal: over.signal,
     onEnd: () => {},
   };
   try {
@@ -69,10 +76,11 @@ async function askOne(
     const isWell = String(info).includes('cluster_state:ok');
     return { map: readSlots(slots, endpoint), isWell };
   } catch (error) {
-    if (over.signal.aborted) throw new Error(`no answer within ${Math.round(timeoutMs)} ms`);
+    if (isLate) throw new Error(`no answer within ${Math.round(timeoutMs)} ms`);
     throw error;
   } finally {
     timer.cancel();
+    signal.removeEventListener('abort', end);
     over.abort();
   }
 }

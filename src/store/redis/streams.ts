@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import type { Call } from '../store.ts';
 import {
   type Burial,
@@ -19,9 +20,9 @@ import {
   addedAtMs,
   asJson,
   atMost,
-  fromJson,
   type Hub,
   isStreamId,
+  jsonOrText,
   type StreamRow,
   TAKE_MOST,
 } from './hub.ts';
@@ -39,7 +40,8 @@ export class RedisStreams implements StreamStore {
   async append(stream: string, entries: readonly StreamEntry[], call: Call): Promise<void> {
     if (entries.length === 0) return;
     const each = entries.map(({ lane, priority, value }) => {
-      return [lane, String(priority), asJson(value, 'an entry of a stream')];
+      const json = sized('stream entry', lane, asJson(value, 'an entry of a stream'));
+      return [lane, String(priority), json];
     });
     await this.#hub.run(scripts.enqueue, [stream, ...each.flat()], call);
   }
@@ -53,7 +55,7 @@ export class RedisStreams implements StreamStore {
     ];
     const found = (await this.#hub.run(scripts.consume, args, call)) as ScriptDelivery[];
     return found.map(([lane, fence, tries, json]) => {
-      return { lane, fence, tries, value: fromJson(json, stream) };
+      return { lane, fence, tries, value: jsonOrText(json) };
     });
   }
 
@@ -80,7 +82,7 @@ export class RedisStreams implements StreamStore {
     const key = this.#hub.keys.deadOf(stream);
     const call = { after, size: atMost(most, DEAD_PAGE), timeoutMs };
     const { rows, more } = await this.#hub.page('dead', key, call);
-    return { entries: rows.map((row) => deadOf(key, row)), more };
+    return { entries: rows.map(deadOf), more };
   }
 
   async drop(stream: string, ids: readonly string[], call: Call): Promise<number> {
@@ -97,8 +99,8 @@ export class RedisStreams implements StreamStore {
 }
 
 /** Of a plain stream the value is there, as JSON; of actions, the id and what was unresolved. */
-function deadOf(key: string, [id, fields]: StreamRow): DeadEntry {
+function deadOf([id, fields]: StreamRow): DeadEntry {
   const [, lane = '', , tries = '', , reason = '', kind, found = '', , record = ''] = fields;
-  const value: unknown = kind === 'a' ? actionOf(found, record) : fromJson(found, key);
+  const value: unknown = kind === 'a' ? actionOf(found, record) : jsonOrText(found);
   return { id, lane, value, tries: Number(tries), reason, atMs: addedAtMs(id) };
 }

@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import { type Call, TOMBSTONE } from '../store.ts';
 import type { HeldReply } from '../stream-store.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type HistoryCall,
   type HistoryPage,
   type NotHeld,
-  RESULTS_KEPT,
   RESULTS_PAGE,
   type ReserveCall,
   type ResultsCall,
@@ -90,12 +90,15 @@ export class RedisWorkflows implements WorkflowStore {
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     const args = stepArgs(id, step);
     for (const { id: actionId, target, priority, body } of step.actions)
-      args.push(actionId, target, String(priority), body);
+      args.push(actionId, target, String(priority), sized('action', actionId, body));
     return stepReply((await this.#hub.run(scripts.emit, args, call)) as ScriptStep);
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
-    const args = [...stepArgs(id, step), asJson(step.state, 'a state')];
+    const args = [
+      ...stepArgs(id, step),
+      sized('workflow state', id, asJson(step.state, 'a state')),
+    ];
     return stepReply((await this.#hub.run(scripts.update, args, call)) as ScriptStep);
   }
 
@@ -167,12 +170,16 @@ export class RedisWorkflows implements WorkflowStore {
     return this.#hub.extend(actionStream(target), lanes, call);
   }
 
-  settle(target: string, settlements: readonly Settlement[], call: Call): Promise<HeldReply[]> {
+  async settle(
+    target: string,
+    settlements: readonly Settlement[],
+    call: Call,
+  ): Promise<HeldReply[]> {
     const each = settlements.map((settlement) => {
       const { workflow, fence, outcome } = settlement;
       return [workflow, String(fence), outcome, ...settlementArgs(settlement)];
     });
-    return this.#hub.runHeld(scripts.settle, [target, String(RESULTS_KEPT)], each, call);
+    return this.#hub.runHeld(scripts.settle, [target], each, call);
   }
 
   async revive(target: string, deadId: string, call: Call) {
@@ -207,7 +214,7 @@ export class RedisWorkflows implements WorkflowStore {
     const call = { after, size: atMost(most, HISTORY_PAGE), timeoutMs };
     const key = this.#hub.keys.workflow('history', id);
     const { rows, more } = await this.#hub.page('history', key, call);
-    return { entries: rows.map((row) => historyOf(key, row)), more };
+    return { entries: rows.map(historyOf), more };
   }
 
   async list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
@@ -252,7 +259,7 @@ function notHeld(holder: string | null): NotHeld {
 /** The value as JSON, and a reason or how many ms. */
 function settlementArgs(settlement: Settlement): [string, string] {
   if (settlement.outcome === 'retry') return ['', String(settlement.afterMs)];
-  const json = asJson(settlement.value ?? null, 'a result');
+  const json = sized('result', settlement.workflow, asJson(settlement.value ?? null, 'a result'));
   return [json, settlement.outcome === 'dead' ? settlement.reason : ''];
 }
 

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import LibsqlPromise from 'libsql/promise';
 import type { Clock } from '../../base/clock.ts';
+import { libsqlPromise } from './libsql.ts';
 
 /** A log of this size is written back to the file: about four thousand pages. */
 const LOG_BYTES = 16 * 2 ** 20;
@@ -60,7 +60,8 @@ export class Checkpoints {
   async #writeBack(): Promise<void> {
     try {
       if (this.#logBytes() === 0) return;
-      const connection = new LibsqlPromise(this.#path, { timeout: WAIT_MS });
+      const Database = libsqlPromise();
+      const connection = new Database(this.#path, { timeout: WAIT_MS });
       try {
         await connection.exec(WRITE_BACK);
       } finally {

@@ -10,8 +10,9 @@ export interface FileFacts {
   readonly journalMode: string;
   readonly fileBytes: number;
   readonly logBytes: number;
-  /** The permission bits of the file. */
+  /** The permission bits of the file, and of its folder. */
   readonly mode: number;
+  readonly folderMode: number;
   readonly bootId: string;
   readonly fileSystem: number;
 }
@@ -37,14 +38,24 @@ function log({ journalMode, fileBytes, logBytes }: FileFacts): Finding {
   return { level: 'warn', subject: 'persistence', fact, advice };
 }
 
-function rights({ mode }: FileFacts): Finding {
-  const shown = (mode & 0o777).toString(8).padStart(4, '0');
-  const fact = `The file's mode is ${shown}.`;
-  if ((mode & 0o002) === 0 || process.platform === 'win32')
-    return { level: 'ok', subject: 'rights', fact };
-  const advice =
-    'Everybody on this host may write it, and so take or free any lease: chmod 600, or 660 for a group.';
+function rights({ mode, folderMode }: FileFacts): Finding {
+  const fact = `The file's mode is ${shown(mode)}, its folder's ${shown(folderMode)}.`;
+  const advice = process.platform === 'win32' ? null : rightsAdvice(mode, folderMode);
+  if (advice === null) return { level: 'ok', subject: 'rights', fact };
   return { level: 'warn', subject: 'rights', fact, advice };
+}
+
+/** Null: only who should may write it. In a folder with the sticky bit nobody replaces the files of others. */
+function rightsAdvice(mode: number, folderMode: number): string | null {
+  if ((mode & 0o002) !== 0)
+    return 'Everybody on this host may write it, and so take or free any lease: chmod 600, or 660 for a group.';
+  if ((folderMode & 0o1002) === 0o002)
+    return 'Everybody on this host may replace the file, and so take or free any lease: chmod 700 for its folder, or 770 for a group.';
+  return null;
+}
+
+function shown(mode: number): string {
+  return (mode & 0o7777).toString(8).padStart(4, '0');
 }
 
 function clock({ bootId }: FileFacts): Finding {

@@ -7,6 +7,7 @@ import {
 } from '../../base/errors.ts';
 
 /** The primary result codes of SQLite that mean something to us. */
+const ERROR = 1;
 const PERM = 3;
 const BUSY = 5;
 const LOCKED = 6;
@@ -16,7 +17,14 @@ const CORRUPT = 11;
 const FULL = 13;
 const CANTOPEN = 14;
 const PROTOCOL = 15;
+const TOOBIG = 18;
+const CONSTRAINT = 19;
+const MISMATCH = 20;
+const MISUSE = 21;
+const RANGE = 25;
 const NOTADB = 26;
+/** SQLite answers these to one statement and its values. The file and the connection stay good. */
+const OF_THE_REQUEST = new Set([ERROR, TOOBIG, CONSTRAINT, MISMATCH, MISUSE, RANGE]);
 
 /** Where a failure happened: before COMMIT nothing is in the file, whatever went wrong. */
 export type Stage = 'open' | 'work' | 'commit';
@@ -36,6 +44,14 @@ export function isBusy(error: unknown): boolean {
 export function isBroken(error: unknown): boolean {
   const code = resultCode(error);
   return code === IOERR || code === CORRUPT || code === NOTADB || code === CANTOPEN;
+}
+
+/** Whether a request failed because of its own content, so that every other request can still be done. */
+export function isOfTheRequest(error: unknown): boolean {
+  if (error instanceof HoldfastError) return true;
+  const code = resultCode(error);
+  if (code !== 0) return OF_THE_REQUEST.has(code);
+  return (error as NodeJS.ErrnoException | null)?.code === undefined;
 }
 
 /** What went wrong in SQLite's words, as ours. */
@@ -59,6 +75,8 @@ export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: 
       store: where.store,
       problems: [`${reply}.`, ADVICE.foreign],
     });
+  if (OF_THE_REQUEST.has(code) && stage === 'work')
+    return new StoreRefusedError({ ...where, reply, advice: ADVICE.request });
   // Neither SQLite's nor the system's: a mistake of ours, and not to be hidden.
   if (code === 0 && system === undefined) return error;
   // Everything before COMMIT was rolled back; what COMMIT itself has written may or may not be found again.
@@ -68,6 +86,8 @@ export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: 
 }
 
 const ADVICE = {
+  request:
+    'SQLite does not take a value of this request. Nothing was changed. Repeating it does not help.',
   full: 'The disk is full (or the quota is): free some room. Nothing was changed; Holdfast goes on by itself.',
   readOnly:
     'The file and its folder must be writable for this user: SQLite keeps two more files beside it. Nothing was changed.',

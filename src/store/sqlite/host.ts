@@ -10,6 +10,8 @@ export interface Host {
    * lease of the start before has run out by it, too.)
    */
   readonly bootId: string;
+  /** How far this process's monotonic clock is ahead of the host's: not 0 in a time namespace. */
+  readonly clockAheadMs: number;
   /** This process among those of the machine. */
   readonly process: string;
   /** Whether a process is gone for certain. */
@@ -21,7 +23,12 @@ export function systemHost(): Host {
   if (known === undefined) {
     const space = processSpace();
     const isGone = (other: string) => other.startsWith(`${space}:`) && isNoProcess(other);
-    known = { bootId: readBootId(), process: `${space}:${process.pid}`, isGone };
+    known = {
+      bootId: readBootId(),
+      clockAheadMs: readClockAheadMs(),
+      process: `${space}:${process.pid}`,
+      isGone,
+    };
   }
   return known;
 }
@@ -41,6 +48,18 @@ function readBootId(): string {
     // Hidden from us, as in some sandboxes: the clock has to tell.
   }
   return '';
+}
+
+/** Linux keeps the offsets of a time namespace to the host's clocks, each in seconds and nanoseconds. */
+function readClockAheadMs(): number {
+  try {
+    const offsets = readFileSync('/proc/self/timens_offsets', 'utf8');
+    const [, seconds = 0, nanoseconds = 0] = /^monotonic\s+(-?\d+)\s+(\d+)$/m.exec(offsets) ?? [];
+    return Number(seconds) * 1_000 + Number(nanoseconds) / 1e6;
+  } catch {
+    // No time namespaces here.
+    return 0;
+  }
 }
 
 /** Process numbers mean something among those who share this; two containers do not. */

@@ -130,15 +130,16 @@ export function sessionsBefore(
   return session.rows<Row>(sql, ...whose, before, most).map(asSession);
 }
 
+/** Gives the ids of those that are forgotten. */
 export function forgetEnded(
   { session }: Tx,
   scope: string,
   endedBeforeMs: number,
   most: number,
-): number {
+): string[] {
   const sql = `DELETE FROM sessions WHERE number IN (SELECT number FROM sessions
-    WHERE scope = ? AND state = 'ENDED' AND changed < ? ORDER BY changed LIMIT ?)`;
-  return session.run(sql, scope, endedBeforeMs, most);
+    WHERE scope = ? AND state = 'ENDED' AND changed < ? ORDER BY changed LIMIT ?) RETURNING id`;
+  return session.rows<[string]>(sql, scope, endedBeforeMs, most).map(([id]) => id);
 }
 
 export function storedOf(row: SessionRow): StoredSession {

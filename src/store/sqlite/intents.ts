@@ -16,6 +16,7 @@ import {
   type StoredSession,
   type StoredSessionPage,
 } from '../intent-store.ts';
+import { sized } from '../limits.ts';
 import type { Call } from '../store.ts';
 import { streamTopic } from '../stream-store.ts';
 import {
@@ -35,7 +36,7 @@ import {
   storedOf,
 } from './intent-rows.ts';
 import { asJson } from './json.ts';
-import { addEntry, ensureStream, findLane } from './lanes.ts';
+import { addEntry, clearLane, ensureStream, findLane, findStream } from './lanes.ts';
 import { pageOf, positionOf } from './pages.ts';
 import type { Tx } from './session.ts';
 import type { WorkParts } from './streams.ts';
@@ -48,6 +49,7 @@ export class SqliteIntents implements IntentStore {
   }
 
   async start(request: StartRequest, call: Call): Promise<StartReply> {
+    sized('session', request.id, request.body + request.status);
     const reply = await this.#parts.turns.writeOne('start', call, (tx) => {
       const found = findByKeys(tx, this.#parts.scope, request.keys);
       return found === undefined ? this.#create(tx, request) : this.#replay(tx, found, request);
@@ -75,7 +77,12 @@ export class SqliteIntents implements IntentStore {
     });
   }
 
-  advance(id: string, { ifRevision, state, status }: Advance, call: Call): Promise<AdvanceReply> {
+  async advance(
+    id: string,
+    { ifRevision, state, status }: Advance,
+    call: Call,
+  ): Promise<AdvanceReply> {
+    sized('session', id, status);
     return this.#parts.turns.writeOne('advance', call, (tx): AdvanceReply => {
       const row = findSession(tx, this.#parts.scope, id);
       if (row === undefined) return { kind: 'absent' };
@@ -120,9 +127,16 @@ export class SqliteIntents implements IntentStore {
   }
 
   prune({ endedBeforeMs, most, ...call }: PruneCall): Promise<number> {
-    return this.#parts.turns.writeOne('prune', call, (tx) =>
-      forgetEnded(tx, this.#parts.scope, endedBeforeMs, most),
-    );
+    const { scope, turns } = this.#parts;
+    return turns.writeOne('prune', call, (tx) => {
+      const ids = forgetEnded(tx, scope, endedBeforeMs, most);
+      const stream = findStream(tx, scope, START_STREAM);
+      for (const id of ids) {
+        const lane = stream === null ? undefined : findLane(tx, stream, id);
+        if (lane !== undefined) clearLane(tx, lane, false);
+      }
+      return ids.length;
+    });
   }
 
   #create(tx: Tx, request: StartRequest): StartReply | null {

@@ -178,10 +178,10 @@ function lastEntry({ session }: Tx, stream: number, lane: string): number {
 }
 
 /** One counter for all streams, made from the time, so that a file that was lost does not begin it anew. */
-function mintDelivery({ session, wallMs }: Tx): number {
+function mintDelivery({ session, fenceTime }: Tx): number {
   const sql = `INSERT INTO deliveries VALUES (1, ?)
     ON CONFLICT (id) DO UPDATE SET fence = max(fence + 1, excluded.fence) RETURNING fence`;
-  return session.row<[number]>(sql, Math.floor(wallMs * 1_000))?.[0] ?? 0;
+  return session.row<[number]>(sql, fenceTime())?.[0] ?? 0;
 }
 
 function asLane(stream: number, [lane, entry, fence, dueMs, tries]: Row): Lane {

@@ -38,14 +38,15 @@ export function setLease({ session, nowMs }: Tx, key: string, holder: string, tt
   session.run(sql, key, holder, nowMs + ttlMs);
 }
 
-/** Lengthens the lease if the store names this holder; says whether it does. */
+/** Lengthens the lease if the store names this holder; says whether it does. Never shortens it. */
 export function lengthen(
   { session, nowMs }: Tx,
   key: string,
   holder: string,
   ttlMs: number,
 ): boolean {
-  const sql = 'UPDATE leases SET expires = ? WHERE key = ? AND holder = ? AND expires > ?';
+  const sql =
+    'UPDATE leases SET expires = max(expires, ?) WHERE key = ? AND holder = ? AND expires > ?';
   return session.run(sql, nowMs + ttlMs, key, holder, nowMs) === 1;
 }
 
@@ -61,7 +62,7 @@ export function mint(
   floor: number,
   revoked = false,
 ): number {
-  const fence = Math.max(previous + 1, Math.floor(tx.wallMs * 1_000), floor);
+  const fence = Math.max(previous + 1, tx.fenceTime(), floor);
   keepFence(tx, key, fence, revoked);
   return fence;
 }
@@ -79,4 +80,21 @@ export function keepFence(
     revoked ? 1 : 0,
     nowMs + FENCE_RECORD_MS,
   );
+}
+
+/** In which era a key was handed over, and with which fence: it may be claimed in a quarantine of that era. */
+export function setOffer({ session, nowMs }: Tx, key: string, era: string, fence: number): void {
+  const sql = 'INSERT OR REPLACE INTO offers VALUES (?, ?, ?, ?)';
+  session.run(sql, key, era, fence, nowMs + FENCE_RECORD_MS);
+}
+
+export function isOffered({ session }: Tx, key: string, era: string, fence: number): boolean {
+  const sql = 'SELECT 1 FROM offers WHERE key = ? AND era = ? AND fence = ?';
+  return session.row(sql, key, era, fence) !== undefined;
+}
+
+/** The record of a tenure that goes on stays as long as one that was minted now. */
+export function keepFenceLonger({ session, nowMs }: Tx, key: string): void {
+  const sql = 'UPDATE fences SET expires = ? WHERE key = ? AND expires > ?';
+  session.run(sql, nowMs + FENCE_RECORD_MS, key, nowMs);
 }

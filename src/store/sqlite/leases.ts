@@ -1,3 +1,4 @@
+import { keyspaceOf, type MaxTtls } from '../keyspaces.ts';
 import {
   type AcquireCall,
   type AcquireReply,
@@ -20,15 +21,19 @@ import {
   TOMBSTONE,
   type TransferCall,
   type TransferReply,
+  type WakeCall,
 } from '../store.ts';
 import {
   deleteLease,
+  isOffered,
   keepFence,
+  keepFenceLonger,
   type LeaseState,
   leaseState,
   lengthen,
   mint,
   setLease,
+  setOffer,
 } from './lease-rows.ts';
 import type { Lines } from './lines.ts';
 import type { Marker } from './marker.ts';
@@ -51,6 +56,7 @@ interface Parts {
   readonly lines: Lines;
   readonly signals: SqliteSignals;
   readonly sweep: Sweep;
+  readonly maxTtls: MaxTtls | null;
 }
 
 export class SqliteLeases implements LeaseStore, TenureLeases {
@@ -60,8 +66,10 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
   readonly #lines: Lines;
   readonly #signals: SqliteSignals;
   readonly #sweep: Sweep;
+  readonly maxTtls?: MaxTtls;
 
   constructor(parts: Parts) {
+    if (parts.maxTtls !== null) this.maxTtls = parts.maxTtls;
     this.#names = parts.names;
     this.#turns = parts.turns;
     this.#marker = parts.marker;
@@ -79,7 +87,10 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
     const each = (tx: Tx, i: number): RenewReply => {
       const { key, holder } = tenures[i] as Holding;
       const name = this.#names.of(key);
-      if (lengthen(tx, name, holder, call.ttlMs)) return RENEWED;
+      if (lengthen(tx, name, holder, call.ttlMs)) {
+        if (call.keepFences) keepFenceLonger(tx, name);
+        return RENEWED;
+      }
       const { fence, revoked, holder: other } = leaseState(tx, name);
       if (other === null) return { kind: 'vanished', fence, revoked };
       return { kind: 'other', holder: other, revoked: other === TOMBSTONE };
@@ -88,16 +99,15 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
   }
 
   reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
-    const { forgotten, leaseClass, ttlMs } = call;
+    const { forgotten, ttlMs } = call;
     const each = (tx: Tx, i: number): ReassertReply => {
       const { key, holder, fence } = tenures[i] as Tenancy;
       const name = this.#names.of(key);
       const state = leaseState(tx, name);
       if (state.holder !== null || state.revoked) return 'refused';
       if (state.fence !== fence && (state.fence > 0 || !forgotten)) return 'refused';
-      this.#marker.use(tx, leaseClass, ttlMs);
       // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
-      if (state.fence === 0 && !this.#marker.forgot(tx.session, leaseClass, tx.nowMs))
+      if (state.fence === 0 && !this.#marker.forgot(tx.session, keyspaceOf(key), tx.nowMs))
         return 'refused';
       setLease(tx, name, holder, ttlMs);
       if (state.fence === 0) keepFence(tx, name, fence);
@@ -115,8 +125,7 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
       deleteLease(tx, name);
       // A tenure longer than its fence record leaves a fresh one, for a next clock that may lag behind this one.
       if (state.fence === 0) keepFence(tx, name, tenure.fence);
-      this.#lines.wake(tx, name);
-      return RELEASED;
+      return { kind: 'released', woke: this.#lines.wake(tx, name) > 0 };
     };
     return this.#turns.write({ operation: 'release', count: tenures.length, each, failed }, call);
   }
@@ -137,12 +146,15 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
   revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
     return this.#turns.writeOne('revoke', call, (tx): RevokeReply => {
       const name = this.#names.of(key);
-      const { holder, fence: previous, expiresInMs: mayActForMs } = leaseState(tx, name);
-      if (holder === null || (holder === TOMBSTONE && !call.force)) return { kind: 'not-held' };
-      if (call.force) return { kind: 'revoked', holder, fence: this.free(tx, key), mayActForMs };
-      const fence = mint(tx, name, previous, 0);
-      setLease(tx, name, TOMBSTONE, mayActForMs);
-      return { kind: 'revoked', holder, fence, mayActForMs };
+      const state = leaseState(tx, name);
+      const { holder, fence: previous, expiresInMs: mayActForMs } = state;
+      const isBarred = holder === TOMBSTONE && !call.force;
+      if (holder === null || isBarred || previous !== call.fence) return notHeld(state);
+      const fence = mint(tx, name, previous, 0, call.force);
+      if (call.force) deleteLease(tx, name);
+      else setLease(tx, name, TOMBSTONE, mayActForMs);
+      const woke = call.force && this.#lines.wake(tx, name) > 0;
+      return { kind: 'revoked', holder, fence, mayActForMs, woke };
     });
   }
 
@@ -180,12 +192,13 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
     });
   }
 
-  async forgo(key: string, inbox: string, call: Call): Promise<void> {
-    await this.#turns.writeOne('forgo', call, (tx) => {
-      const name = this.#names.of(key);
-      this.#lines.leave(tx, name, inbox);
-      if (leaseState(tx, name).holder === null) this.#lines.wake(tx, name);
-    });
+  wakeNext(keys: readonly string[], call: WakeCall): Promise<number[]> {
+    const each = (tx: Tx, i: number): number => {
+      const name = this.#names.of(keys[i] as string);
+      if (call.leaving !== undefined) this.#lines.leave(tx, name, call.leaving);
+      return leaseState(tx, name).holder === null ? this.#lines.wake(tx, name, call) : 0;
+    };
+    return this.#turns.write({ operation: 'wake', count: keys.length, each }, call);
   }
 
   look(tx: Tx, key: string): LeaseState {
@@ -196,6 +209,8 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
     const name = this.#names.of(key);
     const fence = mint(tx, name, leaseState(tx, name).fence, floor);
     setLease(tx, name, successor, windowMs);
+    const era = this.#marker.handoverEra(tx.nowMs);
+    if (era !== '') setOffer(tx, name, era, fence);
     this.#signals.send(tx, this.#names.of(inboxOf(successor)), key);
     return fence;
   }
@@ -208,14 +223,23 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
     return fence;
   }
 
+  /**
+   * Whether the key was handed over since the quarantine began, and is the holder's to claim, or anyone's because the successor's time
+   * is up. The giver held it until then, so nobody else can act on a grant that the file has forgotten.
+   */
+  #isHandedOver(tx: Tx, key: string, holder: string, state: LeaseState): boolean {
+    if (state.holder !== null && state.holder !== holder) return false;
+    return isOffered(tx, key, this.#marker.handoverEra(tx.nowMs), state.fence);
+  }
+
   #acquireOne(tx: Tx, request: AcquireRequest, call: AcquireCall): AcquireReply {
     const { holder, fence: presented, fenceFloor = 0, waitedMs } = request;
-    const { leaseClass, ttlMs, inbox } = call;
-    const leftMs = this.#marker.leftMs(leaseClass, tx.nowMs);
-    if (leftMs > 0)
-      return { kind: 'busy', reason: 'quarantine', holder: '', fence: 0, expiresInMs: leftMs };
+    const { ttlMs, inbox } = call;
     const key = this.#names.of(request.key);
     const state = leaseState(tx, key);
+    const leftMs = this.#marker.ask(keyspaceOf(request.key), tx.nowMs);
+    if (leftMs > 0 && !this.#isHandedOver(tx, key, holder, state))
+      return { kind: 'busy', reason: 'quarantine', holder: '', fence: 0, expiresInMs: leftMs };
     if (state.holder !== null && state.holder !== holder) {
       const { expiresInMs } = state;
       if (waitedMs !== undefined)
@@ -223,19 +247,18 @@ export class SqliteLeases implements LeaseStore, TenureLeases {
       const reason = state.holder === TOMBSTONE ? 'revoked' : 'held';
       return { kind: 'busy', reason, holder: state.holder, fence: state.fence, expiresInMs };
     }
-    this.#marker.use(tx, leaseClass, ttlMs);
     this.#sweep.step(tx);
     const isRefreshed =
       state.holder !== null && presented !== undefined && state.fence === presented;
     const fence = isRefreshed ? presented : mint(tx, key, state.fence, fenceFloor);
-    setLease(tx, key, holder, ttlMs);
+    // A holder that has the lease already keeps the longer of the two times: this request may be late.
+    setLease(tx, key, holder, Math.max(state.expiresInMs, ttlMs));
     this.#signals.expectNoMore(key);
     return { kind: 'granted', fence };
   }
 }
 
 const RENEWED: RenewReply = { kind: 'renewed' };
-const RELEASED: ReleaseReply = { kind: 'released' };
 
 function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };

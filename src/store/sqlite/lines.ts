@@ -1,3 +1,4 @@
+import { wakeHint } from '../wake-hint.ts';
 import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
 import type { SqliteSignals } from './signals.ts';
@@ -29,16 +30,20 @@ export class Lines {
     this.#signals.expectNoMore(key);
   }
 
-  /** Tells the first in line who still listens that the key may be free. Who does not listen any more is dropped. */
-  wake(tx: Tx, key: string): void {
+  /** Tells the first in line who still listen that the key may be free; says how many. Who does not listen is dropped. */
+  wake(tx: Tx, key: string, { most, apartMs } = { most: 1, apartMs: 0 }): number {
     const { session, nowMs } = tx;
     const line = session.rows<[string, number]>(
       'SELECT inbox, expires FROM lines WHERE key = ? ORDER BY since',
       key,
     );
+    let told = 0;
     for (const [inbox, expires] of line) {
       session.run('DELETE FROM lines WHERE key = ? AND inbox = ?', key, inbox);
-      if (expires > nowMs && this.#signals.send(tx, inbox, this.#names.plain(key))) return;
+      const hint = wakeHint({ key: this.#names.plain(key), inMs: told * apartMs });
+      if (expires > nowMs && this.#signals.send(tx, inbox, hint)) told++;
+      if (told === most) break;
     }
+    return told;
   }
 }

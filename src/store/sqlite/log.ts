@@ -10,7 +10,7 @@ import {
 } from '../store.ts';
 import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
-import type { Turns } from './turns.ts';
+import type { Transactions } from './turns.ts';
 
 /** Each entry clears away so many old ones, at most; */
 const CLEARED = 2;
@@ -27,9 +27,9 @@ const NOTHING = '';
  */
 export class SqliteLog implements LogStore {
   readonly #scope: string;
-  readonly #turns: Turns;
+  readonly #turns: Transactions;
 
-  constructor(parts: { names: Names; turns: Turns }) {
+  constructor(parts: { names: Names; turns: Transactions }) {
     this.#scope = parts.names.prefix;
     this.#turns = parts.turns;
   }

@@ -8,19 +8,30 @@
  * own boot in the file and then finds another one shares the file with another host; one that finds times ahead of its own
  * has another clock than its neighbours (a time namespace). Both are refused: leases can not be trusted there.
  *
- * **Quarantine**: a file that was deleted, replaced or restored has forgotten grants whose holders still act. Until the longest of
- * those can have run out it makes no new ones; renewals go on, and holders put back what vanished. It shows by the file being another
- * one than the marker was written in (`file`), or by another `origin` than a process remembers. Each finding begins a
- * new *era*, so that every process hears of it in its next transaction. A new file that nobody remembers otherwise grants at once.
+ * **Quarantine**: a file that was deleted, replaced or restored has forgotten grants whose holders still act. Until the last of
+ * those must have expired it makes no new ones; renewals continue, and holders put back what vanished. That takes as long as the
+ * bound of the keyspace (`../keyspaces.ts`), which every process knows without the file. A loss shows by the file being another
+ * one than the marker was written in (`file`), by another `origin` than a process remembers, or by an era that the process has
+ * left before: a file that was moved away and back. Each finding begins a new *era*, so that every process
+ * hears of it in its next transaction. A new file that no running process remembers otherwise grants at once.
  */
 import { StoreUnsuitableError } from '../../base/errors.ts';
 import type { Emitter } from '../../base/events.ts';
 import type { Random } from '../../base/random.ts';
+import {
+  boundsProblem,
+  KEYSPACE_NAMES,
+  type Keyspace,
+  type MaxTtls,
+  QUARANTINE_MARGIN_MS,
+} from '../keyspaces.ts';
+import { QuarantineNotices } from '../quarantine-notices.ts';
 import type { Host } from './host.ts';
-import type { Session, Tx } from './session.ts';
+import type { Session } from './session.ts';
 
-/** Beyond the longest TTL: for rounding, and for clocks that are read at different moments. */
-const MARGIN_MS = 1_000;
+/** Eras that a process has left and would recognise. Older ones are forgotten first. */
+const MOST_ERAS = 1_000;
+const LED_BACK = 'an earlier state of its data is back';
 /** How far ahead of us the file's time may be: on one clock, not at all. */
 const AHEAD_MS = 1_000;
 /** How old `latest` may get before a transaction that writes anyway renews it. */
@@ -40,6 +51,8 @@ const SELECT = 'SELECT boot, skew, latest, file, origin, era, since FROM marker'
 interface MarkerOptions {
   readonly mode: 'on' | 'off';
   readonly store: string;
+  /** Null for an observer, which is granted nothing. */
+  readonly maxTtls: MaxTtls | null;
   readonly host: Host;
   readonly random: Random;
   readonly events: Emitter;
@@ -50,11 +63,20 @@ export class Marker {
   #origin = '';
   #era = '';
   #since: number | null = null;
-  /** The longest TTL each class has used, of all we have ever heard: survives the file. */
-  readonly #longestTtlMs = new Map<string, number>();
+  /** The latest time this process has read in the file: an earlier one means that an older copy was loaded into it. */
+  #latest = Number.NEGATIVE_INFINITY;
+  /** Eras that this process has left: a file that shows one of them has been moved back. */
+  readonly #left = new Set<string>();
+
+  readonly #notices: QuarantineNotices;
+  /** The store's time in the transaction under way. */
+  #nowMs = 0;
 
   constructor(options: MarkerOptions) {
     this.#options = options;
+    this.#notices = new QuarantineNotices(options, (keyspace) =>
+      this.leftMs(keyspace, this.#nowMs),
+    );
   }
 
   /** Looks at a file just opened, inside a transaction that writes; says what to tell once it is committed. */
@@ -79,7 +101,10 @@ export class Marker {
       why ||= 'its file is a copy, or was restored';
     } else if (remembered !== '' && row[4] !== remembered) {
       why ||= 'its file was replaced by a new one';
+    } else if (row[5] !== this.#era && this.#left.has(row[5])) {
+      why ||= LED_BACK;
     }
+    this.#keepBounds(session, remembered !== '' && why !== '');
     const nowMs = monotonicMs + row[1];
     if (why !== '') row[6] = nowMs;
     // The origin remembered is put back, so that each loss is found once.
@@ -88,10 +113,9 @@ export class Marker {
     row[3] = file;
     row[2] = Math.max(row[2], nowMs);
     session.run('INSERT OR REPLACE INTO marker VALUES (1, ?, ?, ?, ?, ?, ?, ?)', ...row);
-    for (const [name, ttlMs] of this.#longestTtlMs) keepTtl(session, name, ttlMs);
     return () => {
       if (why !== '') this.#tellForgotten(why);
-      this.#adopt(row, this.#classes(session), nowMs);
+      this.#adopt(row, nowMs);
     };
   }
 
@@ -99,7 +123,8 @@ export class Marker {
   check(session: Session, monotonicMs: number, isWriting: boolean): number {
     const { host, store } = this.#options;
     const row = session.row<Row>(SELECT);
-    const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });
+    const refuse = (problem: string) =>
+      new StoreUnsuitableError({ store, problems: [problem], voidsLeases: true });
     if (row === undefined)
       throw refuse('The file has lost its marker: somebody has emptied it. Use another file.');
     if (row[0] !== host.bootId)
@@ -112,37 +137,54 @@ export class Marker {
         `Another process on this file has a clock that is ${Math.round(row[2] - nowMs)} ms ahead of this one. ` +
           'Let all of them run in one time namespace, or use Redis or Valkey.',
       );
+    const isOlder = row[2] < this.#latest || (row[5] !== this.#era && this.#left.has(row[5]));
+    if (isOlder && isWriting) this.beginEra(session, LED_BACK, nowMs);
+    else if (row[5] !== this.#era) {
+      this.#checkBounds(session);
+      this.#adopt(row, nowMs);
+    }
+    if (!isOlder) this.#latest = row[2];
     if (isWriting && nowMs - row[2] > LATEST_EVERY_MS)
       session.run('UPDATE marker SET latest = ?', nowMs);
-    if (row[5] !== this.#era) this.#adopt(row, this.#classes(session), nowMs);
     return nowMs;
   }
 
-  /** For how long yet no new lease of a class may be granted; 0 for none. */
-  leftMs(leaseClass: string, nowMs: number): number {
-    if (this.#options.mode === 'off' || this.#since === null) return 0;
-    const untilMs = this.#since + (this.#longestTtlMs.get(leaseClass) ?? 0) + MARGIN_MS;
-    return Math.max(0, untilMs - nowMs);
+  /** The era that is in quarantine, '' for none: what is handed over in it may be claimed in it. */
+  handoverEra(nowMs: number): string {
+    return KEYSPACE_NAMES.some((keyspace) => this.leftMs(keyspace, nowMs) > 0) ? this.#era : '';
   }
 
-  /** The file must say that a class uses TTLs as long as this before the first such grant; in the same transaction will do. */
-  use({ session, after }: Pick<Tx, 'session' | 'after'>, leaseClass: string, ttlMs: number): void {
-    if (ttlMs <= (this.#longestTtlMs.get(leaseClass) ?? 0)) return;
-    keepTtl(session, leaseClass, ttlMs);
-    after.push(() =>
-      this.#longestTtlMs.set(leaseClass, Math.max(ttlMs, this.#longestTtlMs.get(leaseClass) ?? 0)),
-    );
+  /** How long no new lease of a keyspace may be granted yet; 0 if it may be. */
+  leftMs(keyspace: Keyspace, nowMs: number): number {
+    const { maxTtls, mode } = this.#options;
+    if (mode === 'off') return 0;
+    if (maxTtls === null) return Number.POSITIVE_INFINITY;
+    if (this.#since === null) return 0;
+    return Math.max(0, this.#since + maxTtls[keyspace] + QUARANTINE_MARGIN_MS - nowMs);
+  }
+
+  /** The same, for a process that wants a lease there: it is told of the wait. */
+  ask(keyspace: Keyspace, nowMs: number): number {
+    this.#nowMs = nowMs;
+    return this.#notices.ask(keyspace);
   }
 
   /** A lease vanished under its holder, and its fence record too: grants stop, for everybody, before it may be put back. */
-  forgot(session: Session, leaseClass: string, nowMs: number): boolean {
+  forgot(session: Session, keyspace: Keyspace, nowMs: number): boolean {
     if (this.#options.mode === 'off') return false;
-    if (this.leftMs(leaseClass, nowMs) > 0) return true;
-    session.run('UPDATE marker SET era = ?, since = ?', this.#options.random.hex(12), nowMs);
-    this.#tellForgotten('a lease vanished under its holder');
-    const row = session.row<Row>(SELECT);
-    if (row !== undefined) this.#adopt(row, this.#classes(session), nowMs);
+    if (this.leftMs(keyspace, nowMs) > 0) return true;
+    this.beginEra(session, 'a lease vanished under its holder', nowMs);
     return true;
+  }
+
+  /** From now on the file counts as having forgotten. Inside a transaction that writes. */
+  beginEra(session: Session, why: string, nowMs: number): void {
+    session.run('UPDATE marker SET era = ?, since = ?', this.#options.random.hex(12), nowMs);
+    this.#tellForgotten(why);
+    const row = session.row<Row>(SELECT);
+    if (row === undefined) return;
+    this.#adopt(row, nowMs);
+    this.#latest = row[2];
   }
 
   /** Without a boot id, a clock that stands before the last time in the file says that it has begun anew. */
@@ -150,19 +192,36 @@ export class Marker {
     return this.#options.host.bootId === '' && latest > monotonicMs + skew + AHEAD_MS;
   }
 
-  #classes(session: Session): [string, number][] {
-    return session.rows<[string, number]>('SELECT name, ttl FROM classes');
+  /** Refuses a file with other bounds than ours. */
+  #checkBounds(session: Session): void {
+    const { maxTtls, store } = this.#options;
+    if (maxTtls === null) return;
+    const recorded = session.rows<[Keyspace, number]>('SELECT name, ttl FROM bounds');
+    const problem = boundsProblem(Object.fromEntries(recorded), maxTtls);
+    if (problem !== null) throw new StoreUnsuitableError({ store, problems: [problem] });
   }
 
-  #adopt(row: Row, classes: readonly [string, number][], nowMs: number): void {
-    const { events, mode, store } = this.#options;
+  /** Writes our bounds; those of a file that lost its data under us do not count. */
+  #keepBounds(session: Session, hasLost: boolean): void {
+    const { maxTtls } = this.#options;
+    if (maxTtls === null) return;
+    if (!hasLost) this.#checkBounds(session);
+    for (const name of KEYSPACE_NAMES)
+      session.run('INSERT OR REPLACE INTO bounds VALUES (?, ?)', name, maxTtls[name]);
+  }
+
+  #adopt(row: Row, nowMs: number): void {
+    if (this.#era !== '' && this.#era !== row[5]) this.#leave(this.#era);
     [, , , , this.#origin, this.#era, this.#since] = row;
-    for (const [name, ttlMs] of classes)
-      this.#longestTtlMs.set(name, Math.max(this.#longestTtlMs.get(name) ?? 0, ttlMs));
-    if (mode === 'off') return;
-    for (const leaseClass of this.#longestTtlMs.keys()) {
-      const leftMs = this.leftMs(leaseClass, nowMs);
-      if (leftMs > 0) events.emit('store.quarantined', { store, leaseClass, leftMs });
+    this.#nowMs = nowMs;
+    this.#notices.begin();
+  }
+
+  #leave(era: string): void {
+    this.#left.add(era);
+    for (const oldest of this.#left) {
+      if (this.#left.size <= MOST_ERAS) break;
+      this.#left.delete(oldest);
     }
   }
 
@@ -170,12 +229,4 @@ export class Marker {
     const { events, store } = this.#options;
     events.emit('store.forgot', { store, why });
   }
-}
-
-function keepTtl(session: Session, leaseClass: string, ttlMs: number): void {
-  session.run(
-    'INSERT INTO classes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET ttl = max(ttl, excluded.ttl)',
-    leaseClass,
-    ttlMs,
-  );
 }

@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import type { BeatCall, Call, LiveMember, Member, MemberListCall, MemberStore } from '../store.ts';
 import type { Names } from './names.ts';
 import type { Turns } from './turns.ts';
@@ -12,7 +13,7 @@ export class SqliteMembers implements MemberStore {
   }
 
   async beat({ id, attributes }: Member, call: BeatCall): Promise<void> {
-    const json = JSON.stringify(attributes);
+    const json = sized('heartbeat', id, JSON.stringify(attributes));
     await this.#turns.writeOne('beat', call, ({ session, nowMs }) => {
       session.run('DELETE FROM members WHERE expires <= ?', nowMs);
       session.run(

@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import {
   type Call,
   CHANGES_PAGE,
@@ -6,7 +7,6 @@ import {
   FENCE_RECORD_MS,
   type GetReply,
   type PutReply,
-  REMOVALS_KEPT,
   type RecordRef,
   type RecordStore,
   type RecordWrite,
@@ -16,17 +16,17 @@ import {
 import type { Names } from './names.ts';
 import type { Tx } from './session.ts';
 import type { Sweep } from './sweep.ts';
-import type { Turns } from './turns.ts';
+import type { Transactions } from './turns.ts';
 
 /** A removed record keeps its row for a day, without its value: for its fence, and for those who ask what has changed. */
 type Row = [json: string | null, revision: number, fence: number];
 
 export class SqliteRecords implements RecordStore {
   readonly #names: Names;
-  readonly #turns: Turns;
+  readonly #turns: Transactions;
   readonly #sweep: Sweep;
 
-  constructor(parts: { names: Names; turns: Turns; sweep: Sweep }) {
+  constructor(parts: { names: Names; turns: Transactions; sweep: Sweep }) {
     this.#names = parts.names;
     this.#turns = parts.turns;
     this.#sweep = parts.sweep;
@@ -42,14 +42,15 @@ export class SqliteRecords implements RecordStore {
     return this.#turns.read({ operation: 'get', count: ids.length, each, failed }, call);
   }
 
-  put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]> {
+  async put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]> {
     const name = this.#names.of(collection);
+    const texts = writes.map(({ id, value }) => asJson(`${collection}:${id}`, value));
     const each = (tx: Tx, i: number): PutReply => {
       const write = writes[i] as RecordWrite;
       const row = find(tx, name, write.id);
       const refused = refusal(row, write);
       if (refused !== null) return refused;
-      const json = asJson(write.value);
+      const json = texts[i] as string | Error;
       if (typeof json !== 'string') return failed(json);
       return { kind: 'written', revision: change(tx, name, row, write, json) };
     };
@@ -72,38 +73,8 @@ export class SqliteRecords implements RecordStore {
   }
 
   changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
-    const { since } = call;
     const name = this.#names.of(collection);
-    return this.#turns.readOne('changes', call, ({ session }): ChangesPage => {
-      const [version = 0, forgotten = 0] =
-        session.row<[number, number]>(
-          'SELECT version, forgotten FROM collections WHERE name = ?',
-          name,
-        ) ?? [];
-      const [removals = 0] =
-        session.row<[number]>(
-          `SELECT count(*) FROM (SELECT 1 FROM records
-           WHERE collection = ? AND json IS NULL AND version > ? LIMIT ${REMOVALS_KEPT + 1})`,
-          name,
-          since,
-        ) ?? [];
-      const rows = session.rows<[string, number, number]>(
-        `SELECT id, version, json IS NULL FROM records
-         WHERE collection = ? AND version > ? ORDER BY version LIMIT ${CHANGES_PAGE + 1}`,
-        name,
-        since,
-      );
-      const page = rows.slice(0, CHANGES_PAGE);
-      const ids = (isRemoved: number) =>
-        page.filter(([, , removed]) => removed === isRemoved).map(([id]) => id);
-      return {
-        written: ids(0),
-        removed: since === 0 ? [] : ids(1),
-        version: page.at(-1)?.[1] ?? since,
-        more: rows.length > page.length,
-        reset: since > 0 && (removals > REMOVALS_KEPT || since < forgotten || since > version),
-      };
-    });
+    return this.#turns.readOne('changes', call, (tx) => changesOf(tx, name, call));
   }
 
   /** Nobody else writes this file. */
@@ -112,17 +83,46 @@ export class SqliteRecords implements RecordStore {
   }
 }
 
+function changesOf({ session }: Tx, collection: string, call: ChangesCall): ChangesPage {
+  const { since } = call;
+  const most = Math.min(call.most ?? CHANGES_PAGE, CHANGES_PAGE);
+  const [newest = 0, forgotten = 0] =
+    session.row<[number, number]>(
+      'SELECT version, forgotten FROM collections WHERE name = ?',
+      collection,
+    ) ?? [];
+  const began = since === 0 ? newest : (call.began ?? 0);
+  // A listing shows nothing that was removed before it began: its reader need not hear of that.
+  const known = Math.max(since, began);
+  const rows = session.rows<[string, number, number]>(
+    `SELECT id, version, json IS NULL FROM records
+     WHERE collection = ? AND version > ? AND (json IS NOT NULL OR version > ?) ORDER BY version LIMIT ?`,
+    ...[collection, since, known, most + 1],
+  );
+  const page = rows.slice(0, most);
+  const ids = (isRemoved: number) =>
+    page.filter(([, , removed]) => removed === isRemoved).map(([id]) => id);
+  const reset = since > 0 && (known < forgotten || known > newest);
+  const facts = { written: ids(0), removed: ids(1), reset };
+  if (rows.length === page.length)
+    return { ...facts, version: Math.max(since, newest), more: false };
+  return { ...facts, version: page.at(-1)?.[1] ?? since, more: true, began };
+}
+
 function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
 }
 
-/** What can not be written as JSON fails alone. */
-function asJson(value: unknown): string | Error {
+/** What can not be written as JSON fails alone; what is too large fails the call, as in every store. */
+function asJson(name: string, value: unknown): string | Error {
+  let json: string | undefined;
   try {
-    return JSON.stringify(value) ?? new TypeError('undefined is no JSON value');
+    json = JSON.stringify(value);
   } catch (error) {
     return error as Error;
   }
+  if (json === undefined) return new TypeError('undefined is no JSON value');
+  return sized('record', name, json);
 }
 
 function find({ session }: Tx, collection: string, id: string): Row | undefined {

@@ -12,7 +12,7 @@ CREATE TABLE marker (
   id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, skew REAL NOT NULL, latest REAL NOT NULL,
   file TEXT NOT NULL, origin TEXT NOT NULL, era TEXT NOT NULL, since REAL
 );
-CREATE TABLE classes (name TEXT PRIMARY KEY, ttl REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE bounds (name TEXT PRIMARY KEY, ttl REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE leases (key TEXT PRIMARY KEY, holder TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE fences (
   key TEXT PRIMARY KEY, fence INTEGER NOT NULL, revoked INTEGER NOT NULL, expires REAL NOT NULL
@@ -42,6 +42,9 @@ PRAGMA user_version = ${STORE_FORMAT};
 
 /** What files of this format may lack, because it was thought of later. */
 const LATER_TABLES = `
+CREATE TABLE IF NOT EXISTS offers (
+  key TEXT PRIMARY KEY, era TEXT NOT NULL, fence INTEGER NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log (
   scope TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (scope, number)
 ) WITHOUT ROWID;

@@ -1,4 +1,5 @@
-import Libsql from 'libsql';
+import type Libsql from 'libsql';
+import { libsql } from './libsql.ts';
 
 export type Value = string | number | null;
 type Statement = ReturnType<Libsql.Database['prepare']>;
@@ -9,6 +10,8 @@ export interface Tx {
   /** The store's time, read when the lock was had. */
   readonly nowMs: number;
   readonly wallMs: number;
+  /** The time for a new fence, another one at each call. */
+  readonly fenceTime: () => number;
   /** What to do once it is committed. */
   readonly after: (() => void)[];
 }
@@ -22,7 +25,8 @@ export class Session {
   #statements = new Map<string, Statement>();
 
   constructor(path: string) {
-    this.#db = new Libsql(path, { timeout: 0 });
+    const Database = libsql();
+    this.#db = new Database(path, { timeout: 0 });
   }
 
   /** Runs a statement; says how many rows it changed. */

@@ -1,18 +1,22 @@
 import { statSync } from 'node:fs';
-import { dirname, relative } from 'node:path';
-import { type Clock, systemClock } from '../../base/clock.ts';
+import { dirname, relative, resolve } from 'node:path';
+import { type Clock, isDoneWithin, systemClock } from '../../base/clock.ts';
 import { Emitter } from '../../base/events.ts';
 import { checkSwitch } from '../../base/options.ts';
 import { type Random, systemRandom } from '../../base/random.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../keyspaces.ts';
 import type { Examination, Store } from '../store.ts';
+import { SqliteBounds } from './bounds.ts';
 import { DatabaseFile } from './database-file.ts';
 import { type FileFacts, judge } from './examination.ts';
-import { fileSystemType, judgeFileSystem } from './file-system.ts';
+import { fileSystemType } from './file-system.ts';
 import { type Host, systemHost } from './host.ts';
 import { SqliteIntents } from './intents.ts';
 import { SqliteLeases } from './leases.ts';
+import { checkLibsql } from './libsql.ts';
 import { Lines } from './lines.ts';
 import { SqliteLog } from './log.ts';
+import { checkSync, DurableTransactions, LogSync, logSyncer, type SyncMode } from './log-sync.ts';
 import { Marker } from './marker.ts';
 import { SqliteMembers } from './members.ts';
 import { Names } from './names.ts';
@@ -30,17 +34,27 @@ export interface SqliteStoreOptions {
   prefix?: string;
   /** `off` only where a second owner for one TTL after the file was deleted does no harm: development, tests. */
   quarantine?: 'on' | 'off';
+  /** When what has to outlive a loss of power is on the disk: within a second (`everysec`, the default), or before its caller has an answer (`always`). */
+  sync?: SyncMode;
+  /** How long leases may last, per keyspace; the same for every process of the file. Null for one that takes none. */
+  maxTtls?: MaxTtls | null;
+  /** False: a file that does not exist is an error. Default true: it is made. */
+  create?: boolean;
   clock?: Clock;
   random?: Random;
   events?: Emitter;
   /** For tests: another machine. */
   host?: Host;
+  /** For tests: how the log of a file is brought to the disk. */
+  syncLog?: (path: string) => Promise<void>;
   /** For tests: what kind of file system a folder is on. */
   fileSystemType?: (folder: string) => number;
 }
 
 /** How long opening and examining may take: others may be at the lock. */
 const OPEN_CALL = { timeoutMs: 5_000 };
+/** How long closing waits for what is not on the disk yet. */
+const CLOSE_SYNC_MS = 500;
 
 /** One file, any number of processes on one host, no server. Opens and examines the file before it resolves. */
 export async function openSqliteStore(
@@ -48,6 +62,7 @@ export async function openSqliteStore(
   options: SqliteStoreOptions = {},
 ): Promise<Store> {
   const store = new SqliteStore(path, options);
+  checkLibsql(store.name);
   try {
     await store.open();
     return store;
@@ -59,6 +74,8 @@ export async function openSqliteStore(
 
 class SqliteStore implements Store {
   readonly name: string;
+  /** By its whole path: its name is short where it lies below the current folder, and processes have different ones. */
+  readonly identity: string;
   readonly leases: SqliteLeases;
   readonly members: SqliteMembers;
   readonly records: SqliteRecords;
@@ -67,29 +84,36 @@ class SqliteStore implements Store {
   readonly streams: SqliteStreams;
   readonly workflows: SqliteWorkflows;
   readonly intents: SqliteIntents;
+  readonly bounds: SqliteBounds;
   readonly #path: string;
   readonly #file: DatabaseFile;
   readonly #turns: Turns;
+  readonly #sync: LogSync;
   readonly #host: Host;
   readonly #mode: 'on' | 'off';
   readonly #events: Emitter;
+  readonly #clock: Clock;
   readonly #fileSystemType: (folder: string) => number;
 
   constructor(path: string, options: SqliteStoreOptions) {
     const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
     const { prefix = '', quarantine: mode = 'on', host = systemHost() } = options;
+    const { maxTtls = DEFAULT_MAX_TTLS, create: mayCreate = true, sync = 'everysec' } = options;
     checkSwitch(mode, 'quarantine');
+    checkSync(sync);
     this.#path = realPath(path);
     this.name = `sqlite:${shown(this.#path)}`;
+    this.identity = `sqlite:${this.#path}`;
     this.#host = host;
     this.#mode = mode;
     this.#events = events;
+    this.#clock = clock;
     this.#fileSystemType = options.fileSystemType ?? fileSystemType;
     const { name } = this;
     const names = new Names(prefix);
-    const marker = new Marker({ mode, store: name, host, random, events });
-    const where = { path: this.#path, name, clock, events, marker };
-    const file = new DatabaseFile({ ...where, fileSystemType: this.#fileSystemType });
+    const marker = new Marker({ mode, store: name, maxTtls, host, random, events });
+    const where = { given: resolve(path), path: this.#path, name, clock, events, marker, host };
+    const file = new DatabaseFile({ ...where, mayCreate, fileSystemType: this.#fileSystemType });
     const turns = new Turns({ file, name, clock, random });
     const signals = new SqliteSignals({
       path: this.#path,
@@ -100,27 +124,36 @@ class SqliteStore implements Store {
       random,
       host,
     });
+    const { syncLog = logSyncer() } = options;
+    const syncing = { path: this.#path, name, clock, events, mode: sync, sync: syncLog };
+    this.#sync = new LogSync(syncing);
+    const durable = new DurableTransactions(turns, this.#sync, syncing);
     const lines = new Lines({ names, signals });
-    const sweep = new Sweep();
+    const sweep = new Sweep(clock);
     this.#file = file;
     this.#turns = turns;
     this.signals = signals;
-    this.leases = new SqliteLeases({ names, turns, marker, lines, signals, sweep });
+    this.leases = new SqliteLeases({ names, turns, marker, lines, signals, sweep, maxTtls });
     this.members = new SqliteMembers({ names, turns });
-    this.records = new SqliteRecords({ names, turns, sweep });
-    this.log = new SqliteLog({ names, turns });
+    this.records = new SqliteRecords({ names, turns: durable, sweep });
+    this.log = new SqliteLog({ names, turns: durable });
     const tell = (tx: Tx, topic: string, message: string) =>
       signals.send(tx, names.of(topic), message);
-    const work = { scope: prefix, turns, tell };
+    const work = { scope: prefix, turns: durable, tell };
     this.streams = new SqliteStreams(work);
     this.workflows = new SqliteWorkflows({ ...work, leases: this.leases });
     this.intents = new SqliteIntents(work);
+    this.bounds = new SqliteBounds(turns, marker);
   }
 
   async open(): Promise<void> {
-    const { fileSystem } = await this.#look();
-    const { level, fact, advice = '' } = judgeFileSystem(fileSystem);
-    if (level !== 'warn') return;
+    this.#file.checkThere();
+    // What is about one moment, such as a long log, is for those who examine it.
+    for (const { level, subject, fact, advice = '' } of judge(await this.#look()))
+      if (level === 'warn' && subject !== 'persistence') this.#warn(fact, advice);
+  }
+
+  #warn(fact: string, advice: string): void {
     this.#events.emit('store.warned', { store: this.name, finding: fact, advice });
     // A warning that nobody listens for still has to reach somebody, unless this is declared to be a playground.
     if (this.#mode === 'on' && !this.#events.hasListener('store.warned'))
@@ -134,6 +167,8 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     await this.signals.close();
     this.#turns.close();
+    // Nobody waits for a slow disk for long: the kernel has what was written.
+    await isDoneWithin(this.#clock, CLOSE_SYNC_MS, this.#sync.flush());
     await this.#file.close();
   }
 
@@ -146,6 +181,7 @@ class SqliteStore implements Store {
         fileBytes,
         logBytes: statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
         mode,
+        folderMode: statSync(dirname(this.#path)).mode,
         bootId: this.#host.bootId,
         fileSystem: this.#fileSystemType(dirname(this.#path)),
       };

@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import type { Call } from '../store.ts';
 import {
   type Burial,
@@ -53,7 +54,7 @@ export class SqliteStreams implements StreamStore {
     if (entries.length === 0) return;
     const { scope, turns, tell } = this.#parts;
     const added = entries.map(({ lane, priority, value }) => {
-      return { lane, priority, json: asJson(value) };
+      return { lane, priority, json: sized('stream entry', lane, asJson(value)) };
     });
     await turns.writeOne('append to stream', call, (tx) => {
       const number = ensureStream(tx, scope, stream);
@@ -102,13 +103,15 @@ export class SqliteStreams implements StreamStore {
     const size = Math.min(call.most ?? DEAD_PAGE, DEAD_PAGE);
     return turns.readOne('read the dead', call, (tx): DeadPage => {
       const rows = tx.session.rows<[number, string, string, number, string, number]>(
-        'SELECT number, lane, json, tries, reason, at FROM dead WHERE stream = ? AND number > ? ORDER BY number LIMIT ?',
+        'SELECT number, lane, json, tries, hex(reason), at FROM dead WHERE stream = ? AND number > ? ORDER BY number LIMIT ?',
         findStream(tx, scope, stream),
         positionOf(call.after),
         size + 1,
       );
       const { page, more } = pageOf(rows, size);
-      const entries = page.map(([number, lane, json, tries, reason, atMs]) => {
+      const entries = page.map(([number, lane, json, tries, hex, atMs]) => {
+        // In hex, because the driver cuts a text at its first NUL.
+        const reason = Buffer.from(hex, 'hex').toString();
         return { id: String(number), lane, value: JSON.parse(json), tries, reason, atMs };
       });
       return { entries, more };

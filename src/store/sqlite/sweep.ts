@@ -1,68 +1,128 @@
-import type { Tx } from './session.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Session, Tx, Value } from './session.ts';
 
-/** How many rows of each table one step looks at. */
-const STEP_ROWS = 32;
-/** How long after a step the next one comes, at the earliest: cleaning up never takes more than a hundredth of the time. */
-const EVERY_MS = 50;
+/** How many rows of a table one look takes. */
+const LOOK_ROWS = 128;
+/** How long after a step the next one comes, at the earliest, */
+const EVERY_MS = 10;
+/** and how long it takes at most, give or take one look: cleaning up has a tenth of the time. */
+const STEP_MS = 1;
+/** A table that has more garbage than this among the rows just looked at is looked at again in the same step. */
+const MUCH_GARBAGE = LOOK_ROWS / 8;
 
-/** What has expired counts as absent; so its rows may go when there is time. Walks through the tables, a few rows at a time. */
+/** Where a walk through a table stands: behind the row with this key. */
+type Place = readonly Value[];
+
+interface Look {
+  /** Behind the last row looked at; from the beginning again at the end of the table. */
+  readonly next: Place;
+  readonly removed: number;
+}
+
+interface Walk {
+  readonly start: Place;
+  look(tx: Tx, from: Place): Look;
+}
+
+/**
+ * What has expired counts as absent; so its rows may go when there is time. Walks through the tables, a few rows at a
+ * time where there is little to remove, and for as long as a step may take where there is much: so it keeps up with
+ * whatever is written.
+ */
 export class Sweep {
+  readonly #clock: Clock;
+  readonly #walks = [keys('leases'), keys('fences'), keys('offers'), LINES, REMOVALS];
+  readonly #places = this.#walks.map(({ start }) => start);
   #lastMs = Number.NEGATIVE_INFINITY;
-  #lease = '';
-  #fence = '';
-  #line = ['', ''] as [string, string];
-  #removal = ['', 0] as [string, number];
+  /** Another table is the first of each step, in case there is no time for all. */
+  #first = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Goes along with a transaction that writes anyway. */
   step(tx: Tx): void {
     // Time that went back is another file's.
     if (tx.nowMs >= this.#lastMs && tx.nowMs - this.#lastMs < EVERY_MS) return;
     this.#lastMs = tx.nowMs;
-    this.#lease = sweepKeys(tx, 'leases', this.#lease);
-    this.#fence = sweepKeys(tx, 'fences', this.#fence);
-    this.#line = sweepLines(tx, this.#line);
-    this.#removal = sweepRemovals(tx, this.#removal);
+    const overMs = this.#clock.monotonicMs() + STEP_MS;
+    this.#first = (this.#first + 1) % this.#walks.length;
+    for (let n = 0; n < this.#walks.length; n++)
+      this.#walk(tx, (this.#first + n) % this.#walks.length, overMs);
+  }
+
+  #walk(tx: Tx, n: number, overMs: number): void {
+    const walk = this.#walks[n] as Walk;
+    let removed = LOOK_ROWS;
+    while (removed > MUCH_GARBAGE && this.#clock.monotonicMs() < overMs) {
+      const look = walk.look(tx, this.#places[n] ?? walk.start);
+      this.#places[n] = look.next;
+      removed = look.removed;
+    }
   }
 }
 
-/** Gives where to go on: behind the last row looked at, or from the beginning. */
-function sweepKeys({ session, nowMs }: Tx, table: 'leases' | 'fences', from: string): string {
-  const rows = session.rows<[string, number]>(
-    `SELECT key, expires FROM ${table} WHERE key > ? ORDER BY key LIMIT ${STEP_ROWS}`,
-    from,
-  );
-  for (const [key, expires] of rows)
-    if (expires <= nowMs) session.run(`DELETE FROM ${table} WHERE key = ?`, key);
-  return rows.length < STEP_ROWS ? '' : (rows.at(-1)?.[0] ?? '');
+/** The key of the last row of a look; undefined where fewer rows are left than a look takes. */
+function lastOf<Row extends Value[]>(session: Session, sql: string, from: Place): Row | undefined {
+  return session.row<Row>(`${sql} LIMIT 1 OFFSET ${LOOK_ROWS - 1}`, ...from);
 }
 
-function sweepLines({ session, nowMs }: Tx, from: [string, string]): [string, string] {
-  const rows = session.rows<[string, string, number]>(
-    `SELECT key, inbox, expires FROM lines WHERE (key, inbox) > (?, ?) ORDER BY key, inbox LIMIT ${STEP_ROWS}`,
-    ...from,
-  );
-  for (const [key, inbox, expires] of rows)
-    if (expires <= nowMs) session.run('DELETE FROM lines WHERE key = ? AND inbox = ?', key, inbox);
-  const [key = '', inbox = ''] = rows.length < STEP_ROWS ? [] : (rows.at(-1) ?? []);
-  return [key, inbox];
+function keys(table: 'leases' | 'fences' | 'offers'): Walk {
+  const start = [''];
+  return {
+    start,
+    look({ session, nowMs }, from) {
+      const sql = `SELECT key FROM ${table} WHERE key > ? ORDER BY key`;
+      const last = lastOf<[string]>(session, sql, from);
+      const removed =
+        last === undefined
+          ? session.run(`DELETE FROM ${table} WHERE key > ? AND expires <= ?`, ...from, nowMs)
+          : session.run(
+              `DELETE FROM ${table} WHERE key > ? AND key <= ? AND expires <= ?`,
+              ...[...from, ...last, nowMs],
+            );
+      return { next: last ?? start, removed };
+    },
+  };
 }
+
+const LINES: Walk = {
+  start: ['', ''],
+  look({ session, nowMs }, from) {
+    const rows = session.rows<[string, string, number]>(
+      `SELECT key, inbox, expires FROM lines WHERE (key, inbox) > (?, ?) ORDER BY key, inbox LIMIT ${LOOK_ROWS}`,
+      ...from,
+    );
+    const old = rows.filter(([, , expires]) => expires <= nowMs);
+    for (const [key, inbox] of old)
+      session.run('DELETE FROM lines WHERE key = ? AND inbox = ?', key, inbox);
+    return { next: placeOf(rows, LINES.start), removed: old.length };
+  },
+};
 
 /** Who asks for changes since before what is dropped here has to begin again. */
-function sweepRemovals({ session, nowMs }: Tx, from: [string, number]): [string, number] {
-  const rows = session.rows<[string, number, string, number]>(
-    `SELECT collection, version, id, expires FROM records
-     WHERE json IS NULL AND (collection, version) > (?, ?) ORDER BY collection, version LIMIT ${STEP_ROWS}`,
-    ...from,
-  );
-  for (const [collection, version, id, expires] of rows) {
-    if (expires > nowMs) continue;
-    session.run('DELETE FROM records WHERE collection = ? AND id = ?', collection, id);
-    session.run(
-      'UPDATE collections SET forgotten = max(forgotten, ?) WHERE name = ?',
-      version,
-      collection,
+const REMOVALS: Walk = {
+  start: ['', 0],
+  look({ session, nowMs }, from) {
+    const rows = session.rows<[string, number, string, number]>(
+      `SELECT collection, version, id, expires FROM records
+       WHERE json IS NULL AND (collection, version) > (?, ?) ORDER BY collection, version LIMIT ${LOOK_ROWS}`,
+      ...from,
     );
-  }
-  const [collection = '', version = 0] = rows.length < STEP_ROWS ? [] : (rows.at(-1) ?? []);
-  return [collection, version];
+    const old = rows.filter(([, , , expires]) => expires <= nowMs);
+    for (const [collection, version, id] of old) {
+      session.run('DELETE FROM records WHERE collection = ? AND id = ?', collection, id);
+      session.run(
+        'UPDATE collections SET forgotten = max(forgotten, ?) WHERE name = ?',
+        version,
+        collection,
+      );
+    }
+    return { next: placeOf(rows, REMOVALS.start), removed: old.length };
+  },
+};
+
+function placeOf(rows: readonly Value[][], start: Place): Place {
+  return rows.length < LOOK_ROWS ? start : (rows.at(-1)?.slice(0, start.length) ?? start);
 }

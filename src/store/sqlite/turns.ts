@@ -7,11 +7,16 @@
  * Reads have turns of their own: in the log of SQLite they need not wait for whoever writes.
  */
 import type { Clock } from '../../base/clock.ts';
-import { ClosedError, OutcomeUnknownError, StoreUnreachableError } from '../../base/errors.ts';
+import {
+  ClosedError,
+  OutcomeUnknownError,
+  StoreRefusedError,
+  StoreUnreachableError,
+} from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import type { Call } from '../store.ts';
 import type { DatabaseFile } from './database-file.ts';
-import { isBusy } from './failures.ts';
+import { asFailure, isBusy, isOfTheRequest } from './failures.ts';
 import type { Tx } from './session.ts';
 
 /** Work in one transaction; committing it takes about as long again where many rows changed. */
@@ -40,7 +45,7 @@ export interface Batch<R> {
   readonly operation: string;
   readonly count: number;
   each(tx: Tx, index: number): R;
-  /** The answer to a request that failed when others of its batch had already been granted. */
+  /** The answer to a request that failed while others of its batch were, or are to be, carried out. */
   failed?(error: Error): R;
 }
 
@@ -62,6 +67,8 @@ interface Job {
   keep(): void;
   /** It is rolled back. */
   discard(): void;
+  /** The request last worked on can not be carried out. Says whether the job continues without that request. */
+  skip(error: Error): boolean;
   finish(): void;
   fail(error: Error): void;
 }
@@ -113,6 +120,8 @@ class Lane {
   #waitingFromMs: number | null = null;
   #leaveMs = SHORTEST_LEAVE_MS;
   #attempts = 0;
+  /** For so many transactions yet, each job has one of its own. */
+  #oneByOne = 0;
   #isDown = false;
   /** Why the last attempt failed, for whoever runs out of time. */
   #lastFailure = '';
@@ -133,6 +142,7 @@ class Lane {
     return new Promise((resolve, reject) => {
       const kept: R[] = [];
       let fresh: R[] = [];
+      const skipped = new Map<number, R>();
       const sentMs = this.#clock.monotonicMs();
       this.#add({
         operation,
@@ -141,7 +151,7 @@ class Lane {
         work: (tx, isOver) => {
           for (let i = kept.length; i < count; i++) {
             if (i % LOOK_EVERY === 0 && fresh.length > 0 && isOver()) return false;
-            fresh.push(each(tx, i));
+            fresh.push(skipped.get(i) ?? each(tx, i));
           }
           return true;
         },
@@ -151,6 +161,11 @@ class Lane {
         },
         discard: () => {
           fresh = [];
+        },
+        skip: (error) => {
+          if (failed === undefined) return false;
+          skipped.set(kept.length + fresh.length, failed(error));
+          return true;
         },
         finish: () => resolve(kept),
         fail: (error) => {
@@ -195,25 +210,46 @@ class Lane {
   #attempt(): void {
     const taken: Job[] = [];
     const done: Job[] = [];
+    const most = this.#oneByOne > 0 ? 1 : Number.POSITIVE_INFINITY;
+    let bad: unknown = null;
     try {
       this.#file.transaction(this.#jobs[0]?.operation ?? '', this.#kind, (tx) => {
         const overMs = this.#clock.monotonicMs() + SLICE_MS;
         const isOver = () => this.#clock.monotonicMs() > overMs;
         for (const job of this.#jobs) {
-          if (taken.length > 0 && isOver()) break;
+          if (taken.length === most || (taken.length > 0 && isOver())) break;
           taken.push(job);
-          if (!job.work(tx, isOver)) break;
+          try {
+            if (!job.work(tx, isOver)) break;
+          } catch (error) {
+            bad = isOfTheRequest(error) ? error : null;
+            throw error;
+          }
           done.push(job);
         }
       });
     } catch (thrown) {
-      this.#failed(thrown, taken);
+      if (bad === null) this.#failed(thrown, taken);
+      else this.#setAside(bad, taken);
       return;
     }
+    this.#oneByOne = Math.max(0, this.#oneByOne - 1);
     this.#had();
     this.#jobs = this.#jobs.slice(done.length);
     for (const job of taken) job.keep();
     for (const job of done) job.finish();
+  }
+
+  /** The last job's request can not be carried out. The transaction was rolled back; the next one has all the others. */
+  #setAside(error: unknown, taken: readonly Job[]): void {
+    const job = taken.at(-1) as Job;
+    const where = { store: this.#name, operation: job.operation };
+    const why = asFailure(error, where, 'work', 0);
+    const goesOn = job.skip(why);
+    for (const each of taken) each.discard();
+    if (goesOn) return;
+    this.#jobs = this.#jobs.filter((each) => each !== job);
+    job.fail(why);
   }
 
   #failed(thrown: unknown, taken: readonly Job[]): void {
@@ -228,7 +264,11 @@ class Lane {
     } else if (this.#isDown) {
       this.#attempts++;
       this.#lastFailure = error.cause instanceof Error ? error.cause.message : error.message;
+    } else if (taken.length > 1 && error instanceof StoreRefusedError) {
+      // A full disk may have room for the others, without the largest of them.
+      this.#oneByOne = taken.length;
     } else {
+      this.#oneByOne = Math.max(0, this.#oneByOne - 1);
       // Nobody got as far as to take part: it would be the same for all of them.
       const failing = taken.length > 0 ? taken : this.#jobs;
       this.#jobs = this.#jobs.filter((job) => !failing.includes(job));

@@ -8,6 +8,8 @@ import {
   type EmitStep,
   type HandoffReply,
   type HandoffStep,
+  HISTORY_STATE_MOST,
+  type HistoryEntry,
   type NotHeld,
   type RevokeTenureReply,
   type Step,
@@ -72,7 +74,7 @@ export function begin(tx: Tx, parts: WorkflowParts, id: string, request: BeginRe
   });
   const spared = takeOutOfLanes(tx, scope, workflow, actions, drops ? 'nothing' : 'first');
   for (const action of dropped) dropAction(tx, workflow, action);
-  const again = reemit(tx, parts, workflow, reemitted, spared);
+  const again = reemit(tx, parts, workflow, firstInLane(reemitted, spared), spared);
   saveWorkflow(tx, workflow);
   const snapshot = snapshotOf(workflow);
   return { kind: 'begun', workflow: snapshot, reemitted: again, dropped: dropped.map(plain) };
@@ -83,7 +85,7 @@ export function emit(tx: Tx, parts: WorkflowParts, id: string, step: EmitStep): 
   if ('kind' in workflow) return workflow;
   const { epoch, unresolved } = workflow;
   const known = step.actions.filter((action) => isKnown(tx, workflow, action.id));
-  if (known.length === step.actions.length) return { kind: 'done', epoch };
+  if (known.length === step.actions.length) return finish(tx, workflow, step);
   if (epoch !== step.epoch || known.length > 0) return { kind: 'epoch', epoch };
   if (unresolved + step.actions.length > UNRESOLVED_MOST) return { kind: 'full', unresolved };
   for (const action of step.actions) {
@@ -105,12 +107,19 @@ export function update(
   if ('kind' in workflow) return workflow;
   const { epoch, updatedEpoch, state } = workflow;
   const isLast = updatedEpoch === epoch && epoch === step.epoch + 1;
-  if (isLast && state === step.state) return { kind: 'done', epoch };
+  if (isLast && state === step.state) return finish(tx, workflow, step);
   if (epoch !== step.epoch) return { kind: 'epoch', epoch };
   workflow.state = step.state;
   workflow.updatedEpoch = ++workflow.epoch;
-  note(tx, workflow, { kind: 'updated', state: JSON.parse(step.state) });
+  note(tx, workflow, updatedTo(step.state));
   return finish(tx, workflow, step);
+}
+
+/** The history keeps small states only; of the others it says how large they were. */
+function updatedTo(json: string): HistoryEntry['what'] {
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= HISTORY_STATE_MOST) return { kind: 'updated', state: JSON.parse(json) };
+  return { kind: 'updated', state: null, omittedBytes: bytes };
 }
 
 export function markRead(tx: Tx, parts: WorkflowParts, id: string, step: Tenancy): StepReply {
@@ -221,6 +230,18 @@ function reemit(
   });
   tellTargets(tx, parts, emitted);
   return emitted;
+}
+
+/**
+ * Actions in the order of their epochs, but one that stays the first of its lane goes before the others of its target. Otherwise a
+ * revived action would have a lower epoch than the one in a processor's hands, and be given out after it.
+ */
+function firstInLane(actions: readonly Action[], spared: ReadonlySet<string>): readonly Action[] {
+  const firsts = new Map([...actions].reverse().map(({ target, epoch }) => [target, epoch]));
+  // Half an epoch before the first of its target.
+  const rank = ({ id, target, epoch }: Action) =>
+    spared.has(id) ? (firsts.get(target) ?? epoch) - 0.5 : epoch;
+  return [...actions].sort((a, b) => rank(a) - rank(b));
 }
 
 function dropAction(tx: Tx, workflow: Workflow, action: Action): void {

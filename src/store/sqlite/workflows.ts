@@ -1,3 +1,4 @@
+import { sized } from '../limits.ts';
 import type { Call } from '../store.ts';
 import type { HeldReply } from '../stream-store.ts';
 import {
@@ -52,11 +53,12 @@ export class SqliteWorkflows implements WorkflowStore {
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     if (new Set(step.actions.map((action) => action.id)).size < step.actions.length)
       throw new TypeError('two actions to be emitted have the same id');
+    for (const action of step.actions) sized('action', action.id, action.body);
     return this.#write('emit', call, (tx) => steps.emit(tx, this.#parts, id, step));
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
-    const asText = { ...step, state: asJson(step.state) };
+    const asText = { ...step, state: sized('workflow state', id, asJson(step.state)) };
     return this.#write('update', call, (tx) => steps.update(tx, this.#parts, id, asText));
   }
 
@@ -103,7 +105,9 @@ export class SqliteWorkflows implements WorkflowStore {
     settlements: readonly Settlement[],
     call: Call,
   ): Promise<HeldReply[]> {
-    const texts = settlements.map((one) => (one.outcome === 'retry' ? '' : asJson(one.value)));
+    const texts = settlements.map((one) =>
+      one.outcome === 'retry' ? '' : sized('result', one.workflow, asJson(one.value)),
+    );
     const each = (tx: Tx, i: number) =>
       work.settle(tx, this.#parts, target, settlements[i] as Settlement, texts[i] as string);
     return this.#parts.turns.write({ operation: 'settle', count: settlements.length, each }, call);

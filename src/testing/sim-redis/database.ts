@@ -1,7 +1,7 @@
 import { ErrorReply } from '../../store/redis/wire.ts';
 import { Journal } from './journal.ts';
-import type { SortedSet } from './sorted-set.ts';
-import type { Stream } from './stream.ts';
+import { SortedSet } from './sorted-set.ts';
+import { Stream } from './stream.ts';
 import { WRONG_TYPE } from './value.ts';
 
 /** What a key may hold, by what Redis calls its type. */
@@ -99,6 +99,13 @@ export class Database {
     });
   }
 
+  /** Has what another database has, and nothing else. */
+  copyFrom(other: Database): void {
+    this.clear();
+    for (const [key, { kind, content, expiresAtMs }] of other.#entries)
+      this.write(key, kind, copyOf(content), expiresAtMs);
+  }
+
   /** All keys that have not expired. */
   *walk(): IterableIterator<readonly [string, Entry]> {
     for (const pair of this.#entries) if (this.find(pair[0]) !== undefined) yield pair;
@@ -113,4 +120,11 @@ export class Database {
     old.serial = this.#entries.get(key)?.serial ?? ++this.#serial;
     this.#entries.set(key, old);
   }
+}
+
+function copyOf(content: Content): Content {
+  if (typeof content === 'string') return content;
+  if (content instanceof SortedSet || content instanceof Stream) return content.copy();
+  if (content instanceof Map) return new Map(content);
+  return content instanceof Set ? new Set(content) : [...content];
 }

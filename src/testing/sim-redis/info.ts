@@ -5,10 +5,11 @@ export interface ServerState {
   readonly upSeconds: number;
   readonly isReplica: boolean;
   readonly appendOnly: boolean;
+  readonly evictionPolicy: string;
 }
 
 export function infoText(state: ServerState): string {
-  const { runId, replicationId, upSeconds, isReplica, appendOnly } = state;
+  const { runId, replicationId, upSeconds, isReplica, appendOnly, evictionPolicy } = state;
   const primary = isReplica ? ['master_host:127.0.0.1', 'master_port:6379'] : [];
   const lines = [
     '# Server',
@@ -17,7 +18,7 @@ export function infoText(state: ServerState): string {
     `uptime_in_seconds:${upSeconds}`,
     '',
     '# Memory',
-    'maxmemory_policy:noeviction',
+    `maxmemory_policy:${evictionPolicy}`,
     '',
     '# Persistence',
     `aof_enabled:${appendOnly ? 1 : 0}`,

@@ -90,6 +90,8 @@ export class SimRedis {
   readonly #clients = new Set<SimClient>();
   readonly #listeners = new Map<string, Set<SimClient>>();
   readonly #outerCommands: ReadonlyMap<string, OuterCommand>;
+  /** `maxmemory-policy`, as INFO says it. */
+  evictionPolicy = 'noeviction';
   #runId = '';
   #replicationId = '';
   #startedAtMs: number;
@@ -164,6 +166,17 @@ export class SimRedis {
   failover(lagMs: number): void {
     this.#database.journal.undoLast(lagMs);
     this.#replace();
+  }
+
+  /** The same process has its data as it was `ms` ago, at most `LOSS_MS`: a backup was loaded, or databases swapped. */
+  rewind(ms: number): void {
+    this.#database.journal.undoLast(ms);
+  }
+
+  /** It has followed another server up to now, and is promoted: the same process with the other's data and a new history. */
+  promoteAsReplicaOf(primary: SimRedis): void {
+    this.#database.copyFrom(primary.#database);
+    this.#replicationId = this.#parts.random.hex(ID_DIGITS);
   }
 
   /** Some keys are gone. */
@@ -267,6 +280,7 @@ export class SimRedis {
     const [now, started] = [this.#database.nowMs, this.#startedAtMs];
     return infoText({
       ...{ runId: this.#runId, replicationId: this.#replicationId },
+      evictionPolicy: this.evictionPolicy,
       // In whole seconds of a wall clock that may have been set since.
       upSeconds: Math.floor(now / 1_000) - Math.floor(started / 1_000),
       isReplica: this.isReadOnly,

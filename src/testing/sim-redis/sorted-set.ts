@@ -14,6 +14,12 @@ export class SortedSet {
     return this.#sorted.length;
   }
 
+  copy(): SortedSet {
+    const copy = new SortedSet();
+    for (const { member, score } of this.#sorted) copy.set(member, score);
+    return copy;
+  }
+
   score(member: string): number | undefined {
     return this.#scores.get(member);
   }

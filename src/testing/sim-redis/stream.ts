@@ -31,6 +31,15 @@ export class Stream {
   length = 0;
   lastId: StreamId = NO_ID;
 
+  copy(): Stream {
+    const copy = new Stream();
+    for (const { entries, filled } of this.#nodes)
+      copy.#nodes.push({ entries: [...entries], filled });
+    copy.length = this.length;
+    copy.lastId = this.lastId;
+    return copy;
+  }
+
   append(entry: StreamEntry): void {
     let last = this.#nodes.at(-1);
     if (last === undefined || last.filled >= NODE_ENTRIES) {

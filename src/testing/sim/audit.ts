@@ -5,18 +5,22 @@
  * - **fencing**: what is written to never takes a lower fence after a higher one;
  * - **tenures**: one fence belongs to one holder;
  * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
+ * - **handover**: nothing is handed over while it is worked on, nor to a member that does not take it although nothing is wrong;
  * - **healing**: once nothing is wrong any more, every target has an owner within the stated time, and is worked on;
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
  * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
- * - **slots**: of what workers run for these, in `worker-audit.ts`.
+ * - **slots**: of what workers run for these, in `worker-audit.ts`;
+ * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a second, and no key lies
+ *   free for long while a client that is well waits for it. Exclusion there is judged in `believers.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
  */
 import type { Reply } from '../../store/redis/wire.ts';
 import type { Counters } from './counters.ts';
 import type { Write } from './device.ts';
+import { HandoverAudit, type Offer, type Surroundings } from './handover-audit.ts';
 import type { SimProcess } from './host.ts';
 import { IntentAudit } from './intent-audit.ts';
 import type { IntentSetting } from './intent-crew.ts';
@@ -31,6 +35,7 @@ export type Invariant =
   | 'fencing'
   | 'tenures'
   | 'grants'
+  | 'handover'
   | 'healing'
   | 'calm'
   | 'tidiness'
@@ -38,7 +43,9 @@ export type Invariant =
   | 'actions'
   | 'intents'
   | 'sessions'
-  | 'slots';
+  | 'slots'
+  | 'quarantine'
+  | 'idle';
 
 export interface Violation {
   readonly invariant: Invariant;
@@ -72,7 +79,7 @@ interface Fences {
   highest: number;
   readonly holders: Map<number, string>;
   /** Handed over, and not claimed yet. */
-  offered: { successor: string; fence: number } | null;
+  offered: Offer | null;
 }
 
 /** So many fences of a key are remembered with their holders. */
@@ -98,10 +105,19 @@ export class Audit {
   /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
   readonly #twice = new Set<number>();
   #violation: Violation | null = null;
+  readonly #handovers: HandoverAudit;
 
   constructor(nowMs: () => number, counters: Counters) {
     this.#nowMs = nowMs;
     this.#counters = counters;
+    this.#handovers = new HandoverAudit(nowMs, (target, text) =>
+      this.report('handover', target, text),
+    );
+  }
+
+  /** Whose fault a gap is can be said only by somebody who knows what is wrong. */
+  set surroundings(surroundings: Surroundings) {
+    this.#handovers.surroundings = surroundings;
   }
 
   get violation(): Violation | null {
@@ -186,14 +202,16 @@ export class Audit {
   /** After everything that happens: nothing else can make a second process valid. */
   settled(): void {
     this.#workers?.settled();
+    this.#handovers.settled();
     if (this.#contested.size === 0) return;
     for (const target of this.#contested) {
       const valid: SimProcess[] = [];
       let isAttempted = false;
       for (const { process, isAttempt = false, isValid } of this.#claims.get(target) ?? []) {
         isAttempted = isAttempt;
-        if (process.isFrozen || process.isDead || (!isAttempt && valid.includes(process))) continue;
-        if (isValid()) valid.push(process);
+        if (!canAct(process) || (!isAttempt && valid.includes(process))) continue;
+        // To ask is to read its clock, and there it may be waiting to be stopped or killed.
+        if (isValid() && canAct(process)) valid.push(process);
       }
       if (valid.length < 2) continue;
       this.#counters.add(isAttempted ? 'two attempts' : 'two owners');
@@ -206,7 +224,7 @@ export class Audit {
   /** A command was carried out. `by`: whose it was. */
   served(args: readonly string[], reply: Reply, by: SimProcess): void {
     const verb = verbOf(args);
-    if (verb === 'acquire') this.#acquired(args, reply, by);
+    if (verb === 'acquire' || verb === 'claim') this.#acquired(args, reply, by);
     else if (verb === 'release') this.#workers?.released(args, reply, by);
     else if (verb === 'transfer') this.#transferred(args, reply);
     else if (verb === 'put') this.#put(args, reply);
@@ -237,6 +255,7 @@ export class Audit {
    */
   storeForgot({ isTorn = false, isSilent = false } = {}): void {
     this.#recorded.clear();
+    if (isSilent) this.#handovers.storeForgotUnnoticed();
     this.#workflows?.storeForgot(isTorn);
     this.#intents?.storeForgot({ isTorn, isSilent });
   }
@@ -288,7 +307,7 @@ export class Audit {
     return known;
   }
 
-  /** `EVALSHA sha n marker lease… era ttl inbox (holder options)…` */
+  /** `EVALSHA sha n marker lease… era ttl inbox (holder options)…`, or `… era era ttl (holder floor)…` for a claim. */
   #acquired(args: readonly string[], reply: Reply, by: SimProcess): void {
     if (!Array.isArray(reply)) return;
     const keys = Number(args[2]);
@@ -296,27 +315,29 @@ export class Audit {
       if (typeof granted !== 'number') continue;
       const key = args[4 + i] ?? '';
       const holder = args[3 + keys + 3 + 2 * i] ?? '';
+      if (verbOf(args) === 'claim') this.#counters.add('claimed in a quarantine');
       const { offered } = this.#fencesOf(key);
       if (offered !== null)
         this.#counters.add(
           offered.successor === holder ? 'transfer claimed' : 'transfer never claimed',
         );
+      if (offered !== null) offered.isClaimed = true;
       this.#fencesOf(key).offered = null;
       this.#grant(key, holder, granted);
       this.#workers?.granted(key, holder, granted, by);
     }
   }
 
-  /** `EVALSHA sha n lease… window (holder fence successor inbox)…` */
+  /** `EVALSHA sha n lease… window era ms (holder fence successor inbox)…` */
   #transferred(args: readonly string[], reply: Reply): void {
     if (!Array.isArray(reply)) return;
     const keys = Number(args[2]);
     for (const [i, fence] of reply.entries()) {
       if (typeof fence !== 'number') continue;
       const key = args[3 + i] ?? '';
-      const successor = args[3 + keys + 1 + 4 * i + 2] ?? '';
+      const successor = args[3 + keys + 3 + 4 * i + 2] ?? '';
       this.#grant(key, successor, fence);
-      this.#fencesOf(key).offered = { successor, fence };
+      this.#fencesOf(key).offered = this.#handovers.offered(key, successor, Number(args[3 + keys]));
     }
   }
 
@@ -344,7 +365,7 @@ export class Audit {
    * did that was told for how long.
    */
   #revoked(args: readonly string[], reply: Reply): void {
-    if (args[5] !== '1' || !Array.isArray(reply)) return;
+    if (args[5] !== '1' || !Array.isArray(reply) || reply.length < 3) return;
     const key = args[3] ?? '';
     const target = key.replace(/^poll:lease:/, 'poll:');
     const untilMs = this.#nowMs() + Number(reply[2]) + MARGIN_MS;
@@ -364,4 +385,8 @@ export class Audit {
         this.#accept(this.#recorded, args[4 + i] ?? '', Number(fence), 'a result');
     }
   }
+}
+
+function canAct(process: SimProcess): boolean {
+  return !process.isFrozen && !process.isDead;
 }

@@ -1,4 +1,6 @@
+import { NON_PROMISES } from './believers.ts';
 import { FAULT_KINDS, INTENT_POINTS, POINTS } from './faults.ts';
+import { MIXED_KINDS } from './mixed-faults.ts';
 
 /** What a long run has to have come to, each at least once. */
 export const INTERESTING_STATES: readonly string[] = [
@@ -11,6 +13,7 @@ export const INTERESTING_STATES: readonly string[] = [
   ...[
     'transfer claimed',
     'transfer never claimed',
+    'claimed in a quarantine',
     'lease.refused: held',
     'lease.refused: revoked',
   ],
@@ -39,6 +42,7 @@ export const INTERESTING_STATES: readonly string[] = [
     'worker refused',
     'hint lost',
   ],
+  ...['pipeline left behind', 'start read when its client had gone'],
   ...['pipeline begun again', 'pipeline threw', 'pipeline failed', 'pipeline ended by itself'],
   ...['pipeline stopped', 'pipeline stopped too late', 'ended: R_STOPPED', 'ended: R_LEASE_BUSY'],
   ...['ended: R_NO_TUNER', 'ended: R_LEASE_EXPIRED', 'ended: R_WORKER_LOST'],
@@ -46,12 +50,22 @@ export const INTERESTING_STATES: readonly string[] = [
   // What became of processes.
   ...[
     'moved by hand',
+    'paused',
+    'released by its own poll',
     'stopped gracefully',
     'stopped late',
     'loop.delayed',
     'poll.stuck',
     'healed',
   ],
+];
+
+/** The same of mixed worlds. */
+export const MIXED_STATES: readonly string[] = [
+  ...MIXED_KINDS.map((kind) => `fault: ${kind}`),
+  ...NON_PROMISES.map((name) => `not promised: ${name}`),
+  ...['examined', 'lease.reasserted', 'lease.refused: quarantine', 'store.forgot'],
+  ...['lost while a client was cut off', 'carried out late', 'answer lost', 'healed'],
 ];
 
 /** How often what was reached: a run that never got into an interesting state has proven nothing about it. */

@@ -54,10 +54,16 @@ const KINDS = {
   revoke: 1,
   /** An operator moves a target by hand, or takes that back. */
   transfer: 2,
+  /** An operator pauses a target, and resumes it after a while. */
+  pause: 3,
+  /** The same while the owner of the target cannot reach the store: it has seen the pause, and no round of it succeeds. */
+  'pause while cut': 5,
   /** Somebody deletes what waits in the stream of starts. */
   'starts are lost': 4,
   /** The process is killed, and started again at once. */
   restart: 4,
+  /** A worker is told to stop, with little time for that, and its process goes on with another one. */
+  'worker is replaced': 4,
 } as const;
 
 export type FaultKind = keyof typeof KINDS;
@@ -75,14 +81,18 @@ export const POINTS = [
 ];
 
 /** There alone where there are intents. */
-const INTENT_KINDS: ReadonlySet<FaultKind> = new Set(['starts are lost', 'restart']);
+const INTENT_KINDS: ReadonlySet<FaultKind> = new Set([
+  ...(['starts are lost', 'restart', 'worker is replaced'] as const),
+]);
+/** There alone where targets are sessions. */
+const SESSION_KINDS: ReadonlySet<FaultKind> = new Set(['pause', 'pause while cut']);
 /** The same, and twice as likely: a session passes each of them once or twice, and leases all the time. */
 export const INTENT_POINTS = [
   ...['start', 'stop', 'answer', 'republish', 'consume', 'view', 'progress', 'extend', 'ack'],
 ];
 
-export interface Fault {
-  readonly kind: FaultKind;
+export interface Fault<K extends string = FaultKind> {
+  readonly kind: K;
   /** From the beginning of its episode. */
   readonly atMs: number;
   readonly forMs: number;
@@ -95,9 +105,9 @@ export interface Fault {
 }
 
 /** For a while things go wrong; then they are let heal. */
-export interface Episode {
+export interface Episode<K extends string = FaultKind> {
   readonly lastsMs: number;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly Fault<K>[];
 }
 
 export interface PlanParts {
@@ -106,6 +116,7 @@ export interface PlanParts {
   readonly ttlMs: number;
   readonly episodes: number;
   readonly hasIntents: boolean;
+  readonly hasSessions: boolean;
 }
 
 /** An episode lasts from this many TTLs to twice as many. */
@@ -118,8 +129,8 @@ const MOST_KINDS = 10;
 const GAPS_TTLS = [0.2, 0.7, 3];
 
 export function plan(parts: PlanParts): Episode[] {
-  const { random, ttlMs, hasIntents } = parts;
-  const kinds = chooseKinds(random, hasIntents);
+  const { random, ttlMs } = parts;
+  const kinds = chooseKinds(parts);
   const gapMs = ttlMs * (pick(random, GAPS_TTLS) ?? 1);
   return Array.from({ length: parts.episodes }, () => {
     const lastsMs = ttlMs * EPISODE_TTLS * (1 + random.next());
@@ -159,8 +170,10 @@ function lasting(random: Random, ttlMs: number): number {
 }
 
 /** Some kinds, each as often as it is likely. */
-function chooseKinds(random: Random, hasIntents: boolean): FaultKind[] {
-  const possible = FAULT_KINDS.filter((kind) => hasIntents || !INTENT_KINDS.has(kind));
+function chooseKinds({ random, hasIntents, hasSessions }: PlanParts): FaultKind[] {
+  const possible = FAULT_KINDS.filter(
+    (kind) => (hasIntents || !INTENT_KINDS.has(kind)) && (hasSessions || !SESSION_KINDS.has(kind)),
+  );
   const all = possible.flatMap((kind) => new Array<FaultKind>(KINDS[kind]).fill(kind));
   const count = FEWEST_KINDS + Math.floor(random.next() * (MOST_KINDS - FEWEST_KINDS + 1));
   return Array.from({ length: count }, () => pick(random, all) ?? 'crash');

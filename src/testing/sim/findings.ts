@@ -1,14 +1,13 @@
 /** What a run has found, in words and as a file that is run first from then on. */
 import type { Violation } from './audit.ts';
-import type { Episode } from './faults.ts';
-import type { WorldOptions } from './world.ts';
+import type { AnyEpisode, WorldOptions } from './world.ts';
 
 /** A world that broke a promise, and what it could be narrowed down to. */
 export interface Finding {
   readonly options: WorldOptions;
   readonly violation: Violation;
   readonly shrunk: {
-    readonly episodes: readonly Episode[];
+    readonly episodes: readonly AnyEpisode[];
     readonly drawing: string;
     readonly tries: number;
   };
@@ -34,8 +33,8 @@ export function tell({ options, violation, shrunk }: Finding, commit: string): s
 }
 
 function flagsOf(options: WorldOptions): string {
-  const { seed, hours = 1, instances, targets, ttlMs: ttl, workflows, intents } = options;
-  const flags = { seed, hours, world: hours, instances, targets, ttl, workflows, intents };
+  const { seed, hours = 1, kind, instances, targets, ttlMs: ttl, workflows, intents } = options;
+  const flags = { seed, hours, world: hours, kind, instances, targets, ttl, workflows, intents };
   const given = Object.entries(flags).filter(([, value]) => value !== undefined);
   return given.map(([name, value]) => `--${name} ${value}`).join(' ');
 }
@@ -57,7 +56,9 @@ export function withFound(
 
 /** Whatever plan of faults it was narrowed down to. */
 function isSameWorld(a: WorldOptions, b: WorldOptions): boolean {
-  const shape = ({ seed, hours, instances, targets, ttlMs, workflows, intents }: WorldOptions) =>
-    JSON.stringify([seed, hours, instances, targets, ttlMs, workflows, intents]);
+  const shape = (of: WorldOptions) => {
+    const { seed, hours, kind, instances, targets, ttlMs, workflows, intents } = of;
+    return JSON.stringify([seed, hours, kind, instances, targets, ttlMs, workflows, intents]);
+  };
   return shape(a) === shape(b);
 }

@@ -1,7 +1,8 @@
 export type { Invariant, Violation } from './audit.ts';
-export { INTERESTING_STATES } from './counters.ts';
+export { INTERESTING_STATES, MIXED_STATES } from './counters.ts';
 export { draw } from './drawing.ts';
 export type { Episode, Fault, FaultKind } from './faults.ts';
 export { type Finding, type Regression, tell, withFound } from './findings.ts';
+export { PAIR, pairCoverage } from './pairs.ts';
 export { type Shrunk, shrink } from './shrink.ts';
 export { simulate, type WorldOptions, type WorldReport } from './world.ts';

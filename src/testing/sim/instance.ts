@@ -4,12 +4,14 @@
  * says: it asks before each act, and sends its fence along.
  */
 import { Emitter, type EventName } from '../../base/events.ts';
+import { SessionExistsError } from '../../base/session-errors.ts';
 import { type Holdfast, open } from '../../holdfast.ts';
 import type { Poller } from '../../polling/poller.ts';
 import type { PollContext } from '../../polling/schedule.ts';
 import { openRedisStoreOn } from '../../store/redis/redis-store.ts';
 import type { Store } from '../../store/store.ts';
 import type { Audit } from './audit.ts';
+import { boundOptions } from './bounds.ts';
 import type { Counters } from './counters.ts';
 import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
@@ -30,6 +32,8 @@ export interface Contended {
 /** What all instances of a world have in common. */
 export interface Setting {
   readonly targets: readonly string[];
+  /** The targets are sessions in the store, which operators pause and resume; else every instance has a list. */
+  readonly hasSessions: boolean;
   readonly ttlMs: number;
   readonly quarantine: 'on' | 'off';
   readonly everyMs: number;
@@ -63,6 +67,8 @@ const WAIT_MS = 120_000;
 const STOP_WITHIN_MS = 10_000;
 /** The share of orders that take back what was moved by hand. */
 const UNPINNED_SHARE = 0.2;
+/** The share of moves that a poll makes itself: it releases its own target, before it does anything else. */
+const RELEASED_SHARE = 0.3;
 
 const WATCHED: readonly EventName[] = [
   ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
@@ -97,6 +103,10 @@ export class SimInstance {
   #desk: IntentCrew | null = null;
   /** Polls under way that do not stop when they are told to. */
   #deaf = 0;
+  /** How many polls of each target are under way. */
+  readonly #polled = new Map<string, number>();
+  /** The next poll releases its own target. */
+  #releases = false;
   #knowsSinceMs = Number.POSITIVE_INFINITY;
   #isStopping = false;
   readonly #over = new AbortController();
@@ -115,6 +125,17 @@ export class SimInstance {
     return this.#isStopping;
   }
 
+  /** Whether this holder is this instance, and it would take what it is handed. */
+  isWell(holder: string): boolean {
+    const isMe = this.#holdfast?.instanceId === holder;
+    return isMe && !this.#isStopping && !this.process.isDead && this.#deaf === 0;
+  }
+
+  /** From now on it does nothing of its own accord that moves a target. */
+  rest(): void {
+    this.#releases = false;
+  }
+
   owned(): string[] {
     return this.#poller?.manager.ownedSessions() ?? [];
   }
@@ -131,12 +152,13 @@ export class SimInstance {
     });
     this.#holdfast = holdfast;
     this.#poller = holdfast.poller({
-      targets: setting.targets.map((id) => ({ id })),
+      ...(!setting.hasSessions && { targets: setting.targets.map((id) => ({ id })) }),
       ...{ ttl: setting.ttlMs, every: setting.everyMs, discovery: 'off' },
       timeout: setting.pollMs.longest,
       poll: (target, context) => this.#poll(target.id, context),
     });
     void this.#poller.start();
+    void this.restoreTargets();
     void this.#compete(holdfast, setting.contended);
     if (setting.workflows !== null) this.#hire(holdfast, setting.workflows);
     if (setting.intents !== null) this.#accept(store, setting.intents);
@@ -197,11 +219,15 @@ export class SimInstance {
   transfer(choice: number): void {
     const [target] = this.#parts.setting.targets;
     if (target === undefined || this.#holdfast === null) return;
+    if (choice >= 1 - RELEASED_SHARE) {
+      this.#releases = true;
+      return;
+    }
     const { fleet } = this.#holdfast;
     const move = async () => {
       if (choice < UNPINNED_SHARE) return fleet.unpin(target);
       const { members } = await fleet.view();
-      const place = (choice - UNPINNED_SHARE) / (1 - UNPINNED_SHARE);
+      const place = (choice - UNPINNED_SHARE) / (1 - UNPINNED_SHARE - RELEASED_SHARE);
       const { id = '' } = members[Math.floor(place * members.length)] ?? {};
       return fleet.transfer(target, id, { reason: 'simulated' });
     };
@@ -210,6 +236,46 @@ export class SimInstance {
       () => this.#parts.counters.add('moved by hand'),
       () => {},
     );
+  }
+
+  /** As an operator would: pauses a target, and says which. */
+  pause(choice: number, target?: string): string | null {
+    const { targets } = this.#parts.setting;
+    const id = target ?? targets[Math.floor(choice * targets.length)];
+    if (id === undefined || this.#holdfast === null) return null;
+    void this.#holdfast.sessions.pause(id).then(
+      () => this.#parts.counters.add('paused'),
+      () => {},
+    );
+    return id;
+  }
+
+  resume(target: string): void {
+    // The store may be away: then it stays paused until all is to be well.
+    void this.#holdfast?.sessions.resume(target).catch(() => {});
+  }
+
+  /** As an operator would: sees to it that every target is there, and none is paused. */
+  async restoreTargets(): Promise<void> {
+    const { targets, hasSessions } = this.#parts.setting;
+    const holdfast = this.#holdfast;
+    if (!hasSessions || holdfast === null) return;
+    while (!this.#isStopping) {
+      try {
+        const added = await holdfast.sessions.addAll(targets.map((id) => ({ id })));
+        for (const result of added)
+          if (!result.ok && !(result.error instanceof SessionExistsError)) throw result.error;
+        for (const id of targets) await holdfast.sessions.resume(id);
+        return;
+      } catch {
+        await this.process.sleep(OPEN_AGAIN_MS, this.#over.signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Its worker has so long to stop, and the process goes on with another. */
+  replaceWorker(withinMs: number): void {
+    if (!this.#isStopping) void this.#desk?.replaceWorker(withinMs);
   }
 
   /** The process is gone, however that came. */
@@ -228,9 +294,10 @@ export class SimInstance {
     while (!this.#isStopping) {
       try {
         const { random } = process;
-        const { quarantine } = this.#parts.setting;
+        const { quarantine, ttlMs, intents } = this.#parts.setting;
+        const bounds = { lease: intents?.longestTtlMs ?? ttlMs, poll: ttlMs, workflow: ttlMs };
         const options = { clock: process, random, quarantine, events: this.#events };
-        this.#store = await openRedisStoreOn(dialer, options);
+        this.#store = await openRedisStoreOn(dialer, { ...options, ...boundOptions(bounds) });
         return this.#store;
       } catch {
         await process.sleep(OPEN_AGAIN_MS, this.#over.signal).catch(() => {});
@@ -267,6 +334,9 @@ export class SimInstance {
       name === 'lease.released' ||
       name === 'lease.transferred' ||
       name === 'lease.abandoned';
+    const isHandedOver = name === 'lease.released' || name === 'lease.transferred';
+    if (isHandedOver && (this.#polled.get(key) ?? 0) > 0)
+      audit.report('handover', `poll:${key}`, `${process.name} let go of ${key} while it polls it`);
     if (isOver || name === 'lease.acquired') {
       this.#claims.get(key)?.();
       this.#claims.delete(key);
@@ -286,6 +356,13 @@ export class SimInstance {
     const acts = 1 + Math.floor(process.random.next() * MOST_ACTS);
     if (isDeaf) this.#deaf++;
     counters.add('poll begun');
+    counters.add(`poll begun: ${target}`);
+    this.#polled.set(target, (this.#polled.get(target) ?? 0) + 1);
+    if (this.#releases) {
+      this.#releases = false;
+      counters.add('released by its own poll');
+      void this.#poller?.manager.release(target);
+    }
     try {
       for (let act = 0; act < acts; act++) {
         const ms = (process.random.next() * mostMs) / acts;
@@ -297,6 +374,7 @@ export class SimInstance {
       return 'ok';
     } finally {
       if (isDeaf) this.#deaf--;
+      this.#polled.set(target, (this.#polled.get(target) ?? 1) - 1);
       done();
     }
   }

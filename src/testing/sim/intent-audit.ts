@@ -4,8 +4,8 @@
  *
  * - **intents**: who was told that a start is accepted has been given a session that is there, is what was asked for, and had not ended when
  *   it was asked for. Of the same tenant, target, profile and bucket there is never more than one session that has not ended, whichever
- *   secrets the process had that accepted it. A new one is in the stream of starts from its first moment on. Each client counts
- *   once; the last one that stops it stops the session, and no other;
+ *   secrets the process had that accepted it. A new one is in the stream of starts from its first moment on. None is made for a client that
+ *   had gone before its start was read, because it may have been served elsewhere since. Each client counts once; the last one that stops it stops the session, and no other;
  * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended says why and what came of it, never changes, and has no
  *   key that leads to it;
  * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start or its worker is
@@ -66,6 +66,8 @@ export class IntentAudit {
   readonly #sessions = new Map<string, IntentRecord>();
   /** Those that have not ended, by what was asked for. */
   readonly #open = new Map<string, IntentRecord>();
+  /** By process and client: whether that client still waited when a start of its was read there. */
+  readonly #served = new Map<string, boolean>();
   /** All that were ever made. */
   readonly #made = new Set<string>();
   #acceptedMs = 0;
@@ -90,6 +92,14 @@ export class IntentAudit {
       this.#report('intents', id, `${wanted} was asked for, and ${id} is ${session.wanted}`);
     if (session.endedMs !== null && session.endedMs < askedMs)
       this.#report('intents', id, `${id} was given out, and had ended before it was asked for`);
+  }
+
+  /** A process has read a start. `isGone`: its client had hung up, and the process could know. */
+  received({ name }: SimProcess, client: string, isGone: boolean): void {
+    const reader = `${name} ${client}`;
+    if (isGone) this.#count('start read when its client had gone');
+    if (!isGone) this.#served.set(reader, true);
+    else if (!this.#served.has(reader)) this.#served.set(reader, false);
   }
 
   /** A script of this verb was carried out; arguments without its keys. */
@@ -168,7 +178,7 @@ export class IntentAudit {
   }
 
   readonly #verbs: Readonly<Record<string, Served>> = {
-    start: (argv, reply) => this.#started(argv, reply),
+    start: (argv, reply, by) => this.#started(argv, reply, by),
     stop: (argv, reply) => this.#stopped(argv, reply),
     progress: (argv, reply, by) => this.#progressed(argv, reply, by),
     consume: (_, reply) => this.#delivered(reply),
@@ -177,11 +187,17 @@ export class IntentAudit {
   };
 
   /** id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one that was there */
-  #started(argv: readonly string[], reply: Reply): void {
+  #started(argv: readonly string[], reply: Reply, { name }: SimProcess): void {
     const [, id = '', tenant = '', client = '', body = '', , , , ...keys] = argv;
     const [kind, facts, found] = reply as [number, unknown[], string];
     const wanted = wantedIn(tenant, body);
     const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };
+    if (kind === 1 && this.#served.get(`${name} ${client}`) === false)
+      this.#report(
+        'intents',
+        id,
+        `${id} was made for ${client}, which had gone before it was read`,
+      );
     if (kind === 1) this.#created(new IntentRecord(request), client);
     if (kind === 2) this.#replayed(found, client, request, factsIn(facts));
   }

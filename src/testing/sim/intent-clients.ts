@@ -2,7 +2,7 @@
  * Those who want things started and stopped: some clients of two tenants, outside of all processes. Who gets no answer, or one
  * that says nothing for sure, asks again, elsewhere.
  */
-import { LeaseHeldError, OutcomeUnknownError } from '../../base/errors.ts';
+import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import { SessionNotFoundError } from '../../base/session-errors.ts';
 import type { Intent, Requester, StreamStart, VodStart } from '../../intents/intent.ts';
@@ -10,6 +10,9 @@ import type { Accepted } from '../../intents/intents.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
 import { PHASE, type Timeline } from './timeline.ts';
+
+/** There is none to stop; or the channel is taken, or not granted yet, which only some are told. */
+const REFUSALS = [SessionNotFoundError, LeaseHeldError, StoreQuarantinedError];
 
 /** A process that accepts intents. */
 export interface Gateway {
@@ -21,6 +24,10 @@ export interface IntentRequest {
   readonly intent: Intent;
   readonly by: Requester;
   readonly askedMs: number;
+  /** Fires when the process has read that the client has hung up. */
+  readonly signal: AbortSignal;
+  /** Whether the client had hung up for so long that the process could have read it by now. */
+  isGone(): boolean;
   answer(outcome: Accepted | Error): void;
 }
 
@@ -105,8 +112,7 @@ export class IntentClients {
     let wasUnknown = false;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const outcome = await this.#ask(intent, by);
-      // There is none to stop; or the channel is taken, which only some are told.
-      if (outcome instanceof SessionNotFoundError || outcome instanceof LeaseHeldError) return null;
+      if (REFUSALS.some((kind) => outcome instanceof kind)) return null;
       if (!(outcome instanceof Error)) {
         if (wasUnknown) counters.add('accepted after an unknown outcome');
         if (wasUnknown && outcome.isReplay) counters.add('replayed after an unknown outcome');
@@ -122,17 +128,25 @@ export class IntentClients {
     const { timeline } = this.#parts;
     const gateway = this.#pick([...this.#gateways]);
     const askedMs = timeline.nowMs;
+    const connection = new AbortController();
+    const { signal } = connection;
+    const untilMs = askedMs + ANSWER_WITHIN_MS;
     return new Promise((resolve) => {
-      const enough = timeline.at(askedMs + ANSWER_WITHIN_MS, () => resolve(new NoAnswer()));
+      const enough = timeline.at(untilMs, () => {
+        resolve(new NoAnswer());
+        const hangUp = () => connection.abort(new NoAnswer());
+        this.#carry(untilMs, () => gateway?.process.deliver(hangUp));
+      });
       if (gateway === undefined) return;
       const { process } = gateway;
+      const isGone = () => process.trueMs > untilMs + DELAY_MOST_MS;
       const hear = (outcome: Accepted | Error) => {
         timeline.takeBack(enough);
         resolve(outcome);
       };
       const answer = (outcome: Accepted | Error) =>
         this.#carry(process.trueMs, () => hear(outcome));
-      const arrive = () => gateway.receive({ intent, by, askedMs, answer });
+      const arrive = () => gateway.receive({ intent, by, askedMs, signal, isGone, answer });
       this.#carry(askedMs, () => process.deliver(arrive));
     });
   }

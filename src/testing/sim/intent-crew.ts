@@ -8,6 +8,7 @@ import { type Accepted, Intents } from '../../intents/intents.ts';
 import type { SecretOptions } from '../../intents/secrets.ts';
 import { Leases } from '../../lease/leases.ts';
 import { Retention } from '../../retention.ts';
+import { DEFAULT_MAX_TTLS } from '../../store/keyspaces.ts';
 import type { Store } from '../../store/store.ts';
 import { Worker } from '../../worker/worker.ts';
 import type { WorkerOptions } from '../../worker/worker-options.ts';
@@ -61,8 +62,6 @@ const OLD_SECRET = 'the secret that all processes of a simulated world know';
 const NEW_SECRET = 'the secret that some processes of a simulated world know';
 /** Long enough for a client to be late, and short enough for a world to see it. */
 const KEEP_ENDED = '5m';
-/** As `open` has it. */
-const LONGEST_TTL_MS = 300_000;
 /** A worker whose name another has tries again after this. */
 const NAME_AGAIN_MS = 1_000;
 const STOP_WITHIN_MS = 10_000;
@@ -76,6 +75,8 @@ export class IntentCrew implements Gateway {
   readonly #pipelines: Pipelines;
   readonly #hire: () => Worker;
   #worker: Worker;
+  /** Those before it. */
+  readonly #replaced = new Set<Worker>();
 
   constructor(parts: IntentCrewParts) {
     const { process, setting, store, events } = parts;
@@ -86,7 +87,7 @@ export class IntentCrew implements Gateway {
     const { apiLeases, graceMs } = setting;
     this.#intents = new Intents(own, { ...this.#secrets(), apiLeases });
     this.#retention = new Retention(own, { sessions: KEEP_ENDED });
-    this.#leases = new Leases({ ...own, longestTtlMs: LONGEST_TTL_MS });
+    this.#leases = new Leases({ ...own, maxTtls: own.store.leases.maxTtls ?? DEFAULT_MAX_TTLS });
     this.#pipelines = new Pipelines({ ...parts, graceMs });
     const [machine = ''] = process.name.split('.', 1);
     const host = new SimWorkerHost(process, machine);
@@ -96,9 +97,10 @@ export class IntentCrew implements Gateway {
     this.#worker = this.#hire();
   }
 
-  /** How many pipelines there are now that do not stop when they are told to. */
+  /** How many pipelines there are now that do not stop when they are told to, or that a worker has left behind. */
   get deaf(): number {
-    return this.#pipelines.deaf;
+    const left = [...this.#replaced].map(({ sessions }) => sessions);
+    return left.reduce((sum, count) => sum + count, this.#pipelines.deaf);
   }
 
   start(): void {
@@ -115,10 +117,11 @@ export class IntentCrew implements Gateway {
     await this.#leases.close(within);
   }
 
-  receive({ intent, by, askedMs, answer }: IntentRequest): void {
+  receive({ intent, by, askedMs, signal, isGone, answer }: IntentRequest): void {
     const { over, audit } = this.#parts;
     const { process } = this;
     if (over.aborted) return;
+    if (intent.type !== 'stream.stop') audit.intents?.received(process, by.client, isGone());
     const tell = (outcome: Accepted | Error) => {
       process.reach('answer');
       if (process.isDead) return;
@@ -128,7 +131,20 @@ export class IntentCrew implements Gateway {
       }
       answer(outcome);
     };
-    void this.#intents.submit(intent, by).then(tell, tell);
+    void this.#intents.submit(intent, by, { signal }).then(tell, tell);
+  }
+
+  /** As a program does that is told of other pipelines: its worker has so long to stop, then there is another. */
+  async replaceWorker(withinMs: number): Promise<void> {
+    const { over, counters } = this.#parts;
+    const worker = this.#worker;
+    if (worker.state !== 'running') return;
+    this.#replaced.add(worker);
+    await worker.stop({ within: withinMs });
+    if (worker.sessions > 0) counters.add('pipeline left behind');
+    if (over.aborted) return;
+    this.#worker = this.#hire();
+    await this.#work();
   }
 
   /** Until it has begun. */

@@ -32,10 +32,15 @@ export class Machine {
   #isCutOff = false;
   #thawMs = 0;
 
-  constructor(timeline: Timeline, random: Random, witness: Witness, clock: { rate?: number } = {}) {
+  constructor(
+    timeline: Timeline,
+    random: Random,
+    witness: Witness,
+    clock: { rate?: number; wallOffsetMs?: number } | SimHost = {},
+  ) {
     this.#timeline = timeline;
     this.#witness = witness;
-    this.host = new SimHost(timeline, clock);
+    this.host = clock instanceof SimHost ? clock : new SimHost(timeline, clock);
     this.redis = new SimRedis({
       wallMs: () => this.host.wallMs(timeline.nowMs),
       nowMs: () => timeline.nowMs,

@@ -2,14 +2,18 @@
 import type { Random } from '../../base/random.ts';
 import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
+import { Cures } from './cures.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { SimProcess } from './host.ts';
+import type { SimInstance } from './instance.ts';
 import { loseStarts } from './intent-sight.ts';
 import type { Machine } from './machine.ts';
-import type { Seat } from './seat.ts';
-import { PHASE, type Timeline } from './timeline.ts';
+import { type Seat as AnySeat, trap } from './seat.ts';
+import type { Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
 import { CLAIM_SHARE } from './workflow-crew.ts';
+
+type Seat = AnySeat<SimInstance>;
 
 export interface NemesisParts {
   readonly timeline: Timeline;
@@ -42,6 +46,12 @@ const MARGIN_MS = 1_000;
 
 /** Who is started again at once is started within this. */
 const AT_ONCE_MOST_MS = 500;
+/** Of the TTL: the longest cut after which the owner of a paused target still has it. */
+const KEPT_SHARE = 0.6;
+/** Of a cut: when a target that was paused is resumed. */
+const RESUMED_SHARE = 0.8;
+/** A worker that is replaced has up to so long to stop: some of what it runs takes longer. */
+const REPLACED_MOST_MS = 1_000;
 /** The share of revocations that do not wait for the holder. */
 const FORCED_SHARE = 0.3;
 
@@ -53,38 +63,59 @@ type Strike = (fault: Fault, seat: Seat) => void;
 
 export class Nemesis {
   readonly #parts: NemesisParts;
-  /** What puts right again what is wrong now. */
-  readonly #cures = new Set<() => void>();
+  readonly #cures: Cures;
   /** By how much the store's clock was set back since all was well: so much longer may a dead owner's lease last. */
   #setBackMs = 0;
   /** The latest time that the store's clock has shown. */
   #latestWallMs = 0;
-  /** Nothing is to go wrong: what would be put right later is put right at once. */
-  #isResting = false;
+  /** When something last went wrong, or was put right. */
+  #noisyAtMs = 0;
   /** Takes out of the stream what waits to be started. */
   #loses: (() => void) | null = null;
 
   constructor(parts: NemesisParts) {
     this.#parts = parts;
+    this.#cures = new Cures(parts.timeline, () => this.#makeNoise());
+  }
+
+  /** For how long nothing has been wrong. */
+  get quietForMs(): number {
+    const { nowMs } = this.#parts.timeline;
+    return this.#cures.size > 0 ? 0 : Math.max(0, nowMs - this.#noisyAtMs);
+  }
+
+  /** Something goes wrong now, or is put right. Who is frozen thaws later. */
+  #makeNoise(): void {
+    const { seats, machine, timeline } = this.#parts;
+    const frozen = seats.map(({ process }) => process?.frozenForMs ?? 0);
+    const untilMs = timeline.nowMs + Math.max(...frozen, machine.frozenForMs);
+    this.#noisyAtMs = Math.max(this.#noisyAtMs, untilMs);
   }
 
   strike(fault: Fault): void {
     const { seats, counters, trace } = this.#parts;
     const seat = seats[fault.seat];
     if (seat === undefined) return;
-    this.#isResting = false;
+    this.#cures.resume();
     counters.add(`fault: ${fault.kind}`);
     const { forMs, point, seat: number } = fault;
     trace.note('nemesis', fault.kind, { seat: number, forMs: Math.round(forMs), point });
     this.#strikes[fault.kind](fault, seat);
+    this.#makeNoise();
   }
 
   /** Everything is put right. Gives by how much longer than usual it may take until all is well. */
   heal(): number {
-    this.#isResting = true;
-    for (const cure of [...this.#cures]) cure();
-    for (const { process } of this.#parts.seats) if (process !== null) process.trap = null;
-    for (const seat of this.#parts.seats) seat.start();
+    this.#cures.rest();
+    for (const { process, instance } of this.#parts.seats) {
+      if (process !== null) process.trap = null;
+      instance?.rest();
+    }
+    for (const seat of this.#parts.seats) {
+      seat.start();
+      void seat.instance?.restoreTargets();
+    }
+    this.#makeNoise();
     this.#parts.trace.note('nemesis', 'rests');
     const longerMs = this.#setBackMs;
     this.#setBackMs = 0;
@@ -96,20 +127,21 @@ export class Nemesis {
   readonly #strikes: Record<FaultKind, Strike> = {
     crash: ({ forMs }, seat) => {
       seat.kill();
-      this.#later(forMs, () => seat.start());
+      this.#cures.later(forMs, () => seat.start());
     },
     'crash at': ({ forMs, point, size }, seat) =>
       this.#trap(seat, point, size, () => {
         seat.kill();
-        this.#later(forMs, () => seat.start());
+        this.#cures.later(forMs, () => seat.start());
       }),
-    stop: ({ forMs }, seat) => void seat.stop().then(() => this.#later(forMs, () => seat.start())),
+    stop: ({ forMs }, seat) =>
+      void seat.stop().then(() => this.#cures.later(forMs, () => seat.start())),
     'late stop': ({ size }, seat) => {
       const ms = this.#parts.ttlMs * (0.9 + size);
       seat.process?.freeze(ms);
-      this.#later(ms, () => {
+      this.#cures.later(ms, () => {
         this.#parts.counters.add('stopped late');
-        void seat.stop().then(() => this.#later(1_000, () => seat.start()));
+        void seat.stop().then(() => this.#cures.later(1_000, () => seat.start()));
       });
     },
     freeze: ({ forMs }, seat) => seat.process?.freeze(forMs),
@@ -136,11 +168,13 @@ export class Nemesis {
       this.#cut(seat, { out: false, back: true }, lateMs);
       // What has come back late has just been read when the way is cut for longer than a lease lasts.
       const cutMs = lateMs + LATE_READ_MS;
-      this.#later(cutMs, () => this.#cut(seat, { out: true, back: true }, this.#parts.ttlMs * 1.5));
+      this.#cures.later(cutMs, () =>
+        this.#cut(seat, { out: true, back: true }, this.#parts.ttlMs * 1.5),
+      );
     },
     slow: ({ forMs, size }, { path }) => {
       path.slowMs = size * SLOW_MOST_MS;
-      this.#later(forMs, () => {
+      this.#cures.later(forMs, () => {
         path.slowMs = 0;
       });
     },
@@ -158,7 +192,7 @@ export class Nemesis {
     'out of memory': ({ forMs }) => {
       const { redis } = this.#parts.machine;
       redis.isOutOfMemory = true;
-      this.#later(Math.min(forMs, STORE_MOST_MS), () => {
+      this.#cures.later(Math.min(forMs, STORE_MOST_MS), () => {
         redis.isOutOfMemory = false;
       });
     },
@@ -166,11 +200,31 @@ export class Nemesis {
     'store clock is set': ({ size }) => this.#setStoreClock((size - 0.5) * 2 * STEP_STORE_MS),
     revoke: ({ size }, { instance }) => instance?.revoke(size, size < FORCED_SHARE),
     transfer: ({ size }, { instance }) => instance?.transfer(size),
+    pause: ({ forMs, size }, { instance }) => {
+      const target = instance?.pause(size) ?? null;
+      if (target !== null) this.#cures.later(forMs, () => this.#resume(target));
+    },
+    'pause while cut': ({ forMs, size }, seat) => {
+      const others = this.#parts.seats.filter((other) => other !== seat);
+      const operator = others[Math.floor(size * others.length)]?.instance ?? null;
+      const owned = seat.instance?.owned() ?? [];
+      const target = owned[Math.floor(size * owned.length)];
+      if (operator === null || target === undefined) return;
+      operator.pause(0, target);
+      const cutMs = Math.min(forMs, this.#parts.ttlMs * KEPT_SHARE);
+      this.#trap(seat, 'read', 0, () => {
+        this.#cut(seat, { out: true, back: true }, cutMs);
+        this.#cures.later(cutMs * RESUMED_SHARE, () => this.#resume(target));
+      });
+      this.#cures.later(this.#parts.ttlMs, () => this.#resume(target));
+    },
     'starts are lost': ({ forMs, size }) => this.#loseStarts(forMs, size),
     restart: ({ size }, seat) => {
       seat.kill();
-      this.#later(size * AT_ONCE_MOST_MS, () => seat.start());
+      this.#cures.later(size * AT_ONCE_MOST_MS, () => seat.start());
     },
+    'worker is replaced': ({ size }, { instance }) =>
+      instance?.replaceWorker(size * REPLACED_MOST_MS),
   };
 
   /** A clock that was set back while its host slept shows less of it, or nothing: nobody can notice that. */
@@ -190,7 +244,7 @@ export class Nemesis {
     const { machine, audit } = this.#parts;
     if (machine.isDown) return;
     machine.goDown();
-    this.#later(Math.min(forMs, STORE_MOST_MS), () => {
+    this.#cures.later(Math.min(forMs, STORE_MOST_MS), () => {
       come(machine);
       if (data === 'whole') audit.storeForgot();
       else this.#forget();
@@ -234,7 +288,7 @@ export class Nemesis {
     const { machine, audit } = this.#parts;
     const lose = () => audit.intents?.startsLost(loseStarts((args) => machine.peek(args), choice));
     this.#loses = lose;
-    this.#later(forMs, () => {
+    this.#cures.later(forMs, () => {
       if (this.#loses === lose) this.#loses = null;
     });
   }
@@ -263,36 +317,21 @@ export class Nemesis {
       audit.excuse({ invariants: ['grants', 'tenures'], untilMs: nowMs + behindMs + MARGIN_MS });
   }
 
+  /** By whoever is there. */
+  #resume(target: string): void {
+    for (const { instance } of this.#parts.seats) instance?.resume(target);
+  }
+
   #cut({ path }: Seat, how: { out: boolean; back: boolean }, forMs: number): void {
     path.cut(how);
-    this.#later(forMs, () => path.cut({ out: false, back: false }));
+    this.#cures.later(forMs, () => path.cut({ out: false, back: false }));
   }
 
   #trap(seat: Seat, point: string, size: number, spring: (process: SimProcess) => void): void {
-    const { process } = seat;
-    if (process === null) return;
-    const { counters, trace } = this.#parts;
-    const caught = () => {
-      counters.add(`caught at: ${point}`);
-      trace.note(process.name, 'caught', { point });
+    const sprung = (process: SimProcess) => {
       spring(process);
+      this.#makeNoise();
     };
-    process.trap = { point, passes: Math.floor(size * 4), spring: caught };
-  }
-
-  /** After a while, or when everything is put right. */
-  #later(ms: number, run: () => void): void {
-    if (this.#isResting) {
-      run();
-      return;
-    }
-    const { timeline } = this.#parts;
-    const cure = () => {
-      if (!this.#cures.delete(cure)) return;
-      timeline.takeBack(planned);
-      run();
-    };
-    const planned = timeline.at(timeline.nowMs + ms, cure, PHASE.observer);
-    this.#cures.add(cure);
+    trap(seat, { point, passes: Math.floor(size * 4), ...this.#parts, spring: sprung });
   }
 }

@@ -6,9 +6,9 @@
  * the connection was reset meanwhile, never. So a command may run long after its sender has given up on it.
  */
 import type { Random } from '../../base/random.ts';
-import type { Attempt, Dialer, Link, MessageListener } from '../../store/redis/link.ts';
+import type { Attempt, Deadline, Dialer, Link, MessageListener } from '../../store/redis/link.ts';
 import { scripts } from '../../store/redis/scripts.ts';
-import { UnsentError } from '../../store/redis/socket-link.ts';
+import { TOO_LATE, UnsentError } from '../../store/redis/socket-link.ts';
 import { ErrorReply, type Reply } from '../../store/redis/wire.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -212,12 +212,13 @@ export class SimLink implements Link, Served {
     });
   }
 
-  send(args: readonly string[]): Promise<unknown> {
+  send(args: readonly string[], deadline?: Deadline): Promise<unknown> {
     const { process } = this.#parts;
+    // The process may freeze here, just before it writes.
     if (process.trap !== null) process.reach(verbOf(args));
     return new Promise((resolve, reject) => {
-      if (this.#end !== null) {
-        reject(new UnsentError(this.#end.message));
+      if (this.#end !== null || deadline?.isOver()) {
+        reject(new UnsentError(this.#end?.message ?? TOO_LATE));
         return;
       }
       if (process.isDead) return;

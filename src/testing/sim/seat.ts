@@ -1,36 +1,48 @@
-/** A place in the fleet: one machine on which an instance runs, ends, and is started again. */
+/** A place on a machine of its own: a process runs there, ends, and is started again. */
 import { seededRandom } from '../../base/random.ts';
+import type { Counters } from './counters.ts';
 import { SimHost, SimProcess } from './host.ts';
-import { type InstanceParts, SimInstance } from './instance.ts';
 import type { Machine } from './machine.ts';
-import { Path } from './network.ts';
+import { type NetworkParts, Path } from './network.ts';
 import type { Timeline } from './timeline.ts';
+import type { Trace } from './trace.ts';
 
-export interface SeatParts extends Omit<InstanceParts, 'network'> {
+/** What runs in a seat: one process, and what it does. */
+export interface Occupant {
+  readonly process: SimProcess;
+  readonly isStopping: boolean;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  end(): void;
+}
+
+export interface SeatParts<T extends Occupant> {
   readonly timeline: Timeline;
+  /** The server that a new connection leads to; it may be another one later. */
   readonly machine: Machine;
+  readonly counters: Counters;
+  readonly trace: Trace;
   readonly seed: number;
   readonly number: number;
   readonly rate: number;
+  make(network: NetworkParts): T;
 }
 
-export class Seat {
+export class Seat<T extends Occupant> {
   readonly host: SimHost;
   /** Between this machine and the store, whoever runs here. */
   readonly path: Path;
-  readonly #parts: SeatParts;
+  readonly #parts: SeatParts<T>;
   #lives = 0;
-  #instance: SimInstance | null = null;
+  #instance: T | null = null;
 
-  constructor(parts: SeatParts) {
+  constructor(parts: SeatParts<T>) {
     this.#parts = parts;
     this.host = new SimHost(parts.timeline, { rate: parts.rate });
     this.path = new Path(seededRandom(mixed(parts.seed, 77_003 + parts.number)));
-    const share = parts.setting.intents?.deafness ?? 0;
-    this.path.deafTo = { channel: 'intent:', share };
   }
 
-  get instance(): SimInstance | null {
+  get instance(): T | null {
     return this.#instance;
   }
 
@@ -40,12 +52,18 @@ export class Seat {
 
   start(): void {
     if (this.#instance !== null) return;
-    const { timeline, machine, seed, number, trace, counters } = this.#parts;
+    const parts = this.#parts;
+    const { timeline, seed, number, trace, counters } = parts;
     const life = ++this.#lives;
     const random = seededRandom(mixed(seed, number * 1_009 + life));
     const process = new SimProcess(this.host, `i${number}.${life}`, random);
-    const network = { timeline, process, path: this.path, machine, counters };
-    this.#instance = new SimInstance({ ...this.#parts, network });
+    const network: NetworkParts = {
+      ...{ timeline, process, path: this.path, counters },
+      get machine() {
+        return parts.machine;
+      },
+    };
+    this.#instance = parts.make(network);
     trace.note(process.name, 'started');
     void this.#instance.start();
   }
@@ -65,6 +83,27 @@ export class Seat {
     await instance.stop();
     if (this.#instance === instance) this.#instance = null;
   }
+}
+
+/** Something happens to the process in a seat when its code comes to a named point for the n-th time. */
+export function trap(
+  { process }: Pick<Seat<Occupant>, 'process'>,
+  at: {
+    readonly point: string;
+    readonly passes: number;
+    readonly counters: Counters;
+    readonly trace: Trace;
+    spring(process: SimProcess): void;
+  },
+): void {
+  if (process === null) return;
+  const { point, passes, counters, trace } = at;
+  const spring = () => {
+    counters.add(`caught at: ${point}`);
+    trace.note(process.name, 'caught', { point });
+    at.spring(process);
+  };
+  process.trap = { point, passes, spring };
 }
 
 /** Another seed from a seed: one for each stream of chance, so that they do not disturb each other. */

@@ -2,8 +2,7 @@
  * Narrows a failure down: which of the planned faults does it need? Leaves out what comes after, then whole episodes,
  * then faults, in ever smaller groups, as long as the same promise is still broken.
  */
-import type { Episode, Fault } from './faults.ts';
-import { simulate, type WorldOptions, type WorldReport } from './world.ts';
+import { type AnyEpisode, simulate, type WorldOptions, type WorldReport } from './world.ts';
 
 /** So many worlds are tried at most. */
 const MOST_TRIES = 80;
@@ -17,7 +16,7 @@ export async function shrink(options: WorldOptions, failed: WorldReport): Promis
   const invariant = failed.violation?.invariant;
   let best = failed;
   let tries = 0;
-  const attempt = async (episodes: readonly Episode[]): Promise<boolean> => {
+  const attempt = async (episodes: readonly AnyEpisode[]): Promise<boolean> => {
     if (tries >= MOST_TRIES) return false;
     tries++;
     const report = await simulate({ ...options, episodes });
@@ -40,14 +39,14 @@ export async function shrink(options: WorldOptions, failed: WorldReport): Promis
   return { report: best, tries };
 }
 
-function countOf(episodes: readonly Episode[]): number {
+function countOf(episodes: readonly AnyEpisode[]): number {
   return episodes.reduce((sum, { faults }) => sum + faults.length, 0);
 }
 
 /** Without so many faults from the given one on, counted over all episodes. */
-function without(episodes: readonly Episode[], from: number, count: number): Episode[] {
+function without(episodes: readonly AnyEpisode[], from: number, count: number): AnyEpisode[] {
   let number = 0;
-  const isKept = (_: Fault): boolean => {
+  const isKept = (): boolean => {
     const at = number++;
     return at < from || at >= from + count;
   };

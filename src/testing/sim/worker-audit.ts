@@ -150,7 +150,9 @@ export class WorkerAudit {
   released(args: readonly string[], reply: Reply, by: SimProcess): void {
     if (!Array.isArray(reply)) return;
     const keys = Number(args[2]);
-    const failed = new Set((reply as [number][]).map(([index]) => index));
+    // What was released and waited for is told with its index alone.
+    const notReleased = (reply as Reply[][]).filter(({ length }) => length > 1);
+    const failed = new Set(notReleased.map(([index]) => index));
     for (let i = 0; i < keys; i++) {
       const key = args[3 + i] ?? '';
       const [holder, fence] = args.slice(3 + keys + 2 * i);

@@ -4,7 +4,7 @@
  * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given twice or left out, whoever asks. Every step
  *   was taken by the tenure that the store named at that moment;
  * - **actions**: what was emitted is emitted anew by every tenure until its result is in, and none is lost; it has one result, which comes from
- *   whoever had it last; what is given out belongs to the tenure of the moment, with a higher fence each time;
+ *   whoever had it last; what is given out belongs to the tenure of the moment, with a higher fence each time, and in the order of epochs;
  * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds gets its result, its orchestrator hears of it,
  *   and workflows go on.
  *
@@ -247,15 +247,16 @@ export class WorkflowAudit {
     if (!Array.isArray(reply)) return;
     for (const taken of reply as [number, string, string, string, number, number][]) {
       const [kind, id, action, record, fence] = taken;
+      const given = { epoch: partsOf(record).epoch, isGivenBack: false };
       if (kind !== 1) this.#count('take refused: lease');
-      else this.#given(this.#of(id), target, { fence, action, isGivenBack: false }, record);
+      else this.#given(this.#of(id), target, { fence, action, ...given }, record);
     }
   }
 
   #given(workflow: WorkflowRecord, target: string, hand: Hand, record: string): void {
     const { id, tenure, hands, actions } = workflow;
-    const { fence, action } = hand;
-    const { leaseId, epoch } = partsOf(record);
+    const { fence, action, epoch } = hand;
+    const { leaseId } = partsOf(record);
     const known = actions.get(action);
     const told = `action ${action} of ${id}`;
     if (known === undefined)
@@ -267,16 +268,18 @@ export class WorkflowAudit {
     const last = hands.get(target);
     if (last !== undefined && fence <= last.fence)
       this.#report('actions', id, `${told} was given out with ${fence} after ${last.fence}`);
+    if (last !== undefined && last.action !== action && epoch <= last.epoch)
+      this.#report('actions', id, `${told} was given out with epoch ${epoch} after ${last.epoch}`);
     if (last?.action === action) this.#count(last.isGivenBack ? 'tried again' : 'redelivered');
     hands.set(target, hand);
   }
 
-  /** target, how many are kept; then workflow, fence, outcome, value, reason of each → 1 or 0 for each */
+  /** target; then workflow, fence, outcome, value, reason of each → 1 or 0 for each */
   #settled(argv: readonly string[], reply: Reply): void {
     if (!Array.isArray(reply)) return;
     const [, target = ''] = argv;
     for (const [i, done] of reply.entries()) {
-      const [id = '', fence = '', outcome = ''] = argv.slice(3 + 5 * i);
+      const [id = '', fence = '', outcome = ''] = argv.slice(2 + 5 * i);
       if (done !== 1) this.#count('settle refused: gone');
       else this.#concluded(this.#of(id), target, Number(fence), outcome);
     }

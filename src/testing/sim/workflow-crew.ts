@@ -5,6 +5,7 @@
  */
 import { FutureEpochError, StaleEpochError } from '../../base/workflow-errors.ts';
 import type { Holdfast } from '../../holdfast.ts';
+import type { Action } from '../../workflow/action.ts';
 import type { HandlerContext } from '../../workflow/attempt.ts';
 import type { Handoff, Orchestrator } from '../../workflow/orchestrator.ts';
 import type { Audit } from './audit.ts';
@@ -20,6 +21,10 @@ export interface WorkflowSetting {
   readonly processors: readonly string[];
   readonly ttlMs: number;
   readonly courier: Courier;
+  /** The share of hints about results that get lost. */
+  readonly deafness: number;
+  /** Most tries fail, orchestrators leave before what they emitted is done, and whoever comes next revives what is dead. */
+  readonly isTroubled: boolean;
 }
 
 export interface WorkflowCrewParts {
@@ -53,6 +58,10 @@ const LONG_ONE_IN = 12;
 const FAILS_ONE_IN = 10;
 const POISON_ONE_IN = 50;
 const TRIES = 3;
+/** The same where there is trouble; and how long a handler takes there, and an orchestrator that leaves looks on. */
+const TROUBLED_FAILS_ONE_IN = 2;
+const TROUBLED_POISON_ONE_IN = 4;
+const TROUBLED_MS = 3_000;
 const ACTS = 2;
 /** Of one tenure, and of actions at once. */
 const MOST_ROUNDS = 6;
@@ -99,16 +108,24 @@ export class WorkflowCrew implements Recipient {
     const id = setting.ids[Math.floor(chance * setting.ids.length)] ?? '';
     const view = await workflows.get(id);
     if (view?.leaseId && this.#oneIn(2)) await workflows.revokeLease(view.leaseId, 'simulated');
-    else
-      for await (const { id: dead } of workflows.deadLetters.list())
-        await workflows.deadLetters.retry(dead);
+    else await this.#reviveAll();
+  }
+
+  async #reviveAll(): Promise<void> {
+    const { deadLetters } = this.#parts.holdfast.workflows;
+    for await (const { id: dead } of deadLetters.list()) {
+      // Where nearly everything fails, what is revived each time would be more and more.
+      if (this.#parts.setting.isTroubled && this.#oneIn(2)) await deadLetters.drop(dead);
+      else await deadLetters.retry(dead);
+    }
   }
 
   async #compete(id: string): Promise<void> {
-    const { over } = this.#parts;
+    const { over, setting } = this.#parts;
     const { process } = this;
     while (!over.aborted && !process.isDead) {
       await process.sleep(process.random.next() * PAUSE_MOST_MS, over).catch(() => {});
+      if (setting.isTroubled && !over.aborted) await this.#reviveAll().catch(() => {});
       if (!over.aborted) await this.#claim(id);
     }
   }
@@ -139,6 +156,11 @@ export class WorkflowCrew implements Recipient {
       await this.#patiently(orchestrator, () => this.#round(orchestrator, round));
       await process.sleep(process.random.next() * setting.ttlMs, orchestrator.signal);
     }
+    if (setting.isTroubled) {
+      await this.#emitSome(orchestrator);
+      await process.sleep(process.random.next() * TROUBLED_MS, orchestrator.signal);
+      return;
+    }
     if (!this.#oneIn(3)) return;
     const window = setting.ttlMs / 3;
     this.#parts.setting.courier.send(process, await orchestrator.handoff({ window }));
@@ -155,17 +177,21 @@ export class WorkflowCrew implements Recipient {
     }
   }
 
-  async #round(orchestrator: Orchestrator, round: number): Promise<void> {
+  #emitSome(orchestrator: Orchestrator): Promise<Action[]> {
     const { setting } = this.#parts;
     const count = 1 + Math.floor(this.process.random.next() * MOST_ACTIONS);
-    const emitted = await Promise.all(
+    return Promise.all(
       Array.from({ length: count }, () => {
         const at = Math.floor(this.process.random.next() * setting.processors.length);
-        const target = setting.processors[at] ?? '';
+        const target = setting.processors[setting.isTroubled ? 0 : at] ?? '';
         const timeout = 2 * TASK_LONG_MS;
         return orchestrator.emit(ACTION, this.#task(), { target, timeout });
       }),
     );
+  }
+
+  async #round(orchestrator: Orchestrator, round: number): Promise<void> {
+    const emitted = await this.#emitSome(orchestrator);
     for (const { action_id } of emitted) await this.#hear(orchestrator, action_id);
     await orchestrator.updateState({ round });
   }
@@ -186,6 +212,12 @@ export class WorkflowCrew implements Recipient {
   }
 
   #task(): Task {
+    if (this.#parts.setting.isTroubled) {
+      const fails = this.#oneIn(TROUBLED_POISON_ONE_IN)
+        ? TRIES
+        : Number(this.#oneIn(TROUBLED_FAILS_ONE_IN));
+      return { ms: this.process.random.next() * TROUBLED_MS, fails };
+    }
     const fails = this.#oneIn(POISON_ONE_IN) ? TRIES : Number(this.#oneIn(FAILS_ONE_IN));
     const mostMs = fails === 0 && this.#oneIn(LONG_ONE_IN) ? TASK_LONG_MS : TASK_USUAL_MS;
     return { ms: this.process.random.next() * mostMs, fails };

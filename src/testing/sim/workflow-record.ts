@@ -12,6 +12,8 @@ export interface Unresolved {
 export interface Hand {
   readonly fence: number;
   readonly action: string;
+  /** With which it was given out; -1 where nobody saw that. */
+  readonly epoch: number;
   /** It was given back, to be tried again. */
   isGivenBack: boolean;
 }

@@ -70,7 +70,7 @@ export class WorkflowSight {
       const [first] = this.#peek(['LRANGE', lane, '0', '0']) as string[];
       if (fence === undefined || first === undefined) continue;
       const action = first.slice(first.indexOf(' ') + 1);
-      hands.set(target, { fence: Number(fence), action, isGivenBack: false });
+      hands.set(target, { fence: Number(fence), action, epoch: -1, isGivenBack: false });
     }
   }
 }

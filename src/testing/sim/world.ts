@@ -8,17 +8,22 @@ import { Audit, type Violation } from './audit.ts';
 import { Counters } from './counters.ts';
 import { Courier } from './courier.ts';
 import { Device } from './device.ts';
-import { type Episode, plan, shortestEpisodeMs } from './faults.ts';
+import { type Episode, type FaultKind, plan, shortestEpisodeMs } from './faults.ts';
 import type { SimProcess } from './host.ts';
-import type { Setting } from './instance.ts';
+import { type Setting, SimInstance } from './instance.ts';
 import { IntentClients } from './intent-clients.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { Machine } from './machine.ts';
+import type { MixedEpisode, MixedKind } from './mixed-faults.ts';
+import type { Draw } from './mixed-setting.ts';
+import { MixedWorld } from './mixed-world.ts';
 import { Nemesis } from './nemesis.ts';
-import { verbOf } from './network.ts';
+import { type NetworkParts, type Path, verbOf } from './network.ts';
+import { RecordsWorld } from './records-world.ts';
 import { mixed, Seat } from './seat.ts';
 import { PHASE, Timeline } from './timeline.ts';
 import { type Note, Trace } from './trace.ts';
+import { runWorld, Stop } from './world-run.ts';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -31,11 +36,21 @@ export interface WorldOptions {
   readonly workflows?: number;
   /** How many clients have sessions started and stopped; by default some worlds have a few, of those without workflows. */
   readonly intents?: number;
+  /** Whether the targets are sessions, which operators pause and resume; by default so in some of the other worlds. */
+  readonly sessions?: boolean;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
+  /**
+   * `mixed`: clients with configurations of their own share keys, in place of a fleet. `records`: processes follow sessions that
+   * come and go. Default `fleet`.
+   */
+  readonly kind?: 'fleet' | 'mixed' | 'records';
   /** What goes wrong; default: as the seed says. */
-  readonly episodes?: readonly Episode[];
+  readonly episodes?: readonly AnyEpisode[];
 }
+
+/** Of either kind of world. */
+export type AnyEpisode = Episode<FaultKind | MixedKind>;
 
 export interface WorldReport {
   readonly seed: number;
@@ -45,10 +60,12 @@ export interface WorldReport {
   /** The same for the same seed. */
   readonly digest: string;
   readonly notes: readonly Note[];
-  readonly episodes: readonly Episode[];
+  readonly episodes: readonly AnyEpisode[];
   /** The one in which it ended. */
   readonly episode: number;
   readonly steps: number;
+  /** The configuration of a mixed world. */
+  readonly draw?: Draw;
 }
 
 const HOUR_MS = 3_600_000;
@@ -63,16 +80,23 @@ const LONGEST_POLL_MS = 20_000;
 const SETTLE_MS = 1.2 * LONGEST_POLL_MS;
 
 export async function simulate(options: WorldOptions): Promise<WorldReport> {
-  return new World(options).run();
+  const { seed, hours = 1 } = options;
+  if (options.kind === 'records') {
+    const planned = options.episodes as readonly Episode[] | undefined;
+    return new RecordsWorld({ seed, hours, ...(planned && { episodes: planned }) }).run();
+  }
+  if (options.kind !== 'mixed') return new World(options).run();
+  const episodes = options.episodes as readonly MixedEpisode[] | undefined;
+  return new MixedWorld({ seed, hours, ...(episodes && { episodes }) }).run();
 }
 
 class World {
-  readonly #options: Omit<Required<WorldOptions>, 'episodes'>;
+  readonly #options: Omit<Required<WorldOptions>, 'episodes' | 'kind'>;
   readonly #timeline = new Timeline();
   readonly #counters = new Counters();
   readonly #trace: Trace;
   readonly #audit: Audit;
-  readonly #seats: Seat[];
+  readonly #seats: Seat<SimInstance>[];
   readonly #nemesis: Nemesis;
   readonly #episodes: readonly Episode[];
   readonly #setting: Setting;
@@ -111,21 +135,33 @@ class World {
       random: seededRandom(mixed(seed, 3)),
       onWrite: (write, isAccepted) => audit.written(write, isAccepted),
     });
-    const common = { setting, timeline, machine, audit, counters, device, trace, seed };
+    const own = { setting, audit, counters, device, trace };
+    const make = (network: NetworkParts) => new SimInstance({ ...own, network });
+    const common = { timeline, machine, counters, trace, seed, make };
     this.#seats = Array.from(
       { length: instances },
       (_, number) => new Seat({ ...common, number, rate: drift() }),
     );
+    for (const { path } of this.#seats) path.deafTo = deafnessOf(setting);
     const forNemesis = { timeline, machine, audit, counters, trace, ttlMs };
     this.#nemesis = new Nemesis({
       ...forNemesis,
       random: seededRandom(mixed(seed, 4)),
       seats: this.#seats,
     });
+    audit.surroundings = {
+      quietForMs: () => this.#nemesis.quietForMs,
+      isWell: (holder) => this.#seats.some(({ instance }) => instance?.isWell(holder) === true),
+    };
     const hasIntents = setting.intents !== null;
-    const planned = { random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs, hasIntents };
+    const { hasSessions } = setting;
+    const planned = {
+      ...{ random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs },
+      ...{ hasIntents, hasSessions },
+    };
     const most = Math.ceil((hours * HOUR_MS) / shortestEpisodeMs(ttlMs));
-    this.#episodes = episodes ?? plan({ ...planned, episodes: most });
+    this.#episodes =
+      (episodes as readonly Episode[] | undefined) ?? plan({ ...planned, episodes: most });
   }
 
   #clientsOf({ seed, intents: count }: Pick<Required<WorldOptions>, 'seed' | 'intents'>) {
@@ -140,23 +176,11 @@ class World {
   }
 
   async run(): Promise<WorldReport> {
-    const rejections: unknown[] = [];
-    const onRejection = (reason: unknown) => rejections.push(reason);
-    process.on('unhandledRejection', onRejection);
-    this.#timeline.onSettled = () => {
-      this.#audit.settled();
-      const { violation } = this.#audit;
-      if (violation !== null) throw new Stop();
-    };
-    try {
-      await this.#live();
-    } catch (error) {
-      if (!(error instanceof Stop)) throw error;
-    } finally {
-      process.off('unhandledRejection', onRejection);
-    }
-    const [reason] = rejections;
-    if (reason !== undefined) this.#audit.report('tidiness', '', `nobody handles: ${reason}`);
+    await runWorld({
+      ...{ timeline: this.#timeline, audit: this.#audit },
+      settled: () => this.#audit.settled(),
+      live: () => this.#live(),
+    });
     return {
       seed: this.#options.seed,
       simulatedMs: this.#timeline.nowMs,
@@ -206,7 +230,8 @@ class World {
     this.#audit.intents?.calmBegins();
     this.#audit.workers?.calmBegins();
     const moves = () => this.#counters.get('granted: poll');
-    const polled = () => this.#counters.get('poll begun');
+    const polled = () =>
+      this.#setting.targets.map((target) => this.#counters.get(`poll begun: ${target}`));
     // Nothing moves before the work on it has settled.
     await this.#timeline.run(this.#timeline.nowMs + SETTLE_MS + this.#options.ttlMs);
     const [movesBefore, polledBefore] = [moves(), polled()];
@@ -217,7 +242,11 @@ class World {
     if (!isEven) this.#audit.report('calm', '', `the shares are ${loads.join(', ')}`);
     const moved = moves() - movesBefore;
     if (moved > 0) this.#audit.report('calm', '', `${moved} targets moved although nothing did`);
-    if (polled() === polledBefore) this.#audit.report('healing', '', 'nobody polls');
+    for (const [t, count] of polled().entries()) {
+      const target = this.#setting.targets[t] ?? '';
+      if (count === polledBefore[t])
+        this.#audit.report('healing', target, `${target} is polled by nobody`);
+    }
     this.#audit.workflows?.checkHealed(calmSinceMs);
     this.#checkSessions(calmSinceMs);
     if (this.#audit.violation !== null) throw new Stop();
@@ -230,9 +259,6 @@ class World {
     workers?.checkHealed(intents.running(), (id) => intents.isSession(id));
   }
 }
-
-/** Something has been found: the rest of this world does not matter. */
-class Stop extends Error {}
 
 /** A key that is held for up to three TTLs, and one that the same name takes again and again. */
 const UNNAMED = { key: 'door', isNamed: false, keepMs: 100_000, pauseMs: 60_000 };
@@ -252,6 +278,10 @@ const TTLS_MS: readonly [number, ...number[]] = [
 const WORKFLOWS_SHARE = 0.25;
 const WORKFLOWS = [1, 2, 2, 3] as const;
 const PROCESSORS = ['press', 'oven'];
+/** The share of worlds without any of that whose targets are sessions, and of hints about these that get lost. */
+const SESSIONS_SHARE = 0.3;
+const SESSION_HINTS = 'signal:sessions';
+const SESSION_DEAFNESS = 0.5;
 /** The share of the other worlds whose processes accept intents, which is a fifth of all, and how many clients send them. */
 const INTENTS_SHARE = 0.27;
 const CLIENTS = [3, 4, 6] as const;
@@ -260,8 +290,12 @@ const SECRETS = ['one', 'one', 'made', 'changing'] as const;
 const TUNERS = [2, 2, 3, 4] as const;
 const DECKS = [0, 0, 2] as const;
 const WAITS_MS = [0, 0, 2_000, 8_000] as const;
-/** The share of hints about sessions that nobody hears. */
+/** Whether the work of workflows goes wrong most of the time. */
+const TROUBLED = [false, false, true] as const;
+/** The share of hints, about sessions or about the results of actions, that get lost. */
 const DEAFNESS = [0, 0.3, 0.6] as const;
+/** In the names of the channels on which orchestrators hear of results. */
+const RESULT_HINTS = 'signal:workflow:';
 /** The share of worlds whose workers have names, of these that where two have the same, and of those that lease as they accept. */
 const NAMES_SHARE = 0.6;
 const SAME_NAME_SHARE = 0.2;
@@ -274,7 +308,7 @@ const TARGETS_BESIDE_OTHER_WORK = 1;
 
 type Shape = Pick<
   Required<WorldOptions>,
-  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents'
+  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents' | 'sessions'
 >;
 
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
@@ -291,7 +325,17 @@ function shapeOf(options: WorldOptions): Shape {
   const hasIntents = isLeftToChance && !hasWorkflows && random.next() < INTENTS_SHARE;
   const intents = n ?? (hasIntents ? pick(random, CLIENTS) : 0);
   const isBusy = workflows > 0 || intents > 0;
-  return { ...shape, ...(isBusy && { targets: TARGETS_BESIDE_OTHER_WORK }), workflows, intents };
+  const hasSessions = isLeftToChance && !isBusy && random.next() < SESSIONS_SHARE;
+  const sessions = options.sessions ?? hasSessions;
+  const targeted = isBusy ? { targets: TARGETS_BESIDE_OTHER_WORK } : {};
+  return { ...shape, ...targeted, workflows, intents, sessions };
+}
+
+/** The hints that get lost on the way: about sessions, or about the results of actions. */
+function deafnessOf({ intents, workflows, hasSessions }: Setting): Path['deafTo'] {
+  if (hasSessions) return { channel: SESSION_HINTS, share: SESSION_DEAFNESS };
+  if (workflows !== null) return { channel: RESULT_HINTS, share: workflows.deafness };
+  return { channel: 'intent:', share: intents?.deafness ?? 0 };
 }
 
 function pick<T>(random: Random, from: readonly [T, ...T[]]): T {
@@ -303,12 +347,15 @@ function settingOf(
   random: Random,
   { courier, clients }: { courier: Courier; clients: IntentClients },
 ): Setting {
-  const { seed, targets, ttlMs, quarantine, workflows, intents } = options;
+  const { seed, targets, ttlMs, quarantine, workflows, intents, sessions } = options;
   const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
-  const crew = { ids, processors: PROCESSORS, ttlMs, courier };
+  const deafness = pick(seededRandom(mixed(seed, 11)), DEAFNESS);
+  const isTroubled = pick(seededRandom(mixed(seed, 12)), TROUBLED);
+  const crew = { ids, processors: PROCESSORS, ttlMs, courier, deafness, isTroubled };
   const desk = deskOf(seededRandom(mixed(seed, 10)), ttlMs);
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
+    hasSessions: sessions,
     ...{ ttlMs, quarantine },
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },

@@ -129,7 +129,7 @@ function configProblem(_: string, folder: string): Promise<string | undefined> {
       checkConfig(config, 'holdfast.config.mjs');`;
     const child = spawn(
       process.execPath,
-      ['--input-type=module', '-e', code, join(ROOT, 'dist/config.js')],
+      ['--input-type=module', '-e', code, join(ROOT, 'dist/config-schema.js')],
       { cwd: folder },
     );
     let said = '';

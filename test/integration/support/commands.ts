@@ -1,6 +1,8 @@
 import { systemClock as clock } from '../../../src/base/clock.ts';
+import type { CommandDeadline } from '../../../src/process/command-deadline.ts';
 import type * as CommandsModule from '../../../src/process/commands.ts';
-import type { HostLock, Moment } from '../../../src/process/host.ts';
+import type { HostLock } from '../../../src/process/host.ts';
+import { deadlineIn } from '../../support/deadline-in.ts';
 import { atExit } from '../../support/process.ts';
 import { childrenOf } from './cli.ts';
 
@@ -8,8 +10,8 @@ import { childrenOf } from './cli.ts';
 const PATH: string = '../../../dist/process/commands.js';
 const { supervisedCommands } = (await import(PATH)) as typeof CommandsModule;
 
-export function inMs(ms: number): Moment {
-  return { monotonicMs: clock.monotonicMs() + ms, wallMs: clock.wallMs() + ms };
+export function inMs(ms: number): CommandDeadline {
+  return deadlineIn(clock, ms);
 }
 
 /** Those of this process. */
@@ -47,7 +49,9 @@ export class Crew {
     { env = {}, cwd, validMs = 60_000, graceMs = 500 }: RunOptions = {},
   ): CommandsModule.CommandRun {
     const deadline = inMs(validMs);
-    return this.commands.run({ command, env, ...(cwd && { cwd }), deadline, graceMs });
+    const run = this.commands.run({ command, env, ...(cwd && { cwd }), deadline, graceMs });
+    void run.started.then(() => run.begin());
+    return run;
   }
 
   sh(script: string, options?: RunOptions): CommandsModule.CommandRun {

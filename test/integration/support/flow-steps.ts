@@ -48,7 +48,7 @@ async function orchestrate(
   const step = { leaseId, epoch, read: results.slice(0, pick % 3).map(({ position }) => position) };
   switch (flow) {
     case 'claim': {
-      const acquire = { ...CALL, ttlMs: TTL_MS, leaseClass: 'workflow', inbox: who };
+      const acquire = { ...CALL, ttlMs: TTL_MS, inbox: who };
       const [reply] = await leases.acquire([{ key: workflowKey(id), holder: own }], acquire);
       const fence = reply?.kind === 'granted' ? reply.fence : 7;
       const request = { leaseId: own, fence, inbox: who, resume: pick % 2 === 0 };

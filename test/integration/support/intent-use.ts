@@ -6,7 +6,11 @@ const CALL = { timeoutMs: 2_000 };
 
 /** Uses every verb of intents once: for users who may lack a right. */
 export async function useIntents(url: string, prefix: string): Promise<void> {
-  const { intents, streams, close } = await openRedisStore(url, { prefix, quarantine: 'off' });
+  const { intents, streams, close } = await openRedisStore(url, {
+    prefix,
+    quarantine: 'off',
+    maxTtls: null,
+  });
   const request = { tenant: 't', body: '{}', status: '{}', priority: 5 };
   const start = (id: string, client: string, keys: string[]) =>
     intents.start({ ...request, id, client, keys }, CALL);

@@ -6,9 +6,9 @@ import { flowCalls } from './flow-calls.ts';
 import { intentCalls } from './intent-steps.ts';
 
 const KEYS = [
-  ...['lease:a', 'lease:b', '{t}c', 'fence:{lease:a}', 'line:{lease:a}', '{t}c:fence', '{t}c:line'],
+  ...['lease:a', 'lease:b', '{t}c', 'fence:{lease:a}', 'line:{lease:a}', 'fence:{t}c', 'line:{t}c'],
   ...['index:c', 'removed:{index:c}', 'meta:{index:c}', 'c:r1', 'c:r2', 'meta:{c:r1}'],
-  ...['l:list', '{holdfast}:workflow:lease:w1', '{holdfast}:workflow:lease:w1:fence'],
+  ...['l:list', '{holdfast}:workflow:lease:w1', 'fence:{holdfast}:workflow:lease:w1'],
   ...['poll:nodes', 'poll:node:h1', 'poll:node:h2', 'holdfast:log', 'holdfast:marker'],
 ];
 const MEMBERS = ['h1', 'h2', 'r1', 'r2', 'signal:h1', 'signal:h3', 'era', 'digest', 'revision'];
@@ -221,6 +221,7 @@ const index = words(oneOf('index:c'));
 const log = words(oneOf('holdfast:log'));
 /** The last of these keep nothing, and have no beginning: what is kept for a moment would be a race with the clock. */
 const keptMs = fc.constantFrom('86400000', '86400000', '-60000', '99999999999999');
+const maxTtl = fc.constantFrom('', '30000', '30000', '30000', '5000');
 const server = words(
   fc.constantFrom('', 'x:'),
   fc.constantFrom('run1', 'run2'),
@@ -232,20 +233,33 @@ const server = words(
 const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
   acquire: behind(
     marker,
-    words(fc.constantFrom('', '', '', 'e1', 'e2'), sensibleTtl, inbox),
+    words(fc.constantFrom('', '', '', 'e1', 'e2', 'e1 w1'), sensibleTtl, inbox),
     per(lease, holder, waiting),
   ),
-  renew: behind(fc.constant([]), words(sensibleTtl), per(lease, holder)),
+  claim: behind(
+    marker,
+    words(fc.constantFrom('', '', 'e1'), fc.constantFrom('e1', 'e2'), sensibleTtl),
+    per(lease, holder, fc.constantFrom('0', '5')),
+  ),
+  renew: behind(fc.constant([]), words(sensibleTtl, fc.constantFrom('0', '1')), per(lease, holder)),
   reassert: behind(
     marker,
     words(fc.constantFrom('', '*', 'e1'), sensibleTtl),
     per(lease, holder, fence),
   ),
   release: per(lease, holder, fence),
-  transfer: behind(fc.constant([]), words(sensibleTtl), per(lease, holder, fence, holder, inbox)),
-  revoke: given(words(lease), words('!revoked', fc.constantFrom('0', '1'), '60000')),
+  transfer: behind(
+    fc.constant([]),
+    words(sensibleTtl, fc.constantFrom('', 'e1', 'e1', 'e2'), sensibleTtl),
+    per(lease, holder, fence, holder, inbox),
+  ),
+  revoke: given(words(lease), words('!revoked', fc.constantFrom('0', '1'), '60000', fence)),
   read: per(lease),
-  forgo: given(words(lease), words(inbox)),
+  wakeNext: behind(
+    fc.constant([]),
+    words(inbox, fc.constantFrom('0', '75')),
+    per(lease, fc.constantFrom('1', '2')),
+  ),
   beat: given(
     words(oneOf('poll:node:h1', 'poll:node:h2'), oneOf('poll:nodes')),
     words(json, ttl, id),
@@ -265,10 +279,13 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
     words(kept, fence, fc.constantFrom('0', '60000')),
     some(id, 3).map((args) => ({ keys: [], args })),
   ),
-  discover: behind(index, words(kept), per(record, id, fc.constantFrom('', '-', 'abc'))),
+  discover: behind(index, words(kept), per(record, id, fc.constantFrom('', '-', '1', '2'))),
   changes: given(
     index,
-    words(fc.oneof(fence, fc.constant('0')), fc.constantFrom('1', '2', '500'), kept),
+    words(
+      ...[fc.oneof(fence, fc.constant('0')), fc.oneof(fence, fc.constant('0'))],
+      fc.constantFrom('1', '2', '500'),
+    ),
   ),
   append: behind(
     log,
@@ -282,15 +299,27 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
   trim: given(log, words(keptMs)),
   examine: behind(
     marker,
-    words(fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fence, fc.constantFrom('0', '1')),
+    words(
+      ...[fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fc.constantFrom('', 'lost')],
+      ...[fence, fc.constantFrom('0', '1', '3')],
+      ...[maxTtl, maxTtl, maxTtl],
+    ),
     fc
-      .tuple(fc.array(server, { maxLength: 2 }), fc.array(words(id, ttl), { maxLength: 2 }))
-      .map(([servers, classes]) => ({
-        keys: [],
-        args: [String(servers.length), ...servers.flat(), ...classes.flat()],
-      })),
+      .array(server, { minLength: 1, maxLength: 2 })
+      .map((servers) => ({ keys: [], args: servers.flat() })),
   ),
+  bound: given(marker, words(maxTtl, maxTtl, maxTtl)),
   format: given(marker, words(fc.constantFrom('1', '2'))),
+  witness: given(
+    marker,
+    words(
+      fc.constantFrom('', 'x:'),
+      fc.constantFrom('e1', 'e2'),
+      oneOf('', 'w1'),
+      oneOf('w1', 'w2'),
+    ),
+  ),
+  retain: given(marker, words(fc.constantFrom('0', '-1', '3600000'), oneOf('x:', 'y:'))),
   ...flowCalls,
   ...intentCalls,
 };
@@ -302,6 +331,7 @@ export interface ScriptCall extends Call {
 /** Which argument of a script is for how many ms a key is to live: what ends within the test is a race. */
 const TTL_AT: { [verb in keyof typeof scripts]?: number } = {
   acquire: 1,
+  claim: 2,
   renew: 0,
   reassert: 1,
   transfer: 0,

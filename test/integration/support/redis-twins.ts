@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { seededRandom } from '../../../src/base/random.ts';
 import { type Dialer, endpointDialer, type Link } from '../../../src/store/redis/link.ts';
 import { openRedisStoreOn } from '../../../src/store/redis/redis-store.ts';
@@ -16,6 +17,14 @@ const COMMAND_MS = 0.02;
 /** How far apart two questions are at least. */
 const APART_MS = 0.25;
 const END = 'that is all';
+/** A store looks at its server now and then, which writes to the marker: each of the two at another moment. */
+const LOOK_AT_LEAST_MS = 5_000;
+
+/** A clock by which no such look is ever due. */
+const withoutLooks: Clock = Object.assign(Object.create(systemClock) as Clock, {
+  sleep: (ms: number, signal?: AbortSignal) =>
+    systemClock.sleep(ms >= LOOK_AT_LEAST_MS ? Number.POSITIVE_INFINITY : ms, signal),
+});
 
 /** One server, with everything that is asked of it and what it has told. */
 export interface Twin {
@@ -142,7 +151,9 @@ async function openTwin(anyOrder: Dialer): Promise<Twin> {
     await ear.subscribe(channel, (message) => messages.push(`${channel} ${message}`));
   return {
     link: await dialer.dial(attempt),
-    store: await openRedisStoreOn(dialer, { quarantine: 'off' }),
+    store: await openRedisStoreOn(dialer, {
+      ...{ quarantine: 'off', random: seededRandom(1), clock: withoutLooks, removalsKept: 1 },
+    }),
     messages,
     telling: new Telling(),
   };

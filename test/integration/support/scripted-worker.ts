@@ -11,7 +11,7 @@ import type { Store } from '../../../src/store/store.ts';
 import { LOG_TOPIC } from '../../../src/telemetry/history.ts';
 
 const CALL = { timeoutMs: 5_000 };
-const { keyspace, name: leaseClass } = LEASE_CLASSES.resource;
+const { keyspace } = LEASE_CLASSES.resource;
 /** Longer than any test. */
 const TTL_MS = 600_000;
 const BUSY: Partial<SessionStatus> = { reason: 'R_LEASE_BUSY', outcome: 'REJECTED_BUSY' };
@@ -58,7 +58,7 @@ export class ScriptedWorker {
 
   async #run(session: IntentSession): Promise<void> {
     const request = { key: keyspace + dedupKey(session), holder: `${this.#name}/${session.id}` };
-    const call = { ...CALL, ttlMs: TTL_MS, leaseClass, inbox: this.#name };
+    const call = { ...CALL, ttlMs: TTL_MS, inbox: this.#name };
     const [reply] = await this.#store.leases.acquire([request], call);
     if (reply?.kind !== 'granted') {
       await this.advance(session.id, 'ENDED', BUSY);

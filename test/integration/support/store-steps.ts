@@ -10,7 +10,7 @@ const WINDOW_MS = 20_000;
 
 const VERBS = [
   ...['acquire', 'refresh', 'raise', 'wait', 'renew', 'reassert', 'restore', 'release', 'transfer'],
-  ...['revoke', 'force', 'read', 'forgo', 'list', 'put', 'remove', 'get', 'changes', 'discover'],
+  ...['revoke', 'force', 'read', 'wake', 'list', 'put', 'remove', 'get', 'changes', 'discover'],
   ...['beat', 'leave', 'members', 'everybody', 'append', 'follow', 'recall', 'trim', 'publish'],
 ] as const;
 
@@ -42,7 +42,7 @@ async function aboutLeases(
 ): Promise<unknown> {
   const holdings = keys.map((key) => ({ key, holder }));
   const tenancies = keys.map((key) => ({ key, holder, fence }));
-  const acquire = { ...CALL, ttlMs: TTL_MS, leaseClass: 'lease', inbox: holder };
+  const acquire = { ...CALL, ttlMs: TTL_MS, inbox: holder };
   const asked = (more: object) => holdings.map((holding) => ({ ...holding, ...more }));
   const [key = ''] = keys;
   switch (verb) {
@@ -69,11 +69,11 @@ async function aboutLeases(
       );
     case 'revoke':
     case 'force':
-      return leases.revoke(key, { ...CALL, force: verb === 'force' });
+      return leases.revoke(key, { ...CALL, force: verb === 'force', fence });
     case 'read':
       return leases.read(keys, CALL);
-    case 'forgo':
-      return leases.forgo(key, holder, CALL);
+    case 'wake':
+      return leases.wakeNext(keys, { ...CALL, leaving: holder, most: 2, apartMs: 75 });
     default: {
       const page = await leases.list('lease:', CALL);
       return [...page.leases].sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -101,7 +101,10 @@ async function aboutTheRest(
     case 'get':
       return records.get('c', ['r1', id], CALL);
     case 'changes':
-      return records.changes('c', { ...CALL, since: pick % 3 === 0 ? 0 : fence });
+      return records.changes('c', {
+        ...{ ...CALL, since: pick % 3 === 0 ? 0 : fence, most: 1 + (pick % 4) },
+        ...(pick % 7 === 0 && { began: fence }),
+      });
     case 'discover':
       return records.discover('c', CALL);
     case 'beat':

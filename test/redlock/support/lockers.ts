@@ -12,7 +12,12 @@ export function lockers() {
   const locker = (settings: Partial<Settings> = {}) => {
     const { store: reached, faults } = faultyStore(store, clock);
     const random = seededRandom(++count);
-    const redlock = new Redlock([reached], settings, { clock, random, name: `locker${count}` });
+    const redlock = new Redlock([reached], settings, {
+      clock,
+      random,
+      name: `locker${count}`,
+      maxTtl: '12h',
+    });
     const errors: Error[] = [];
     redlock.on('error', (error) => errors.push(error));
     return { redlock, faults, errors };

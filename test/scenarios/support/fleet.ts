@@ -118,7 +118,7 @@ export class TestFleet implements AsyncDisposable {
 
   /** For what an operator does: a Holdfast in this process, which takes no part. */
   operator(): Promise<Holdfast> {
-    this.#operator ??= open(this.url, { quarantine: 'off', on: { 'store.warned': () => {} } });
+    this.#operator ??= open(this.url, { observe: true, on: { 'store.warned': () => {} } });
     return this.#operator;
   }
 
@@ -303,7 +303,7 @@ export class TestFleet implements AsyncDisposable {
     const proxy = isProxied ? await this.#proxy() : undefined;
     const { quarantine = 'off', timings = 'short' } = this.#options;
     const options = {
-      open: { name, quarantine },
+      open: { name, quarantine, ...(timings === 'short' && { maxTtl: TTL_MS }) },
       poller: {
         ...{ every: EVERY_MS, weight },
         ...(timings === 'short' && { ttl: TTL_MS }),

@@ -24,7 +24,19 @@ function scene() {
     );
   const transferred = (successor: string, fence: number) =>
     audit.served(
-      ['EVALSHA', scripts.transfer.sha, '1', 'k', '2000', 'a', '1', successor, 'inbox'],
+      [
+        'EVALSHA',
+        scripts.transfer.sha,
+        '1',
+        'k',
+        '2000',
+        'era',
+        '9000',
+        'a',
+        '1',
+        successor,
+        'inbox',
+      ],
       [fence],
       somebody,
     );

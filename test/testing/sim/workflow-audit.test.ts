@@ -44,7 +44,7 @@ function scene() {
   const take = (id: string, record: string, fence: number) =>
     served('take', ['press', 'i', '1', '1000'], [[1, 'w', id, record, fence, 1]]);
   const settle = (fence: number, outcome = 'succeeded', reply = 1) =>
-    served('settle', ['press', '100', 'w', String(fence), outcome, '1', ''], [reply]);
+    served('settle', ['press', 'w', String(fence), outcome, '1', ''], [reply]);
   const revoke = (leaseId: string) => served('depose', [leaseId, 'why'], ['w', '0']);
   const process = (name: string) => new SimProcess(host, name, seededRandom(1));
   const verbs = { begin, emit, update, handoff, take, settle, revoke };
@@ -180,6 +180,20 @@ describe('the auditor finds, about actions', () => {
     settle(5);
     expect(audit.violation).toBeNull();
     take(id, kept, fence);
+    expect(audit.violation).toMatchObject({ invariant: 'actions' });
+  });
+
+  it('W-05 one that is given out after a later epoch of its target, unless it is the same again', () => {
+    const { audit, begin, emit, take, settle } = scene();
+    begin('a', 0);
+    emit('a', 0, 'x');
+    emit('a', 1, 'y');
+    take('y', record(1, 'a'), 5);
+    settle(5, 'retry');
+    take('y', record(1, 'a'), 6);
+    settle(6);
+    expect(audit.violation).toBeNull();
+    take('x', record(0, 'a'), 7);
     expect(audit.violation).toMatchObject({ invariant: 'actions' });
   });
 

@@ -1,7 +1,8 @@
 import type { IntentSession } from '../../../src/intents/intent-session.ts';
-import type { Moment } from '../../../src/process/host.ts';
+import type { CommandDeadline } from '../../../src/process/command-deadline.ts';
 import type { FakeClock } from '../../../src/testing/fake-clock.ts';
 import type { PipelineHold } from '../../../src/worker/pipeline.ts';
+import { deadlineIn } from '../../support/deadline-in.ts';
 
 /** What a pipeline runs under, without leases. */
 export class FakeHold implements PipelineHold {
@@ -9,6 +10,7 @@ export class FakeHold implements PipelineHold {
   readonly slot: string | null = '2';
   readonly said: unknown[] = [];
   asserted = 0;
+  confirms = 0;
   validMs = 10_000;
   readonly #clock: FakeClock;
   readonly #controller = new AbortController();
@@ -33,9 +35,12 @@ export class FakeHold implements PipelineHold {
     this.said.push(value);
   }
 
-  deadline(): Moment {
-    const monotonicMs = this.#clock.monotonicMs() + this.validMs;
-    return { monotonicMs, wallMs: this.#clock.wallMs() + this.validMs };
+  deadline(): CommandDeadline {
+    return deadlineIn(this.#clock, this.validMs);
+  }
+
+  confirm(): void {
+    this.confirms += 1;
   }
 }
 

@@ -27,7 +27,7 @@ export function CountStats() {
         name="Uncertain"
         value={amount(uncertain)}
         alarm={uncertain > 0}
-        note={uncertain > 0 ? 'may be lost' : all > 0 && 'all renewed in time'}
+        note={uncertain > 0 ? 'may be lost' : owned > 0 && renewedWords(unowned)}
       />
       <Stat
         name="Not preferred"
@@ -44,6 +44,11 @@ export function CountStats() {
       <Store />
     </div>
   );
+}
+
+/** Nobody renews what has no owner. */
+function renewedWords(unowned: number): string {
+  return unowned > 0 ? 'those with an owner are renewed in time' : 'all renewed in time';
 }
 
 /** By how much whoever is furthest from it misses its quota. */

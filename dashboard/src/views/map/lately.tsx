@@ -1,6 +1,6 @@
 /** What has just moved, in words. */
 import { lately, type News } from '../../data/lately.ts';
-import { clockTime, counted, spanOf } from '../../data/words.ts';
+import { clockTime, counted, exactly } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
 
@@ -43,7 +43,7 @@ const HOW: Readonly<Record<string, string>> = {
 };
 
 function Taken({ news }: { news: News & { kind: 'taken' } }) {
-  const { by, from, how, count, unownedMs } = news;
+  const { by, from, how, count, gapMs } = news;
   return (
     <span>
       <Owner id={by} /> took {counted(count, 'target')}
@@ -55,7 +55,7 @@ function Taken({ news }: { news: News & { kind: 'taken' } }) {
         </>
       )}{' '}
       ({HOW[how] ?? how}
-      {how === 'failover' && <>, without an owner for {spanOf(unownedMs)} at most</>})
+      {how === 'failover' && `, after a gap of ${exactly(gapMs)}${count > 1 ? ' at most' : ''}`})
     </span>
   );
 }

@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { client } from '../../data/access.ts';
 import type { SeenMember } from '../../data/fleet.ts';
-import { now, wallOf } from '../../data/now.ts';
+import { now } from '../../data/now.ts';
+import { serverWallOf } from '../../data/server-time.ts';
 import { counted, shellWord, spanOf } from '../../data/words.ts';
 import { Action } from '../../parts/action.tsx';
 import { AsCli } from '../../parts/as-cli.tsx';
@@ -40,17 +41,17 @@ export function DrainProgress({
   events: readonly ApiEvent[];
   left: number;
 }) {
-  const [openedAt] = useState(Date.now());
+  const [openedAt] = useState(serverWallOf(now.peek()));
   const since = drainingSince(member.id, events) ?? openedAt;
   const heirs = heirsOf(member.id, events, { since });
   const total = heirs.count + left;
   const isDone = left === 0;
-  const untilMs = isDone && heirs.lastAt > 0 ? heirs.lastAt : wallOf(now.value);
+  const untilMs = isDone && heirs.lastAt > 0 ? heirs.lastAt : serverWallOf(now.value);
   const elapsedMs = Math.max(0, untilMs - since);
   return (
     <Panel
       title={isDone ? 'Drained' : 'Draining'}
-      aside={<>for {spanOf(wallOf(now.value) - since)}</>}
+      aside={<>for {spanOf(serverWallOf(now.value) - since)}</>}
     >
       <div class="drain">
         <Meter

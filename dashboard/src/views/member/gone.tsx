@@ -1,7 +1,7 @@
 /** A member that is not there any more: what has become of it, and of what it had. */
 import { members, type SeenTarget } from '../../data/fleet.ts';
 import { nameOf } from '../../data/palette.ts';
-import { counted, moment, spanOf } from '../../data/words.ts';
+import { counted, exactly, moment } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
 import { EventList } from './event-list.tsx';
@@ -71,8 +71,7 @@ function What({ id, known }: { id: string; known: MemberEvents }) {
         <>
           <p>
             {counted(failed.count, 'target')} ran out with it, and others took over, the last at{' '}
-            {moment(failed.lastAt)}. None was without an owner for longer than{' '}
-            {spanOf(failed.unownedMs)}.
+            {moment(failed.lastAt)}. The longest gap was {exactly(failed.gapMs)}.
           </p>
           <Takers heirs={failed} />
         </>

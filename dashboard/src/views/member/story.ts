@@ -1,12 +1,13 @@
 /** What the log tells of a member that drains, or that is gone. */
+import { readGap } from '../../../../src/base/gap.ts';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 
 export interface Heirs {
   readonly count: number;
   /** Who took how many, the most first. */
   readonly by: readonly (readonly [string, number])[];
-  /** The one that was without an owner for longest. */
-  readonly unownedMs: number;
+  /** The longest of the gaps. */
+  readonly gapMs: number;
   /** When the last was taken; 0 for never. */
   readonly lastAt: number;
 }
@@ -18,18 +19,18 @@ export function heirsOf(
   { since = 0, how }: { since?: number; how?: string } = {},
 ): Heirs {
   const by = new Map<string, number>();
-  let unownedMs = 0;
+  let gapMs = 0;
   let lastAt = 0;
   for (const event of events) {
     if (event.event !== 'target.taken' || event.from !== id || event.instance === id) continue;
     if (event.at < since || (how !== undefined && event.how !== how)) continue;
     by.set(event.instance, (by.get(event.instance) ?? 0) + 1);
-    if (typeof event.unownedMs === 'number') unownedMs = Math.max(unownedMs, event.unownedMs);
+    gapMs = Math.max(gapMs, readGap(event).gapMs);
     lastAt = Math.max(lastAt, event.at);
   }
   const sorted = [...by].sort(([, a], [, b]) => b - a);
   const count = sorted.reduce((sum, [, some]) => sum + some, 0);
-  return { count, by: sorted, unownedMs, lastAt };
+  return { count, by: sorted, gapMs, lastAt };
 }
 
 /** Since when it drains: several may tell, and the first is right; null where the log does not have it any more. */

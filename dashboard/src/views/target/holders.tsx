@@ -1,10 +1,11 @@
 /** Who had it, from when until when, how that ended, and what lay between. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { exactly, explain, type Gap } from '../../data/gaps.ts';
-import { now, wallOf } from '../../data/now.ts';
+import { explain, type Gap } from '../../data/gaps.ts';
+import { now } from '../../data/now.ts';
 import { nameOf } from '../../data/palette.ts';
+import { serverWallOf } from '../../data/server-time.ts';
 import { type Ending, type Present, type Tenure, withPresent } from '../../data/tenures.ts';
-import { moment, spanOf } from '../../data/words.ts';
+import { exactly, moment, spanOf } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
 import { partsOf } from '../leases/held.ts';
 import { ExplanationText } from '../timeline/explanation.tsx';
@@ -27,7 +28,7 @@ export function Holders({ past, present }: { past: Past; present: Present | null
   const [chosen, setChosen] = useState<Gap | null>(null);
   past.version.value;
   const known = past.tenures();
-  const tenures = present === null ? known : withPresent(known, present, wallOf(now.peek()));
+  const tenures = present === null ? known : withPresent(known, present, serverWallOf(now.peek()));
   return (
     <Panel title="Holders" aside={<Reading past={past} />}>
       {past.trouble.value !== null && (
@@ -134,13 +135,13 @@ function Row({ tenure, gap, onExplain }: RowProps) {
 }
 
 function HeldFor({ from, until }: { from: number; until: number | null }) {
-  return <>{spanOf(Math.max(0, (until ?? wallOf(now.value)) - from))}</>;
+  return <>{spanOf(Math.max(0, (until ?? serverWallOf(now.value)) - from))}</>;
 }
 
-function gapWords({ kind, from, until, silentFrom }: Gap): string {
-  if (until === null) return 'nobody yet';
-  if (kind === 'handover') return `handed over in ${exactly(until - from)}`;
-  return `no sign of one for ${exactly(until - (silentFrom ?? from))}`;
+function gapWords({ kind, lengthMs }: Gap): string {
+  if (lengthMs === null) return 'nobody yet';
+  if (kind === 'handover') return `handed over in ${exactly(lengthMs)}`;
+  return `no owner for ${exactly(lengthMs)}`;
 }
 
 function wordsOf({ kind, why, successor }: Ending): string {

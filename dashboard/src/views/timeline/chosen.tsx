@@ -1,7 +1,6 @@
 /** What somebody has pointed at, told in full. */
 import type { Gap } from '../../data/gaps.ts';
-import { exactly } from '../../data/gaps.ts';
-import { clockTime, moment } from '../../data/words.ts';
+import { clockTime, exactly, moment } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
 import { ExplanationText } from './explanation.tsx';

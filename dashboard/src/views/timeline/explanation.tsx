@@ -1,7 +1,6 @@
 /** What is known of a gap: in words, as a sum, and drawn. */
 import type { Explanation, Stretch } from '../../data/gaps.ts';
-import { exactly } from '../../data/gaps.ts';
-import { clockTime } from '../../data/words.ts';
+import { clockTime, exactly } from '../../data/words.ts';
 import '../../style/explanation.css';
 
 export function ExplanationText({ of }: { of: Explanation }) {

@@ -45,18 +45,17 @@ export function piecesOf(
   window: Window,
   closest: number,
 ): readonly Piece[] {
-  const silences = new Map(gaps.map(({ before, silentFrom }) => [before, silentFrom]));
+  const begins = new Map(gaps.map(({ before, from }) => [before, from]));
   const bars = tenures.flatMap((tenure): Piece[] => {
     const { from, ending } = tenure;
-    const until = silences.get(tenure) ?? ending?.at ?? Number.POSITIVE_INFINITY;
+    const until = begins.get(tenure) ?? ending?.at ?? Number.POSITIVE_INFINITY;
     const place = placeOf(from ?? Number.NEGATIVE_INFINITY, until, window);
     if (place === null) return [];
     const isOpenLeft = from === null;
     return [{ kind: 'tenure', tenure, isOpenLeft, isOpenRight: ending === null, ...place }];
   });
   const between = gaps.flatMap((gap): Piece[] => {
-    const begin = gap.silentFrom ?? gap.from;
-    const place = placeOf(begin, gap.until ?? Number.POSITIVE_INFINITY, window);
+    const place = placeOf(gap.from, gap.until ?? Number.POSITIVE_INFINITY, window);
     return place === null ? [] : [{ kind: 'gap', gap, ...place }];
   });
   return crowded(bars, between, closest);

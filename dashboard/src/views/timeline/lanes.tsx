@@ -1,10 +1,10 @@
 /** One lane: bars of who had a target and what lies between them, or how many targets a member had. */
 
 import { members } from '../../data/fleet.ts';
-import { exactly, type Gap } from '../../data/gaps.ts';
+import { type Gap, lengthOf } from '../../data/gaps.ts';
 import { markOf, nameOf } from '../../data/palette.ts';
 import type { Mark } from '../../data/story.ts';
-import { clockTime, counted } from '../../data/words.ts';
+import { clockTime, counted, exactly } from '../../data/words.ts';
 import { hrefOf } from '../../router.ts';
 import { type Piece, type Place, piecesOf, placeOf, type Window } from './lane.ts';
 import { lifeOf, type Stay, type Step } from './owned.ts';
@@ -80,8 +80,8 @@ function isSame(a: Gap, b: Gap): boolean {
 }
 
 function wordsOf(gap: Gap, scene: Scene): string {
-  const { kind, target, from, until, before, after, silentFrom } = gap;
-  const length = exactly((until ?? scene.wallNow()) - (silentFrom ?? from));
+  const { kind, target, from, before, after } = gap;
+  const length = exactly(lengthOf(gap, scene.wallNow()));
   const whose = `from ${before === null ? 'nobody' : nameOf(before.holder)} to ${after === null ? 'nobody yet' : nameOf(after.holder)}`;
   return `${NAMES[kind]} of ${target}, ${length}, ${whose}, at ${clockTime(from)}`;
 }
@@ -95,9 +95,8 @@ const NAMES: Readonly<Record<Gap['kind'], string>> = {
 };
 
 function signOf(gap: Gap, widthPx: number, scene: Scene): string {
-  const { kind, from, until, silentFrom } = gap;
-  if (widthPx >= WORD_PX) return exactly((until ?? scene.wallNow()) - (silentFrom ?? from));
-  return { failover: '!', revoked: 'R', paused: 'P', unsaid: '?', handover: '→' }[kind];
+  if (widthPx >= WORD_PX) return exactly(lengthOf(gap, scene.wallNow()));
+  return { failover: '!', revoked: 'R', paused: 'P', unsaid: '?', handover: '→' }[gap.kind];
 }
 
 /** Wide enough to be hit; around the middle of what it stands for. */

@@ -1,6 +1,6 @@
 /** The same as the lanes, to be read one after the other. */
-import { exactly } from '../../data/gaps.ts';
-import { clockTime } from '../../data/words.ts';
+import { lengthOf } from '../../data/gaps.ts';
+import { clockTime, exactly } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
 import type { Window } from './lane.ts';
 import type { Scene } from './scene.ts';
@@ -23,7 +23,7 @@ export function TimelineTable({ scene }: { scene: Scene }) {
             <th scope="col">Owner</th>
             <th scope="col">From</th>
             <th scope="col">Until</th>
-            <th scope="col">Then nobody for</th>
+            <th scope="col">Then no owner for</th>
             <th scope="col">Why</th>
           </tr>
         </thead>
@@ -55,7 +55,7 @@ function rowsOf(id: string, scene: Scene, { from, to, now }: Window) {
         </td>
         <td>{tenure.from === null ? 'before what was read' : clockTime(tenure.from)}</td>
         <td>{ending === null ? 'now' : clockTime(ending.at)}</td>
-        <td>{gap === undefined ? '' : exactly((gap.until ?? now) - gap.from)}</td>
+        <td>{gap === undefined ? '' : exactly(lengthOf(gap, now))}</td>
         <td>
           {gap !== undefined && (
             <button

@@ -32,6 +32,7 @@ if is_dropping then
     note(id, epoch, lease_id, 'dropped', action[2], target)
   end
 else
+  in_hands_first(id, actions)
   emit_anew(id, actions, epoch, lease_id)
   relay(id, actions)
   epoch = epoch + count

@@ -15,7 +15,7 @@ if not holder or holder == lease_id then
 end
 if holder == lease_id then
   redis.call('DEL', lease)
-  wake(lease)
+  wake(lease, 1)
 end
 park(id)
 local facts = redis.call('HMGET', of('facts', id), 'epoch', 'inbox')

@@ -10,12 +10,18 @@ if not current then return refused end
 
 local ids, known, actions = {}, 0, of('actions', id)
 for i = from, #ARGV, 4 do ids[#ids + 1] = ARGV[i] end
-if #ids == 0 then return {1, current} end
+if #ids == 0 then
+  mark_read(id, tonumber(ARGV[5]), 6)
+  return {1, current}
+end
 local unresolved, resolved = redis.call('HMGET', actions, unpack(ids)), redis.call('HMGET', of('results', id), unpack(ids))
 for i = 1, #ids do
   if unresolved[i] or resolved[i] then known = known + 1 end
 end
-if known == #ids then return {1, current} end
+if known == #ids then
+  mark_read(id, tonumber(ARGV[5]), 6)
+  return {1, current}
+end
 if known > 0 or epoch ~= current then return {3, current} end
 local count = redis.call('HLEN', actions)
 if count + #ids > UNRESOLVED_MOST then return {4, count} end

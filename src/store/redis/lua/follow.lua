@@ -11,6 +11,8 @@ if after == '' then return {0, from('-')} end
 
 local _, number = parts_of(after)
 local found = from('(' .. after)
-local is_next = found[1] and select(2, parts_of(found[1][1])) == number + 1
+-- Entries of other programs have numbers of their own. But the oldest go first: nothing is missing behind one that is there.
+local is_next = found[1] and (select(2, parts_of(found[1][1])) == number + 1
+  or #redis.call('XRANGE', KEYS[1], after, after) == 1)
 if is_next or (not found[1] and last == after) then return {0, found} end
 return {1, from('-')}

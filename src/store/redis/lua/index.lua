@@ -1,8 +1,10 @@
 -- index: not a verb, but what stands before every script about the index of a collection.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines top, born and announce
+-- Returns  nothing; defines decimal, top, noted and announce
 -- Before:  siblings.lua, mint.lua
+
+local function decimal(number) return string.format('%.0f', number) end
 
 -- The index is a sorted set of ids by the version of their last change, and beside it one of those removed. Versions are
 -- times in microseconds, or more: they go on growing after a loss of data, as fences do.
@@ -14,8 +16,17 @@ local function top(index)
   return newest
 end
 
--- The version at which the index began: who knows an earlier one has seen an index that was lost.
-local function born(index) return tonumber(redis.call('HGET', sibling(index, 'meta'), 'born')) or 0 end
+-- Two versions are noted beside the index. `born`: at which it began; a reader that knows an earlier one has seen an index
+-- that was lost. `forgotten`: that of the newest removal ever dropped; a reader that knows only an earlier one has missed it.
+local function noted(index, what) return tonumber(redis.call('HGET', sibling(index, 'meta'), what)) or 0 end
+
+-- Drops all removals but the last `kept`.
+local function forget(index, gone, kept)
+  local newest = redis.call('ZREVRANGE', gone, kept, kept, 'WITHSCORES')[2]
+  if not newest then return end
+  redis.call('HSET', sibling(index, 'meta'), 'forgotten', decimal(tonumber(newest)))
+  redis.call('ZREMRANGEBYRANK', gone, 0, -kept - 1)
+end
 
 -- Each change: {was it a removal, id}.
 local function announce(index, changes, kept)
@@ -23,11 +34,11 @@ local function announce(index, changes, kept)
   local now = clock()
   local last = top(index)
   local version = math.max(last, now - 1)
-  if last == 0 then redis.call('HSET', sibling(index, 'meta'), 'born', string.format('%.0f', version)) end
+  if last == 0 then redis.call('HSET', sibling(index, 'meta'), 'born', decimal(version)) end
   for _, change in ipairs(changes) do
     version = version + 1
     redis.call('ZREM', change[1] and index or gone, change[2])
-    redis.call('ZADD', change[1] and gone or index, string.format('%.0f', version), change[2])
+    redis.call('ZADD', change[1] and gone or index, decimal(version), change[2])
   end
-  redis.call('ZREMRANGEBYRANK', gone, 0, -kept - 1)
+  forget(index, gone, kept)
 end

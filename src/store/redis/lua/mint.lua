@@ -11,26 +11,30 @@ local function clock()
   return now, string.format('%.0f', now)
 end
 
+-- The largest number that Lua can tell from its neighbours.
+local MOST = 9007199254740991
+
 -- A fence record is decimal digits; then '!' if a forced revocation minted it; then '+' while somebody waits.
+local RECORD = '^(%d+)!?%+?$'
 local function digits(record)
-  return record and string.match(record, '^(%d+)!?%+?$')
+  local number = record and string.match(record, RECORD)
+  return number and tonumber(number) < MOST and number or nil
 end
 
--- Mints the next fence of a key and keeps its record, with a mark behind the digits if one is given. Nearly always the
--- time is higher than whatever was there, so it is written first, and what it replaced is looked at afterwards.
--- Gives the fence; or nil and what is wrong with the record, which is left as it was.
+-- Mints the next fence of a key and keeps its record, with a mark behind the digits if one is given.
+-- Gives the fence; or nil and what is wrong with the record, which is not touched: it belongs to another program.
 local function mint(key, now, text, floor, mark)
-  local old = redis.pcall('SET', key, text, 'PX', FENCE_RECORD_MS, 'GET')
-  if type(old) == 'table' then return nil, old.err end
-  local previous = old and tonumber(digits(old)) or (not old and 0)
-  if not previous then
-    redis.pcall('SET', key, old, 'KEEPTTL')
-    return nil, 'FOREIGN fence record'
+  local old, previous = redis.pcall('GET', key), 0
+  if old then
+    if type(old) == 'table' then return nil, old.err end
+    previous = tonumber(string.match(old, RECORD))
+    if not previous or previous >= MOST then return nil, 'FOREIGN fence record' end
+    if string.sub(old, -1) == '+' then mark = (mark or '') .. '+' end
   end
   local fence = math.max(previous + 1, now, floor)
-  local behind = (mark or '') .. (old and string.sub(old, -1) == '+' and '+' or '')
-  if fence ~= now or behind ~= '' then
-    redis.call('SET', key, string.format('%.0f', fence) .. behind, 'PX', FENCE_RECORD_MS)
-  end
+  if fence ~= now then text = string.format('%.0f', fence) end
+  if mark then text = text .. mark end
+  local set = redis.pcall('SET', key, text, 'PX', FENCE_RECORD_MS)
+  if set.err then return nil, set.err end
   return fence
 end

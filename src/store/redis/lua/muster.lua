@@ -1,12 +1,12 @@
 -- muster: everybody in the set of members, as they say of themselves. Who does not beat any more is taken out.
 -- KEYS     [1] the set of members
 -- ARGV     [1] what heartbeats' names begin with
--- Returns  {id, value, remaining ms} of each
+-- Returns  {id, value, remaining ms} of each; '' for a value larger than Holdfast writes
 local found, gone = {}, {}
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   local value = redis.pcall('GET', ARGV[1] .. id)
   if type(value) == 'string' then
-    found[#found + 1] = {id, value, redis.call('PTTL', ARGV[1] .. id)}
+    found[#found + 1] = {id, #value > 65536 and '' or value, redis.call('PTTL', ARGV[1] .. id)}
   else
     gone[#gone + 1] = id
   end

@@ -2,11 +2,11 @@
 -- KEYS     [1] the store's marker, or on a Cluster the lease once more; then per tenure: lease; on a Cluster the fence record
 --          behind it
 -- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if this is still the era
---          in which no new grants are made ('*' = a Cluster, where that can not be seen), [2] ttl ms,
+--          in which no new grants are made (on a Cluster with the witness, or '*' where there is none), [2] ttl ms,
 --          then per tenure: holder, fence
 -- Returns  'ERA' if the marker has changed (nothing was done), else per tenure: 1 = put back, 0 = not
--- Before:  siblings.lua, mint.lua
-if ARGV[1] ~= '' and ARGV[1] ~= '*' and redis.call('HGET', KEYS[1], 'era') ~= ARGV[1] then return 'ERA' end
+-- Before:  siblings.lua, mint.lua, era.lua
+if ARGV[1] ~= '*' and is_other_era(ARGV[1]) then return 'ERA' end
 local replies = {}
 for i = 3, #ARGV, 2 do
   local lease, holder, fence = KEYS[(i + 1) / 2], ARGV[i], ARGV[i + 1]

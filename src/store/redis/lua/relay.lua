@@ -1,8 +1,25 @@
 -- relay: not a verb, but what stands before the script that begins a tenure.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines relay
+-- Returns  nothing; defines in_hands_first and relay
 -- Before:  hub.lua, lanes.lua, workflow.lua, parking.lua
+
+-- Sorts actions that are in the order of their epochs: the one that somebody has in hands goes before the others of its target, as it does
+-- in its lane. Otherwise a revived action would have a lower epoch, and be given out after it.
+local function in_hands_first(id, actions)
+  local rank, held = {}, {}
+  for _, action in ipairs(actions) do
+    local _, _, target = parts_of(action[3])
+    if not rank[target] then
+      local stream = action_stream(target)
+      local first = is_in_hands(redis.call('HGET', stream.lanes, id)) and redis.call('LINDEX', lane_of(stream, id), 0)
+      rank[target], held[target] = action[1], first and string.match(first, '^%d+ (.*)$')
+    end
+    -- Half an epoch before the first of its target.
+    if held[target] == action[2] then action[1] = rank[target] - 0.5 end
+  end
+  table.sort(actions, function(a, b) return a[1] < b[1] end)
+end
 
 -- Puts the entries of a lane into a new order. The one that somebody has in hands stays the first; a first that stays the first keeps
 -- its place on the bus, or its rest.

@@ -2,9 +2,10 @@
 -- late can never end a newer tenure, not even the same holder's.
 -- KEYS     per tenure: lease; on a Cluster its fence record behind it, so that a slot on the move answers for both
 -- ARGV     per tenure: holder, fence
--- Returns  only what was not released: {index, holder or false, fence}; something foreign reads as absent
+-- Returns  what was not released: {index, holder or false, fence}; something foreign reads as absent; and what was
+--          released and waited for: {index}
 -- Before:  siblings.lua, mint.lua, wake.lua
-local failures = {}
+local told = {}
 for i = 1, #ARGV / 2 do
   local lease, holder, fence = KEYS[i], ARGV[i * 2 - 1], ARGV[i * 2]
   local record = fence_of(lease)
@@ -12,13 +13,13 @@ for i = 1, #ARGV / 2 do
   local current, recorded = found[1], found[2]
   local waited = recorded == fence .. '+'
   if current ~= holder or (recorded and recorded ~= fence and not waited) then
-    failures[#failures + 1] = {i, current, tonumber(digits(recorded)) or 0}
+    told[#told + 1] = {i, current, tonumber(digits(recorded)) or 0}
   else
     redis.call('DEL', lease)
     -- A tenure longer than its fence record leaves a fresh one, for a next clock that may lag behind this one.
     if not recorded then redis.pcall('SET', record, fence, 'NX', 'PX', FENCE_RECORD_MS) end
-    if waited or not recorded then wake(lease) end
+    if (waited or not recorded) and wake(lease, 1) > 0 then told[#told + 1] = {i} end
     if waited and redis.pcall('EXISTS', line_of(lease)) == 0 then redis.pcall('SET', record, fence, 'KEEPTTL') end
   end
 end
-return failures
+return told

@@ -1,6 +1,6 @@
 -- remove: removes each record whose conditions hold. What it has seen of fences is kept for a day.
 -- KEYS     [1] index, then per removal: record
--- ARGV     [1] how many removals the index remembers, '' = somebody else tells the index, then per removal:
+-- ARGV     [1] how many removals the index remembers, '' = the caller tells the index, then per removal:
 --          id, fence or '', expected revision or ''
 -- Returns  per removal: {1} | {0} if there is none | {2, the fence seen} | {3, the revision found} | {error text}
 -- Before:  siblings.lua, mint.lua, index.lua, document.lua

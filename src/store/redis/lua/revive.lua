@@ -15,7 +15,6 @@ redis.call('XDEL', stream.dead, ARGV[3])
 redis.call('SADD', of('parked', id), action_id)
 -- It has no result any more: who asks for the action again is not told that it is dead.
 redis.call('HDEL', of('results', id), action_id)
-redis.call('LREM', of('settled', id), 1, action_id)
 local now_ms = note(id, facts[1], facts[2], 'revived', action_id, ARGV[2])
 redis.call('HSET', of('facts', id), 'changed', now_ms)
 if facts[3] then hint(facts[3], id) end

@@ -1,18 +1,20 @@
 -- settle: brings in what came of actions.
 -- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] target, [3] how many results a workflow keeps, then per action: workflow,
---          fence, outcome, value as JSON, and the reason of one that is dead, or ms until one is tried again
+-- ARGV     [1] what the names of channels begin with, [2] target, then per action: workflow, fence, outcome, value as JSON, and the
+--          reason of one that is dead, or ms until one is tried again
 -- Returns  per action: 1 | 0 if it is not in these hands any more
 -- Before:  hub.lua, lanes.lua, mint.lua, hands.lua, workflow.lua
-local target, kept, replies, now = ARGV[2], tonumber(ARGV[3]), {}, clock()
+local target, replies, now = ARGV[2], {}, clock()
 local stream = stream_at('action:' .. target)
 
--- A result is a text of lines: its position, then epoch, outcome, target, value.
+-- A result is a text of lines: its position, then epoch, outcome, target, value. The last ones are known, and every unread one.
 local function keep(id, action_id, result)
-  local position = redis.call('XADD', of('unread', id), '*', 'a', action_id, 'r', result)
-  local results, settled = of('results', id), of('settled', id)
-  redis.call('HSET', results, action_id, position .. '\n' .. result)
-  if redis.call('RPUSH', settled, action_id) > kept then redis.call('HDEL', results, redis.call('LPOP', settled)) end
+  local unread, settled = of('unread', id), of('settled', id)
+  local position = redis.call('XADD', unread, '*', 'a', action_id, 'r', result)
+  redis.call('HSET', of('results', id), action_id, position .. '\n' .. result)
+  if redis.call('RPUSH', settled, position .. ' ' .. action_id) <= RESULTS_KEPT then return end
+  local old, old_id = string.match(redis.call('LPOP', settled), '^(%d+%-%d+) (.*)$')
+  if old and #redis.call('XRANGE', unread, old, old) == 0 then forget_result(id, old, old_id) end
 end
 
 local function conclude(id, outcome, value, tries, reason)
@@ -31,7 +33,7 @@ local function conclude(id, outcome, value, tries, reason)
   return 1
 end
 
-for i = 4, #ARGV, 5 do
+for i = 3, #ARGV, 5 do
   local id, outcome, tries = ARGV[i], ARGV[i + 2], held(stream, ARGV[i], ARGV[i + 1])
   local reply = tries and 1 or 0
   if tries and outcome == 'retry' then

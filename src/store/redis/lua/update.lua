@@ -11,10 +11,15 @@ local key = of('facts', id)
 if current == following then
   -- It may be the same one again, whose answer was lost.
   local last = redis.call('HMGET', key, 'updated', 'state')
-  if last[1] == following .. '' and last[2] == state then return {1, current} end
+  if last[1] == following .. '' and last[2] == state then
+    mark_read(id, tonumber(ARGV[5]), 6)
+    return {1, current}
+  end
 end
 if current + 1 ~= following then return {3, current} end
 mark_read(id, tonumber(ARGV[5]), 6)
-local now_ms = note(id, following, lease_id, 'updated', state)
+-- The history keeps small states only; of the others it says how large they were.
+local is_small = #state <= HISTORY_STATE_MOST
+local now_ms = note(id, following, lease_id, 'updated', is_small and state or 'null', is_small and '' or #state)
 redis.call('HSET', key, 'epoch', following, 'state', state, 'updated', following, 'changed', now_ms)
 return {1, following}

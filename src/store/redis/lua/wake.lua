@@ -4,14 +4,17 @@
 -- Returns  nothing; defines wake
 -- Before:  siblings.lua
 
--- Tells the first in line who still listens that the lease may be free. Who does not listen any more is dropped.
+-- Tells the first in line who still listens that the lease may be free; or the first few, each to ask `apart` ms after the
+-- one before. Who does not listen any more is dropped. Gives how many were told.
 -- A hint: where publishing is forbidden, waiters wake at the expiry they have observed.
-local function wake(lease)
-  local line = line_of(lease)
-  local first = redis.pcall('ZPOPMIN', line)
-  while first[1] do
-    local heard = redis.pcall('PUBLISH', first[1], lease)
-    if type(heard) == 'table' or heard > 0 then return end
-    first = redis.pcall('ZPOPMIN', line)
+local function wake(lease, most, apart)
+  local line, told = line_of(lease), 0
+  while told < most do
+    local first = redis.pcall('ZPOPMIN', line)
+    if not first[1] then break end
+    local hint = told == 0 and lease or lease .. '\n' .. string.format('%.0f', told * apart)
+    local heard = redis.pcall('PUBLISH', first[1], hint)
+    if type(heard) == 'table' or heard > 0 then told = told + 1 end
   end
+  return told
 end

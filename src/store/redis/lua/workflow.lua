@@ -1,11 +1,11 @@
 -- workflow: not a verb, but what stands before every script about workflows.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines UNRESOLVED_MOST, of, parts_of, note, standing, mark_read and snapshot
+-- Returns  nothing; defines UNRESOLVED_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, note, standing, forget_result, mark_read and snapshot
 -- Before:  hub.lua
 
 -- As workflow-store.ts has them.
-local UNRESOLVED_MOST, HISTORY_KEPT = 1000, 1000
+local UNRESOLVED_MOST, HISTORY_KEPT, HISTORY_STATE_MOST, RESULTS_KEPT = 1000, 1000, 4096, 1000
 
 local function of(what, id) return HUB .. 'workflow:' .. what .. ':' .. id end
 
@@ -32,12 +32,33 @@ local function standing(id, lease_id)
   return tonumber(facts[2])
 end
 
--- Forgets results that have been read: so many positions, from this argument on. Gives the place of what stands behind them.
+-- Forgets the result of an action that is neither unread nor among the last. An action that was revived may have a later result, which stays.
+local function forget_result(id, position, action_id)
+  local result = redis.call('HGET', of('results', id), action_id)
+  if result and string.match(result, '^%S+') == position then redis.call('HDEL', of('results', id), action_id) end
+end
+
+-- Positions are ids of a Redis Stream.
+local function is_before(position, other)
+  local ms, n = string.match(position, '^(%d+)%-(%d+)$')
+  local other_ms, other_n = string.match(other, '^(%d+)%-(%d+)')
+  if not ms or not other_ms then return false end
+  ms, n, other_ms, other_n = tonumber(ms), tonumber(n), tonumber(other_ms), tonumber(other_n)
+  return ms < other_ms or (ms == other_ms and n < other_n)
+end
+
+-- Marks results as read: so many positions, from this argument on. `settled` has the last results, the oldest first; a result before these
+-- was kept only until it was read.
 local function mark_read(id, count, from)
-  local positions = {}
-  for i = from, from + count - 1 do positions[#positions + 1] = ARGV[i] end
-  if count > 0 then redis.call('XDEL', of('unread', id), unpack(positions)) end
-  return from + count
+  if count == 0 then return end
+  local unread, oldest, positions = of('unread', id), redis.call('LINDEX', of('settled', id), 0), {}
+  for i = from, from + count - 1 do
+    local position = ARGV[i]
+    positions[#positions + 1] = position
+    local entry = oldest and is_before(position, oldest) and redis.call('XRANGE', unread, position, position)[1]
+    if entry then forget_result(id, position, entry[2][2]) end
+  end
+  redis.call('XDEL', unread, unpack(positions))
 end
 
 local function snapshot(id)

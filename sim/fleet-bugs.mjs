@@ -1,0 +1,18 @@
+/** Bugs of the fleet that only a target shows which is paused and resumed. They are looked for where targets are sessions. */
+const worlds = { sessions: true, hours: 0.5 };
+
+export const FLEET_BUGS = [
+  {
+    name: 'paused target forgotten',
+    about:
+      'a paused target that comes due is taken off the schedule, although its owner has not let go of it',
+    worlds,
+    patches: [
+      {
+        file: 'polling/schedule.js',
+        find: 'if (target === undefined)\n            this.#agenda.schedule(duty, nowMs + everyMs);',
+        replace: 'if (target === undefined)\n            return;',
+      },
+    ],
+  },
+];

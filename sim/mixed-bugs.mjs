@@ -1,0 +1,139 @@
+/**
+ * Bugs that only a combination shows: two TTLs, two classes, an address that fails back, a name that is used again. They are
+ * looked for where clients draw their configuration.
+ */
+const worlds = { kind: 'mixed', hours: 0.1 };
+
+/** A client remembers what its own callers asked for, and waits no longer than that. */
+const byHearsay = (of) => [
+  {
+    file: 'store/redis/leases.js',
+    find: "prepare: async (primary) => primary.admit(keyspaceOf(requests[0]?.key ?? '')),",
+    replace: `prepare: async (primary) => {
+                const { quarantine } = primary;
+                quarantine.heard ??= new Map();
+                quarantine.asked = ${of};
+                quarantine.heard.set(${of}, Math.max(quarantine.heard.get(${of}) ?? 0, call.ttlMs));
+                return primary.admit(keyspaceOf(requests[0]?.key ?? ''));
+            },`,
+  },
+  {
+    file: 'store/redis/quarantine.js',
+    find: 'const untilMs = this.#forgotAtMs + maxTtls[keyspace] + QUARANTINE_MARGIN_MS;',
+    replace:
+      'const untilMs = this.#forgotAtMs + (this.heard?.get(this.asked) ?? 0) + QUARANTINE_MARGIN_MS;',
+  },
+];
+
+export const MIXED_BUGS = [
+  {
+    name: 'quarantine by hearsay',
+    about: 'a quarantine lasts as long as the longest TTL that this client has heard of',
+    worlds,
+    patches: byHearsay("''"),
+  },
+  {
+    name: 'quarantine by class',
+    about: 'classes that share keys have a quarantine each',
+    worlds,
+    patches: [
+      ...byHearsay('call.leaseClass'),
+      {
+        file: 'lease/dispatch.js',
+        find: 'ttlMs: terms.timings.ttlMs,',
+        replace: 'ttlMs: terms.timings.ttlMs, leaseClass: terms.leaseClass.name,',
+      },
+    ],
+  },
+  {
+    name: 'bound not checked',
+    about:
+      'a client with a longer bound than the others is let in, and holds for longer than they wait',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/examine.lua',
+        find: "if is_other and not is_emptied then return {'BOUNDS', bounds} end",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'two names for one key',
+    about:
+      'a prefix may end in the name of a keyspace: one key has two markers, and two quarantines',
+    worlds,
+    patches: [
+      {
+        file: 'store/prefix.js',
+        find: 'if (reserved !== undefined)',
+        replace: "if (reserved === 'never')",
+      },
+    ],
+  },
+  {
+    name: 'old era adopted again',
+    about: 'an address that fails back leads to old data, and nobody minds',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/quarantine.js',
+        find: "if (found === '' && remembered.hasLeft(era)) {",
+        replace: "if (found === 'never' && remembered.hasLeft(era)) {",
+      },
+      {
+        file: 'store/redis/lua/examine.lua',
+        find: 'local is_older = looks < tonumber(ARGV[5])',
+        replace: 'local is_older = false',
+      },
+    ],
+  },
+  {
+    name: 'clock that was ahead',
+    about: 'a store whose clock was set back makes newcomers wait for as long as it was ahead',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/examine.lua',
+        find: 'if since > now then since = now end',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'renewal shortens',
+    about: 'a late renewal of an earlier tenure shortens the newer lease of the same holder',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/renew.lua',
+        find: "if redis.call('PTTL', lease) < ttl then redis.call('PEXPIRE', lease, ARGV[1]) end",
+        replace: "redis.call('PEXPIRE', lease, ARGV[1])",
+      },
+    ],
+  },
+  {
+    name: 'revoke without a fence',
+    about: 'a revocation that is carried out late hits whoever holds the key by then',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/revoke.lua',
+        find: ' or fence_now ~= ARGV[4]',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'frozen waiter swallows the hint',
+    about: 'the waiter that is told of a free key is frozen, and no other one is told',
+    worlds,
+    patches: [
+      {
+        file: 'lease/wake-watch.js',
+        find: 'this.#agenda.schedule(freed, this.#clock.monotonicMs() + TURN_MS);',
+        replace: 'void freed;',
+      },
+    ],
+  },
+];

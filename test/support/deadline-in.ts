@@ -1,0 +1,7 @@
+import type { Clock } from '../../src/base/clock.ts';
+import { confirmationNow, type Deadline } from '../../src/base/deadline.ts';
+
+/** A lease that was confirmed just now, and is good for that long. */
+export function deadlineIn(clock: Clock, validMs: number, jumpMs = 250): readonly Deadline[] {
+  return [{ ...confirmationNow(clock), validMs, jumpMs }];
+}
