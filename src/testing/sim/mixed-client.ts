@@ -215,7 +215,7 @@ export class MixedClient implements Occupant {
     });
     this.#hurry.set(storeKey, () => hurry.abort());
     try {
-      const isLongest = this.#setting.ttlsMs.length > 1 && ttlMs === boundMs;
+      const isLongest = ttlMs > boundMs || (this.#setting.ttlsMs.length > 1 && ttlMs === boundMs);
       const usual = this.#setting.isNamed ? KEEP_NAMED_BOUNDS : KEEP_BOUNDS;
       const bounds = isLongest ? KEEP_LONGEST_BOUNDS : usual;
       const ms = process.random.next() * bounds * boundMs;

@@ -53,6 +53,8 @@ const NOISE_GAP_BOUNDS = [0.15, 0.5, 2] as const;
 const SILENT_SHARE = 0.4;
 /** The shortest and the longest time for which a holder is cut off, in bounds. */
 const CUT_OFF_BOUNDS = [0.1, 1.3] as const;
+/** A client whose own bound is twice as long would hold for this long without the store, if the store let it in. */
+const CUT_OFF_MISFIT_BOUNDS = [0.1, 2] as const;
 
 export function shortestMixedEpisodeMs(boundMs: number): number {
   return boundMs * EPISODE_BOUNDS;
@@ -75,7 +77,7 @@ export function planMixed(parts: MixedPlanParts): MixedEpisode[] {
 function incident(parts: MixedPlanParts, lastsMs: number): MixedFault[] {
   const { random, draw, boundMs } = parts;
   const lossMs = (0.1 + random.next() * 0.4) * lastsMs;
-  const [least, most] = CUT_OFF_BOUNDS;
+  const [least, most] = draw.bounds === 'the same' ? CUT_OFF_BOUNDS : CUT_OFF_MISFIT_BOUNDS;
   const cutMs = boundMs * (least + random.next() * (most - least));
   const beforeMs = random.next() * Math.min(2_000, lossMs);
   const newcomerMs = lossMs + random.next() ** 2 * boundMs;
