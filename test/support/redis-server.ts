@@ -49,19 +49,18 @@ export interface RedisOptions {
 
 /** Starts a redis-server of its own for a test. Use `await using`, or call `stop`. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const dir = options.dir ?? (await privateDir());
   for (let attempt = 1; ; attempt += 1) {
+    // A folder for each attempt: a sentinel's file names the port that was taken.
+    const dir = options.dir ?? (await privateDir());
     const port = options.port ?? (await (options.pickPort ?? freePort)());
     const server = new RedisServer(port, dir, options);
     try {
       await server.boot();
       return server;
     } catch (error) {
-      await server.stop({ keepDir: true });
+      await server.stop();
       const isPortTaken = error instanceof PortTakenError && options.port === undefined;
-      if (isPortTaken && attempt < MAX_PORT_ATTEMPTS) continue;
-      if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
-      throw error;
+      if (!isPortTaken || attempt >= MAX_PORT_ATTEMPTS) throw error;
     }
   }
 }
@@ -219,9 +218,9 @@ export class RedisServer {
   }
 
   /** Ends it, frozen or not, and removes its private folder. May be called again. */
-  async stop(options: { keepDir?: boolean } = {}): Promise<void> {
+  async stop(): Promise<void> {
     await this.kill();
-    if (this.#options.dir !== undefined || options.keepDir) return;
+    if (this.#options.dir !== undefined) return;
     await rm(this.dir, { recursive: true, force: true });
   }
 

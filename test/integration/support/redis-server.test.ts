@@ -35,6 +35,18 @@ describe('a redis-server for a test', () => {
     expect(await answer).toBe('PONG');
   });
 
+  it('takes another port when the one it was given is taken, as a sentinel too', async () => {
+    await using taken = await startRedis();
+    const ports = [taken.port, await freePort()];
+    const pickPort = async () => ports.shift() ?? 0;
+    await using sentinel = await startRedis({
+      pickPort,
+      sentinel: [['sentinel', 'resolve-hostnames', 'no']],
+    });
+    expect(sentinel.port).not.toBe(taken.port);
+    expect((await sentinel.info('server')).redis_mode).toBe('sentinel');
+  });
+
   it('can be stopped while frozen', async () => {
     const redis = await startRedis();
     await redis.freeze();
