@@ -1,5 +1,5 @@
 /** Other ways to say who should own what, set up as fast as they go: each gives the index of a member per target. */
-import { fnv1a64, hashMember, hashTarget } from '../dist/cluster/hash.js';
+import { fnv1a64, hashMember, hashTarget } from '../dist/fleet/plan/hash.js';
 
 const PRIME_LOW = 0x1b3;
 const TWO_32 = 2 ** 32;

@@ -123,9 +123,9 @@ async function between(url, size, make) {
 /** The store beneath, for what has no door of its own. */
 async function storeOf(url, options) {
   const { openStore } = await import('../dist/store/open-store.js');
-  const { systemClock } = await import('../dist/base/clock.js');
-  const { systemRandom } = await import('../dist/base/random.js');
-  const { Emitter } = await import('../dist/base/events.js');
+  const { systemClock } = await import('../dist/core/clock.js');
+  const { systemRandom } = await import('../dist/core/random.js');
+  const { Emitter } = await import('../dist/core/events.js');
   const events = new Emitter();
   events.on('store.warned', () => {});
   const { quarantine } = options;

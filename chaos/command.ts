@@ -1,7 +1,7 @@
 /** The command line of the live fault run. */
 import { tmpdir } from 'node:os';
 import { EXIT } from '../src/cli/exit-codes.ts';
-import { StatusLine } from '../src/cli/status-line.ts';
+import { StatusLine } from '../src/cli/ui/status-line.ts';
 import { atExit } from '../test/support/process.ts';
 import requireRedis from '../test/support/require-redis.ts';
 import { HELP, readArguments, UsageError, type Wanted } from './arguments.ts';

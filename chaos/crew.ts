@@ -1,7 +1,7 @@
 /** The instances under test: real processes, each behind a proxy of its own for every server there is. */
 import { join } from 'node:path';
-import { FaultProxy } from '../src/testing/fault-proxy.ts';
 import { type Child, spawnChild } from '../test/support/child.ts';
+import { FaultProxy } from '../testing/fakes/fault-proxy.ts';
 import type { HistoryFile } from './history.ts';
 import { EVERY_MS, READ_MS, STANDSTILL_MS, TTL_MS } from './timings.ts';
 

@@ -4,7 +4,7 @@
  * their own, so the same seed gives the same faults, and never quite the same run.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../src/base/random.ts';
+import type { Random } from '../src/core/random.ts';
 import type { Crew } from './crew.ts';
 import type { FaultKind, Scene } from './faults.ts';
 import type { HistoryFile } from './history.ts';

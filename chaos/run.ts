@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { seededRandom } from '../src/base/random.ts';
+import { seededRandom } from '../src/core/random.ts';
 import { hostMs } from '../test/support/host-clock.ts';
 import { atExit } from '../test/support/process.ts';
 import { until } from '../test/support/until.ts';

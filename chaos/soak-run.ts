@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { seededRandom } from '../src/base/random.ts';
+import { seededRandom } from '../src/core/random.ts';
 import { killAtExit } from '../test/support/process.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
 import { type Belief, judgeBeliefs, type SoakViolation } from './soak-judge.ts';

@@ -1,8 +1,19 @@
-// Builds src into dist: JavaScript, declarations, and the Lua files beside the code that reads them; and the page into dist/dashboard.
+// Builds src into dist and testing into dist/testing: JavaScript, declarations, and the Lua files beside the code that
+// reads them. Builds the dashboard into dist/dashboard.
 // Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
 // With --if-stale: only if dist is missing, or older than what it is built from.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isStale } from './stale.mjs';
@@ -21,6 +32,7 @@ if (process.argv.includes('--if-stale') && !isStale(root)) process.exit();
 try {
   const startedAt = new Date();
   if (compile() && buildPage()) {
+    raiseSource();
     copyLua();
     // npx links to it once, and does not look at it again after the next build.
     chmodSync(join(staging, 'cli/bin.js'), 0o755);
@@ -38,6 +50,19 @@ try {
 function compile() {
   const args = [tsc, '--project', join(root, 'tsconfig.build.json'), '--outDir', staging];
   return spawnSync(process.execPath, args, { stdio: ['ignore', 2, 2] }).status === 0;
+}
+
+/** The compiler keeps src and testing apart. In the package, what is in src lies at the top, and testing beside it. */
+function raiseSource() {
+  const compiled = join(staging, 'src');
+  for (const name of readdirSync(compiled)) renameSync(join(compiled, name), join(staging, name));
+  rmSync(compiled, { recursive: true });
+  const testing = join(staging, 'testing');
+  for (const path of readdirSync(testing, { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(js|d\.ts)$/.test(path)) continue;
+    const text = readFileSync(join(testing, path), 'utf8');
+    writeFileSync(join(testing, path), text.replace(/((?:\.\.\/)+)src\//g, '$1'));
+  }
 }
 
 function buildPage() {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 export function isStale(root) {
   const built = statSync(join(root, 'dist'), { throwIfNoEntry: false });
   if (built === undefined) return true;
-  const sources = ['src', 'dashboard'].map((folder) => join(root, folder));
+  const sources = ['src', 'testing', 'dashboard'].map((folder) => join(root, folder));
   const files = sources.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   );

@@ -9,7 +9,7 @@ export const FLEET_BUGS = [
     worlds,
     patches: [
       {
-        file: 'polling/schedule.js',
+        file: 'fleet/poll/poll-scheduler.js',
         find: 'if (target === undefined)\n            this.#agenda.schedule(duty, nowMs + everyMs);',
         replace: 'if (target === undefined)\n            return;',
       },

@@ -8,7 +8,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/intents.js',
+        file: 'store/redis/verbs/intents.js',
         find: 'const reply = (await this.#run(scripts.start, args, call));',
         replace: `const lookup = ['HMGET', this.#hub.keys.intents + 'keys', ...keys];
         const led = await this.#hub.send('lookup', lookup, call);
@@ -93,7 +93,7 @@ export const INTENT_BUGS = [
         replace: ';',
       },
       {
-        file: 'intents/sweep.js',
+        file: 'intents/recovery.js',
         find: '            await this.#parts.secrets.refresh();\n',
         replace: '',
       },
@@ -122,7 +122,7 @@ export const INTENT_BUGS = [
         replace: '',
       },
       {
-        file: 'store/redis/intents.js',
+        file: 'store/redis/verbs/intents.js',
         find: 'const [, atMs] = reply;',
         replace: `const entry = ['intent:start', id, String(priority), entryOf(id)];
         await this.#run(scripts.enqueue, entry, call);

@@ -7,7 +7,7 @@ const worlds = { kind: 'mixed', hours: 0.1 };
 /** A client remembers what its own callers asked for, and waits no longer than that. */
 const byHearsay = (of) => [
   {
-    file: 'store/redis/leases.js',
+    file: 'store/redis/verbs/leases.js',
     find: "prepare: async (primary) => primary.admit(keyspaceOf(requests[0]?.key ?? '')),",
     replace: `prepare: async (primary) => {
                 const { quarantine } = primary;
@@ -39,7 +39,7 @@ export const MIXED_BUGS = [
     patches: [
       ...byHearsay('call.leaseClass'),
       {
-        file: 'lease/dispatch.js',
+        file: 'lease/lease-requests.js',
         find: 'ttlMs: terms.timings.ttlMs,',
         replace: 'ttlMs: terms.timings.ttlMs, leaseClass: terms.leaseClass.name,',
       },
@@ -65,7 +65,7 @@ export const MIXED_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/prefix.js',
+        file: 'store/port/prefix.js',
         find: 'if (reserved !== undefined)',
         replace: "if (reserved === 'never')",
       },

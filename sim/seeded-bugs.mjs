@@ -9,12 +9,12 @@ export const SEEDED_BUGS = [
     about: 'the TTL counts from when the answer came, not from when the request was sent',
     patches: [
       {
-        file: 'lease/dispatch.js',
+        file: 'lease/lease-requests.js',
         find: '(reply) => ({ reply, sent })',
         replace: '(reply) => ({ reply, sent: confirmationNow(this.#clock) })',
       },
       {
-        file: 'lease/keeper.js',
+        file: 'lease/renewer.js',
         find: 'tenure.renewing = false;\n        tenure.confirm(sent);',
         replace: 'tenure.renewing = false;\n        tenure.confirm(confirmationNow(this.#clock));',
       },
@@ -30,7 +30,7 @@ export const SEEDED_BUGS = [
         replace: 'if (nowMs < Infinity)\n            return true;',
       },
       {
-        file: 'lease/keeper.js',
+        file: 'lease/renewer.js',
         find: 'if (tenure.deadlineMs <= nowMs)',
         replace: 'if (tenure.deadlineMs === nowMs + 1e9)',
       },
@@ -52,7 +52,7 @@ export const SEEDED_BUGS = [
     about: 'an instance that starts frees every lease, taking them for leftovers of its last life',
     patches: [
       {
-        file: 'cluster/lease-manager.js',
+        file: 'fleet/member/lease-manager.js',
         find: '        void this.#listen();\n',
         replace: `        void this.#listen();
         const call = { timeoutMs: 5_000 };
@@ -77,12 +77,12 @@ export const SEEDED_BUGS = [
           'return this.terms.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.terms.timings.validMs - this.terms.clock.wallMs();',
       },
       {
-        file: 'base/deadline.js',
+        file: 'core/validity.js',
         find: 'return nowMs - since.sentAtMs + (aheadMs > toleratedMs ? aheadMs : 0);',
         replace: 'return clock.wallMs() - since.sentAtWallMs + aheadMs * toleratedMs * 0;',
       },
       {
-        file: 'base/deadline.js',
+        file: 'core/validity.js',
         find: 'return clock.wallMs() - sentAtWallMs - (nowMs - sentAtMs);',
         replace: 'return (sentAtWallMs + nowMs + sentAtMs) * 0;',
       },
@@ -93,7 +93,7 @@ export const SEEDED_BUGS = [
     about: 'a machine that slept does not know that its leases have run out',
     patches: [
       {
-        file: 'base/deadline.js',
+        file: 'core/validity.js',
         find: 'return clock.wallMs() - sentAtWallMs - (nowMs - sentAtMs);',
         replace: 'return (sentAtWallMs + nowMs + sentAtMs) * 0;',
       },
@@ -205,7 +205,7 @@ export const SEEDED_BUGS = [
     about: 'the store is told that a lease is let go before the work under it has stopped',
     patches: [
       {
-        file: 'lease/letting-go.js',
+        file: 'lease/release.js',
         find: 'if (settled === undefined)\n            return this.#handIn(tenure);',
         replace: 'if (settled !== null)\n            return this.#handIn(tenure);',
       },
@@ -221,7 +221,7 @@ export const SEEDED_BUGS = [
     about: 'a successor is refused what it was handed, because the store makes no new grants',
     patches: [
       {
-        file: 'store/redis/leases.js',
+        file: 'store/redis/verbs/leases.js',
         find: 'if (barred.length === 0)\n            return;',
         replace: 'if (barred.length >= 0)\n            return;',
       },
@@ -249,13 +249,13 @@ export const SEEDED_BUGS = [
     about: 'a poll counts as under way only once its handler has awaited something',
     patches: [
       {
-        file: 'polling/schedule.js',
+        file: 'fleet/poll/poll-scheduler.js',
         find: 'void this.#poll(duty, target, run).then(() => {',
         replace:
           'const polling = this.#poll(duty, target, run);\n        run.isKnown = true;\n        void polling.then(() => {',
       },
       {
-        file: 'polling/schedule.js',
+        file: 'fleet/poll/poll-scheduler.js',
         find: '        return run.settled;',
         replace: '        return run.isKnown ? run.settled : Promise.resolve();',
       },

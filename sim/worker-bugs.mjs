@@ -22,7 +22,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/estate.js',
+        file: 'worker/dead-worker.js',
         find: 'const isTheirs = holder === instance ||',
         replace: 'const isTheirs = true ||',
       },
@@ -35,7 +35,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/name.js',
+        file: 'worker/worker-name.js',
         find: `before.host === host.id &&
             before.lock === this.#lockName`,
         replace: 'true',
@@ -48,7 +48,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: 'running.stop();',
         replace: 'running.stop();\n            void this.#tenures.release();',
       },
@@ -61,7 +61,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: "await this.#settle('STOPPING', change);",
         replace: ';',
       },
@@ -73,7 +73,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
         replace: "await this.#settle('ENDED', change);\n        await this.#release(verdict);",
       },
@@ -85,7 +85,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
         replace:
           "if (this.#running !== null)\n            await this.#release(verdict);\n        await this.#settle('ENDED', change);",
@@ -98,7 +98,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/taking.js',
+        file: 'worker/session-leases.js',
         find: 'if (holder.endsWith(',
         replace: 'if (!holder.endsWith(holder) && holder.endsWith(',
       },
@@ -110,12 +110,12 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/lookout.js',
+        file: 'worker/session-monitor.js',
         find: 'const isHeld = lease?.kind ===',
         replace: 'const isHeld = !lease && lease?.kind ===',
       },
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: `if (!(own instanceof Lease))
             return own;
         this.#keep(own, span);`,
@@ -132,7 +132,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/lookout.js',
+        file: 'worker/session-monitor.js',
         find: 'this.#parts.recover(stored)',
         replace: 'stored === null',
       },
@@ -143,9 +143,9 @@ export const WORKER_BUGS = [
     about: 'a pipeline is neither told nor, when it asks, stopped when a lease of its is lost',
     worlds,
     patches: [
-      { file: 'worker/run.js', find: "this.#end('lost');\n        };", replace: '};' },
+      { file: 'worker/session-run.js', find: "this.#end('lost');\n        };", replace: '};' },
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: 'signal.throwIfAborted();\n                this.#tenures.assertHeld();',
         replace: 'signal.throwIfAborted();',
       },
@@ -157,12 +157,12 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/lookout.js',
+        file: 'worker/session-monitor.js',
         find: 'for (const id of this.#parts.own())\n                    heard.add(id);',
         replace: ';',
       },
       {
-        file: 'worker/lookout.js',
+        file: 'worker/session-monitor.js',
         find: 'const ALL_EVERY_MS = 30_000;',
         replace: 'const ALL_EVERY_MS = 1e9;',
       },
@@ -174,7 +174,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/session-file.js',
+        file: 'worker/session-record.js',
         find: 'const step = { ifRevision: before.revision, state, status };',
         replace: `const [now] = await store.intents.read([this.id], CALL);
         const step = { ifRevision: now?.revision ?? before.revision, state, status };`,
@@ -193,7 +193,7 @@ export const WORKER_BUGS = [
         replace: ';',
       },
       {
-        file: 'worker/run.js',
+        file: 'worker/session-run.js',
         find: 'It finds the leases free.\n            await this.#release(verdict);',
         replace: '',
       },
@@ -206,11 +206,11 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/taking.js',
+        file: 'worker/session-leases.js',
         find: 'return holder === tenure?.holder ?',
         replace: 'return tenure === null ?',
       },
-      { file: 'worker/estate.js', find: '&& !spared.has(holder)', replace: '' },
+      { file: 'worker/dead-worker.js', find: '&& !spared.has(holder)', replace: '' },
     ],
   },
 ];

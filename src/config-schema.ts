@@ -5,11 +5,11 @@
  * Apart from `config.ts`, which every program loads: zod is loaded only where there is something to check.
  */
 import { z } from 'zod';
-import { type Duration, durationMs } from './base/duration.ts';
-import { ConfigError } from './base/errors.ts';
 import { type ApiConfig, type HoldfastConfig, ROLES } from './config.ts';
-import { ZONES } from './polling/addresses.ts';
-import { type MaxTtlOption, readMaxTtl } from './store/keyspaces.ts';
+import { type Duration, durationMs } from './core/duration.ts';
+import { ConfigError } from './core/errors.ts';
+import { ZONES } from './fleet/poll/http/addresses.ts';
+import { type MaxTtlOption, readMaxTtl } from './store/port/keyspaces.ts';
 
 /** A field for each option that there is: the compiler says which one is missing. */
 type Shape<T> = Record<keyof Required<T>, z.ZodType>;

@@ -1,10 +1,10 @@
-import type { Duration } from './base/duration.ts';
+import type { Duration } from './core/duration.ts';
+import type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
+import type { Poll } from './fleet/poll/poll-scheduler.ts';
+import type { SessionIds } from './fleet/targets/target-record.ts';
 import type { IntentOptions } from './intents/intents.ts';
-import type { HttpPollOptions } from './polling/http-options.ts';
-import type { Poll } from './polling/schedule.ts';
 import type { RetentionOptions } from './retention.ts';
-import type { SessionIds } from './session/session.ts';
-import type { MaxTtlOption } from './store/keyspaces.ts';
+import type { MaxTtlOption } from './store/port/keyspaces.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 
 /** What an instance can do: answer requests, poll its share of the targets, and run what intents have started. */

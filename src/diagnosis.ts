@@ -1,9 +1,9 @@
 /** Examines a store and the fleet on it: what is fine, what to know, and what stands in the way. For the command, and for whoever asks a server. */
-import type { Clock } from './base/clock.ts';
-import { StoreRefusedError } from './base/errors.ts';
-import { fleetFindings, type Margin, marginsOf } from './fleet/findings.ts';
+import type { Clock } from './core/clock.ts';
+import { StoreRefusedError } from './core/errors.ts';
+import { fleetFindings, type Margin, marginsOf } from './fleet/watch/findings.ts';
 import type { Holdfast } from './holdfast.ts';
-import type { ClockOffset, Finding } from './store/store.ts';
+import type { ClockOffset, Finding } from './store/port/store.ts';
 
 /** How many reads the round trip is measured over, unless that takes too long. */
 const READS = 100;

@@ -1,31 +1,29 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { type Clock, isDoneWithin, systemClock } from './base/clock.ts';
-import { type Duration, durationMs } from './base/duration.ts';
-import { ClosedError, ConfigError, StoreUnsuitableError } from './base/errors.ts';
-import { Emitter, type EventName, type Listener } from './base/events.ts';
-import { checkKey, instanceId } from './base/ids.ts';
-import { checkKnown, checkSwitch } from './base/options.ts';
-import { type Random, systemRandom } from './base/random.ts';
-import { type Tracing, untraced } from './base/tracing.ts';
-import { Fleet } from './fleet/fleet.ts';
+import { type Clock, isDoneWithin, systemClock } from './core/clock.ts';
+import { type Duration, durationMs } from './core/duration.ts';
+import { ClosedError, ConfigError, StoreUnsuitableError } from './core/errors.ts';
+import { Emitter, type EventName, type Listener } from './core/events.ts';
+import { checkKey, instanceId } from './core/ids.ts';
+import { checkKnown, checkSwitch } from './core/options.ts';
+import { type Random, systemRandom } from './core/random.ts';
+import { type Tracing, untraced } from './core/tracing.ts';
+import { Poller, type PollerOptions } from './fleet/poller.ts';
+import type { SessionIds } from './fleet/targets/target-record.ts';
+import { TargetStore } from './fleet/targets/target-store.ts';
+import { Fleet } from './fleet/watch/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
-import { type Census, censusOf } from './lease/census.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './lease/classes.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
+import { type Census, censusOf } from './lease/held-stats.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts';
 import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
-import { Pool, type PoolOptions } from './lease/pool.ts';
+import { Pool, type PoolOptions } from './lease/pool/pool.ts';
 import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 import { TracedLeases } from './lease/traced-leases.ts';
-import { Poller, type PollerOptions } from './polling/poller.ts';
-import { supervisedCommands } from './process/commands.ts';
-import type { HostLock } from './process/host.ts';
-import { systemHost } from './process/system-host.ts';
 import { Records } from './records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
-import type { SessionIds } from './session/session.ts';
-import { SessionStore } from './session/session-store.ts';
+import { openStore } from './store/open-store.ts';
 import {
   boundsProblem,
   KEYSPACE_NAMES,
@@ -33,13 +31,15 @@ import {
   type MaxTtlOption,
   type MaxTtls,
   readMaxTtl,
-} from './store/keyspaces.ts';
-import { openStore } from './store/open-store.ts';
-import type { AdoptableClient } from './store/redis/adoptable.ts';
-import type { Examination, LeasePage, ReadReply, Store } from './store/store.ts';
+} from './store/port/keyspaces.ts';
+import type { Examination, LeasePage, ReadReply, Store } from './store/port/store.ts';
+import type { AdoptableClient } from './store/redis/client/adoptable.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
 import { findTracing } from './telemetry/open-telemetry.ts';
+import { supervisedCommands } from './worker/supervisor/commands.ts';
+import type { HostLock } from './worker/supervisor/host.ts';
+import { systemHost } from './worker/supervisor/system-host.ts';
 import { Worker } from './worker/worker.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 import { Processor } from './workflow/processor.ts';
@@ -182,7 +182,7 @@ export class Holdfast implements AsyncDisposable {
   /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
   readonly records: Records;
   /** What there is to poll, and to run: added, paused, resumed and removed here, by the CLI or by other programs. */
-  readonly sessions: SessionStore;
+  readonly sessions: TargetStore;
   /** Who shares the sessions out among them, for those who watch and steer it. */
   readonly fleet: Fleet;
   /** What has happened to all instances that write it down, in one order. */
@@ -204,7 +204,7 @@ export class Holdfast implements AsyncDisposable {
     const { leases, tracing } = parts;
     this.#doors = tracing === untraced ? leases : new TracedLeases(leases, tracing);
     this.records = new Records(parts.store.records);
-    this.sessions = new SessionStore({ ...parts, ids: parts.sessionIds });
+    this.sessions = new TargetStore({ ...parts, ids: parts.sessionIds });
     this.fleet = new Fleet({ ...parts, sessions: this.sessions });
     this.log = new EventLog(parts);
     this.workflows = new Workflows(parts);

@@ -1,17 +1,21 @@
-export { type Clock, systemClock, type Timer } from './base/clock.ts';
-export type { Duration } from './base/duration.ts';
-export * from './base/errors.ts';
-export type { DoubtReason, EventName, Events, Listener } from './base/events.ts';
-export * from './base/fleet-errors.ts';
-export * from './base/intent-errors.ts';
-export type { Random } from './base/random.ts';
-export * from './base/session-errors.ts';
-export * from './base/worker-errors.ts';
-export * from './base/workflow-errors.ts';
-export type { Explanation } from './cluster/explain.ts';
-export type { LeaseInfo, LeaseManager, ManagerState } from './cluster/lease-manager.ts';
-export type { Vitals } from './cluster/vitals.ts';
 export { defineConfig, type HoldfastConfig } from './config.ts';
+export { type Clock, systemClock, type Timer } from './core/clock.ts';
+export type { Duration } from './core/duration.ts';
+export * from './core/errors.ts';
+export type { DoubtReason, EventName, Events, Listener } from './core/events.ts';
+export type { Random } from './core/random.ts';
+export * from './fleet/errors.ts';
+export type { LeaseInfo, LeaseManager, ManagerState } from './fleet/member/lease-manager.ts';
+export type { Vitals } from './fleet/member/vitals.ts';
+export type { Explanation } from './fleet/plan/explain.ts';
+export type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
+export type { HttpResult } from './fleet/poll/http/http-poll.ts';
+export type { Poll, PollContext } from './fleet/poll/poll-scheduler.ts';
+export type { RecentPoll } from './fleet/poll/recent-polls.ts';
+export type { StoredResult } from './fleet/poll/results.ts';
+export type { Poller, PollerOptions } from './fleet/poller.ts';
+export * from './fleet/targets/errors.ts';
+export type { Target } from './fleet/targets/target-source.ts';
 export type {
   Fleet,
   FleetChange,
@@ -23,8 +27,9 @@ export type {
   PollSample,
   TargetReason,
   TargetView,
-} from './fleet/fleet.ts';
+} from './fleet/watch/fleet.ts';
 export { Holdfast, type ListOptions, type OpenOptions, open } from './holdfast.ts';
+export * from './intents/errors.ts';
 export type {
   Intent,
   Requester,
@@ -40,7 +45,6 @@ export type {
   SessionPage,
   SessionQuery,
 } from './intents/intents.ts';
-export type { Census, ClassCensus } from './lease/census.ts';
 export type { LeaseClassName } from './lease/classes.ts';
 export {
   Election,
@@ -57,6 +61,7 @@ export {
   fenceSql,
   fenceStaleFrom,
 } from './lease/fence.ts';
+export type { Census, ClassCensus } from './lease/held-stats.ts';
 export type {
   Lease,
   LeaseSet,
@@ -67,6 +72,7 @@ export type {
 } from './lease/lease.ts';
 export type { AcquireResult, HeldContext } from './lease/leases.ts';
 export type { AcquireOptions } from './lease/options.ts';
+export * from './lease/pool/errors.ts';
 export type {
   Pool,
   PoolOptions,
@@ -74,27 +80,21 @@ export type {
   SlotOptions,
   SlotResult,
   SlotView,
-} from './lease/pool.ts';
+} from './lease/pool/pool.ts';
 export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { TimingOptions, Timings } from './lease/timings.ts';
-export type { HttpPollOptions } from './polling/http-options.ts';
-export type { HttpResult } from './polling/http-poll.ts';
-export type { Poller, PollerOptions } from './polling/poller.ts';
-export type { RecentPoll } from './polling/recent-polls.ts';
-export type { StoredResult } from './polling/results.ts';
-export type { Poll, PollContext } from './polling/schedule.ts';
-export type { Target } from './polling/targets.ts';
 export type { WriteOptions } from './records.ts';
 export type { Retention, RetentionOptions } from './retention.ts';
-export type { IntentStore } from './store/intent-store.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';
-export type { AdoptableClient } from './store/redis/adoptable.ts';
-export type * from './store/store.ts';
-export type * from './store/stream-store.ts';
-export type { WorkflowStore } from './store/workflow-store.ts';
+export type { IntentStore } from './store/port/intent-store.ts';
+export type * from './store/port/store.ts';
+export type * from './store/port/stream-store.ts';
+export type { WorkflowStore } from './store/port/workflow-store.ts';
+export type { AdoptableClient } from './store/redis/client/adoptable.ts';
 export type { EventLog, EventPage, Followed, LoggedEvent } from './telemetry/event-log.ts';
-export type { PipelineContext, PipelineFunction } from './worker/pipeline.ts';
+export * from './worker/errors.ts';
+export type { PipelineContext, PipelineFunction } from './worker/pipelines/pipeline.ts';
 export type { Worker } from './worker/worker.ts';
 export type {
   CommandPipeline,
@@ -106,6 +106,7 @@ export type {
 export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
 export type { HandlerContext } from './workflow/attempt.ts';
 export type { DeadLetter, DeadLetters } from './workflow/dead-letters.ts';
+export * from './workflow/errors.ts';
 export type {
   EmitOptions,
   Handoff,

@@ -1,8 +1,8 @@
-import { ConfigError, FenceStaleError, RevisionConflictError } from './base/errors.ts';
-import { checkKey } from './base/ids.ts';
-import { checkKnown } from './base/options.ts';
+import { ConfigError, FenceStaleError, RevisionConflictError } from './core/errors.ts';
+import { checkKey } from './core/ids.ts';
+import { checkKnown } from './core/options.ts';
 import { checkFence } from './lease/fence.ts';
-import type { RecordStore, RefusedWrite, StoredRecord } from './store/store.ts';
+import type { RecordStore, RefusedWrite, StoredRecord } from './store/port/store.ts';
 
 export interface WriteOptions {
   /** The write is refused with `FENCE_STALE` where the record has seen a higher one. */

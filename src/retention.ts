@@ -6,14 +6,15 @@
  * shortest counts. Sessions and dead letters are dated by the store's wall clock, and their age is taken from this instance's; the log's
  * from the store's own.
  */
-import { Chore } from './base/chore.ts';
-import type { Clock } from './base/clock.ts';
-import { type Duration, durationMs } from './base/duration.ts';
-import { ConfigError } from './base/errors.ts';
-import type { Emitter } from './base/events.ts';
-import { checkKnown } from './base/options.ts';
-import { jittered, type Random } from './base/random.ts';
-import type { Store } from './store/store.ts';
+
+import type { Clock } from './core/clock.ts';
+import { type Duration, durationMs } from './core/duration.ts';
+import { ConfigError } from './core/errors.ts';
+import type { Emitter } from './core/events.ts';
+import { Loop } from './core/loop.ts';
+import { checkKnown } from './core/options.ts';
+import { jittered, type Random } from './core/random.ts';
+import type { Store } from './store/port/store.ts';
 
 export interface RetentionOptions {
   /** How long sessions from intents are kept after they have ended; default 24 hours. */
@@ -46,13 +47,13 @@ const ROUND_MOST = 10_000;
 export class Retention {
   readonly #parts: RetentionParts;
   readonly #keptMs: Readonly<Record<keyof RetentionOptions, number>>;
-  readonly #chore: Chore;
+  readonly #chore: Loop;
   #isRunning = false;
 
   constructor(parts: RetentionParts, options: RetentionOptions = {}) {
     this.#parts = parts;
     this.#keptMs = readRetention(options);
-    this.#chore = new Chore(parts, {
+    this.#chore = new Loop(parts, {
       everyMs: EVERY_MS,
       round: () => this.#round(),
       onStalled: (error) => parts.events.emit('sweep.failed', { error }),

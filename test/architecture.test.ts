@@ -4,7 +4,7 @@ import { walkFindings } from './support/walk-rules.ts';
 
 // As in tidy.test.ts: the rule is first shown to find what it is for, and then asked about the pages.
 
-const folders = 'src test docs sim chaos dashboard/src bench scripts examples'.split(' ');
+const folders = 'src testing test docs sim chaos dashboard/src bench scripts examples'.split(' ');
 const endings = ['.ts', '.tsx', '.mjs', '.lua', '.md', '.svg', '.json', '.css', '.yml'];
 const house = {
   files: new Map(readTree(folders, endings).map((source) => [source.path, source])),
@@ -18,10 +18,10 @@ describe('a page that leads through the files', () => {
   it.each([
     'nothing in backticks',
     '`src/lease/tenure.ts` `Tenure` and `Tenure.isHeld`, with `#`',
-    '| `src/polling/schedule.ts` `Schedule.#try` | and `#try` |',
-    '`src/lease/`: `keeper.ts` `Keeper.keep`, `waiting.ts`\nand `give-back.ts`',
-    '`src/cli/`: the `*-program.ts` files',
-    '`src/worker/taking.ts` `takeOwn()`, anywhere',
+    '| `src/fleet/poll/poll-scheduler.ts` `PollScheduler.#try` | and `#try` |',
+    '`src/lease/`: `renewer.ts` `Renewer.keep`, `wait-queue.ts`\nand `release.ts`',
+    '`src/store/`: the `*-store.ts` files',
+    '`src/worker/session-leases.ts` `takeOwn()`, anywhere',
     '`leases.acquire` is a verb, `lease.lost` an event, `acquire.lua` a script, `STARTING` a state',
     '`Processor` is declared somewhere',
     'not a name: `session:<id>`, `npm test`, `202`, `--json`',
@@ -36,9 +36,9 @@ describe('a page that leads through the files', () => {
     ['a file that is in another folder', '`src/lease/`: `schedule.ts`'],
     ['a file of no folder', '`schedule.ts`'],
     ['no such files', '`src/cli/`: `*-programme.ts`'],
-    ['a name that is declared elsewhere', '`src/lease/tenure.ts` `Keeper`'],
+    ['a name that is declared elsewhere', '`src/lease/tenure.ts` `Renewer`'],
     ['a member that there is not', '`src/lease/tenure.ts` `Tenure.isHeldStill`'],
-    ['a name that is only used there', '`src/lease/leases.ts` `Dispatch`'],
+    ['a name that is only used there', '`src/lease/leases.ts` `LeaseRequests`'],
     ['a name that is nowhere', '`Holdslow`'],
     ['a verb that there is not', '`leases.grab`'],
     ['an event that there is not', '`lease.mislaid`'],

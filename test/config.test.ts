@@ -7,7 +7,7 @@ import { defineConfig } from '../src/config.ts';
 import { checkConfig } from '../src/config-schema.ts';
 import { open } from '../src/holdfast.ts';
 import { type AppOptions, createApp } from '../src/server/app.ts';
-import { FakeClock } from '../src/testing/fake-clock.ts';
+import { FakeClock } from '../testing/fakes/fake-clock.ts';
 
 describe('a configuration', () => {
   it('is given back as it was', () => {

@@ -17,10 +17,9 @@ import {
 
 const PATH = 'docs/guarantees.md';
 const everything = new Map(
-  readTree(['docs', 'src', 'test', 'sim', 'chaos'], ['.md', '.ts', '.mjs']).map((source) => [
-    source.path,
-    source,
-  ]),
+  readTree(['docs', 'src', 'testing', 'test', 'sim', 'chaos'], ['.md', '.ts', '.mjs']).map(
+    (source) => [source.path, source],
+  ),
 );
 /** Whole folders may be linked, too. */
 const folders = new Set(
@@ -46,9 +45,9 @@ function expectTrue(findings: readonly Finding[]): void {
 describe('links', () => {
   const tree: Record<string, string> = {
     'test/lease/tenure.test.ts': `it('K-05 ends are final', () => {}); // K-04 is only mentioned`,
-    'src/testing/conformance.ts': `check('frees a key', async () => {});`,
-    'src/testing/sim/audit.ts': `type Invariant = 'exclusion' | 'calm'; const other = 'peace';`,
-    'src/testing/sim/faults.ts': `const KINDS = { crash: 4, 'late stop': 2 }; const MORE = { war: 1 };`,
+    'testing/conformance/conformance.ts': `check('frees a key', async () => {});`,
+    'testing/sim/audit.ts': `type Invariant = 'exclusion' | 'calm'; const other = 'peace';`,
+    'testing/sim/faults.ts': `const KINDS = { crash: 4, 'late stop': 2 }; const MORE = { war: 1 };`,
     'docs/cli.md': '',
     [PATH]: '',
   };
@@ -59,9 +58,9 @@ describe('links', () => {
 
   it.each([
     '[K-05 ends are final](../test/lease/tenure.test.ts)',
-    '[shown](../test/lease/tenure.test.ts "K-05 ends are final") and [frees a key](../src/testing/conformance.ts)',
-    '[exclusion](../src/testing/sim/audit.ts), [`calm`](../src/testing/sim/audit.ts)',
-    '[crash](../src/testing/sim/faults.ts), [too late](../src/testing/sim/faults.ts "late stop")',
+    '[shown](../test/lease/tenure.test.ts "K-05 ends are final") and [frees a key](../testing/conformance/conformance.ts)',
+    '[exclusion](../testing/sim/audit.ts), [`calm`](../testing/sim/audit.ts)',
+    '[crash](../testing/sim/faults.ts), [too late](../testing/sim/faults.ts "late stop")',
     '[the command](cli.md#exit-codes), [above](#the-model), [elsewhere](https://example.com/x.test.ts)',
   ])('that lead somewhere are fine: %s', (text) => {
     expectTrue(linkFindings(page('', text), inTree));
@@ -73,9 +72,9 @@ describe('links', () => {
     '[K-04 is only mentioned](../test/lease/tenure.test.ts)',
     '[K-05 ends are final](../test/lease/tenure.test.ts "K-05 ends are finite")',
     '[these tests](../test/lease/tenure.test.ts)',
-    '[frees no key](../src/testing/conformance.ts)',
-    '[peace](../src/testing/sim/audit.ts)',
-    '[war](../src/testing/sim/faults.ts)',
+    '[frees no key](../testing/conformance/conformance.ts)',
+    '[peace](../testing/sim/audit.ts)',
+    '[war](../testing/sim/faults.ts)',
     '[the command](../cli.md)',
     '[K-05 [all] ends are final](../test/lease/tenure.test.ts)',
   ])('that lead nowhere are found: %s', (text) => {
@@ -97,7 +96,7 @@ describe('promises', () => {
   it('in order, each shown by something, are fine', () => {
     const text = table(
       `| G1 | one | none | ${shown} |`,
-      '| G2 | two | A1 | [calm](../src/testing/sim/audit.ts) |',
+      '| G2 | two | A1 | [calm](../testing/sim/audit.ts) |',
       '',
       '| another | table |',
     );
@@ -112,7 +111,7 @@ describe('promises', () => {
     ['with what shows it in the wrong place', [`| G1 | one, ${shown} | | |`]],
     [
       'with a fault, and nothing that would fail',
-      ['| G1 | one | | [crash](../src/testing/sim/faults.ts) |'],
+      ['| G1 | one | | [crash](../testing/sim/faults.ts) |'],
     ],
   ])('%s are found', (_, rows) => {
     expect(promiseFindings({ path: PATH, text: table(...rows) })).toHaveLength(1);
@@ -135,8 +134,8 @@ describe('claims about a store', () => {
 
   it.each([
     'in one process: [shown](../test/a.test.ts "a title") | —',
-    '[exclusion](../src/testing/sim/audit.ts) | not promised: nobody takes over',
-    '[exclusion](../src/testing/sim/audit.ts) | not promised for a second: nobody takes over',
+    '[exclusion](../testing/sim/audit.ts) | not promised: nobody takes over',
+    '[exclusion](../testing/sim/audit.ts) | not promised for a second: nobody takes over',
   ])('that are shown, or say why they are none, are fine: %s', (cells) => {
     expectTrue(storeFindings(table(cells)));
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../src/base/random.ts';
+import { seededRandom } from '../src/core/random.ts';
 import { open } from '../src/holdfast.ts';
 import type { RetentionOptions } from '../src/retention.ts';
 import { createMemoryStore } from '../src/store/memory/memory-store.ts';
-import type { Store } from '../src/store/store.ts';
-import { FakeClock } from '../src/testing/fake-clock.ts';
-import { faultyStore } from '../src/testing/faulty-store.ts';
+import type { Store } from '../src/store/port/store.ts';
+import { FakeClock } from '../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../testing/fakes/faulty-store.ts';
 
 const CALL = { timeoutMs: 5_000 };
 const MINUTE_MS = 60_000;

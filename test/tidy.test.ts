@@ -28,9 +28,10 @@ import {
 const SIZE_EXCEPTIONS: readonly SizeException[] = [];
 
 const source = readTree(['src'], ['.ts']);
+const testing = readTree(['testing'], ['.ts']);
 const lua = readTree(['src'], ['.lua']);
 const tests = readTree(['test'], ['.ts', '.mjs']);
-const folders = ['src', 'test', 'scripts', 'bench', 'chaos', 'examples'];
+const folders = ['src', 'testing', 'test', 'scripts', 'bench', 'chaos', 'examples'];
 const everything = readTree(folders, ['.ts', '.mjs', '.lua']);
 
 function sample(path: string, text: string): SourceText {
@@ -47,23 +48,23 @@ function expectTidy(findings: readonly Finding[]): void {
 }
 
 it('the source tree is where the rules look for it', () => {
-  expect(source.map(({ path }) => path)).toContain('src/base/errors.ts');
+  expect(source.map(({ path }) => path)).toContain('src/core/errors.ts');
   expect(tests.map(({ path }) => path)).toContain('test/tidy.test.ts');
   expect(lua.length).toBeGreaterThan(0);
 });
 
 describe('layers', () => {
   it.each([
-    ['src/base/clock.ts', `import { Store } from '../store/store.ts';`],
-    ['src/base/clock.ts', `export * from '../store/store.ts';`],
+    ['src/core/clock.ts', `import { Store } from '../store/store.ts';`],
+    ['src/core/clock.ts', `export * from '../store/store.ts';`],
     ['src/store/memory.ts', `import type { Lease } from '../lease/lease.ts';`],
-    ['src/store/redis/leases.ts', `type L = import('../../lease/lease.ts').Lease;`],
+    ['src/store/redis/verbs/leases.ts', `type L = import('../../../lease/lease.ts').Lease;`],
     ['src/lease/lease.ts', `const { open } = await import('../index.ts');`],
-    ['src/lease/lease.ts', `import { FakeClock } from '../testing/fake-clock.ts';`],
+    ['src/lease/lease.ts', `import { FakeClock } from '../../testing/fakes/fake-clock.ts';`],
     ['src/index.ts', `import { app } from './server/app.ts';`],
-    ['src/workflow/action.ts', `import { plan } from '../cluster/plan.ts';`],
+    ['src/workflow/action.ts', `import { plan } from '../fleet/plan/plan.ts';`],
     ['src/lease/lease.ts', `import { open } from 'holdfast';`],
-    ['src/testing/conformance.ts', `import { until } from '../../test/support/until.ts';`],
+    ['testing/conformance/conformance.ts', `import { until } from '../../test/support/until.ts';`],
     ['src/client/client.ts', `import { open } from '../index.ts';`],
     ['src/client/client.ts', `import { createHash } from 'node:crypto';`],
     ['src/client/client.ts', `import type { z } from 'zod';`],
@@ -73,17 +74,20 @@ describe('layers', () => {
   });
 
   it.each([
-    ['src/store/memory.ts', `import { Clock } from '../base/clock.ts'; import 'node:fs';`],
-    ['src/store/redis/leases.ts', `import { Store } from '../store.ts'; import 'redis';`],
+    ['src/store/memory.ts', `import { Clock } from '../core/clock.ts'; import 'node:fs';`],
+    [
+      'src/store/redis/verbs/leases.ts',
+      `import { Store } from '../../port/store.ts'; import 'redis';`,
+    ],
     ['src/index.ts', `export { Lease } from './lease/lease.ts'; export * from './holdfast.ts';`],
-    ['src/testing/index.ts', `import { Lease } from '../lease/lease.ts';`],
+    ['testing/index.ts', `import { Lease } from '../src/lease/lease.ts'; import './test-bed.ts';`],
     ['src/cli/map.ts', `import { app } from '../server/app.ts'; import '../index.ts';`],
   ])('%s may have: %s', (path, text) => {
     expectTidy(layerFindings([sample(path, text)]));
   });
 
   it('are imported from above only', () => {
-    expectTidy(layerFindings(source));
+    expectTidy(layerFindings([...source, ...testing]));
   });
 });
 
@@ -122,23 +126,21 @@ describe('clocks and chance', () => {
 
   it('may be bare where they are made, and in what is for tests', () => {
     const text = 'Date.now(); setTimeout(run, 5);';
-    expectTidy(
-      clockFindings([sample('src/base/clock.ts', text), sample('src/testing/sim.ts', text)]),
-    );
+    expectTidy(clockFindings([sample('src/core/clock.ts', text), sample('testing/sim.ts', text)]));
   });
 
-  it('come from src/base everywhere else', () => {
+  it('come from src/core everywhere else', () => {
     expectTidy(clockFindings(source));
   });
 });
 
 describe('the reference pages', () => {
   const errors = sample(
-    'src/base/errors.ts',
+    'src/core/errors.ts',
     `class HeldError { readonly code = 'LEASE_HELD'; }\nclass GoneError { readonly code = 'CLOSED'; }`,
   );
   const events = sample(
-    'src/base/events.ts',
+    'src/core/events.ts',
     `interface Events {\n  'lease.lost': { key: string };\n  'store.forgot': {};\n}`,
   );
 
@@ -147,10 +149,10 @@ describe('the reference pages', () => {
     expectTidy(errorDocFindings([errors], sample('docs/errors.md', good)));
     const bad = '# Errors\n\n## LEASE_HELD\n\nCLOSED is only mentioned.\n\n## FORGOTTEN\n';
     expect(errorDocFindings([errors], sample('docs/errors.md', bad))).toMatchObject([
-      { path: 'src/base/errors.ts', line: 2 },
+      { path: 'src/core/errors.ts', line: 2 },
       { path: 'docs/errors.md', line: 7 },
     ]);
-    const none = sample('src/base/errors.ts', 'export {};');
+    const none = sample('src/core/errors.ts', 'export {};');
     expect(errorDocFindings([none], sample('docs/errors.md', ''))).toHaveLength(1);
   });
 
@@ -159,22 +161,22 @@ describe('the reference pages', () => {
     expectTidy(eventDocFindings(events, sample('docs/events.md', good)));
     const bad = '| `lease.lost` | … |\n| `lease.found` | … |';
     expect(eventDocFindings(events, sample('docs/events.md', bad))).toMatchObject([
-      { path: 'src/base/events.ts', line: 3 },
+      { path: 'src/core/events.ts', line: 3 },
       { path: 'docs/events.md', line: 2 },
     ]);
-    const shouted = sample('src/base/events.ts', `interface Events { 'LeaseLost': {} }`);
+    const shouted = sample('src/core/events.ts', `interface Events { 'LeaseLost': {} }`);
     expect(eventDocFindings(shouted, sample('docs/events.md', '`LeaseLost`'))).toHaveLength(1);
-    const none = sample('src/base/events.ts', 'export {};');
+    const none = sample('src/core/events.ts', 'export {};');
     expect(eventDocFindings(none, sample('docs/events.md', ''))).toHaveLength(1);
   });
 
   it('describe every error code', () => {
-    const files = readTree(['src/base', 'src/redlock'], ['errors.ts']);
+    const files = readTree(['src'], ['errors.ts']);
     expectTidy(errorDocFindings(files, page('docs/errors.md')));
   });
 
-  it('describe every event of src/base/events.ts', () => {
-    expectTidy(eventDocFindings(readSource('src/base/events.ts'), page('docs/events.md')));
+  it('describe every event of src/core/events.ts', () => {
+    expectTidy(eventDocFindings(readSource('src/core/events.ts'), page('docs/events.md')));
   });
 });
 
@@ -211,7 +213,7 @@ describe('sizes', () => {
   });
 
   it('are kept everywhere, but for what is argued for', () => {
-    expectTidy(sizeFindings([...source, ...lua], SIZE_EXCEPTIONS));
+    expectTidy(sizeFindings([...source, ...testing, ...lua], SIZE_EXCEPTIONS));
     expect(SIZE_EXCEPTIONS.filter(({ why }) => why.length < 20)).toEqual([]);
   });
 });
@@ -221,8 +223,8 @@ describe('names', () => {
     'src/lease/leaseState.ts',
     'src/Lease/state.ts',
     'src/lease/lease_state.ts',
-    'src/base/utils.ts',
-    'src/base/string-helpers.ts',
+    'src/core/utils.ts',
+    'src/core/string-helpers.ts',
     'src/common/clock.ts',
     'src/lease/types.ts',
     'src/lease/renewal-manager.ts',
@@ -232,7 +234,11 @@ describe('names', () => {
   });
 
   it('such as these are fine', () => {
-    const names = ['src/cluster/lease-manager.ts', 'src/store/redis/lua/put.lua', 'test/a.test.ts'];
+    const names = [
+      'src/fleet/member/lease-manager.ts',
+      'src/store/redis/lua/put.lua',
+      'test/a.test.ts',
+    ];
     expectTidy(nameFindings(names));
   });
 

@@ -1,8 +1,8 @@
 /** Redis Streams without any library, over the connection that Holdfast itself uses. */
 import { systemClock } from 'holdfast';
-import { systemRandom } from '../../dist/base/random.js';
-import { Connection } from '../../dist/store/redis/connection.js';
-import { endpointDialer } from '../../dist/store/redis/link.js';
+import { systemRandom } from '../../dist/core/random.js';
+import { Connection } from '../../dist/store/redis/client/connection.js';
+import { endpointDialer } from '../../dist/store/redis/client/link.js';
 
 const TIMEOUT_MS = 5_000;
 const GROUP = 'bench';

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { hashMember, hashTarget } from '../../dist/cluster/hash.js';
-import { plan } from '../../dist/cluster/plan.js';
+import { hashMember, hashTarget } from '../../dist/fleet/plan/hash.js';
+import { plan } from '../../dist/fleet/plan/plan.js';
 import { OURS } from '../contenders.mjs';
 import { ringOwners, seedsOwners } from '../fleet-rivals.mjs';
 import { deviceId } from '../fleet-tasks.mjs';

@@ -8,14 +8,13 @@ const PARTS = [
   [/^(config|retention|records)$/, 'Opening it'],
   [/^lease\/(lease|leases)$/, 'Leases'],
   [/^lease\//, 'Leases'],
-  [/^polling\//, 'A fleet that polls'],
-  [/^(fleet|cluster\/|session\/)/, 'A fleet that polls'],
+  [/^fleet\//, 'A fleet that polls'],
   [/^workflow\//, 'Workflows'],
   [/^intents\//, 'Intents'],
   [/^worker\//, 'Workers'],
-  [/^base\/events$|^telemetry\//, 'What happened'],
+  [/^core\/events$|^telemetry\//, 'What happened'],
   [/^store\//, 'Stores'],
-  [/^base\//, 'Time, chance and values'],
+  [/^core\//, 'Time, chance and values'],
   [/^client\/(client|operator-client)$/, 'The client'],
   [/^client\/(?!.*messages$)/, 'The client'],
   [/^client\//, 'What goes over the wire'],
@@ -98,7 +97,7 @@ function sectionsOf(exports, types, places) {
 
 function entryOf(name, symbol, types, isExported) {
   const path = types.pathOf(symbol);
-  const isError = types.extendsError(symbol) && path.startsWith('base/');
+  const isError = types.extendsError(symbol) && /^(?!redlock).*\berrors$/.test(path);
   const rank = PARTS.findIndex(([pattern]) => pattern.test(path));
   const title = isError ? ERRORS : PARTS[rank][1];
   // What is called comes before what it takes.

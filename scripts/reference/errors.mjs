@@ -10,8 +10,8 @@ const COMMON = new Set(['code', 'name', 'message', 'stack', 'cause']);
 
 export async function errorsPage(root, types) {
   const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
-  const { problemOf } = await load('server/translation.js');
-  const { PROBLEMS } = await load('server/problem.js');
+  const { problemOf } = await load('server/http/translation.js');
+  const { PROBLEMS } = await load('server/http/problem.js');
   const { EXIT, exitOf } = await load('cli/exit-codes.js');
   const explained = new Set(
     [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^#+ `?([A-Z_]+)`?$/gm)].map(
@@ -41,7 +41,7 @@ export async function errorsPage(root, types) {
   });
   return page({
     title: 'Every error',
-    from: 'src/base/*errors.ts',
+    from: 'src/**/errors.ts',
     intro:
       'Every class that extends `HoldfastError` and has a code of its own. HTTP is the status that a server answers with where a request meets it; without one it is 500, and should not happen there. Exit is what a command ends with; without one it is 70, and should not happen there.',
     byHand: 'What each means, and what to do, is in [Errors](../errors.md).',

@@ -51,7 +51,7 @@ export async function eventsPage(root, types) {
   const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
   const { LEVELS } = await load('telemetry/levels.js');
   const { sentenceOf } = await load('telemetry/sentences.js');
-  const catalogue = types.exportsOf(types.file('base/events')).get('Events');
+  const catalogue = types.exportsOf(types.file('core/events')).get('Events');
   const events = types.propertiesOf(types.declaredType(catalogue));
   const text = (event) => {
     const facts = types.propertiesOf(types.typeOf(event));
@@ -71,7 +71,7 @@ export async function eventsPage(root, types) {
   const nouns = byNoun(events);
   return page({
     title: 'Every event',
-    from: 'src/base/events.ts',
+    from: 'src/core/events.ts',
     intro:
       "Every event of `holdfast.on(…)` and of the shared log, with its level in the log of `holdfast up`, an example of how it reads there, and its facts. An error in the facts is an error's message once it leaves the process, and a fence is text.",
     byHand: 'When each happens, and how to follow them, is in [Events](../events.md).',

@@ -7,7 +7,7 @@ import { code, page, slugOf, table } from './page.mjs';
 const MOST_VALUES = 12;
 
 export async function metricsPage(root) {
-  const catalogue = pathToFileURL(join(root, 'dist/server/metric-catalogue.js')).href;
+  const catalogue = pathToFileURL(join(root, 'dist/server/metrics/metric-catalogue.js')).href;
   const { METRICS, PREFIX } = await import(catalogue);
   const rows = METRICS.map((metric) => {
     const labels = Object.keys(metric.labels).map(code).join(', ');
@@ -26,7 +26,7 @@ export async function metricsPage(root) {
   ]);
   return page({
     title: 'Every metric',
-    from: 'src/server/metric-catalogue.ts',
+    from: 'src/server/metrics/metric-catalogue.ts',
     intro: 'What `GET /metrics` has of Holdfast itself, from the catalogue that feeds it.',
     byHand: 'How to scrape it, and what the labels mean, is in [Metrics](../metrics.md).',
     body: [

@@ -19,7 +19,7 @@ export class TypedPackage {
       .filter(([, target]) => target.types !== undefined)
       .map(([path, { types }]) => ({ name: name + path.slice(1), file: join(root, types) }))
       .filter(({ file }) => existsSync(file));
-    const more = [this.file('config'), this.file('base/events')];
+    const more = [this.file('config'), this.file('core/events')];
     const program = ts.createProgram([...doors.map(({ file }) => file), ...more], {
       ...{ target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.NodeNext, strict: true },
       ...{ exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true, types: ['node'] },
@@ -50,7 +50,7 @@ export class TypedPackage {
     return !isParameter && this.pathOf(meant) !== null ? meant : null;
   }
 
-  /** `lease/pool` for what src/lease/pool.ts declares; null for what is not ours. */
+  /** `lease/pool` for what src/lease/pool/pool.ts declares; null for what is not ours. */
   pathOf(symbol) {
     const file = symbol.declarations?.[0]?.getSourceFile().fileName;
     if (!file?.startsWith(`${this.#dist}/`)) return null;

@@ -1,5 +1,5 @@
 import type { HoldfastConfig } from '../config.ts';
-import type { Output } from './output.ts';
+import type { Output } from './ui/output.ts';
 
 /** The store as the flags name it. */
 export interface StoreFlags extends Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine'> {

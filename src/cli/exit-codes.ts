@@ -1,4 +1,4 @@
-import { ConfigError, HoldfastError } from '../base/errors.ts';
+import { ConfigError, HoldfastError } from '../core/errors.ts';
 
 /** What the process ends with: a number, or the signal that it ends by. */
 export type Exit = number | NodeJS.Signals;

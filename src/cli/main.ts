@@ -1,9 +1,9 @@
 import { constants } from 'node:os';
 import { CommanderError } from 'commander';
-import { systemClock } from '../base/clock.ts';
+import { systemClock } from '../core/clock.ts';
 import { EXIT, type Exit, exitOf, usageError } from './exit-codes.ts';
-import { flushOutput, Output } from './output.ts';
 import { buildProgram } from './program.ts';
+import { flushOutput, Output } from './ui/output.ts';
 
 /** A signal that does not end us, because we are the first process of a container, gets this long. */
 const RAISED_WITHIN_MS = 100;

@@ -1,20 +1,20 @@
 /** The commands, their options and their help. What a command needs is loaded when it runs: help costs nothing. */
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { packageVersion } from '../base/version.ts';
-import { examples, fenceNumber, type Perform, type Work } from './commands.ts';
-import { SHELLS, type Shell } from './completion.ts';
+import { packageVersion } from '../core/version.ts';
+import { examples, fenceNumber, type Perform, type Work } from './command.ts';
+import { SHELLS, type Shell } from './commands/completion.ts';
+import { addDemo } from './commands/demo/commands.ts';
+import { addFleet, addUp } from './commands/fleet/commands.ts';
+import { addIntents } from './commands/intents/commands.ts';
+import type { RevokeFlags } from './commands/leases/leases.ts';
+import type { RunFlags } from './commands/run/run.ts';
+import { addSessions } from './commands/sessions/commands.ts';
+import { addSlots } from './commands/slots/commands.ts';
+import type { MaxTtlFlags } from './commands/store/max-ttl.ts';
+import { addDeadLetters, addWorkflows } from './commands/workflows/commands.ts';
 import type { StoreFlags } from './context.ts';
-import { addDemo } from './demo-program.ts';
 import { EXIT, EXIT_MEANINGS, type Exit } from './exit-codes.ts';
-import { addFleet, addUp } from './fleet-program.ts';
-import type { RevokeFlags } from './inspection.ts';
-import { addIntents } from './intent-program.ts';
-import type { MaxTtlFlags } from './max-ttl.ts';
-import { Output, write } from './output.ts';
-import type { RunFlags } from './run/run.ts';
-import { addSessions } from './session-program.ts';
-import { addSlots } from './slot-program.ts';
-import { addDeadLetters, addWorkflows } from './workflow-program.ts';
+import { Output, write } from './ui/output.ts';
 
 interface GlobalFlags extends StoreFlags {
   readonly json?: boolean;
@@ -111,12 +111,14 @@ function addRun(program: Command, perform: Perform): void {
       ),
     )
     .action((key: string, command: string[], flags: RunFlags) =>
-      perform(async (context) => (await import('./run/run.ts')).run(context, key, command, flags)),
+      perform(async (context) =>
+        (await import('./commands/run/run.ts')).run(context, key, command, flags),
+      ),
     );
 }
 
 function addInspection(program: Command, perform: Perform): void {
-  const load = () => import('./inspection.ts');
+  const load = () => import('./commands/leases/leases.ts');
   program
     .command('ls')
     .summary('list who holds what')
@@ -168,14 +170,18 @@ function addInspection(program: Command, perform: Perform): void {
     .option('--workflow <time>', 'for workflows')
     .addHelpText('after', examples('holdfast max-ttl', 'holdfast max-ttl --lease 2m'))
     .action((flags: MaxTtlFlags) =>
-      perform(async (context) => (await import('./max-ttl.ts')).maxTtl(context, flags)),
+      perform(async (context) =>
+        (await import('./commands/store/max-ttl.ts')).maxTtl(context, flags),
+      ),
     );
   program
     .command('doctor')
     .summary('examine the store')
     .description('Examines the store: is it fit for leases, and how far away?')
     .addHelpText('after', examples('holdfast doctor', 'holdfast doctor --json'))
-    .action(() => perform(async (context) => (await import('./doctor.ts')).doctor(context)));
+    .action(() =>
+      perform(async (context) => (await import('./commands/store/doctor.ts')).doctor(context)),
+    );
 }
 
 function addCompletion(program: Command, onExit: (exit: Exit) => void): void {
@@ -189,7 +195,7 @@ function addCompletion(program: Command, onExit: (exit: Exit) => void): void {
       examples('source <(holdfast completion bash)', 'holdfast completion fish | source'),
     )
     .action(async (shell: Shell) => {
-      const { completionScript } = await import('./completion.ts');
+      const { completionScript } = await import('./commands/completion.ts');
       write(1, completionScript(program, shell));
       onExit(EXIT.ok);
     });

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Clock, isDoneWithin, systemClock } from '../base/clock.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkSwitch } from '../base/options.ts';
 import type { HoldfastConfig } from '../config.ts';
-import { type MaxTtlOption, readMaxTtl } from '../store/keyspaces.ts';
+import { type Clock, isDoneWithin, systemClock } from '../core/clock.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkSwitch } from '../core/options.ts';
+import { type MaxTtlOption, readMaxTtl } from '../store/port/keyspaces.ts';
 import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 

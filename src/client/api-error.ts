@@ -1,4 +1,4 @@
-import { HoldfastError } from '../base/errors.ts';
+import { HoldfastError } from '../core/errors.ts';
 import type { FieldError } from './messages.ts';
 
 export interface ApiErrorFacts {

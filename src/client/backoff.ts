@@ -1,4 +1,4 @@
-import type { Random } from '../base/random.ts';
+import type { Random } from '../core/random.ts';
 
 /** Pauses are anywhere from nothing up to a limit, which doubles from the first to the second. */
 const FIRST_MS = 200;

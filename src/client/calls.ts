@@ -3,8 +3,8 @@
  * nothing. So whatever may pass is tried again, within one time limit for all attempts: no answer, one that broke off, too many
  * requests, a server or a store that is away. What will not get better by waiting is thrown at once.
  */
-import type { PortableClock } from '../base/portable-clock.ts';
-import { sleepOn } from '../base/sleep.ts';
+import type { PortableClock } from '../core/portable-clock.ts';
+import { sleepOn } from '../core/sleep.ts';
 import { apiErrorOf, HoldfastApiError, NoAnswerError, unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
 import { type ClientParts, noAnswer, Patience, type Sent, send, whyOf } from './exchange.ts';

@@ -1,8 +1,8 @@
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { type PortableClock, portableClock, portableRandom } from '../base/portable-clock.ts';
-import type { Random } from '../base/random.ts';
-import { sleepOn } from '../base/sleep.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { type PortableClock, portableClock, portableRandom } from '../core/portable-clock.ts';
+import type { Random } from '../core/random.ts';
+import { sleepOn } from '../core/sleep.ts';
 import { HoldfastApiError, WaitedError } from './api-error.ts';
 import { call, mayPass } from './calls.ts';
 import { feed } from './event-feed.ts';

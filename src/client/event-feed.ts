@@ -2,7 +2,7 @@
  * What happens, as it happens, for as long as somebody wants to know. Who is cut off comes back and says how far it was, so nothing
  * is lost in between; what the server itself has lost by then is told as a gap. A frame counts when all of it has arrived.
  */
-import { sleepOn } from '../base/sleep.ts';
+import { sleepOn } from '../core/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
 import { mayPass, waitAdvisedMs } from './calls.ts';

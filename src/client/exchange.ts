@@ -1,7 +1,7 @@
 /** One request and its answer's head, or a `NoAnswerError`. */
-import { ConfigError } from '../base/errors.ts';
-import type { PortableClock } from '../base/portable-clock.ts';
-import type { Random } from '../base/random.ts';
+import { ConfigError } from '../core/errors.ts';
+import type { PortableClock } from '../core/portable-clock.ts';
+import type { Random } from '../core/random.ts';
 import { NoAnswerError } from './api-error.ts';
 
 export type Token = string | (() => string | Promise<string>);

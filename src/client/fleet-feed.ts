@@ -2,7 +2,7 @@
  * A fleet as it changes: a picture, then what is otherwise. Who is cut off gets a new picture when it comes back; nothing has to be
  * remembered for it in between.
  */
-import { sleepOn } from '../base/sleep.ts';
+import { sleepOn } from '../core/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
 import { mayPass, waitAdvisedMs } from './calls.ts';

@@ -1,5 +1,5 @@
-export type { Duration } from '../base/duration.ts';
-export { ConfigError, HoldfastError } from '../base/errors.ts';
+export type { Duration } from '../core/duration.ts';
+export { ConfigError, HoldfastError } from '../core/errors.ts';
 export { HoldfastApiError, NoAnswerError, WaitedError } from './api-error.ts';
 export {
   type CallOptions,

@@ -5,7 +5,7 @@
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { refusalError } from '../lease/refusal-error.ts';
 import { deriveTimings } from '../lease/timings.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/port/store.ts';
 import { dedupKey } from './dedup-key.ts';
 import type { Wanted } from './intent.ts';
 import type { SessionBody } from './intent-session.ts';

@@ -1,5 +1,5 @@
 /** What the environment says about intents. The names of the interface that this one replaces are understood as well. */
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 import type { IntentOptions } from './intents.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

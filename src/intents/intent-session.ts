@@ -4,8 +4,12 @@
  * `NEW` it waits for a worker. `STARTING`: a worker has it, and takes what it needs. `RUNNING`: its pipeline runs. `STOPPING`: nobody needs it
  * any more, or it can not go on; its pipeline is told to end. `ENDED`: nothing of it runs, and it never changes again. From every state it may end.
  */
-import { SessionUnreadableError } from '../base/session-errors.ts';
-import { SESSION_STATES, type SessionState, type StoredSession } from '../store/intent-store.ts';
+import { SessionUnreadableError } from '../fleet/targets/errors.ts';
+import {
+  SESSION_STATES,
+  type SessionState,
+  type StoredSession,
+} from '../store/port/intent-store.ts';
 import type { Wanted } from './intent.ts';
 
 /** Why a session has ended. `docs/intents.md` has a line for each. */

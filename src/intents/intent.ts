@@ -2,8 +2,8 @@
  * What a client can ask for: that something is started, or stopped. Types and fields are those of the HTTP interface; what the
  * server has not validated (a call from the same process), `checkIntent` does.
  */
-import { ConfigError } from '../base/errors.ts';
-import { isForeignText, isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
+import { ConfigError } from '../core/errors.ts';
+import { isForeignText, isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
 
 /** Starts a channel, or finds that it has been started. */
 export interface StreamStart {

@@ -5,17 +5,17 @@
  * stream that workers take from. So who was told that it is accepted can rely on it, and who was not may ask again: it will not be
  * started twice. What is needed is decided by workers; here nobody is turned away for being second.
  */
-import type { Clock } from '../base/clock.ts';
-import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { isTargetId, randomUuid } from '../base/ids.ts';
-import { SecretMissingError, SessionCrowdedError } from '../base/intent-errors.ts';
-import { checkKnown, checkSwitch } from '../base/options.ts';
-import type { Random } from '../base/random.ts';
-import { SessionNotFoundError } from '../base/session-errors.ts';
-import { SESSIONS_PAGE, type SessionState } from '../store/intent-store.ts';
-import type { Store } from '../store/store.ts';
+import type { Clock } from '../core/clock.ts';
+import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { isTargetId, randomUuid } from '../core/ids.ts';
+import { checkKnown, checkSwitch } from '../core/options.ts';
+import type { Random } from '../core/random.ts';
+import { SessionNotFoundError } from '../fleet/targets/errors.ts';
+import { SESSIONS_PAGE, type SessionState } from '../store/port/intent-store.ts';
+import type { Store } from '../store/port/store.ts';
 import { ApiLease } from './api-lease.ts';
+import { SecretMissingError, SessionCrowdedError } from './errors.ts';
 import { idempotencyKey } from './idempotency.ts';
 import {
   checkIntent,
@@ -34,9 +34,9 @@ import {
   type SessionStatus,
   sessionOf,
 } from './intent-session.ts';
+import { StartRecovery } from './recovery.ts';
 import { type SecretOptions, Secrets } from './secrets.ts';
 import { readable, readSessions, tellForeign } from './session-reading.ts';
-import { Sweep } from './sweep.ts';
 
 export interface IntentOptions extends SecretOptions {
   /**
@@ -111,7 +111,7 @@ export class Intents {
   readonly #parts: IntentParts;
   readonly #secrets: Secrets;
   readonly #apiLease: ApiLease | null;
-  readonly #sweep: Sweep;
+  readonly #sweep: StartRecovery;
 
   constructor(parts: IntentParts, options: IntentOptions = {}) {
     checkKnown(options, KNOWN);
@@ -120,7 +120,7 @@ export class Intents {
     this.#parts = parts;
     this.#secrets = new Secrets(parts, secrets);
     this.#apiLease = apiLeases === 'on' ? new ApiLease(parts) : null;
-    this.#sweep = new Sweep({ ...parts, secrets: this.#secrets });
+    this.#sweep = new StartRecovery({ ...parts, secrets: this.#secrets });
   }
 
   /**

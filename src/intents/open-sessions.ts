@@ -1,6 +1,6 @@
-import type { Emitter } from '../base/events.ts';
-import type { StoredSession } from '../store/intent-store.ts';
-import type { Store } from '../store/store.ts';
+import type { Emitter } from '../core/events.ts';
+import type { StoredSession } from '../store/port/intent-store.ts';
+import type { Store } from '../store/port/store.ts';
 import { readable, tellForeign } from './session-reading.ts';
 
 const CALL = { timeoutMs: 5_000 };

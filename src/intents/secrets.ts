@@ -6,11 +6,11 @@
  * a fingerprint, which secret was configured last: so an instance without, beside others that have one, is told.
  */
 import { createHmac } from 'node:crypto';
-import { ConfigError, RevisionConflictError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { SecretMissingError } from '../base/intent-errors.ts';
-import type { Random } from '../base/random.ts';
-import type { Store } from '../store/store.ts';
+import { ConfigError, RevisionConflictError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import type { Random } from '../core/random.ts';
+import type { Store } from '../store/port/store.ts';
+import { SecretMissingError } from './errors.ts';
 
 export interface SecretOptions {
   /** At least 32 bytes; the same for all instances. */

@@ -1,10 +1,10 @@
 /** Sessions as they are found in the store. One that cannot be read is told of once, and does not keep anybody from the others. */
-import { KeyForeignError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { SessionUnreadableError } from '../base/session-errors.ts';
-import { tellOnce } from '../base/told-once.ts';
-import type { StoredSession } from '../store/intent-store.ts';
-import type { Call, Store } from '../store/store.ts';
+import { KeyForeignError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { once } from '../core/once.ts';
+import { SessionUnreadableError } from '../fleet/targets/errors.ts';
+import type { StoredSession } from '../store/port/intent-store.ts';
+import type { Call, Store } from '../store/port/store.ts';
 import { type IntentSession, sessionOf } from './intent-session.ts';
 
 interface ReadingParts {
@@ -18,7 +18,7 @@ function tellUnreadable(
   events: Emitter,
   { id: session, tenant, why }: { id: string; tenant: string | null; why: string },
 ): void {
-  tellOnce(events, `session ${session}`, () =>
+  once(events, `session ${session}`, () =>
     events.emit('session.unreadable', { session, why, tenant }),
   );
 }

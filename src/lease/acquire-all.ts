@@ -1,7 +1,7 @@
-import type { Clock } from '../base/clock.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkKey } from '../base/ids.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock } from '../core/clock.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkKey } from '../core/ids.ts';
+import type { Random } from '../core/random.ts';
 import { LeaseSet } from './lease.ts';
 import type { AcquireResult } from './leases.ts';
 import { type AcquireOptions, waitMs } from './options.ts';

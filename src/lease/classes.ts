@@ -1,4 +1,4 @@
-import { KEYSPACES } from '../store/keyspaces.ts';
+import { KEYSPACES } from '../store/port/keyspaces.ts';
 import type { TimingOptions } from './timings.ts';
 
 /**

@@ -13,13 +13,13 @@
  * What a lease does not promise, a leader does not have either: ask `assertHeld()` before each step that matters, and
  * pass the fence on to what it writes to.
  */
-import type { Clock } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ClosedError, ConfigError, LeaseLostError, type LossReason } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { checkKey } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
-import { jittered, type Random } from '../base/random.ts';
+import type { Clock } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ClosedError, ConfigError, LeaseLostError, type LossReason } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { checkKey } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
+import { jittered, type Random } from '../core/random.ts';
 import type { Lease } from './lease.ts';
 import type { HeldContext, Leases } from './leases.ts';
 import type { TimingOptions } from './timings.ts';

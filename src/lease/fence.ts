@@ -2,7 +2,7 @@
  * Help for what a lease protects: remember the highest fence seen, refuse lower ones. Holdfast's own records do so by
  * themselves; these are for resources of your own.
  */
-import { ConfigError, FenceStaleError } from '../base/errors.ts';
+import { ConfigError, FenceStaleError } from '../core/errors.ts';
 
 /** Fences are microseconds since 1970 or a little more; beyond this the arithmetic of stores would lose digits. */
 export const HIGHEST_FENCE = 2 ** 52;

@@ -11,9 +11,9 @@
  * up to one TTL where quarantine is off or can not see it. Fences go on growing even then.
  */
 
-import type { Deadline } from '../base/deadline.ts';
-import type { Duration } from '../base/duration.ts';
-import type { LossReason } from '../base/errors.ts';
+import type { Duration } from '../core/duration.ts';
+import type { LossReason } from '../core/errors.ts';
+import type { Deadline } from '../core/validity.ts';
 import type { Tenure, TenureState } from './tenure.ts';
 
 export interface ReleaseOptions {

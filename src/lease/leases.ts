@@ -3,33 +3,33 @@
  * (for keys that are held), the `Keeper` (renews), the `Desk` (lets go), `GiveBack` (after answers that never came) and the
  * `WakeWatch` (sees that a freed key is taken).
  */
-import { type Clock, isDoneWithin, timeLeft } from '../base/clock.ts';
+import { type Clock, isDoneWithin, timeLeft } from '../core/clock.ts';
 import {
   ClosedError,
   ConfigError,
   type HeldReason,
   type LossReason,
   OutcomeUnknownError,
-} from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { checkKey } from '../base/ids.ts';
-import type { Random } from '../base/random.ts';
-import type { MaxTtls } from '../store/keyspaces.ts';
-import type { AcquireRequest, Store } from '../store/store.ts';
+} from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { checkKey } from '../core/ids.ts';
+import type { Random } from '../core/random.ts';
+import type { MaxTtls } from '../store/port/keyspaces.ts';
+import type { AcquireRequest, Store } from '../store/port/store.ts';
 import { acquireAll } from './acquire-all.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
-import { Dispatch } from './dispatch.ts';
-import { GiveBack } from './give-back.ts';
-import { Keeper } from './keeper.ts';
 import { Lease, type LeaseSet } from './lease.ts';
-import { Desk } from './letting-go.ts';
+import { LeaseRequests } from './lease-requests.ts';
 import { LossNotices } from './loss-notices.ts';
 import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
+import { OrphanedGrants } from './orphaned-grants.ts';
+import { Releaser } from './release.ts';
+import { Renewer } from './renewer.ts';
 import { type RevokeOptions, type RevokeResult, revokeLease } from './revocation.ts';
 import { Tenure, type Terms } from './tenure.ts';
-import { TermsBook } from './terms.ts';
+import { TermsCache } from './terms.ts';
 import type { Timings } from './timings.ts';
-import { type Busy, type Outcome, WaitingRoom } from './waiting.ts';
+import { type Busy, type Outcome, WaitQueue } from './wait-queue.ts';
 import { WakeWatch } from './wake-watch.ts';
 import { withLease } from './with-lease.ts';
 
@@ -101,13 +101,13 @@ interface Wish {
 
 export class Leases {
   readonly #parts: LeasesParts;
-  readonly #terms: TermsBook;
-  readonly #keeper: Keeper;
-  readonly #dispatch: Dispatch;
-  readonly #waiting: WaitingRoom;
-  readonly #giveBack: GiveBack;
+  readonly #terms: TermsCache;
+  readonly #keeper: Renewer;
+  readonly #dispatch: LeaseRequests;
+  readonly #waiting: WaitQueue;
+  readonly #giveBack: OrphanedGrants;
   readonly #wakes: WakeWatch;
-  readonly #desk: Desk;
+  readonly #desk: Releaser;
   readonly #notices: LossNotices;
   /** Unsettled tenures of holders that callers have named, by key and holder. */
   readonly #named = new Map<string, Tenure>();
@@ -121,19 +121,19 @@ export class Leases {
   constructor(parts: LeasesParts) {
     const inbox = parts.instanceId;
     this.#parts = parts;
-    this.#dispatch = new Dispatch({ ...parts, inbox });
+    this.#dispatch = new LeaseRequests({ ...parts, inbox });
     const wakes = new WakeWatch(parts);
     this.#wakes = wakes;
     const onListening = () => this.#notices.hear();
-    this.#waiting = new WaitingRoom({ ...parts, inbox, wakes, onListening });
+    this.#waiting = new WaitQueue({ ...parts, inbox, wakes, onListening });
     this.#notices = new LossNotices(parts, () => this.#keeper.renewAll());
-    this.#giveBack = new GiveBack({ ...parts, wakes });
+    this.#giveBack = new OrphanedGrants({ ...parts, wakes });
     const giveBack = this.#giveBack;
-    this.#keeper = new Keeper({
+    this.#keeper = new Renewer({
       ...parts,
       onStray: (tenure) => giveBack.watch(tenure.terms, tenure, () => this.#isWanted(tenure)),
     });
-    this.#desk = new Desk({
+    this.#desk = new Releaser({
       ...parts,
       dispatch: this.#dispatch,
       keeper: this.#keeper,
@@ -141,7 +141,7 @@ export class Leases {
       wakes,
       isWanted: (of) => this.#isWanted(of),
     });
-    this.#terms = new TermsBook({
+    this.#terms = new TermsCache({
       ...parts,
       renewNow: (tenure) => this.#keeper.renewNow(tenure),
       onLost: (tenure, reason) => this.#onLost(tenure, reason),
@@ -149,7 +149,7 @@ export class Leases {
   }
 
   /** What this process holds, for those who count. */
-  get kept(): Pick<Keeper, 'size' | 'tenures'> {
+  get kept(): Pick<Renewer, 'size' | 'tenures'> {
     return this.#keeper;
   }
 

@@ -1,5 +1,5 @@
-import type { Emitter } from '../base/events.ts';
-import type { Store } from '../store/store.ts';
+import type { Emitter } from '../core/events.ts';
+import type { Store } from '../store/port/store.ts';
 
 /** The topic on which a process tells the others that the store has lost data. */
 const TOPIC = 'holdfast:forgot';

@@ -1,7 +1,7 @@
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkHolder } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkHolder } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
 import type { TimingOptions } from './timings.ts';

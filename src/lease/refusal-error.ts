@@ -3,7 +3,7 @@ import {
   LeaseHeldError,
   type QuarantineFacts,
   StoreQuarantinedError,
-} from '../base/errors.ts';
+} from '../core/errors.ts';
 
 /** The error that a refused acquire is, for callers that throw it. */
 export function refusalError(

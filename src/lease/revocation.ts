@@ -2,9 +2,9 @@
  * Ending a tenure against its holder's will. A revocation means one tenure, by its fence: carried out late, or repeated
  * after an unknown outcome, it leaves the next holder alone.
  */
-import { ClosedError, ConfigError, OutcomeUnknownError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { type Store, TOMBSTONE } from '../store/store.ts';
+import { ClosedError, ConfigError, OutcomeUnknownError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { type Store, TOMBSTONE } from '../store/port/store.ts';
 import type { LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
 import type { Terms } from './tenure.ts';

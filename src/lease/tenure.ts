@@ -18,7 +18,9 @@
  * TTL from a later moment, so its expiry is always behind ours. Timers only make the end known promptly: a blocked event
  * loop makes them late, so every check reads the clocks itself. What it means if they disagree: `base/deadline.ts`.
  */
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../core/clock.ts';
+import { LeaseLostError, LeaseUncertainError, type LossReason } from '../core/errors.ts';
+import type { DoubtReason, Emitter } from '../core/events.ts';
 import {
   type Confirmation,
   type Deadline,
@@ -27,9 +29,7 @@ import {
   isInDoubt,
   jumpMs,
   remainingMs,
-} from '../base/deadline.ts';
-import { LeaseLostError, LeaseUncertainError, type LossReason } from '../base/errors.ts';
-import type { DoubtReason, Emitter } from '../base/events.ts';
+} from '../core/validity.ts';
 import type { LeaseClass } from './classes.ts';
 import type { Timings } from './timings.ts';
 

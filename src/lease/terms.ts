@@ -1,8 +1,8 @@
-import type { Clock } from '../base/clock.ts';
-import { durationMs } from '../base/duration.ts';
-import type { LossReason } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { keyspaceOf, LONGEST_TTL_MS, type MaxTtls } from '../store/keyspaces.ts';
+import type { Clock } from '../core/clock.ts';
+import { durationMs } from '../core/duration.ts';
+import type { LossReason } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { keyspaceOf, LONGEST_TTL_MS, type MaxTtls } from '../store/port/keyspaces.ts';
 import { LEASE_CLASSES, type LeaseClass } from './classes.ts';
 import type { AcquireOptions } from './options.ts';
 import type { Tenure, Terms } from './tenure.ts';
@@ -22,7 +22,7 @@ export interface TermsParts {
 }
 
 /** The terms for each set of options: the same object for the same options, so that tenures can be batched by it. */
-export class TermsBook {
+export class TermsCache {
   readonly #parts: TermsParts;
   readonly #known = new Map<string, Terms>();
 

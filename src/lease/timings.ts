@@ -9,10 +9,11 @@
  * - `guard` pays for clocks that do not run alike and for the time it takes to stop the work.
  * - The lead has room for three renewals that time out one after the other, before the deadline.
  */
-import { toleratedJumpMs } from '../base/deadline.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/keyspaces.ts';
+
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { toleratedJumpMs } from '../core/validity.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/port/keyspaces.ts';
 
 export interface TimingOptions {
   /** How long the store keeps the lease without a renewal. */

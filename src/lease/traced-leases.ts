@@ -2,8 +2,8 @@
  * Leases as those see them who trace: who asked for what, what came of it, and the work under it. Only where a program asks: a fleet asks for
  * its targets by the thousand, a line of a pool for each of its slots, and nobody waits for any one of these.
  */
-import type { BusyReason } from '../base/errors.ts';
-import { type Attributes, type Span, type Tracing, untraced } from '../base/tracing.ts';
+import type { BusyReason } from '../core/errors.ts';
+import { type Attributes, type Span, type Tracing, untraced } from '../core/tracing.ts';
 import type { Lease, LeaseSet } from './lease.ts';
 import type { AcquireResult, HeldContext, Leases } from './leases.ts';
 import type { AcquireOptions } from './options.ts';

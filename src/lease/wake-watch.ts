@@ -6,9 +6,10 @@
  * twice as many as before: a row of frozen waiters is passed in few steps. Those woken together ask one after the other,
  * so the order of those who run is kept. The watch ends when the key is held, or nobody is left to wake.
  */
-import { Agenda, type Entry } from '../base/agenda.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Store } from '../store/store.ts';
+
+import type { Clock } from '../core/clock.ts';
+import { type Entry, TimerHeap } from '../core/timer-heap.ts';
+import type { Store } from '../store/port/store.ts';
 
 /** How long those who were woken have to take the key. */
 const TURN_MS = 150;
@@ -33,13 +34,13 @@ export class WakeWatch {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #freed = new Map<string, Freed>();
-  readonly #agenda: Agenda<Freed>;
+  readonly #agenda: TimerHeap<Freed>;
   #isClosed = false;
 
   constructor(parts: { store: Store; clock: Clock }) {
     this.#store = parts.store;
     this.#clock = parts.clock;
-    this.#agenda = new Agenda(parts.clock, () => void this.#lookAtDue());
+    this.#agenda = new TimerHeap(parts.clock, () => void this.#lookAtDue());
   }
 
   /** The store key was freed just now, and somebody was told. */

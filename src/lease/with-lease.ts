@@ -1,4 +1,4 @@
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 import type { Lease } from './lease.ts';
 import type { AcquireResult, HeldContext } from './leases.ts';
 import type { AcquireOptions } from './options.ts';

@@ -1,6 +1,6 @@
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/keyspaces.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../store/port/keyspaces.ts';
 import { LEASE_CLASSES } from './classes.ts';
 import { deriveTimings } from './timings.ts';
 

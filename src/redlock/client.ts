@@ -1,7 +1,7 @@
 import type { OpenOptions } from '../holdfast.ts';
 import { Holdfast } from '../holdfast.ts';
-import type { AdoptableClient } from '../store/redis/adoptable.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/port/store.ts';
+import type { AdoptableClient } from '../store/redis/client/adoptable.ts';
 
 /** What locks can be kept on: whatever `open` takes, or a Holdfast that is open. */
 export type RedlockClient = AdoptableClient | Store | string | Holdfast;

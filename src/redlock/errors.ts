@@ -1,5 +1,5 @@
 /** What redlock throws, under the names its users catch; and what Holdfast refuses of it. */
-import { HoldfastError } from '../base/errors.ts';
+import { HoldfastError } from '../core/errors.ts';
 import type { Attempts } from './execution.ts';
 
 /** Somebody else has one of the resources, or it is not this lock's any more. */

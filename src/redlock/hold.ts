@@ -10,7 +10,7 @@
  *
  * **Released.** The store has been told, or will be.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import type { LeaseSet, ReleaseResult } from '../lease/lease.ts';
 import { ExecutionError } from './errors.ts';
 import type { LockTerms } from './settings.ts';

@@ -1,4 +1,4 @@
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 
 /** Not for the name of a lease: on a Cluster braces decide where a key lies, and leases are taken together without them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is encoded

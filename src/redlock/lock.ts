@@ -1,4 +1,4 @@
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 import type { Attempts, ExecutionResult } from './execution.ts';
 import type { Hold, RedlockAbortSignal } from './hold.ts';
 import type { Redlock } from './redlock.ts';

@@ -4,10 +4,10 @@
  * over, and neither an extension nor a late answer brings it back.
  */
 import { EventEmitter } from 'node:events';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { ClosedError, ConfigError, LeaseHeldError, StoreQuarantinedError } from '../base/errors.ts';
-import { checkKnown } from '../base/options.ts';
-import { type Random, systemRandom } from '../base/random.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
+import { ClosedError, ConfigError, LeaseHeldError, StoreQuarantinedError } from '../core/errors.ts';
+import { checkKnown } from '../core/options.ts';
+import { type Random, systemRandom } from '../core/random.ts';
 import { Holdfast, type OpenOptions, open } from '../holdfast.ts';
 import { LeaseSet } from '../lease/lease.ts';
 import type { AcquireOptions } from '../lease/options.ts';

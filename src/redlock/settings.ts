@@ -2,10 +2,10 @@
  * redlock's settings, and what they come to here. It asks, sleeps and asks again; Holdfast waits to be woken. So what it
  * would sleep in all is how long is waited, and the pauses themselves are only for a store that does not answer.
  */
-import { ConfigError } from '../base/errors.ts';
-import type { Random } from '../base/random.ts';
+import { ConfigError } from '../core/errors.ts';
+import type { Random } from '../core/random.ts';
 import type { AcquireOptions } from '../lease/options.ts';
-import { SHORTEST_TTL_MS } from '../store/keyspaces.ts';
+import { SHORTEST_TTL_MS } from '../store/port/keyspaces.ts';
 
 export interface Settings {
   /** The share of the duration by which clocks may differ: a lock ends that much sooner here than in the store. */

@@ -3,30 +3,30 @@
  * what happens to a request.
  */
 import type { Hono } from 'hono';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { checkKnown } from '../base/options.ts';
-import { type Random, systemRandom } from '../base/random.ts';
 import { checkAppOptions } from '../config-schema.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { checkKnown } from '../core/options.ts';
+import { type Random, systemRandom } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
-import { EntryPasses } from './entry-passes.ts';
-import { Exchange, type FailedRequest } from './exchange.ts';
-import { HostGuard } from './host-guard.ts';
-import { LanGuard, type LanSettings } from './lan-guard.ts';
-import { type LimitSettings, Limits } from './limits.ts';
-import { mount } from './mount.ts';
+import { builtPage, DashboardFiles } from './dashboard-files.ts';
+import { EntryPasses } from './http/entry-passes.ts';
+import { HostGuard } from './http/host-guard.ts';
+import { IpRestriction, type LanSettings } from './http/ip-restriction.ts';
+import { type LimitSettings, Limits } from './http/limits.ts';
+import { mount } from './http/mount.ts';
+import { type FailedRequest, RequestHandler } from './http/request.ts';
+import type { Route } from './http/route.ts';
+import { straightFetch } from './http/sending.ts';
+import { makeToken, type TokenSettings, Tokens } from './http/tokens.ts';
 import { type ObservationOptions, observe } from './observation.ts';
-import { builtPage, PageFiles } from './page-files.ts';
 import type { ServerParts } from './parts.ts';
 import type { Readiness } from './readiness.ts';
-import type { Route } from './route.ts';
 import { enterRoute } from './routes/enter.ts';
 import { intentRoutes } from './routes/intents.ts';
 import { pageRoutes } from './routes/page.ts';
 import { sessionRoutes } from './routes/sessions.ts';
-import { straightFetch } from './sending.ts';
-import { makeToken, type TokenSettings, Tokens } from './tokens.ts';
 
 export interface AppOptions extends ObservationOptions {
   /** Who may ask; without any, a token that may do everything is made: see `madeToken`. */
@@ -99,7 +99,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const terms = {
     tokens: new Tokens(made === null ? tokens : [made], clock),
     limits: new Limits(limits, clock),
-    lan: lan === undefined ? null : new LanGuard(lan),
+    lan: lan === undefined ? null : new IpRestriction(lan),
     hosts: hosts === undefined ? null : new HostGuard(hosts),
     pageHosts: new HostGuard(hosts ?? []),
     bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
@@ -116,12 +116,12 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const { routes: shown, readiness } = observe(parts, options, () => routes);
   readiness.add('intents', () => intents.trouble);
   const passes = options.passes ?? (made && new EntryPasses({ token: made.token, clock, random }));
-  const files = new PageFiles(options.pageFolder ?? builtPage());
+  const files = new DashboardFiles(options.pageFolder ?? builtPage());
   const routes: readonly Route[] = [
     ...[...intentRoutes(parts), ...sessionRoutes(parts), ...shown, enterRoute(passes)],
     ...pageRoutes(files),
   ];
-  const hono = mount(routes, new Exchange({ ...terms, parts }));
+  const hono = mount(routes, new RequestHandler({ ...terms, parts }));
   return {
     ...{ hono, fetch: straightFetch(hono), routes, readiness, madeToken: made?.token ?? null },
     passes,

@@ -1,10 +1,10 @@
 /** What is there to see how things are: events, health, metrics, members, leases, and the description of all of it. */
-import { EventHub, type EventHubOptions } from './event-hub.ts';
-import { FleetHub } from './fleet-hub.ts';
-import { Metrics } from './metrics.ts';
+
+import type { Stage } from './demo-stage.ts';
+import type { Route } from './http/route.ts';
+import { Metrics } from './metrics/metrics.ts';
 import type { ServerParts } from './parts.ts';
 import { Readiness } from './readiness.ts';
-import type { Route } from './route.ts';
 import { aboutRoute } from './routes/about.ts';
 import { deadLetterRoutes } from './routes/dead-letters.ts';
 import { doctorRoute } from './routes/doctor.ts';
@@ -19,7 +19,8 @@ import { slotRoute } from './routes/slots.ts';
 import { stageRoutes } from './routes/stage.ts';
 import { targetRoutes } from './routes/targets.ts';
 import { workflowRoutes } from './routes/workflows.ts';
-import type { Stage } from './stage.ts';
+import { EventHub, type EventHubOptions } from './streams/event-hub.ts';
+import { FleetHub } from './streams/fleet-hub.ts';
 
 export interface ObservationOptions {
   /** How many may watch events, and how far behind they may be. */

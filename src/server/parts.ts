@@ -1,5 +1,5 @@
-import type { Clock } from '../base/clock.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Random } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 

@@ -2,7 +2,7 @@
  * Whether this instance could take work now, and if not, why, in words for people. Whoever runs something in this process that can fail adds
  * a check of its own; the store is asked by one cheap read, whoever asks and however many.
  */
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../core/clock.ts';
 import type { Holdfast } from '../holdfast.ts';
 
 /** What is wrong now, or null. It answers from what is known: it must not ask anybody. */

@@ -13,15 +13,15 @@ import {
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkKnown } from '../base/options.ts';
+import { type Clock, systemClock } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkKnown } from '../core/options.ts';
 import type { HoldfastApp } from './app.ts';
-import { isLoopback } from './lan-guard.ts';
-import { Problem } from './problem.ts';
-import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
-import { servedEnv } from './sending.ts';
+import { isLoopback } from './http/ip-restriction.ts';
+import { Problem } from './http/problem.ts';
+import { ANSWER_HEADERS, problemAnswer } from './http/problem-answer.ts';
+import { servedEnv } from './http/sending.ts';
 
 /** What is served: an app, or what stands in for one. */
 export type Servable = Pick<HoldfastApp, 'fetch' | 'madeToken' | 'close'>;

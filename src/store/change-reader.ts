@@ -3,8 +3,8 @@
  * says so. Each refresh asks only for what has changed since the last one. Where everything is listed again, nothing is taken
  * for removed before the listing is complete.
  */
-import { StoreRefusedError } from '../base/errors.ts';
-import type { Call, ChangesPage, Store } from './store.ts';
+import { StoreRefusedError } from '../core/errors.ts';
+import type { Call, ChangesPage, Store } from './port/store.ts';
 
 /** A refresh that has to begin again this often fails. */
 const MOST_BEGINNINGS = 5;

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../core/clock.ts';
 
 /** A wall clock that is further behind than this was set back: fences follow it again. */
 const SET_BACK_US = 1_000_000;

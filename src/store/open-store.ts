@@ -1,13 +1,13 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import type { Clock } from '../base/clock.ts';
-import { ConfigError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import type { Random } from '../base/random.ts';
-import type { MaxTtls } from './keyspaces.ts';
+import type { Clock } from '../core/clock.ts';
+import { ConfigError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import type { Random } from '../core/random.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
-import { type AdoptableClient, isAdoptable } from './redis/adoptable.ts';
-import type { Store } from './store.ts';
+import type { MaxTtls } from './port/keyspaces.ts';
+import type { Store } from './port/store.ts';
+import { type AdoptableClient, isAdoptable } from './redis/client/adoptable.ts';
 
 export interface OpenStoreOptions {
   readonly clock: Clock;
@@ -65,7 +65,7 @@ function checkSyncs(store: unknown, { sync }: OpenStoreOptions): void {
 
 async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {
   const { openSqliteStore } = await import('./sqlite/sqlite-store.ts');
-  const { defaultFile } = await import('./sqlite/place.ts');
+  const { defaultFile } = await import('./sqlite/file/place.ts');
   return openSqliteStore(defaultFile(process.cwd()), options);
 }
 

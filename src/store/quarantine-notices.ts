@@ -1,5 +1,5 @@
-import type { Emitter } from '../base/events.ts';
-import { KEYSPACE_NAMES, type Keyspace } from './keyspaces.ts';
+import type { Emitter } from '../core/events.ts';
+import { KEYSPACE_NAMES, type Keyspace } from './port/keyspaces.ts';
 
 /**
  * Says once per quarantine, and only for keyspaces that this client takes leases in, how long it lasts. A client that

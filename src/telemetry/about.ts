@@ -1,4 +1,4 @@
-import { shortName } from '../base/short-name.ts';
+import { shortName } from '../core/short-name.ts';
 import type { LoggedEvent } from './event-log.ts';
 
 /** The target that an event is about, if it is about one. */

@@ -1,8 +1,8 @@
 /** What has happened to all instances, in one order: the reading side of the log that they share. */
-import type { Clock } from '../base/clock.ts';
-import type { Emitter } from '../base/events.ts';
-import { isName } from '../base/ids.ts';
-import type { LogEntry, LogPage, Store } from '../store/store.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Emitter } from '../core/events.ts';
+import { isName } from '../core/ids.ts';
+import type { LogEntry, LogPage, Store } from '../store/port/store.ts';
 import { LOG_TOPIC } from './history.ts';
 
 /** Entries are hinted at; where hints are lost, they are looked for this often. */

@@ -5,10 +5,10 @@
  * Nothing waits for it, and it loses something only after a long time without the store, or in a crash: then `log.dropped`
  * says how much, or the last quarter of a second is missing. After an answer that never came entries may be there twice.
  */
-import { type Clock, isDoneWithin, type Timer, timeLeft } from '../base/clock.ts';
-import type { Emitter, EventName } from '../base/events.ts';
-import { jittered, type Random } from '../base/random.ts';
-import type { Store } from '../store/store.ts';
+import { type Clock, isDoneWithin, type Timer, timeLeft } from '../core/clock.ts';
+import type { Emitter, EventName } from '../core/events.ts';
+import { jittered, type Random } from '../core/random.ts';
+import type { Store } from '../store/port/store.ts';
 import { plainFacts } from './facts.ts';
 
 /** Where it is said that something was added to the log. */

@@ -1,4 +1,4 @@
-import type { EventName } from '../base/events.ts';
+import type { EventName } from '../core/events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -3,8 +3,8 @@
  * the target where there is one, the event, its facts, and the same in words.
  */
 import { type Logger, pino } from 'pino';
-import type { Clock } from '../base/clock.ts';
-import type { EventName, Listener } from '../base/events.ts';
+import type { Clock } from '../core/clock.ts';
+import type { EventName, Listener } from '../core/events.ts';
 import { type Facts, plainFacts, printableJson, withoutCredentials } from './facts.ts';
 import { LEVELS, type LogLevel } from './levels.ts';
 import { sentenceOf } from './sentences.ts';

@@ -3,15 +3,15 @@
  * program; where there is none, not even the API is loaded.
  */
 import type * as Api from '@opentelemetry/api';
-import { LeaseLostError } from '../base/errors.ts';
+import { LeaseLostError } from '../core/errors.ts';
 import {
   type Attributes,
   type Span,
   type SpanStart,
   type Tracing,
   untraced,
-} from '../base/tracing.ts';
-import { packageVersion } from '../base/version.ts';
+} from '../core/tracing.ts';
+import { packageVersion } from '../core/version.ts';
 
 /** Where every copy of the API of version 1 looks for the SDK that was set up. */
 const GLOBAL = Symbol.for('opentelemetry.js.api.1');

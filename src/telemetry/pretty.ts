@@ -2,7 +2,7 @@
  * What happens, as people read it on a terminal: the time, and what it was in words. What happens to many targets at once
  * is one line: who watches an instance start wants to know that it took ten thousand, not each of them.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import { printable } from './facts.ts';
 
 /** So long a line waits for others like it. */

@@ -1,7 +1,7 @@
 /** Events in words, for people: in logs, on terminals, in what a command line tells. */
-import type { EventName } from '../base/events.ts';
-import { readGap, STANDSTILL_MS } from '../base/gap.ts';
-import { shortName } from '../base/short-name.ts';
+import type { EventName } from '../core/events.ts';
+import { readGap, STANDSTILL_MS } from '../core/gap.ts';
+import { shortName } from '../core/short-name.ts';
 import type { Facts } from './facts.ts';
 import { exactly, spanOf } from './span.ts';
 

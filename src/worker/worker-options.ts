@@ -1,9 +1,9 @@
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkTargetId } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkTargetId } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
 import { type WorkTimings, workTimings } from '../lease/work-timings.ts';
-import type { PipelineFunction } from './pipeline.ts';
+import type { PipelineFunction } from './pipelines/pipeline.ts';
 
 /** Things of which each can be used by one session at a time. */
 export interface ResourceOptions {

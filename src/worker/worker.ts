@@ -11,27 +11,27 @@
  * **Running.** Takes what there is room for, goes on with what others have left or lost, and heeds stops at once, however much is to be started.
  * **Stopping.** Takes nothing new. Pipelines are told to end, leases are released, sessions are left to others, who go on with them.
  */
-import { type Clock, isDoneWithin } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import type { Emitter } from '../base/events.ts';
-import type { Random } from '../base/random.ts';
-import type { Tracing } from '../base/tracing.ts';
+import { type Clock, isDoneWithin } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import type { Emitter } from '../core/events.ts';
+import type { Random } from '../core/random.ts';
+import type { Tracing } from '../core/tracing.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
-import { Pool } from '../lease/pool.ts';
-import type { Commands } from '../process/commands.ts';
-import type { Host, HostLock } from '../process/host.ts';
-import type { StoredSession } from '../store/intent-store.ts';
-import type { Store } from '../store/store.ts';
-import { builtIn } from './built-in-pipeline.ts';
-import { commandPipeline } from './command-pipeline.ts';
-import { functionPipeline } from './function-pipeline.ts';
-import { Intake } from './intake.ts';
-import { Lookout } from './lookout.ts';
-import { WorkerName } from './name.ts';
-import type { Pipeline } from './pipeline.ts';
-import { Run, type RunParts } from './run.ts';
-import { SessionFile } from './session-file.ts';
+import { Pool } from '../lease/pool/pool.ts';
+import type { StoredSession } from '../store/port/intent-store.ts';
+import type { Store } from '../store/port/store.ts';
+import { builtIn } from './pipelines/built-in.ts';
+import { commandPipeline } from './pipelines/command.ts';
+import { functionPipeline } from './pipelines/function.ts';
+import type { Pipeline } from './pipelines/pipeline.ts';
+import { SessionMonitor } from './session-monitor.ts';
+import { SessionRecord } from './session-record.ts';
+import { type RunParts, SessionRun } from './session-run.ts';
+import { StartConsumer } from './start-consumer.ts';
+import type { Commands } from './supervisor/commands.ts';
+import type { Host, HostLock } from './supervisor/host.ts';
+import { WorkerName } from './worker-name.ts';
 import {
   type PipelineSettings,
   readWorkerOptions,
@@ -64,12 +64,12 @@ export class Worker implements AsyncDisposable {
   readonly #settings: WorkerSettings;
   readonly #options: AcquireOptions;
   readonly #pools = new Map<string, { readonly pool: Pool; readonly waitMs: number }>();
-  readonly #runs = new Map<string, { readonly run: Run; readonly done: Promise<void> }>();
+  readonly #runs = new Map<string, { readonly run: SessionRun; readonly done: Promise<void> }>();
   /** Those of them whose pipeline has not been started. */
   readonly #starting = new Set<string>();
   readonly #over = new AbortController();
-  readonly #intake: Intake;
-  readonly #lookout: Lookout;
+  readonly #intake: StartConsumer;
+  readonly #lookout: SessionMonitor;
   readonly #name: WorkerName | null;
   #runParts: RunParts | null = null;
   #commands: Commands | null = null;
@@ -91,13 +91,13 @@ export class Worker implements AsyncDisposable {
       name === null
         ? null
         : new WorkerName(parts, { name, options: this.#options, pools: this.pools });
-    this.#intake = new Intake({
+    this.#intake = new StartConsumer({
       ...parts,
       room: () => this.#room(),
       has: (id) => this.#runs.has(id),
       claimed: (file) => this.#begin(file, false),
     });
-    this.#lookout = new Lookout({
+    this.#lookout = new SessionMonitor({
       ...parts,
       patienceMs: timings.ttl,
       own: () => this.#runs.keys(),
@@ -228,14 +228,14 @@ export class Worker implements AsyncDisposable {
 
   #recover(stored: StoredSession): boolean {
     if (this.#state !== 'running' || this.#room() <= 0) return false;
-    this.#begin(new SessionFile(this.#parts, stored), true);
+    this.#begin(new SessionRecord(this.#parts, stored), true);
     return true;
   }
 
-  #begin(file: SessionFile, isRecovery: boolean): void {
+  #begin(file: SessionRecord, isRecovery: boolean): void {
     const { id } = file;
     if (this.#runParts === null || this.#runs.has(id)) return;
-    const run = new Run(this.#runParts, file, { isRecovery });
+    const run = new SessionRun(this.#runParts, file, { isRecovery });
     this.#starting.add(id);
     const hasRoom = () => {
       if (this.#starting.delete(id)) this.#intake.hint();

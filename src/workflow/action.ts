@@ -1,8 +1,8 @@
 /** One thing an orchestrator wants done. It never changes; its names are those that go over the wire. */
-import { isTargetId, TARGET_ID_RULE } from '../base/ids.ts';
-import { ActionInvalidError } from '../base/workflow-errors.ts';
-import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/stream-store.ts';
-import type { NewAction, StoredAction, StoredResult } from '../store/workflow-store.ts';
+import { isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/port/stream-store.ts';
+import type { NewAction, StoredAction, StoredResult } from '../store/port/workflow-store.ts';
+import { ActionInvalidError } from './errors.ts';
 
 export interface Action<Payload = unknown> {
   readonly action_id: string;

@@ -4,13 +4,13 @@
  *
  * A handler that was asked to stop, and still runs when its claim has ended in the store, is **stuck**: another try may have begun.
  */
-import type { Clock, Timer } from '../base/clock.ts';
-import { type Deadline, remainingMs } from '../base/deadline.ts';
-import { ValueTooLargeError } from '../base/errors.ts';
-import { ActionInvalidError, StepFailedError } from '../base/workflow-errors.ts';
-import { sized } from '../store/limits.ts';
-import type { Taken } from '../store/workflow-store.ts';
+import type { Clock, Timer } from '../core/clock.ts';
+import { ValueTooLargeError } from '../core/errors.ts';
+import { type Deadline, remainingMs } from '../core/validity.ts';
+import { sized } from '../store/port/limits.ts';
+import type { Taken } from '../store/port/workflow-store.ts';
 import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './action.ts';
+import { ActionInvalidError, StepFailedError } from './errors.ts';
 
 export interface HandlerContext {
   /** Fires when the handler should stop: its time is over, its processor stops, or another has the action now. */

@@ -1,9 +1,9 @@
 /** Actions that were tried as often as they may be, and are kept for people to look at. */
-import { ConfigError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import type { Store } from '../store/store.ts';
-import type { StoredAction } from '../store/workflow-store.ts';
-import { actionStream } from '../store/workflow-store.ts';
+import { ConfigError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import type { Store } from '../store/port/store.ts';
+import type { StoredAction } from '../store/port/workflow-store.ts';
+import { actionStream } from '../store/port/workflow-store.ts';
 import { type Action, actionOf } from './action.ts';
 import { skipForeign } from './skip-foreign.ts';
 

@@ -3,30 +3,30 @@
  * in. Each of these is one step in the store, which takes it only from who holds the workflow then; so an orchestrator that was frozen,
  * cut off, revoked or replaced without knowing changes nothing.
  */
-import type { Clock } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError, HoldfastError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { checkTargetId, randomUuid } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
-import type { Random } from '../base/random.ts';
-import { type Span, type Tracing, untraced } from '../base/tracing.ts';
+import type { Clock } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError, HoldfastError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { checkTargetId, randomUuid } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
+import type { Random } from '../core/random.ts';
+import { type Span, type Tracing, untraced } from '../core/tracing.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
+import type { Lease } from '../lease/lease.ts';
+import type { Store } from '../store/port/store.ts';
+import type { WorkflowSnapshot } from '../store/port/workflow-store.ts';
+import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
 import {
   ActionInvalidError,
   FutureEpochError,
   LeaseExpiredError,
   LeaseViolationError,
   StaleEpochError,
-} from '../base/workflow-errors.ts';
-import { LEASE_CLASSES } from '../lease/classes.ts';
-import type { Lease } from '../lease/lease.ts';
-import type { Store } from '../store/store.ts';
-import type { WorkflowSnapshot } from '../store/workflow-store.ts';
-import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
+} from './errors.ts';
 import { plainState } from './plain-state.ts';
 import { ResultInbox } from './result-inbox.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
-import { Steps } from './steps.ts';
+import { StepQueue } from './step-queue.ts';
 import { violation } from './violation.ts';
 
 /** A lease is worth renewing when it has less than this left. */
@@ -89,7 +89,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   /** As the clocks had it at the claim: whatever becomes of them, it stays. */
   readonly acquiredAt: Date;
   readonly #parts: OrchestratorParts;
-  readonly #steps: Steps;
+  readonly #steps: StepQueue;
   readonly #inbox: ResultInbox;
   #state: unknown;
   /** To whom the workflow was handed over. */
@@ -104,7 +104,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     this.dropped = parts.dropped;
     const over = lease.signal;
     const common = { ...parts, workflow: lease.key, leaseId: lease.holder, over };
-    this.#steps = new Steps(
+    this.#steps = new StepQueue(
       {
         ...common,
         check: () => this.checkLeaseValidity(),

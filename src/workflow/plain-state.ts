@@ -1,4 +1,4 @@
-import { ConfigError } from '../base/errors.ts';
+import { ConfigError } from '../core/errors.ts';
 
 /** A copy that nobody can change behind our back. */
 export function plainState(state: unknown): unknown {

@@ -1,11 +1,11 @@
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError } from '../base/errors.ts';
-import { checkTargetId } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
-import { jittered, type Random } from '../base/random.ts';
-import { StepFailedError } from '../base/workflow-errors.ts';
-import type { Strictness } from '../store/workflow-store.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError } from '../core/errors.ts';
+import { checkTargetId } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
+import { jittered, type Random } from '../core/random.ts';
+import type { Strictness } from '../store/port/workflow-store.ts';
 import type { HandlerContext } from './attempt.ts';
+import { StepFailedError } from './errors.ts';
 import type { ActionDefinitions, PayloadOut, ResultIn } from './schema.ts';
 
 /** What a processor is for. A reducer holds state: it takes nothing before what comes before it. */

@@ -7,24 +7,25 @@
  * room, it asks for more. A handler that does not stop when it was asked to gives up its place. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
  * others if it does not.
  */
-import { Agenda, type Entry } from '../base/agenda.ts';
-import { type Clock, isDoneWithin, type Timer } from '../base/clock.ts';
-import type { Deadline } from '../base/deadline.ts';
-import { durationMs } from '../base/duration.ts';
-import type { HoldfastError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { jittered, type Random } from '../base/random.ts';
-import { Stall } from '../base/stall.ts';
-import { type Tracing, untraced } from '../base/tracing.ts';
-import { FutureEpochError, LeaseViolationError, StaleEpochError } from '../base/workflow-errors.ts';
-import { Listening } from '../store/listening.ts';
-import type { Store } from '../store/store.ts';
-import { type HeldReply, streamTopic } from '../store/stream-store.ts';
-import { actionStream, type Settlement, type Taken } from '../store/workflow-store.ts';
+
+import { Stall } from '../core/backoff.ts';
+import { Batcher } from '../core/batcher.ts';
+import { type Clock, isDoneWithin, type Timer } from '../core/clock.ts';
+import { durationMs } from '../core/duration.ts';
+import type { HoldfastError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { jittered, type Random } from '../core/random.ts';
+import { type Entry, TimerHeap } from '../core/timer-heap.ts';
+import { type Tracing, untraced } from '../core/tracing.ts';
+import type { Deadline } from '../core/validity.ts';
+import type { Store } from '../store/port/store.ts';
+import { type HeldReply, streamTopic } from '../store/port/stream-store.ts';
+import { actionStream, type Settlement, type Taken } from '../store/port/workflow-store.ts';
+import { Subscription } from '../store/subscription.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
 import { Attempt, type Ending, type HandlerContext } from './attempt.ts';
-import { Gathering } from './gathering.ts';
-import { Hands, tooManyStuck } from './hands.ts';
+import { Claims, tooManyStuck } from './claims.ts';
+import { FutureEpochError, LeaseViolationError, StaleEpochError } from './errors.ts';
 import {
   type ProcessorOptions,
   type ProcessorSettings,
@@ -63,9 +64,9 @@ interface Retry extends Entry {
 export class Processor<A extends ActionDefinitions = ActionDefinitions> implements AsyncDisposable {
   readonly #parts: ProcessorParts;
   readonly #settings: ProcessorSettings;
-  readonly #settling: Gathering<Settlement, HeldReply>;
-  readonly #hands: Hands;
-  readonly #listening: Listening;
+  readonly #settling: Batcher<Settlement, HeldReply>;
+  readonly #hands: Claims;
+  readonly #listening: Subscription;
   readonly #stall: Stall;
   readonly #violations = new Map<string, number>();
   /** Aborts when it has stopped. */
@@ -76,7 +77,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #isToLook = false;
   #timer: Timer | null = null;
   /** When what failed here may be tried again; and the same as numbers of spans, each once. */
-  readonly #retries: Agenda<Retry>;
+  readonly #retries: TimerHeap<Retry>;
   readonly #retrySpans = new Set<number>();
 
   constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
@@ -85,7 +86,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const { name: target, claimMs } = this.#settings;
     const { workflows } = parts.store;
     const call = { timeoutMs: TIMEOUT_MS };
-    this.#settling = new Gathering((all) => workflows.settle(target, all, call), SETTLE_MOST);
+    this.#settling = new Batcher((all) => workflows.settle(target, all, call), SETTLE_MOST);
     const stall = {
       onStalled: (error: unknown) =>
         parts.events.emit('processor.stalled', { processor: target, error }),
@@ -94,7 +95,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     };
     this.#stall = new Stall(parts.clock, stall);
     const crowded = new Stall(parts.clock, stall);
-    this.#hands = new Hands({
+    this.#hands = new Claims({
       ...{ workflows, clock: parts.clock, target, claimMs },
       onStuck: (attempt, hasPlace) => {
         this.#tellStuck(attempt);
@@ -103,10 +104,14 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
       },
       onUnstuck: () => crowded.passed(),
     });
-    this.#retries = new Agenda(parts.clock, () => this.#retry());
+    this.#retries = new TimerHeap(parts.clock, () => this.#retry());
     const look = () => void this.#look();
     const heard = { onMessage: look, onGap: look };
-    this.#listening = new Listening(parts.store.signals, streamTopic(actionStream(target)), heard);
+    this.#listening = new Subscription(
+      parts.store.signals,
+      streamTopic(actionStream(target)),
+      heard,
+    );
   }
 
   get name(): string {

@@ -2,9 +2,9 @@
  * The results of one workflow, as they come in. A hint says that there are some, and without one they are looked for now and then while
  * somebody waits. What has been handed out counts as read with the orchestrator's next step.
  */
-import type { Clock, Timer } from '../base/clock.ts';
-import type { Store } from '../store/store.ts';
-import type { StoredResult } from '../store/workflow-store.ts';
+import type { Clock, Timer } from '../core/clock.ts';
+import type { Store } from '../store/port/store.ts';
+import type { StoredResult } from '../store/port/workflow-store.ts';
 import { type ActionResult, resultOf } from './action.ts';
 
 /** While somebody waits, results are looked for this often, should the hint be lost. */

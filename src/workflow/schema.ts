@@ -2,7 +2,7 @@
  * What actions look like, in the user's own words: any schema that speaks [Standard Schema](https://standardschema.dev), as zod, valibot
  * and arktype do. Holdfast asks it at both ends, and takes its types from it.
  */
-import { ActionInvalidError } from '../base/workflow-errors.ts';
+import { ActionInvalidError } from './errors.ts';
 
 /** The part of Standard Schema, version 1, that is needed here. */
 export interface Schema<Input = unknown, Output = Input> {

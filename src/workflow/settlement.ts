@@ -1,4 +1,4 @@
-import type { Settlement } from '../store/workflow-store.ts';
+import type { Settlement } from '../store/port/workflow-store.ts';
 import type { Attempt, Ending } from './attempt.ts';
 
 /** What the store is told of an attempt: its result, or that it is to be tried again, if it may be. */

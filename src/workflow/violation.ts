@@ -1,11 +1,11 @@
-import type { HoldfastError } from '../base/errors.ts';
-import type { Violation } from '../base/events.ts';
+import type { HoldfastError } from '../core/errors.ts';
+import type { Violation } from '../core/events.ts';
 import {
   FutureEpochError,
   LeaseExpiredError,
   LeaseViolationError,
   StaleEpochError,
-} from '../base/workflow-errors.ts';
+} from './errors.ts';
 
 /** What an error says about a lease or an epoch that was not right, for those who count; null if it is about something else. */
 export function violation(error: HoldfastError, action: string | null): Violation | null {

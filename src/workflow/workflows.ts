@@ -1,29 +1,30 @@
 /** The door to workflows: who is to write one claims it here. */
-import type { Clock } from '../base/clock.ts';
-import { type Duration, durationMs } from '../base/duration.ts';
-import { ConfigError, OutcomeUnknownError } from '../base/errors.ts';
-import type { Emitter } from '../base/events.ts';
-import { checkTargetId, randomUuid } from '../base/ids.ts';
-import { checkKnown } from '../base/options.ts';
-import type { Random } from '../base/random.ts';
-import { type Tracing, untraced } from '../base/tracing.ts';
-import { LeaseNotFoundError, LeaseViolationError } from '../base/workflow-errors.ts';
+
+import { Batcher } from '../core/batcher.ts';
+import type { Clock } from '../core/clock.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
+import { ConfigError, OutcomeUnknownError } from '../core/errors.ts';
+import type { Emitter } from '../core/events.ts';
+import { checkTargetId, randomUuid } from '../core/ids.ts';
+import { checkKnown } from '../core/options.ts';
+import type { Random } from '../core/random.ts';
+import { type Tracing, untraced } from '../core/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { refusalError } from '../lease/refusal-error.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
-import type { ReadReply, Store } from '../store/store.ts';
+import type { ReadReply, Store } from '../store/port/store.ts';
 import {
   type BeginReply,
   type HistoryEntry,
   type WorkflowSnapshot,
   workflowKey,
-} from '../store/workflow-store.ts';
+} from '../store/port/workflow-store.ts';
 import { actionOf, isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { Gathering } from './gathering.ts';
+import { LeaseNotFoundError, LeaseViolationError } from './errors.ts';
 import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
 import type { ActionDefinitions } from './schema.ts';
 import { skipForeign } from './skip-foreign.ts';
@@ -82,7 +83,7 @@ export class Workflows {
   readonly #parts: WorkflowsParts;
   readonly #inbox: string;
   /** A process that holds many workflows hears of many at once, and each hint may mean that something else has happened. */
-  readonly #reading: Gathering<string, WorkflowSnapshot | null>;
+  readonly #reading: Batcher<string, WorkflowSnapshot | null>;
   /** Those this process holds, by workflow. */
   readonly #held = new Map<string, Orchestrator>();
   #listening: Promise<void> | null = null;
@@ -92,7 +93,7 @@ export class Workflows {
   constructor(parts: WorkflowsParts) {
     this.#parts = parts;
     this.#inbox = `workflow:${parts.instanceId}`;
-    this.#reading = new Gathering((ids) => parts.store.workflows.read(ids, CALL), READ_MOST);
+    this.#reading = new Batcher((ids) => parts.store.workflows.read(ids, CALL), READ_MOST);
     this.deadLetters = new DeadLetters(parts);
   }
 

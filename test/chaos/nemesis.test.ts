@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { LINK_FAULTS, PROCESS_FAULTS } from '../../chaos/faults.ts';
 import { planFaults } from '../../chaos/nemesis.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 
 const KINDS = [...PROCESS_FAULTS, ...LINK_FAULTS];
 const planned = (seed: number) => planFaults(KINDS, seededRandom(seed), 60_000);

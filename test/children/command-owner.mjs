@@ -1,9 +1,9 @@
 // Runs commands under a supervisor, as a worker does, and moves their deadlines for as long as it can:
 // command-owner.mjs '{"name": …, "validMs": …, "graceMs": …, "commands": [[…], …]}'
-import { systemClock as clock } from '../../dist/base/clock.js';
-import { confirmationNow } from '../../dist/base/deadline.js';
-import { supervisedCommands } from '../../dist/process/commands.js';
-import { systemHost } from '../../dist/process/system-host.js';
+import { systemClock as clock } from '../../dist/core/clock.js';
+import { confirmationNow } from '../../dist/core/validity.js';
+import { supervisedCommands } from '../../dist/worker/supervisor/commands.js';
+import { systemHost } from '../../dist/worker/supervisor/system-host.js';
 import { say } from './parent.mjs';
 
 const { name, validMs, graceMs, commands } = JSON.parse(process.argv[2]);

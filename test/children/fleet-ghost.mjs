@@ -2,9 +2,9 @@
 //
 //   fleet-ghost.mjs URL {"ttlMs": 3000}
 import { hostname } from 'node:os';
-import { systemClock } from '../../dist/base/clock.js';
-import { Emitter } from '../../dist/base/events.js';
-import { systemRandom } from '../../dist/base/random.js';
+import { systemClock } from '../../dist/core/clock.js';
+import { Emitter } from '../../dist/core/events.js';
+import { systemRandom } from '../../dist/core/random.js';
 import { openStore } from '../../dist/store/open-store.js';
 
 const [url, text = '{}'] = process.argv.slice(2);

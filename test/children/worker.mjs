@@ -10,9 +10,9 @@
 //
 // at the first call of that verb that has the text in what it is given.
 import { open } from 'holdfast';
-import { systemClock } from '../../dist/base/clock.js';
-import { Emitter } from '../../dist/base/events.js';
-import { systemRandom } from '../../dist/base/random.js';
+import { systemClock } from '../../dist/core/clock.js';
+import { Emitter } from '../../dist/core/events.js';
+import { systemRandom } from '../../dist/core/random.js';
 import { openStore } from '../../dist/store/open-store.js';
 import { obey, say, tellUnhandled } from './parent.mjs';
 

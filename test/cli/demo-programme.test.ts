@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { Violation } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import { printAlmanac } from '../../src/cli/demo/almanac.ts';
-import { watchChannels } from '../../src/cli/demo/channels.ts';
-import { FORECAST, Forecast } from '../../src/cli/demo/forecast.ts';
-import { Stations } from '../../src/cli/demo/stations.ts';
+import { printAlmanac } from '../../src/cli/commands/demo/almanac.ts';
+import { watchChannels } from '../../src/cli/commands/demo/channels.ts';
+import { FORECAST, Forecast } from '../../src/cli/commands/demo/forecast.ts';
+import { Stations } from '../../src/cli/commands/demo/stations.ts';
+import type { Violation } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const STEP_MS = 100;
 const MOST_STEPS = 5_000;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import * as errors from '../../src/base/errors.ts';
-import { WorkerNameTakenError } from '../../src/base/worker-errors.ts';
 import { EXIT, EXIT_MEANINGS, exitOf, usageError } from '../../src/cli/exit-codes.ts';
+import * as errors from '../../src/core/errors.ts';
+import { WorkerNameTakenError } from '../../src/worker/errors.ts';
 
 const facts = { store: 's', operation: 'o', why: 'w', afterMs: 1, reply: 'r', advice: 'a' };
 const held = { key: 'k', holder: 'h', fence: 1, expiresInMs: 1, waitedMs: 0 };

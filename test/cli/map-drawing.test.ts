@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { drawMap } from '../../src/cli/fleet/map-drawing.ts';
-import type { FleetView, MemberView } from '../../src/fleet/fleet.ts';
+import { drawMap } from '../../src/cli/commands/fleet/map-drawing.ts';
+import type { FleetView, MemberView } from '../../src/fleet/watch/fleet.ts';
 
 type Target = FleetView['targets'][number];
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { findMember, memberTable } from '../../src/cli/fleet/members.ts';
-import type { MemberView } from '../../src/fleet/fleet.ts';
+import { findMember, memberTable } from '../../src/cli/commands/fleet/members.ts';
+import type { MemberView } from '../../src/fleet/watch/fleet.ts';
 
 const member = (name: string, hex: string): MemberView => ({
   ...{ id: `${name}-1794735731650762000-${hex}`, name, weight: 1, isDraining: false },

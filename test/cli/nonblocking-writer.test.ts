@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { NonblockingWriter } from '../../src/cli/nonblocking-writer.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { NonblockingWriter } from '../../src/cli/ui/nonblocking-writer.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const MEGABYTE = 1_048_576;
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { planRun } from '../../src/cli/run/plan.ts';
+import { planRun } from '../../src/cli/commands/run/plan.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
-import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
+import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 
 const message = (flags: Parameters<typeof planRun>[0]) => {
   try {

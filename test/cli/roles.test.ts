@@ -1,6 +1,6 @@
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { rolesOf } from '../../src/cli/up/roles.ts';
+import { rolesOf } from '../../src/cli/commands/up/roles.ts';
 import { readSource } from '../support/source-tree.ts';
 import { importsOf } from '../support/tidy-rules.ts';
 
@@ -43,19 +43,19 @@ describe('what the server is made of', () => {
   const ofServer = /^(@?hono|zod|prom-client)\b/;
 
   it.each([
-    'src/cli/up/up.ts',
+    'src/cli/commands/up/up.ts',
     'src/cli/bin.ts',
-    'src/cli/intents/start.ts',
-    'src/cli/sessions/sessions.ts',
+    'src/cli/commands/intents/start.ts',
+    'src/cli/commands/sessions/sessions.ts',
     'src/index.ts',
-    'src/testing/index.ts',
+    'testing/index.ts',
     'src/client/index.ts',
   ])('is not loaded with %s', (path) => {
     expect([...loadedWith(path)].filter((name) => ofServer.test(name))).toEqual([]);
   });
 
   it('is loaded where it is needed', () => {
-    const names = loadedWith('src/cli/up/front-door.ts');
+    const names = loadedWith('src/cli/commands/up/front-door.ts');
     expect([...names].some((name) => ofServer.test(name))).toBe(true);
   });
 });

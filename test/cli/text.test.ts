@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jsonFacts, printable, spanOf, table, toJson } from '../../src/cli/text.ts';
+import { jsonFacts, printable, spanOf, table, toJson } from '../../src/cli/ui/text.ts';
 
 describe('text from a store', () => {
   it.each([

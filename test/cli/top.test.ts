@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { Board, type Moment } from '../../src/cli/top/board.ts';
-import { drawTop, type Frame, type KeyState } from '../../src/cli/top/drawing.ts';
-import { NO_KEYS, pressed } from '../../src/cli/top/keys.ts';
-import { LastMinute } from '../../src/cli/top/last-minute.ts';
-import { sharesOf } from '../../src/cli/top/lines.ts';
-import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet/fleet.ts';
+import { Board, type Moment } from '../../src/cli/commands/top/board.ts';
+import { drawTop, type Frame, type KeyState } from '../../src/cli/commands/top/drawing.ts';
+import { NO_KEYS, pressed } from '../../src/cli/commands/top/keys.ts';
+import { LastMinute } from '../../src/cli/commands/top/last-minute.ts';
+import { sharesOf } from '../../src/cli/commands/top/lines.ts';
+import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet/watch/fleet.ts';
 import type { LoggedEvent } from '../../src/telemetry/event-log.ts';
 import fc from '../support/fast-check.ts';
 

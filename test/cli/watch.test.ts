@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { positionBefore } from '../../src/cli/fleet/watch.ts';
+import { positionBefore } from '../../src/cli/commands/fleet/watch.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import type { EventPage } from '../../src/telemetry/event-log.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, HoldfastClient } from '../../src/client/index.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { type cut, json, problem, ScriptedServer, silence } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 

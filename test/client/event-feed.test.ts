@@ -5,7 +5,7 @@ import {
   type FollowedEvent,
   HoldfastClient,
 } from '../../src/client/index.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { json, problem, ScriptedServer, silence, stream } from '../support/scripted-server.ts';
 import { until } from '../support/until.ts';
 

@@ -16,16 +16,20 @@ import type {
   WorkflowDetail,
   WorkflowsPage,
 } from '../../src/client/index.ts';
-import type { memberSchema, rowSchema, targetSchema } from '../../src/server/fleet-schemas.ts';
+import type * as stage from '../../src/server/demo-stage.ts';
 import type { aboutSchema } from '../../src/server/routes/about.ts';
 import type { letterSchema } from '../../src/server/routes/dead-letters.ts';
 import type { diagnosisSchema } from '../../src/server/routes/doctor.ts';
 import type { historySchema } from '../../src/server/routes/history.ts';
+import type {
+  memberSchema,
+  rowSchema,
+  targetSchema,
+} from '../../src/server/routes/json/fleet-schemas.ts';
 import type { revocationSchema } from '../../src/server/routes/leases.ts';
 import type { slotSchema } from '../../src/server/routes/slots.ts';
 import type { transferSchema } from '../../src/server/routes/targets.ts';
 import type { workflowSchema, workflowsSchema } from '../../src/server/routes/workflows.ts';
-import type * as stage from '../../src/server/stage.ts';
 
 /** As JSON carries it: what may be absent may also be undefined here. */
 type Wire<T> = T extends object ? { [K in keyof T]: Wire<T[K]> } : T;

@@ -10,8 +10,8 @@ import type {
   StopRequest,
 } from '../../src/client/index.ts';
 import type { acceptedSchema, intentSchema } from '../../src/server/routes/intents.ts';
+import type { intentSessionSchema, sessionSchema } from '../../src/server/routes/json/schemas.ts';
 import type { pageSchema } from '../../src/server/routes/sessions.ts';
-import type { intentSessionSchema, sessionSchema } from '../../src/server/schemas.ts';
 import { nodesOf, readSource } from '../support/source-tree.ts';
 import { importsOf } from '../support/tidy-rules.ts';
 
@@ -33,10 +33,10 @@ describe('the client', () => {
 
   it('needs nothing but itself and a little of base', () => {
     expect([...files.keys()].filter((path) => !path.startsWith('src/client/')).sort()).toEqual([
-      'src/base/duration.ts',
-      'src/base/errors.ts',
-      'src/base/portable-clock.ts',
-      'src/base/sleep.ts',
+      'src/core/duration.ts',
+      'src/core/errors.ts',
+      'src/core/portable-clock.ts',
+      'src/core/sleep.ts',
     ]);
     expect([...files.values()].flat().filter((each) => !each.startsWith('.'))).toEqual([]);
   });

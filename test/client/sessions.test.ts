@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastClient, type RunSession, type SessionState } from '../../src/client/index.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { cut, json, problem, ScriptedServer } from '../support/scripted-server.ts';
 
 function sessionIn(state: SessionState, id = 's-1'): RunSession {

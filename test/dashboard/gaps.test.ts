@@ -8,8 +8,8 @@ import {
 } from '../../dashboard/src/data/gaps.ts';
 import { Story } from '../../dashboard/src/data/story.ts';
 import { heirsOf } from '../../dashboard/src/views/member/story.ts';
-import { readGap } from '../../src/base/gap.ts';
 import type { ApiEvent } from '../../src/client/messages.ts';
+import { readGap } from '../../src/core/gap.ts';
 import { sentenceOf } from '../../src/telemetry/sentences.ts';
 import { exactly } from '../../src/telemetry/span.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FaultProxy } from '../../src/testing/index.ts';
+import { FaultProxy } from '../../testing/index.ts';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { until } from '../support/until.ts';
 import { withBrowser } from './support/browser.ts';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { Emitter } from '../../src/base/events.ts';
-import { systemRandom } from '../../src/base/random.ts';
-import type { SessionState } from '../../src/store/intent-store.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { systemRandom } from '../../src/core/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import type { SessionState } from '../../src/store/port/intent-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { BIN, cli, privateFolder, type Result, startCli, startProgram } from './support/cli.ts';

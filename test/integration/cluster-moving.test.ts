@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/index.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { Kit } from '../../src/testing/conformance-kit.ts';
-import { begun } from '../../src/testing/conformance-orchestrator.ts';
+import { Kit } from '../../testing/conformance/kit.ts';
+import { begun } from '../../testing/conformance/orchestrator.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_MAX_TTLS } from '../../src/store/keyspaces.ts';
+import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

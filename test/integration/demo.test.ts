@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { StagePicture } from '../../src/server/stage.ts';
+import type { StagePicture } from '../../src/server/demo-stage.ts';
 import { atExit } from '../support/process.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

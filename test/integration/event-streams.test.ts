@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 import { type AppOptions, createApp } from '../../src/server/app.ts';
 import { type Serving, serve } from '../../src/server/serve.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FaultProxy } from '../../src/testing/fault-proxy.ts';
+import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';

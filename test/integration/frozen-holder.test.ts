@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FaultProxy } from '../../src/testing/fault-proxy.ts';
+import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { leaveNothingBehind, openAt, take } from './support/holdfasts.ts';
 import { expectRising, hostMs, SHORT, SHORT_VALID_MS } from './support/lease-watch.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Holdfast, Lease } from '../../src/index.ts';
-import { FaultProxy } from '../../src/testing/fault-proxy.ts';
+import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import {

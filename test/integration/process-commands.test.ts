@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { statOf } from '../../src/process/proc.ts';
-import { systemHost } from '../../src/process/system-host.ts';
+import { statOf } from '../../src/worker/supervisor/proc.ts';
+import { systemHost } from '../../src/worker/supervisor/system-host.ts';
 import { hostMs } from '../support/host-clock.ts';
 import { freezeProcess } from '../support/process.ts';
 import { until, within } from '../support/until.ts';

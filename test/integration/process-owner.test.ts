@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemHost } from '../../src/process/system-host.ts';
+import { systemHost } from '../../src/worker/supervisor/system-host.ts';
 import { type Child, spawnChild } from '../support/child.ts';
 import { hostMs } from '../support/host-clock.ts';
 import { until } from '../support/until.ts';

@@ -2,12 +2,12 @@ import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis-5';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { Emitter } from '../../src/base/events.ts';
-import { adopt } from '../../src/store/redis/adopt.ts';
-import type { AdoptableClient } from '../../src/store/redis/adoptable.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { Emitter } from '../../src/core/events.ts';
+import type { Handover, Store } from '../../src/store/port/store.ts';
+import { adopt } from '../../src/store/redis/client/adopt.ts';
+import type { AdoptableClient } from '../../src/store/redis/client/adoptable.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Handover, Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptCalls } from './support/script-calls.ts';
 

@@ -3,7 +3,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis-5';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 let redis: RedisServer;

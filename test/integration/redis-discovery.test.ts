@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

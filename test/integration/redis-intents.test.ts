@@ -4,9 +4,9 @@ import {
   START_STREAM,
   type StartRequest,
   type StoredSession,
-} from '../../src/store/intent-store.ts';
+} from '../../src/store/port/intent-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptCalls } from './support/script-calls.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
+import { Emitter } from '../../src/core/events.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptCalls } from './support/script-calls.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
 import { type RedisSentinels, startSentinels } from '../support/redis-sentinel.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Store } from '../../src/store/port/store.ts';
+import { HISTORY_KEPT, RESULTS_KEPT } from '../../src/store/port/workflow-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { HISTORY_KEPT, RESULTS_KEPT } from '../../src/store/workflow-store.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { begun } from '../../src/testing/conformance-orchestrator.ts';
+import { CALL, Kit } from '../../testing/conformance/kit.ts';
+import { begun } from '../../testing/conformance/orchestrator.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 let redis: RedisServer;

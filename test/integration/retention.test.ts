@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { Retention } from '../../src/retention.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { type Holdfast, open } from '../../src/index.ts';
-import { encodeCommand, ReplyReader } from '../../src/store/redis/wire.ts';
+import { encodeCommand, ReplyReader } from '../../src/store/redis/client/wire.ts';
 import { startSentinels } from '../support/redis-sentinel.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

@@ -1,11 +1,11 @@
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/core/clock.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 import { type AppOptions, createApp } from '../../src/server/app.ts';
 import { type ServeOptions, type Serving, serve } from '../../src/server/serve.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 import { rawClient, rawRequest } from '../support/raw-client.ts';
 import { TOKENS } from '../support/server-world.ts';
 import { until } from '../support/until.ts';

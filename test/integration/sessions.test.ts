@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import { Emitter } from '../../src/base/events.ts';
-import { systemRandom } from '../../src/base/random.ts';
-import { Results } from '../../src/polling/results.ts';
-import { SessionStore } from '../../src/session/session-store.ts';
-import { SessionWatch } from '../../src/session/session-watch.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { Results } from '../../src/fleet/poll/results.ts';
+import { TargetFeed } from '../../src/fleet/targets/target-feed.ts';
+import { TargetStore } from '../../src/fleet/targets/target-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -48,8 +48,8 @@ function office(store: Store) {
   const events = new Emitter();
   const unreadable: { session: string; why: string }[] = [];
   events.on('session.unreadable', (facts) => unreadable.push(facts));
-  const sessions = new SessionStore({ store, random: systemRandom, events });
-  const watch = new SessionWatch({ store, events });
+  const sessions = new TargetStore({ store, random: systemRandom, events });
+  const watch = new TargetFeed({ store, events });
   const look = async () => {
     await watch.discover();
     return [...(await watch.refresh())].sort();

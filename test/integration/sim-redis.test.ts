@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Link } from '../../src/store/redis/link.ts';
+import type { Link } from '../../src/store/redis/client/link.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
 import fc from '../support/fast-check.ts';
 import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
 import { type Child, spawnChild } from '../support/child.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { statOf } from '../../src/process/proc.ts';
+import { statOf } from '../../src/worker/supervisor/proc.ts';
 import { isStopped, thawProcess } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

@@ -14,7 +14,7 @@ leaveNothingBehind();
 const embedded = () => ({ url: `sqlite:${join(privateFolder(), 'holdfast.db')}` });
 const NODE = `"${process.execPath}" "${BIN}"`;
 
-const OUTPUT = new URL('../../dist/cli/output.js', import.meta.url).href;
+const OUTPUT = new URL('../../dist/cli/ui/output.js', import.meta.url).href;
 const LINES = 3_000;
 const LINE = `${'x'.repeat(999)}\n`;
 /** Writes far more than a pipe and the queue take, says so elsewhere, and lives on. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isName } from '../../src/base/ids.ts';
+import { isName } from '../../src/core/ids.ts';
 import { dedupKey } from '../../src/intents/dedup-key.ts';
 import { wantedBy } from '../../src/intents/intent.ts';
 

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { EventName } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import type { EventName } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import type { Intent, StreamStart } from '../../src/intents/intent.ts';
 import { mayFollow } from '../../src/intents/intent-session.ts';
 import type { IntentOptions } from '../../src/intents/intents.ts';
-import { SESSION_STATES, START_STREAM } from '../../src/store/intent-store.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { SESSION_STATES, START_STREAM } from '../../src/store/port/intent-store.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 const CALL = { timeoutMs: 1_000 };
 const OLD = 'old'.repeat(12);

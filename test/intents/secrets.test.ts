@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter, type EventName } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { type SecretOptions, Secrets } from '../../src/intents/secrets.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 const OLD = 'old'.repeat(12);
 const NEW = 'new'.repeat(12);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
+import { Emitter } from '../../src/core/events.ts';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
-import { Dispatch } from '../../src/lease/dispatch.ts';
+import { LeaseRequests } from '../../src/lease/lease-requests.ts';
 import type { Terms } from '../../src/lease/tenure.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
-import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { LeaseStore } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
+import type { LeaseStore } from '../../src/store/port/store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 function makeDispatch() {
   const clock = new FakeClock();
@@ -30,7 +30,13 @@ function makeDispatch() {
     renewNow: () => {},
     onLost: () => {},
   });
-  return { clock, store, sent, terms, dispatch: new Dispatch({ store, clock, inbox: 'inbox' }) };
+  return {
+    clock,
+    store,
+    sent,
+    terms,
+    dispatch: new LeaseRequests({ store, clock, inbox: 'inbox' }),
+  };
 }
 
 describe('coalescing', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Emitter, type EventName } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 describe('a store that has forgotten', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { StoreUnsuitableError } from '../../src/base/errors.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { StoreUnsuitableError } from '../../src/core/errors.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { world } from '../support/world.ts';
 
 describe('the keeper', () => {

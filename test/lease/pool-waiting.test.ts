@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SlotOptions } from '../../src/lease/pool.ts';
+import type { SlotOptions } from '../../src/lease/pool/pool.ts';
 import { around, holdersOf, poolOf, type Taken } from '../support/pools.ts';
 import { world } from '../support/world.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { open } from '../../src/holdfast.ts';
-import type { PoolOptions, SlotOptions, SlotResult } from '../../src/lease/pool.ts';
+import type { PoolOptions, SlotOptions, SlotResult } from '../../src/lease/pool/pool.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { BusyReply, Store } from '../../src/store/store.ts';
+import type { BusyReply, Store } from '../../src/store/port/store.ts';
 import { countedStore } from '../support/counted-store.ts';
 import { around, holdersOf, poolOf } from '../support/pools.ts';
 import { world } from '../support/world.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { confirmationNow } from '../../src/base/deadline.ts';
-import { Emitter, type EventName } from '../../src/base/events.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { confirmationNow } from '../../src/core/validity.ts';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { Tenure } from '../../src/lease/tenure.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
-import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 /** TTL 3 s: guard 150 ms, valid for 2,850 ms, and a jump of more than 75 ms counts. */
 const VALID_MS = 2_850;

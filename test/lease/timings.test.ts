@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
-import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/store/keyspaces.ts';
+import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 import fc from '../support/fast-check.ts';
 
 const derive = (options: Parameters<typeof deriveTimings>[0]) =>

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
 import { workTimings } from '../../src/lease/work-timings.ts';
-import { LONGEST_TTL_MS } from '../../src/store/keyspaces.ts';
+import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 import fc from '../support/fast-check.ts';
 
 it('K-12 where nothing is said, it is as class resource has it, with 5 s to end', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Events } from '../../src/base/events.ts';
+import type { Events } from '../../src/core/events.ts';
 import { LEASE, MEMBER, operatingWorld, TARGET, WORKFLOW } from '../support/operating-world.ts';
 
 type World = Awaited<ReturnType<typeof operatingWorld>>;

@@ -1,13 +1,13 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../src/server/app.ts';
-import { Exchange } from '../../src/server/exchange.ts';
-import { HostGuard } from '../../src/server/host-guard.ts';
-import { Limits } from '../../src/server/limits.ts';
-import { mount } from '../../src/server/mount.ts';
+import { HostGuard } from '../../src/server/http/host-guard.ts';
+import { Limits } from '../../src/server/http/limits.ts';
+import { mount } from '../../src/server/http/mount.ts';
+import { RequestHandler } from '../../src/server/http/request.ts';
+import { type Asked, type Route, route } from '../../src/server/http/route.ts';
+import { Tokens } from '../../src/server/http/tokens.ts';
 import type { Answered } from '../../src/server/parts.ts';
-import { type Asked, type Route, route } from '../../src/server/route.ts';
-import { Tokens } from '../../src/server/tokens.ts';
 import { requestOf, serverWorld, TOKENS } from '../support/server-world.ts';
 
 const START = { type: 'stream.start', serviceRef: 'one' };
@@ -26,7 +26,7 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
     ...{ method: 'GET', path: '/only', access: 'v3:read', tenants: 'yes', group: 'operation' },
     ...{ summary: '', description: '', answers: {}, problems: [], handle, ...about },
   });
-  const exchange = new Exchange({
+  const exchange = new RequestHandler({
     ...{
       parts,
       lan: null,

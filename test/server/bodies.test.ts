@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LARGEST_BODY } from '../../src/server/body.ts';
+import { LARGEST_BODY } from '../../src/server/http/body.ts';
 import { requestOf, serverWorld } from '../support/server-world.ts';
 
 const { app, ask, calls, clock } = await serverWorld();

@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
-import type { JsonSchema, OpenApi, Operation } from '../../src/server/openapi.ts';
-import { PROBLEMS } from '../../src/server/problem.ts';
+import { PROBLEMS } from '../../src/server/http/problem.ts';
+import type { JsonSchema, OpenApi, Operation } from '../../src/server/reference/openapi.ts';
 import { requestOf, serverWorld } from '../support/server-world.ts';
 
 const { app, ask, calls } = await serverWorld();

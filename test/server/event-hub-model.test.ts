@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type Random, seededRandom } from '../../src/base/random.ts';
-import { eventFilter } from '../../src/server/event-filter.ts';
-import { EventHub } from '../../src/server/event-hub.ts';
-import type { Caller } from '../../src/server/route.ts';
+import { type Random, seededRandom } from '../../src/core/random.ts';
+import type { Caller } from '../../src/server/http/route.ts';
+import { eventFilter } from '../../src/server/streams/event-filter.ts';
+import { EventHub } from '../../src/server/streams/event-hub.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { LogStore, Store } from '../../src/store/store.ts';
+import type { LogStore, Store } from '../../src/store/port/store.ts';
 import { EventLog } from '../../src/telemetry/event-log.ts';
 import { LOG_TOPIC } from '../../src/telemetry/history.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import fc from '../support/fast-check.ts';
 import { SseReader } from './support/sse-reader.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { eventFilter } from '../../src/server/event-filter.ts';
-import { EventHub, type EventHubOptions } from '../../src/server/event-hub.ts';
-import type { Caller } from '../../src/server/route.ts';
+import type { Caller } from '../../src/server/http/route.ts';
+import { eventFilter } from '../../src/server/streams/event-filter.ts';
+import { EventHub, type EventHubOptions } from '../../src/server/streams/event-hub.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { EventLog } from '../../src/telemetry/event-log.ts';
 import { LOG_TOPIC } from '../../src/telemetry/history.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 import { SseReader } from './support/sse-reader.ts';
 
 const ADMIN: Caller = {

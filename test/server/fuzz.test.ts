@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LARGEST_BODY } from '../../src/server/body.ts';
+import { LARGEST_BODY } from '../../src/server/http/body.ts';
 import fc from '../support/fast-check.ts';
 import { requestOf, type Sent, serverWorld, TOKENS } from '../support/server-world.ts';
 

@@ -1,12 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { isLoopback, LanGuard, type LanSettings } from '../../src/server/lan-guard.ts';
+import {
+  IpRestriction,
+  isLoopback,
+  type LanSettings,
+} from '../../src/server/http/ip-restriction.ts';
 import { serverWorld } from '../support/server-world.ts';
 
 const LAN: LanSettings = {
   allow: ['10.0.0.0/8', '192.168.1.7', 'fd00::/8'],
   trustedProxies: ['172.16.0.1', '172.16.0.2', 'fd99::1'],
 };
-const guard = new LanGuard(LAN);
+const guard = new IpRestriction(LAN);
 
 function passes(peer: string | undefined, forwardedFor: string | null): boolean {
   try {
@@ -110,15 +114,17 @@ describe('the guard as it is configured', () => {
     [7],
   ])('takes no network such as %s', (network) => {
     const allow = [network as string];
-    expect(() => new LanGuard({ allow })).toThrow(/lan\.allow\[0\]/);
+    expect(() => new IpRestriction({ allow })).toThrow(/lan\.allow\[0\]/);
     const allowed = { allow: ['10.0.0.0/8'] };
-    expect(() => new LanGuard({ ...allowed, trustedProxies: allow })).toThrow(/trustedProxies\[0/);
+    expect(() => new IpRestriction({ ...allowed, trustedProxies: allow })).toThrow(
+      /trustedProxies\[0/,
+    );
   });
 
   it('names at least one network, and nothing it does not know', () => {
-    expect(() => new LanGuard({ allow: [] })).toThrow(/at least one network/);
-    expect(() => new LanGuard({ allow: '10.0.0.0/8' as never })).toThrow(/list of networks/);
-    expect(() => new LanGuard({ ...LAN, proxies: [] } as never)).toThrow(/lan\.proxies/);
+    expect(() => new IpRestriction({ allow: [] })).toThrow(/at least one network/);
+    expect(() => new IpRestriction({ allow: '10.0.0.0/8' as never })).toThrow(/list of networks/);
+    expect(() => new IpRestriction({ ...LAN, proxies: [] } as never)).toThrow(/lan\.proxies/);
   });
 
   it('tells what only this host reaches', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Events } from '../../src/base/events.ts';
-import { Emitter } from '../../src/base/events.ts';
+import type { Events } from '../../src/core/events.ts';
+import { Emitter } from '../../src/core/events.ts';
 import { open } from '../../src/holdfast.ts';
-import { METRICS, PREFIX } from '../../src/server/metric-catalogue.ts';
-import { createMetrics, Metrics } from '../../src/server/metrics.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { METRICS, PREFIX } from '../../src/server/metrics/metric-catalogue.ts';
+import { createMetrics, Metrics } from '../../src/server/metrics/metrics.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { readSource } from '../support/source-tree.ts';
 
 /** The rows of the table of metrics: name, type, labels, what feeds it. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { METRICS, PREFIX } from '../../src/server/metric-catalogue.ts';
-import { Metrics } from '../../src/server/metrics.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { METRICS, PREFIX } from '../../src/server/metrics/metric-catalogue.ts';
+import { Metrics } from '../../src/server/metrics/metrics.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { type Matcher, namedIn } from '../support/promql.ts';
 import { readRules } from '../support/rules-file.ts';
 import { readSource } from '../support/source-tree.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import type { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { LEASE, operatingWorld, TARGET, WORKFLOW } from '../support/operating-world.ts';
 import { simDialer } from '../support/sim-link.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PROBLEMS, type ProblemName } from '../../src/server/problem.ts';
-import { PROBLEM_ADVICE } from '../../src/server/problem-advice.ts';
+import { PROBLEMS, type ProblemName } from '../../src/server/http/problem.ts';
+import { PROBLEM_ADVICE } from '../../src/server/http/problem-advice.ts';
 
 const page = readFileSync(new URL('../../docs/problems.md', import.meta.url), 'utf8');
 const sections = new Map(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Route, SCOPES } from '../../src/server/route.ts';
+import { type Route, SCOPES } from '../../src/server/http/route.ts';
 import { type Sent, serverWorld, TOKENS, type TokenName } from '../support/server-world.ts';
 import { StandInStage } from '../support/stand-in-stage.ts';
 

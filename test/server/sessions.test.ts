@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sessionSchema } from '../../src/server/schemas.ts';
+import { sessionSchema } from '../../src/server/routes/json/schemas.ts';
 import { type ServerWorld, serverWorld } from '../support/server-world.ts';
 
 const PATH = '/api/v3/sessions';

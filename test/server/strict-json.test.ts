@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Problem } from '../../src/server/problem.ts';
-import { DEEPEST_JSON, parseStrictJson } from '../../src/server/strict-json.ts';
+import { Problem } from '../../src/server/http/problem.ts';
+import { DEEPEST_JSON, parseStrictJson } from '../../src/server/http/strict-json.ts';
 import fc from '../support/fast-check.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -2,11 +2,16 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/base/errors.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import { readTokens } from '../../src/server/token-sources.ts';
-import { checkTokens, makeToken, type TokenSettings, Tokens } from '../../src/server/tokens.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { ConfigError } from '../../src/core/errors.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import { readTokens } from '../../src/server/http/token-sources.ts';
+import {
+  checkTokens,
+  makeToken,
+  type TokenSettings,
+  Tokens,
+} from '../../src/server/http/tokens.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const SECRET = 'a-secret-of-some-length';
 const one = (more: object = {}) => ({ id: 'one', token: SECRET, scope: 'v3:read', ...more });

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import * as errors from '../../src/base/errors.ts';
-import { MemberNotFoundError } from '../../src/base/fleet-errors.ts';
-import { SessionCrowdedError } from '../../src/base/intent-errors.ts';
+import * as errors from '../../src/core/errors.ts';
+import { MemberNotFoundError } from '../../src/fleet/errors.ts';
 import {
   SessionExistsError,
   SessionNotFoundError,
   SessionUnreadableError,
-} from '../../src/base/session-errors.ts';
-import { PROBLEMS, Problem } from '../../src/server/problem.ts';
-import { problemAnswer } from '../../src/server/problem-answer.ts';
-import { problemOf } from '../../src/server/translation.ts';
+} from '../../src/fleet/targets/errors.ts';
+import { SessionCrowdedError } from '../../src/intents/errors.ts';
+import { PROBLEMS, Problem } from '../../src/server/http/problem.ts';
+import { problemAnswer } from '../../src/server/http/problem-answer.ts';
+import { problemOf } from '../../src/server/http/translation.ts';
 
 const STORE = { store: 'redis://:canary@host', operation: 'canary', why: 'canary' };
 const HELD = { key: 'canary', holder: 'canary', fence: 1, reason: 'held', waitedMs: 0 } as const;

@@ -7,7 +7,7 @@ import {
   shown,
   shownShare,
 } from '../../docs/.vitepress/theme/timings-choice.ts';
-import { TestBed } from '../../src/testing/index.ts';
+import { TestBed } from '../../testing/index.ts';
 import { readSource } from '../support/source-tree.ts';
 import { importsOf } from '../support/tidy-rules.ts';
 
@@ -81,9 +81,9 @@ describe('the calculator of timings', () => {
     expect(foreign).toEqual([]);
     expect([...seen].sort()).toEqual([
       'docs/.vitepress/theme/timings-choice.ts',
-      ...['src/base/deadline.ts', 'src/base/duration.ts', 'src/base/errors.ts'],
+      ...['src/core/duration.ts', 'src/core/errors.ts', 'src/core/validity.ts'],
       'src/lease/classes.ts',
-      ...['src/lease/timings.ts', 'src/lease/work-timings.ts', 'src/store/keyspaces.ts'],
+      ...['src/lease/timings.ts', 'src/lease/work-timings.ts', 'src/store/port/keyspaces.ts'],
     ]);
   });
 });

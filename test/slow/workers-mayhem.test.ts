@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Random, seededRandom } from '../../src/base/random.ts';
+import { type Random, seededRandom } from '../../src/core/random.ts';
 import { REASONS } from '../../src/intents/intent-session.ts';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { redisGrounds, sqliteGrounds } from '../integration/support/intent-ground.ts';

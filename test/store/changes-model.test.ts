@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { ChangeReader } from '../../src/store/change-reader.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { RecordStore, Store } from '../../src/store/port/store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { RecordStore, Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import fc from '../support/fast-check.ts';
 import { simDialer } from '../support/sim-link.ts';
 

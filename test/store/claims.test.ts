@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { CALL, Kit } from '../../testing/conformance/kit.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { restartingRedis } from '../support/restarting-redis.ts';
 
 const TTL_MS = 5_000;

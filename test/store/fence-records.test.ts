@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const CALL = { timeoutMs: 5_000 };
 const TTL_MS = 80_000_000;

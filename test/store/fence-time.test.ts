@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fenceTime } from '../../src/store/fence-time.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 /** A host whose wall clock shows whole milliseconds, as that of Node does. */
 class CoarseClock extends FakeClock {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
-import { SESSION_STATES, START_STREAM } from '../../src/store/intent-store.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { SESSION_STATES, START_STREAM } from '../../src/store/port/intent-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import type { Delivery } from '../../src/store/port/stream-store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { Delivery } from '../../src/store/stream-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import fc from '../support/fast-check.ts';
 import { simDialer } from '../support/sim-link.ts';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const CALL = { timeoutMs: 5_000 };
 const DAY_MS = 24 * 3_600_000;

@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 storeConformance(
   'the memory store conforms',

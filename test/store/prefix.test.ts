@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { KEYSPACES } from '../../src/store/keyspaces.ts';
+import { KEYSPACES } from '../../src/store/port/keyspaces.ts';
 import { fenceOf, Keys } from '../../src/store/redis/keys.ts';
-import { Names } from '../../src/store/sqlite/names.ts';
+import { Names } from '../../src/store/sqlite/tables/names.ts';
 import fc from '../support/fast-check.ts';
 
 const refusal = { code: 'CONFIG_INVALID', field: 'prefix' };

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseAddress } from '../../src/store/redis/address.ts';
-import { slotOf } from '../../src/store/redis/slots.ts';
+import { parseAddress } from '../../src/store/redis/client/address.ts';
+import { slotOf } from '../../src/store/redis/topology/slots.ts';
 
 describe('a Redis URL', () => {
   it('names one server, by default on port 6379', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { Keys } from '../../src/store/redis/keys.ts';
-import type { Primary } from '../../src/store/redis/primary.ts';
-import { RedisRecords } from '../../src/store/redis/records.ts';
-import type { Part, Servers, Work } from '../../src/store/redis/servers.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import type { Primary } from '../../src/store/redis/topology/primary.ts';
+import type { Part, Servers, Work } from '../../src/store/redis/topology/servers.ts';
+import { RedisRecords } from '../../src/store/redis/verbs/records.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import fc from '../support/fast-check.ts';
 
 // On a Cluster a record and the index of its collection lie on different servers, so every change takes several requests. Here a test

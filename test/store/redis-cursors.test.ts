@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 it.each(['garbage', '', '-1', '1e3', ' 0', '0 COUNT 1', '18446744073709551616', '9'.repeat(40)])(

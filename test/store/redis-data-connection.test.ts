@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import type { Attempt, Dialer, Link } from '../../src/store/redis/link.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import type { Attempt, Dialer, Link } from '../../src/store/redis/client/link.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 const CALL = { timeoutMs: 1_000 };

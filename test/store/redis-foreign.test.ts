@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { judge, readInfo, SAME_CLOCK } from '../../src/store/redis/examination.ts';
 import { Keys } from '../../src/store/redis/keys.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { type SimClient, SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { type SimClient, SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 const CALL = { timeoutMs: 1_000 };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 const CALL = { timeoutMs: 1_000 };

@@ -4,17 +4,17 @@
  * simulated Redis, and two clients may never believe in one key at the same time.
  */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Emitter, type EventName } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { type Holdfast, type OpenOptions, open } from '../../src/holdfast.ts';
 import { Leases } from '../../src/lease/leases.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
-import { readMaxTtl } from '../../src/store/keyspaces.ts';
-import type { Dialer } from '../../src/store/redis/link.ts';
+import { readMaxTtl } from '../../src/store/port/keyspaces.ts';
+import type { Dialer } from '../../src/store/redis/client/link.ts';
+import { ErrorReply } from '../../src/store/redis/client/wire.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import { ErrorReply } from '../../src/store/redis/wire.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 const BOUND_MS = 30_000;

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Link } from '../../src/store/redis/link.ts';
-import { sentinelDialer } from '../../src/store/redis/sentinel.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { Link } from '../../src/store/redis/client/link.ts';
+import { sentinelDialer } from '../../src/store/redis/topology/sentinel.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 const list = (...texts: string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;

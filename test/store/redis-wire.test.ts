@@ -1,9 +1,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import { REPLY_MOST_BYTES } from '../../src/store/limits.ts';
-import { dialSocket, UnsentError } from '../../src/store/redis/socket-link.ts';
-import { ErrorReply, encodeCommand, type Reply, ReplyReader } from '../../src/store/redis/wire.ts';
+import { REPLY_MOST_BYTES } from '../../src/store/port/limits.ts';
+import { dialSocket, UnsentError } from '../../src/store/redis/client/socket-link.ts';
+import {
+  ErrorReply,
+  encodeCommand,
+  type Reply,
+  ReplyReader,
+} from '../../src/store/redis/client/wire.ts';
 import fc from '../support/fast-check.ts';
 
 /** A reply as a server writes it. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
-import { Redirection } from '../../src/store/redis/redirection.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import { Redirection } from '../../src/store/redis/topology/redirection.ts';
 import { type Reach, type ServedSlots, Witness } from '../../src/store/redis/witness.ts';
 
 const NAMES = { recorded: '', former: '', own: 'run:' };

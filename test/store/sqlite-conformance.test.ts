@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -2,8 +2,8 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LogWatch } from '../../src/store/sqlite/log-watch.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { LogWatch } from '../../src/store/sqlite/file/log-watch.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { until } from '../support/until.ts';
 
 let folder: string;

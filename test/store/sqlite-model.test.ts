@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import fc from '../support/fast-check.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../src/store/keyspaces.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../src/store/port/keyspaces.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { CALL, Kit } from '../../testing/conformance/kit.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
+import { FENCE_RECORD_MS } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { FENCE_RECORD_MS } from '../../src/store/store.ts';
-import { CALL } from '../../src/testing/conformance-kit.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { CALL } from '../../testing/conformance/kit.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
+import { Emitter } from '../../src/core/events.ts';
 import { open } from '../../src/holdfast.ts';
-import { logSyncer } from '../../src/store/sqlite/log-sync.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { logSyncer } from '../../src/store/sqlite/file/log-sync.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-sync-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
-import { StoreRefusedError } from '../../src/base/errors.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import type { DatabaseFile } from '../../src/store/sqlite/database-file.ts';
-import type { Tx } from '../../src/store/sqlite/session.ts';
+import { StoreRefusedError } from '../../src/core/errors.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { DatabaseFile } from '../../src/store/sqlite/file/database-file.ts';
+import { LockQueue } from '../../src/store/sqlite/file/lock-queue.ts';
+import type { Tx } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { Turns } from '../../src/store/sqlite/turns.ts';
-import { Kit } from '../../src/testing/conformance-kit.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { Kit } from '../../testing/conformance/kit.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -150,7 +150,7 @@ it('K-07 where the disk has no room for all requests of a transaction, those tha
   };
   const file = { transaction } as unknown as DatabaseFile;
   const clock = new FakeClock();
-  const turns = new Turns({ file, name: 's', clock, random: seededRandom(1) });
+  const turns = new LockQueue({ file, name: 's', clock, random: seededRandom(1) });
   const write = (size: number) =>
     turns.writeOne(`write ${size}`, CALL, () => {
       bytes += size;

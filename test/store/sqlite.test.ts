@@ -15,16 +15,21 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { Emitter, type EventName } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import { DEFAULT_MAX_TTLS } from '../../src/store/keyspaces.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { systemHost } from '../../src/store/sqlite/host.ts';
-import { defaultFile, ensureFile, identityOf, nameCount } from '../../src/store/sqlite/place.ts';
+import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';
+import { FENCE_RECORD_MS, type Store } from '../../src/store/port/store.ts';
+import { systemHost } from '../../src/store/sqlite/file/host.ts';
+import {
+  defaultFile,
+  ensureFile,
+  identityOf,
+  nameCount,
+} from '../../src/store/sqlite/file/place.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
-import { FENCE_RECORD_MS, type Store } from '../../src/store/store.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { CALL, Kit } from '../../testing/conformance/kit.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(root, { recursive: true }));

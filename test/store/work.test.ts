@@ -3,25 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { START_STREAM } from '../../src/store/intent-store.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { systemHost } from '../../src/store/sqlite/host.ts';
-import { Session } from '../../src/store/sqlite/session.ts';
+import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { HISTORY_KEPT, RESULTS_KEPT, RESULTS_PAGE } from '../../src/store/port/workflow-store.ts';
+import { systemHost } from '../../src/store/sqlite/file/host.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
-import { WORK_TABLES } from '../../src/store/sqlite/work-tables.ts';
-import type { Store } from '../../src/store/store.ts';
-import { HISTORY_KEPT, RESULTS_KEPT, RESULTS_PAGE } from '../../src/store/workflow-store.ts';
-import {
-  append,
-  consume,
-  consumeOne,
-  dead,
-  retry,
-} from '../../src/testing/conformance-consumer.ts';
-import { Gateway } from '../../src/testing/conformance-gateway.ts';
-import { CALL, Kit } from '../../src/testing/conformance-kit.ts';
-import { begun, succeed } from '../../src/testing/conformance-orchestrator.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { WORK_TABLES } from '../../src/store/sqlite/tables/work-tables.ts';
+import { append, consume, consumeOne, dead, retry } from '../../testing/conformance/consumer.ts';
+import { Gateway } from '../../testing/conformance/gateway.ts';
+import { CALL, Kit } from '../../testing/conformance/kit.ts';
+import { begun, succeed } from '../../testing/conformance/orchestrator.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -297,8 +291,11 @@ describe('a session', () => {
   it('I-13 is not there in part when the store fails in the middle of making it', async () => {
     const gateway = new Gateway(inMemory());
     await gateway.created('a');
-    const { run } = Session.prototype;
-    vi.spyOn(Session.prototype, 'run').mockImplementation(function (this: Session, ...args) {
+    const { run } = SqliteConnection.prototype;
+    vi.spyOn(SqliteConnection.prototype, 'run').mockImplementation(function (
+      this: SqliteConnection,
+      ...args
+    ) {
       if (args[0].includes('INTO lanes')) throw new Error('no more');
       return Reflect.apply(run, this, args);
     });
@@ -355,9 +352,9 @@ async function takeEveryStep(gateway: Gateway): Promise<void> {
 it('no verb walks through what it does not change', async () => {
   const statements = new Set<string>();
   for (const verb of ['run', 'row', 'rows'] as const) {
-    const real = Session.prototype[verb];
-    vi.spyOn(Session.prototype, verb).mockImplementation(function (
-      this: Session,
+    const real = SqliteConnection.prototype[verb];
+    vi.spyOn(SqliteConnection.prototype, verb).mockImplementation(function (
+      this: SqliteConnection,
       sql: string,
       ...values: (string | number | null)[]
     ) {

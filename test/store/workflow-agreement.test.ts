@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import {
   HISTORY_STATE_MOST,
   RESULTS_KEPT,
   type Settlement,
   type StepReply,
   workflowKey,
-} from '../../src/store/workflow-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+} from '../../src/store/port/workflow-store.ts';
+import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { type FlowStep, flowStep, takeFlowStep } from '../integration/support/flow-steps.ts';
 import type { Twin } from '../integration/support/redis-twins.ts';
 import { Telling } from '../integration/support/telling.ts';

@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 
 /** A store that says what it was asked: for tests of who never gets that far. */
 export function countedStore(store: Store): { store: Store; calls: string[] } {

@@ -1,5 +1,5 @@
-import type { Clock } from '../../src/base/clock.ts';
-import { confirmationNow, type Deadline } from '../../src/base/deadline.ts';
+import type { Clock } from '../../src/core/clock.ts';
+import { confirmationNow, type Deadline } from '../../src/core/validity.ts';
 
 /** A lease that was confirmed just now, and is good for that long. */
 export function deadlineIn(clock: Clock, validMs: number, jumpMs = 250): readonly Deadline[] {

@@ -1,4 +1,4 @@
-import type { Fleet, FleetPicture, FleetSighting } from '../../src/fleet/fleet.ts';
+import type { Fleet, FleetPicture, FleetSighting } from '../../src/fleet/watch/fleet.ts';
 
 /** One who watches a fleet, and keeps its picture up to date with what it is told. */
 export function watcherOf(fleet: Pick<Fleet, 'watch'>) {

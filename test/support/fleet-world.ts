@@ -1,13 +1,13 @@
-import type { EventName, Events } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import type { EventName, Events } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { PollContext } from '../../src/fleet/poll/poll-scheduler.ts';
+import type { Poller, PollerOptions } from '../../src/fleet/poller.ts';
+import type { Target } from '../../src/fleet/targets/target-source.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
-import type { Poller, PollerOptions } from '../../src/polling/poller.ts';
-import type { PollContext } from '../../src/polling/schedule.ts';
-import type { Target } from '../../src/polling/targets.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 type Happened = { [N in EventName]: { name: N; atMs: number } & Events[N] }[EventName];
 

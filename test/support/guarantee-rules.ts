@@ -8,8 +8,8 @@ const PROMISES = 'What is promised';
 const STORES = 'Per store';
 
 /** Whose links name something inside of them, and how that is found there. */
-const AUDITOR = 'src/testing/sim/audit.ts';
-const FAULTS = 'src/testing/sim/faults.ts';
+const AUDITOR = 'testing/sim/audit.ts';
+const FAULTS = 'testing/sim/faults.ts';
 
 interface PageLink {
   /** From the root of the repository, without anchor; '' for the web, which is somebody else's. */
@@ -93,7 +93,7 @@ function hasEvidence(page: SourceText, cell: string): boolean {
 }
 
 function holdsTests(path: string): boolean {
-  return path.endsWith('.test.ts') || /^src\/testing\/conformance[\w-]*\.ts$/.test(path);
+  return path.endsWith('.test.ts') || /^testing\/conformance\/[\w-]*\.ts$/.test(path);
 }
 
 function linkProblem(path: string, names: string, lookup: Lookup): string | undefined {

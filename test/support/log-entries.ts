@@ -1,6 +1,7 @@
 /** Entries of the shared log as the page gets them, written down by hand. */
-import { readGap } from '../../src/base/gap.ts';
+
 import type { ApiEvent } from '../../src/client/messages.ts';
+import { readGap } from '../../src/core/gap.ts';
 
 export const ANA = 'ana-1794794965598888000-aaaaaaaa';
 export const BOB = 'bob-1794794965598888000-bbbbbbbb';

@@ -1,5 +1,5 @@
-import type { Pool, PoolOptions, SlotOptions, SlotResult } from '../../src/lease/pool.ts';
-import type { LeaseStore, Store } from '../../src/store/store.ts';
+import type { Pool, PoolOptions, SlotOptions, SlotResult } from '../../src/lease/pool/pool.ts';
+import type { LeaseStore, Store } from '../../src/store/port/store.ts';
 import type { Actor } from './world.ts';
 
 export type Taken = Extract<SlotResult, { ok: true }>;

@@ -1,9 +1,9 @@
-import { Emitter } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import type { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from './sim-link.ts';
 
 /** A simulated Redis that has been up for long, and can be restarted with the data it had some time ago. */

@@ -1,4 +1,4 @@
-import type { RevokeReply, Store } from '../../src/store/store.ts';
+import type { RevokeReply, Store } from '../../src/store/port/store.ts';
 
 const CALL = { timeoutMs: 5_000 };
 

@@ -1,12 +1,12 @@
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import type { IntentOptions } from '../../src/intents/intents.ts';
 import { type AppOptions, createApp } from '../../src/server/app.ts';
-import type { TokenSettings } from '../../src/server/tokens.ts';
+import type { TokenSettings } from '../../src/server/http/tokens.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 import { countedStore } from './counted-store.ts';
 
 /** One of each kind there is. */

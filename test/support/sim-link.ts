@@ -1,6 +1,6 @@
-import type { Dialer, Link, MessageListener } from '../../src/store/redis/link.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/wire.ts';
-import type { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import type { Dialer, Link, MessageListener } from '../../src/store/redis/client/link.ts';
+import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import type { SimRedis } from '../../testing/sim-redis/server.ts';
 
 /** Leads to a simulated server over a network without faults or delay. */
 export function simDialer(server: SimRedis, name = 'redis://simulated'): Dialer {

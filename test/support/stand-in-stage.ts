@@ -1,4 +1,4 @@
-import type { Stage, StageAction, StageActor } from '../../src/server/stage.ts';
+import type { Stage, StageAction, StageActor } from '../../src/server/demo-stage.ts';
 
 /** A stage without processes: what its actors are told, they do. */
 export class StandInStage implements Stage {

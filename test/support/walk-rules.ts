@@ -14,15 +14,15 @@ interface Mention {
   readonly file: string | null;
 }
 
-const PATH = /^(?:src|test|docs|sim|chaos|dashboard|bench|scripts|examples)\/[\w./-]*$/;
+const PATH = /^(?:src|testing|test|docs|sim|chaos|dashboard|bench|scripts|examples)\/[\w./-]*$/;
 const BARE_FILE = /^[\w*-]+\.(?:ts|tsx|mjs)$/;
 const LUA_FILE = /^[\w-]+\.lua$/;
 const DOTTED = /^[a-z]+\.[a-zA-Z_]+$/;
 const SHOUTED = /^[A-Z]+(?:_[A-Z]+)*$/;
 const NAME = /^#?[A-Za-z]\w*(?:\.#?[A-Za-z]\w*)?(?:\(\))?$/;
 const LUA_FOLDER = 'src/store/redis/lua/';
-const STORE = 'src/store/store.ts';
-const EVENTS = 'src/base/events.ts';
+const STORE = 'src/store/port/store.ts';
+const EVENTS = 'src/core/events.ts';
 
 /**
  * What a page says of files and names, held against these. A path has to be there; a file without a folder, in the folder named last; a name is
@@ -113,7 +113,7 @@ function dottedProblem(text: string, { files }: House): string | undefined {
   const port = partOf(files.get(STORE), part);
   const isVerb = [...files.values()].some(
     ({ path }) =>
-      /^src\/store\/[\w-]*store\.ts$/.test(path) &&
+      /^src\/store\/port\/[\w-]*store\.ts$/.test(path) &&
       port !== undefined &&
       declared(files.get(path)).get(port)?.has(verb),
   );

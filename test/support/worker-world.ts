@@ -1,21 +1,21 @@
-import { Emitter, type EventName, type Events } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter, type EventName, type Events } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import type { Intent, Requester } from '../../src/intents/intent.ts';
 import { type IntentSession, sessionOf } from '../../src/intents/intent-session.ts';
 import { type IntentOptions, Intents } from '../../src/intents/intents.ts';
 import { Leases } from '../../src/lease/leases.ts';
-import type { Commands } from '../../src/process/commands.ts';
-import type { GroupRecord, Host } from '../../src/process/host.ts';
-import { DEFAULT_MAX_TTLS } from '../../src/store/keyspaces.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';
+import type { Commands } from '../../src/worker/supervisor/commands.ts';
+import type { GroupRecord, Host } from '../../src/worker/supervisor/host.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
-import type { ReadReply } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore, type StoreFaults } from '../../src/testing/faulty-store.ts';
-import type { PipelineContext, PipelineFunction } from '../../src/worker/pipeline.ts';
+import type { ReadReply } from '../../src/store/port/store.ts';
+import type { PipelineContext, PipelineFunction } from '../../src/worker/pipelines/pipeline.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import type { WorkerOptions } from '../../src/worker/worker-options.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore, type StoreFaults } from '../../testing/fakes/faulty-store.ts';
 
 const CALL = { timeoutMs: 1_000 };
 export const CLIENT: Requester = { tenant: 'acme', client: 'ann' };

@@ -1,18 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Clock, systemClock } from '../../src/base/clock.ts';
-import type { Violation } from '../../src/base/events.ts';
-import { seededRandom, systemRandom } from '../../src/base/random.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import type { Violation } from '../../src/core/events.ts';
+import { seededRandom, systemRandom } from '../../src/core/random.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore, type StoreFaults } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore, type StoreFaults } from '../../testing/fakes/faulty-store.ts';
 import { startRedis } from './redis-server.ts';
 import { until } from './until.ts';
 

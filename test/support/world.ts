@@ -1,12 +1,12 @@
-import type { EventName, Events } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import type { EventName, Events } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { type Holdfast, type OpenOptions, open } from '../../src/holdfast.ts';
 import type { Lease } from '../../src/lease/lease.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
 import { refusalError } from '../../src/lease/refusal-error.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 type Happened = { [N in EventName]: { name: N } & Events[N] }[EventName];
 

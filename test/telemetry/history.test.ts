@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { EventLog, type Followed } from '../../src/telemetry/event-log.ts';
 import { History } from '../../src/telemetry/history.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 import { fleetWorld } from '../support/fleet-world.ts';
 import { world } from '../support/world.ts';
 

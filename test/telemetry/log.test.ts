@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter, type EventName, type Listener } from '../../src/base/events.ts';
+import { Emitter, type EventName, type Listener } from '../../src/core/events.ts';
 import type { LogLevel } from '../../src/telemetry/levels.ts';
 import { Log } from '../../src/telemetry/log.ts';
 import { type PrettyLine, PrettyLog } from '../../src/telemetry/pretty.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { fleetWorld } from '../support/fleet-world.ts';
 
 const INSTANCE = 'api-1794735731650762000-c586043d';

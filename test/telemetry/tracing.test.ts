@@ -6,13 +6,13 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { untraced } from '../../src/base/tracing.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { findTracing } from '../../src/telemetry/open-telemetry.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { readSource } from '../support/source-tree.ts';
 
 const exporter = new InMemorySpanExporter();
@@ -307,8 +307,9 @@ describe('the origin of an action', () => {
 
 it('docs/tracing.md names every span and every attribute there is, and no other', () => {
   const sources = [
-    ...['lease/traced-leases', 'lease/pool', 'polling/schedule', 'cluster/holdings', 'worker/run'],
-    ...['worker/taking', 'workflow/orchestrator', 'workflow/processor', 'workflow/workflows'],
+    ...['lease/traced-leases', 'lease/pool/pool', 'fleet/poll/poll-scheduler'],
+    ...['fleet/member/ownership', 'worker/session-run', 'worker/session-leases'],
+    ...['workflow/orchestrator', 'workflow/processor', 'workflow/workflows'],
     'telemetry/open-telemetry',
   ].map((path) => readSource(`src/${path}.ts`).text);
   const used = sources.flatMap((text) => [...text.matchAll(/'(holdfast\.[a-z_]+)'/g)]);

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { untraced } from '../../src/base/tracing.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import { open } from '../../src/holdfast.ts';
 import { findTracing } from '../../src/telemetry/open-telemetry.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FaultProxy } from '../../src/testing/fault-proxy.ts';
+import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { until } from '../support/until.ts';
 
 /** Answers every byte with the same byte, and remembers what it was sent. */

@@ -1,9 +1,9 @@
 import { describe, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
-import { storeConformance } from '../../src/testing/conformance.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 storeConformance(

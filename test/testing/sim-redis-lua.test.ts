@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
-import { compileLua } from '../../src/testing/sim-redis/lua.ts';
-import { type SimClient, SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { compileLua } from '../../testing/sim-redis/lua.ts';
+import { type SimClient, SimRedis } from '../../testing/sim-redis/server.ts';
 import { answerOf, LUA_EXAMPLES } from '../support/lua-examples.ts';
 
 let server: SimRedis;

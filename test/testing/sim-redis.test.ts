@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
+import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/wire.ts';
-import { LOSS_MS } from '../../src/testing/sim-redis/journal.ts';
-import { type SimClient, SimRedis } from '../../src/testing/sim-redis/server.ts';
+import { LOSS_MS } from '../../testing/sim-redis/journal.ts';
+import { type SimClient, SimRedis } from '../../testing/sim-redis/server.ts';
 import fc from '../support/fast-check.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Holdfast } from '../../src/holdfast.ts';
-import { TestBed } from '../../src/testing/index.ts';
+import { TestBed } from '../../testing/index.ts';
 
 /** Work that goes on until it is told to stop. */
 function endless(holdfast: Holdfast, key: string): Promise<unknown> {

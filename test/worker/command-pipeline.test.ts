@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { CommandOutcome } from '../../src/process/commands.ts';
-import type { GroupRecord } from '../../src/process/host.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { commandPipeline } from '../../src/worker/command-pipeline.ts';
-import type { PipelineEnd } from '../../src/worker/pipeline.ts';
+import { commandPipeline } from '../../src/worker/pipelines/command.ts';
+import type { PipelineEnd } from '../../src/worker/pipelines/pipeline.ts';
+import type { CommandOutcome } from '../../src/worker/supervisor/commands.ts';
+import type { GroupRecord } from '../../src/worker/supervisor/host.ts';
 import type { CommandPipeline } from '../../src/worker/worker-options.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { FakeCommands } from './support/fake-commands.ts';
 import { FakeHold, sessionFor } from './support/fake-hold.ts';
 

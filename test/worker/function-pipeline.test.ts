@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { builtIn } from '../../src/worker/built-in-pipeline.ts';
-import { functionPipeline } from '../../src/worker/function-pipeline.ts';
-import type { PipelineFunction } from '../../src/worker/pipeline.ts';
+import { builtIn } from '../../src/worker/pipelines/built-in.ts';
+import { functionPipeline } from '../../src/worker/pipelines/function.ts';
+import type { PipelineFunction } from '../../src/worker/pipelines/pipeline.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { FakeHold, sessionFor } from './support/fake-hold.ts';
 
 const session = sessionFor({});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { START_STREAM } from '../../src/store/intent-store.ts';
+import { START_STREAM } from '../../src/store/port/intent-store.ts';
 import { workerWorld } from '../support/worker-world.ts';
 import { FakeCommands } from './support/fake-commands.ts';
 

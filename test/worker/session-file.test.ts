@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import type { AdvanceReply, SessionState, StoredSession } from '../../src/store/intent-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { SessionFile } from '../../src/worker/session-file.ts';
+import { Emitter } from '../../src/core/events.ts';
+import type {
+  AdvanceReply,
+  SessionState,
+  StoredSession,
+} from '../../src/store/port/intent-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { SessionRecord } from '../../src/worker/session-record.ts';
 
 const ME = 'w';
 const BODY = JSON.stringify({
@@ -24,7 +28,7 @@ function scene(reply: AdvanceReply = { kind: 'absent' }) {
   };
   const store = { intents: { advance } } as unknown as Store;
   const parts = { store, events: new Emitter(), instanceId: ME };
-  return { asked, file: new SessionFile(parts, stored(5, 'RUNNING')) };
+  return { asked, file: new SessionRecord(parts, stored(5, 'RUNNING')) };
 }
 
 describe('what a worker knows of a session', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PipelineContext } from '../../src/worker/pipeline.ts';
+import type { PipelineContext } from '../../src/worker/pipelines/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
 
 /** A pipeline that does not end when it is told to, but when the test says so. */

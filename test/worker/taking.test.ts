@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { workerWorld } from '../support/worker-world.ts';
 
 const CALL = { timeoutMs: 1_000 };

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { StartRequest } from '../../src/store/intent-store.ts';
+import type { StartRequest } from '../../src/store/port/intent-store.ts';
 import { workerWorld } from '../support/worker-world.ts';
 
 const CALL = { timeoutMs: 1_000 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { START_STREAM } from '../../src/store/intent-store.ts';
-import type { PipelineContext } from '../../src/worker/pipeline.ts';
+import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import type { PipelineContext } from '../../src/worker/pipelines/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
 import { FakeCommands } from './support/fake-commands.ts';
 

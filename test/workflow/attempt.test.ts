@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { confirmationNow } from '../../src/base/deadline.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
+import { confirmationNow } from '../../src/core/validity.ts';
 import { Draft } from '../../src/workflow/action.ts';
 import { Attempt, type HandlerContext } from '../../src/workflow/attempt.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const LEASE_ID = '5b2a9f0e-4a3a-4f0f-9a52-3d5a3f1f8f11';
 const ACTION_ID = '0d3c7c1e-9b7e-4c55-8a55-6c0f4f0a9c22';

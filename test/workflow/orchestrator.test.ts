@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import type { ActionResult } from '../../src/workflow/action.ts';
 import type { Orchestrator } from '../../src/workflow/orchestrator.ts';

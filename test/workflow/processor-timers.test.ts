@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
-import { Emitter } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
+import { Emitter } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { Processor } from '../../src/workflow/processor.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 it('a processor that has stopped while a claim was being extended leaves no timer behind to keep its process alive', async () => {
   const clock = new FakeClock();

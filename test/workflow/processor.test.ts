@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { EventName, Events } from '../../src/base/events.ts';
-import { seededRandom } from '../../src/base/random.ts';
-import { StepFailedError } from '../../src/base/workflow-errors.ts';
+import type { EventName, Events } from '../../src/core/events.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { FakeClock } from '../../src/testing/fake-clock.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import type { HandlerContext } from '../../src/workflow/attempt.ts';
+import { StepFailedError } from '../../src/workflow/errors.ts';
 import type { Processor } from '../../src/workflow/processor.ts';
 import type { ProcessorOptions } from '../../src/workflow/processor-options.ts';
+import type { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { world as leaseWorld } from '../support/world.ts';
 import '../../src/store/memory/tables.ts';
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/base/random.ts';
+import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { FakeClock } from '../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../src/testing/faulty-store.ts';
-import { Steps } from '../../src/workflow/steps.ts';
+import { StepQueue } from '../../src/workflow/step-queue.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
 it('W-02 a step whose answer did not come is not asked about any more when its tenure is over, and leaves no timer behind', async () => {
   const clock = new FakeClock();
@@ -11,7 +11,7 @@ it('W-02 a step whose answer did not come is not asked about any more when its t
   const over = new AbortController();
   const tenure = { workflow: 'order', leaseId: 'a', timeoutMs: 100, over: over.signal };
   const free = { check: () => {}, onRefused: () => {} };
-  const steps = new Steps({ store, clock, random: seededRandom(1), ...tenure, ...free }, 0);
+  const steps = new StepQueue({ store, clock, random: seededRandom(1), ...tenure, ...free }, 0);
   faults.hang = true;
   const action = { id: 'x', target: 'press', priority: 5, body: '{}' };
   const emitting = steps.emit(action, false);
@@ -32,7 +32,7 @@ it('W-02 a step that may have been taken is told as unknown, although its tenure
     if (isRefused) throw new Error('refused');
   };
   const rest = { over: new AbortController().signal, check, onRefused: () => {} };
-  const steps = new Steps({ store, clock, random: seededRandom(1), ...tenure, ...rest }, 0);
+  const steps = new StepQueue({ store, clock, random: seededRandom(1), ...tenure, ...rest }, 0);
   faults.loseReplies = true;
   const action = { id: 'x', target: 'press', priority: 5, body: '{}' };
   const emitting = steps.emit(action, false);

@@ -2,7 +2,7 @@
  * What lies between two who had the same target, and why it took as long as it did. `target.taken` has the arithmetic; where the log does not
  * have that, this does not make it up.
  */
-import { STANDSTILL_MS } from '../../../src/base/gap.ts';
+import { STANDSTILL_MS } from '../../../src/core/gap.ts';
 import type { Mark } from './story.ts';
 import type { Ending, Taking, Tenure } from './tenures.ts';
 import { exactly } from './words.ts';

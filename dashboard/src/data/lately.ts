@@ -3,8 +3,8 @@
  * instances tell of one member is told once.
  */
 import { effect, signal, untracked } from '@preact/signals';
-import { readGap } from '../../../src/base/gap.ts';
 import type { ApiEvent } from '../../../src/client/messages.ts';
+import { readGap } from '../../../src/core/gap.ts';
 import { events, eventVersion } from './events.ts';
 
 export type News =

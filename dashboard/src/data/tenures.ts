@@ -5,8 +5,9 @@
  * fence: of two tenures of one key the later has the higher one. So entries are gathered by fence, tenures are ordered by it, and only then are
  * times looked at; where they contradict the fences, the fences are right and the difference is told (`overlapMs`).
  */
-import { type Gap, readGap } from '../../../src/base/gap.ts';
+
 import type { ApiEvent } from '../../../src/client/messages.ts';
+import { type Gap, readGap } from '../../../src/core/gap.ts';
 
 /** What `target.taken` says, by the clock of whoever took it. */
 export interface Taking extends Gap {

@@ -5,7 +5,7 @@
 import { members, onTarget, type SeenTarget, targets } from './fleet.ts';
 import { STATES } from './states.ts';
 
-/** Above this, renewals alone are not told of (`src/fleet/lookout.ts`). */
+/** Above this, renewals alone are not told of (`src/fleet/watch/fleet-state.ts`). */
 const RENEWALS_TOLD_UP_TO = 1_000;
 /** Where no owner says how long its leases last, and none was seen yet. */
 const GUESS_MS = 10_000;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { packageVersion } from '../../base/version.ts';
+import { packageVersion } from '../../core/version.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
+import { type Route, route, SCOPES } from '../http/route.ts';
 import type { ServerParts } from '../parts.ts';
-import { type Route, route, SCOPES } from '../route.ts';
 
 export const aboutSchema = z
   .object({

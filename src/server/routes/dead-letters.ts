@@ -1,12 +1,12 @@
 /** Actions that were tried as often as they may be: to look at, to have tried again, or to throw away. */
 import { z } from 'zod';
-import { isForeignText } from '../../base/ids.ts';
+import { isForeignText } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { DeadLetter } from '../../workflow/dead-letters.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
-import { idSchema } from '../schemas.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { idSchema } from './json/schemas.ts';
 
 const PATH = '/api/v3/deadletters';
 /** Who has more than this has one problem, not thousands. */

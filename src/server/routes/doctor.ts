@@ -1,9 +1,9 @@
 /** How the store and the fleet are, and what to do about it. */
 import { z } from 'zod';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { type Diagnosis, diagnose } from '../../diagnosis.ts';
+import { type Route, route } from '../http/route.ts';
 import type { ServerParts } from '../parts.ts';
-import { type Route, route } from '../route.ts';
 
 /** It asks a lot of the store: a thousand who want to know are one who asks. */
 const REUSE_MS = 2_000;

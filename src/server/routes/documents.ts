@@ -1,11 +1,11 @@
 /** What there is, told to programs and to people. Nothing of it is secret, and nothing comes from elsewhere. */
 import { z } from 'zod';
-import { packageVersion } from '../../base/version.ts';
-import { openApi } from '../openapi.ts';
-import { PROBLEMS, Problem, type ProblemName } from '../problem.ts';
-import { problemPage, referencePage } from '../reference-page.ts';
-import { STYLE } from '../reference-style.ts';
-import { type Route, route } from '../route.ts';
+import { packageVersion } from '../../core/version.ts';
+import { PROBLEMS, Problem, type ProblemName } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { openApi } from '../reference/openapi.ts';
+import { problemPage, referencePage } from '../reference/reference-page.ts';
+import { STYLE } from '../reference/reference-style.ts';
 
 /** Nothing is loaded but the stylesheet, nothing runs, and nobody may put it into a frame. */
 const POLICY =

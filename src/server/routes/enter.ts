@@ -1,8 +1,8 @@
 /** The way into the page from an address that was printed: a pass, exchanged once for the token that was made at the start. */
 import { z } from 'zod';
-import type { EntryPasses } from '../entry-passes.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
+import type { EntryPasses } from '../http/entry-passes.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
 
 const PASS_RULE = 'it is what stands after pass= in the address';
 

@@ -1,11 +1,11 @@
 /** What happens to all instances, as it happens. */
 import { z } from 'zod';
-import { isName } from '../../base/ids.ts';
-import { type EventWish, eventFilter, isEventName } from '../event-filter.ts';
-import type { EventHub } from '../event-hub.ts';
-import { BEGINNING } from '../event-window.ts';
-import { type Route, route } from '../route.ts';
-import { idSchema } from '../schemas.ts';
+import { isName } from '../../core/ids.ts';
+import { type Route, route } from '../http/route.ts';
+import { type EventWish, eventFilter, isEventName } from '../streams/event-filter.ts';
+import type { EventHub } from '../streams/event-hub.ts';
+import { BEGINNING } from '../streams/event-window.ts';
+import { idSchema } from './json/schemas.ts';
 
 const EVENT_RULE = 'it is the name of an event, or the part of it before the dot';
 const FROM_RULE = 'it is now or oldest';

@@ -1,10 +1,10 @@
 /** The instances that share out what is polled: to look at, and to take one out of it for a while. */
 import { z } from 'zod';
-import { isName } from '../../base/ids.ts';
+import { isName } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
-import { memberJson } from '../fleet-json.ts';
-import { memberSchema } from '../fleet-schemas.ts';
-import { type Route, route } from '../route.ts';
+import { type Route, route } from '../http/route.ts';
+import { memberJson } from './json/fleet-json.ts';
+import { memberSchema } from './json/fleet-schemas.ts';
 
 const PATH = '/api/v3/members';
 const ID_RULE = 'it is the id of an instance';

@@ -1,9 +1,9 @@
 /** For whoever runs this: does it live, can it take work, how is it doing. */
 import { z } from 'zod';
-import type { Metrics } from '../metrics.ts';
-import { Problem } from '../problem.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import type { Metrics } from '../metrics/metrics.ts';
 import type { Readiness } from '../readiness.ts';
-import { type Route, route } from '../route.ts';
 
 export interface HealthParts {
   readonly readiness: Readiness;

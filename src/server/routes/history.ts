@@ -1,11 +1,11 @@
 /** What has happened, from the latest back: for those who come later. */
 import { z } from 'zod';
 import type { EventLog, LoggedEvent } from '../../telemetry/event-log.ts';
-import { type EventFilter, eventFilter } from '../event-filter.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
-import { limitSchema } from '../schemas.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { type EventFilter, eventFilter } from '../streams/event-filter.ts';
 import { EITHER, isEither, POSITION, wishFields, wishOf } from './events.ts';
+import { limitSchema } from './json/schemas.ts';
 
 /** So many entries of the log are looked at for one request, however few of them are wanted; the next goes on there. */
 const MOST_LOOKED_AT = 5_000;

@@ -9,12 +9,12 @@ import {
   REF_RULE,
   type Requester,
 } from '../../intents/intent.ts';
-import { SESSION_STATES } from '../../store/intent-store.ts';
-import { includes, lackingScope } from '../auth.ts';
+import { SESSION_STATES } from '../../store/port/intent-store.ts';
+import { includes, lackingScope } from '../http/auth.ts';
+import { type Caller, type Route, route } from '../http/route.ts';
+import { tenantOf } from '../http/tenant.ts';
 import type { ServerParts } from '../parts.ts';
-import { type Caller, type Route, route } from '../route.ts';
-import { idSchema } from '../schemas.ts';
-import { tenantOf } from '../tenant.ts';
+import { idSchema } from './json/schemas.ts';
 
 const START_RULE = `it is a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
 const TYPE_RULE = 'it is one of stream.start, vod.start, stream.stop';

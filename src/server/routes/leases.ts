@@ -1,13 +1,13 @@
 /** Who holds what, according to the store; and the way to end it against the holder's will. */
 import { z } from 'zod';
-import { isForeignText, isName, NAME_RULE } from '../../base/ids.ts';
+import { isForeignText, isName, NAME_RULE } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { Intents } from '../../intents/intents.ts';
 import { HIGHEST_FENCE } from '../../lease/fence.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
-import { holdersFor } from '../other-tenants.ts';
-import { type Route, route } from '../route.ts';
-import { CURSOR_RULE, reasonSchema } from '../schemas.ts';
+import { type Route, route } from '../http/route.ts';
+import { CURSOR_RULE, reasonSchema } from './json/schemas.ts';
+import { holdersFor } from './other-tenants.ts';
 
 const PATH = '/api/v3/leases';
 const KEY_RULE = `a key is ${NAME_RULE}`;

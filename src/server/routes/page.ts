@@ -3,10 +3,10 @@
  * It answers only under names that are ours, so that no stranger's page can have its own name lead here and read what is shown.
  */
 import { z } from 'zod';
-import { html } from '../html.ts';
-import type { Encoding, PageFile, PageFiles } from '../page-files.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
+import type { DashboardFiles, Encoding, PageFile } from '../dashboard-files.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { html } from '../reference/html.ts';
 
 /** Everything comes from here, nothing is inline, nobody may put it into a frame, and nothing that runs in it may ask elsewhere. */
 const POLICY = [
@@ -31,11 +31,11 @@ const OPEN = {
 
 const fileParams = z.strictObject({ file: z.string() });
 
-export function pageRoutes(files: PageFiles): Route[] {
+export function pageRoutes(files: DashboardFiles): Route[] {
   return [indexRoute(files), assetRoute(files)];
 }
 
-function indexRoute(files: PageFiles): Route {
+function indexRoute(files: DashboardFiles): Route {
   return route({
     ...{ ...OPEN, path: '/', summary: 'The page for people' },
     description: 'Who owns what, what happens, and the means to change it. It asks for a token.',
@@ -49,7 +49,7 @@ function indexRoute(files: PageFiles): Route {
   });
 }
 
-function assetRoute(files: PageFiles): Route {
+function assetRoute(files: DashboardFiles): Route {
   return route({
     ...{ ...OPEN, path: '/assets/{file}', summary: 'What the page is made of' },
     description: 'Scripts and styles of the page; their names change with their content.',

@@ -1,13 +1,13 @@
 /** The fleet to look at: all of it once, all of it as it changes, or one target of it. */
-import type { Fleet, TargetView } from '../../fleet/fleet.ts';
+import type { Fleet, TargetView } from '../../fleet/watch/fleet.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
-import type { FleetHub } from '../fleet-hub.ts';
-import { expiryJson, pictureJson } from '../fleet-json.ts';
-import { pictureSchema, targetSchema } from '../fleet-schemas.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
-import { idParams } from '../schemas.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import type { FleetHub } from '../streams/fleet-hub.ts';
 import { STREAM_HEADERS } from './events.ts';
+import { expiryJson, pictureJson } from './json/fleet-json.ts';
+import { pictureSchema, targetSchema } from './json/fleet-schemas.ts';
+import { idParams } from './json/schemas.ts';
 
 const PATH = '/api/v3/fleet';
 

@@ -1,12 +1,13 @@
 /** Sessions of both sorts to look at; those that are polled also to add, change and delete. What an intent started, an intent stops. */
 import { z } from 'zod';
-import { SessionNotFoundError } from '../../base/session-errors.ts';
-import { Flaw, readSession } from '../../session/session.ts';
-import { urlProblem } from '../../session/session-url.ts';
-import { SESSION_STATES } from '../../store/intent-store.ts';
+import { SessionNotFoundError } from '../../fleet/targets/errors.ts';
+import { InvalidRecord, readSession } from '../../fleet/targets/target-record.ts';
+import { urlProblem } from '../../fleet/targets/target-url.ts';
+import { SESSION_STATES } from '../../store/port/intent-store.ts';
+import { Problem } from '../http/problem.ts';
+import { type Caller, type Route, route } from '../http/route.ts';
+import { tenantOf } from '../http/tenant.ts';
 import type { ServerParts } from '../parts.ts';
-import { Problem } from '../problem.ts';
-import { type Caller, type Route, route } from '../route.ts';
 import {
   CURSOR_RULE,
   DEFAULT_PAGE,
@@ -15,10 +16,9 @@ import {
   limitSchema,
   pollSessionSchema,
   sessionSchema,
-} from '../schemas.ts';
-import { intentSessionJson, pollSessionJson } from '../session-json.ts';
-import { placeOf, sessionPage } from '../session-pages.ts';
-import { tenantOf } from '../tenant.ts';
+} from './json/schemas.ts';
+import { intentSessionJson, pollSessionJson } from './json/session-json.ts';
+import { placeOf, sessionPage } from './json/session-pages.ts';
 
 const PATH = '/api/v3/sessions';
 const STATE_RULE = `it is one or more of ${SESSION_STATES.join(', ')}, with commas between them`;
@@ -204,5 +204,5 @@ function urlRule(url: string): string | null {
 /** What the session's own reader says of these fields. */
 function ruleFor(fields: Readonly<Record<string, unknown>>): string | null {
   const session = readSession(SOME_ID, fields, 0);
-  return session instanceof Flaw ? session.rule : null;
+  return session instanceof InvalidRecord ? session.rule : null;
 }

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import type { Holdfast } from '../../holdfast.ts';
 import type { Intents } from '../../intents/intents.ts';
-import type { Pool, SlotView } from '../../lease/pool.ts';
-import { expiryJson } from '../fleet-json.ts';
-import { holdersFor } from '../other-tenants.ts';
-import { type Route, route } from '../route.ts';
+import type { Pool, SlotView } from '../../lease/pool/pool.ts';
+import { type Route, route } from '../http/route.ts';
+import { expiryJson } from './json/fleet-json.ts';
+import { holdersFor } from './other-tenants.ts';
 
 export const slotSchema = z
   .object({

@@ -1,9 +1,9 @@
 /** For show: instances to be killed, frozen and brought back from the page. */
 import { z } from 'zod';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
-import { idSchema } from '../schemas.ts';
-import { STAGE_ACTIONS, STAGE_DIRECTIONS, type Stage, type StageAction } from '../stage.ts';
+import { STAGE_ACTIONS, STAGE_DIRECTIONS, type Stage, type StageAction } from '../demo-stage.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { idSchema } from './json/schemas.ts';
 
 const PATH = '/api/v3/stage';
 

@@ -1,10 +1,10 @@
 /** What operators do with a target: give it to another member, leave it to the plan again, take it away from its holder. */
 import { z } from 'zod';
-import { isName } from '../../base/ids.ts';
+import { isName } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
-import { type Route, route } from '../route.ts';
-import { idParams, reasonSchema } from '../schemas.ts';
+import { type Route, route } from '../http/route.ts';
+import { idParams, reasonSchema } from './json/schemas.ts';
 import { revocationOf, revocationSchema, revokeBody } from './leases.ts';
 import { noTarget } from './picture.ts';
 

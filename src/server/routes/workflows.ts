@@ -1,14 +1,14 @@
 /** Workflows to look at, with what has happened to them; and the way to end a tenure against its orchestrator's will. */
 import { z } from 'zod';
-import { isTargetId } from '../../base/ids.ts';
-import { LeaseNotFoundError } from '../../base/workflow-errors.ts';
+import { isTargetId } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
-import type { HistoryEntry } from '../../store/workflow-store.ts';
+import type { HistoryEntry } from '../../store/port/workflow-store.ts';
+import { LeaseNotFoundError } from '../../workflow/errors.ts';
 import type { WorkflowView } from '../../workflow/workflows.ts';
-import { expiryJson } from '../fleet-json.ts';
-import { Problem } from '../problem.ts';
-import { type Route, route } from '../route.ts';
-import { CURSOR_RULE, DEFAULT_PAGE, idParams, limitSchema, reasonSchema } from '../schemas.ts';
+import { Problem } from '../http/problem.ts';
+import { type Route, route } from '../http/route.ts';
+import { expiryJson } from './json/fleet-json.ts';
+import { CURSOR_RULE, DEFAULT_PAGE, idParams, limitSchema, reasonSchema } from './json/schemas.ts';
 
 const PATH = '/api/v3/workflows';
 

@@ -1,6 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { fenceTime } from '../fence-time.ts';
-import type { LeaseHandover } from '../sqlite/tenure-leases.ts';
 import {
   type AcquireCall,
   type AcquireReply,
@@ -24,8 +23,9 @@ import {
   type TransferCall,
   type TransferReply,
   type WakeCall,
-} from '../store.ts';
-import { wakeHint } from '../wake-hint.ts';
+} from '../port/store.ts';
+import { wakeHint } from '../port/wake-hint.ts';
+import type { LeaseHandover } from '../sqlite/tables/tenure-leases.ts';
 import { notExpired } from './expiry.ts';
 import type { MemorySignals } from './signals.ts';
 

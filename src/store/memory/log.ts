@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { asEntries, pageOf, pageSize } from '../log-pages.ts';
 import {
   LOG_KEPT,
@@ -7,7 +7,7 @@ import {
   type LogRecallCall,
   type LogStore,
   type LogTrimCall,
-} from '../store.ts';
+} from '../port/store.ts';
 
 interface Row {
   readonly json: string;

@@ -1,6 +1,6 @@
-import type { Clock } from '../../base/clock.ts';
-import { sized } from '../limits.ts';
-import type { BeatCall, LiveMember, Member, MemberStore } from '../store.ts';
+import type { Clock } from '../../core/clock.ts';
+import { sized } from '../port/limits.ts';
+import type { BeatCall, LiveMember, Member, MemberStore } from '../port/store.ts';
 import { notExpired } from './expiry.ts';
 
 export class MemoryMembers implements MemberStore {

@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { systemRandom } from '../../base/random.ts';
-import type { Store } from '../store.ts';
+import { type Clock, systemClock } from '../../core/clock.ts';
+import { systemRandom } from '../../core/random.ts';
+import type { Store } from '../port/store.ts';
 import { MemoryLeases } from './leases.ts';
 import { MemoryLog } from './log.ts';
 import { MemoryMembers } from './members.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
-import { sized } from '../limits.ts';
+import type { Clock } from '../../core/clock.ts';
+import { sized } from '../port/limits.ts';
 import {
   CHANGES_PAGE,
   type ChangesCall,
@@ -12,7 +12,7 @@ import {
   type RecordWrite,
   type RefusedWrite,
   type RemoveReply,
-} from '../store.ts';
+} from '../port/store.ts';
 
 interface Row {
   /** Null once removed: the row stays for a day, for the fence it has seen and for those who ask what has changed. */

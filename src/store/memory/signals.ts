@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
-import type { SignalStore, Subscriber } from '../store.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { SignalStore, Subscriber } from '../port/store.ts';
 
 export class MemorySignals implements SignalStore {
   readonly #clock: Clock;

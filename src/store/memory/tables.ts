@@ -1,14 +1,14 @@
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { fenceTime } from '../fence-time.ts';
-import type { IntentStore } from '../intent-store.ts';
-import { SqliteIntents } from '../sqlite/intents.ts';
-import { Session, type Tx } from '../sqlite/session.ts';
-import { SqliteStreams } from '../sqlite/streams.ts';
-import type { Batch, Transactions } from '../sqlite/turns.ts';
-import { WORK_TABLES } from '../sqlite/work-tables.ts';
-import { SqliteWorkflows } from '../sqlite/workflows.ts';
-import type { StreamStore } from '../stream-store.ts';
-import type { WorkflowStore } from '../workflow-store.ts';
+import type { IntentStore } from '../port/intent-store.ts';
+import type { StreamStore } from '../port/stream-store.ts';
+import type { WorkflowStore } from '../port/workflow-store.ts';
+import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
+import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
+import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
+import { SqliteIntents } from '../sqlite/verbs/intents.ts';
+import { SqliteStreams } from '../sqlite/verbs/streams.ts';
+import { SqliteWorkflows } from '../sqlite/verbs/workflows.ts';
 import type { MemoryLeases } from './leases.ts';
 import type { MemorySignals } from './signals.ts';
 
@@ -46,7 +46,7 @@ export function openTables({ clock, leases, signals }: Parts): {
 /** Nobody else is at these tables: each call has its turn at once. */
 class MemoryTables implements Transactions {
   readonly #clock: Clock;
-  readonly #session = new Session(':memory:');
+  readonly #session = new SqliteConnection(':memory:');
   readonly #fenceTime = () => fenceTime(this.#clock);
 
   constructor(clock: Clock) {

@@ -1,5 +1,5 @@
-import { checkPrefix } from '../prefix.ts';
-import { workflowKey } from '../workflow-store.ts';
+import { checkPrefix } from '../port/prefix.ts';
+import { workflowKey } from '../port/workflow-store.ts';
 
 const WORKFLOW_LEASE = workflowKey('');
 

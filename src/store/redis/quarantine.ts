@@ -19,10 +19,10 @@
  * forward during a quarantine. On a Cluster every primary is examined like this, with fields of its own in one marker,
  * and has a witness (`witness.ts`) that tells its era to scripts that cannot see the marker.
  */
-import type { Clock } from '../../base/clock.ts';
-import { StoreUnsuitableError } from '../../base/errors.ts';
-import type { Emitter } from '../../base/events.ts';
-import type { Random } from '../../base/random.ts';
+import type { Clock } from '../../core/clock.ts';
+import { StoreUnsuitableError } from '../../core/errors.ts';
+import type { Emitter } from '../../core/events.ts';
+import type { Random } from '../../core/random.ts';
 import {
   boundsProblem,
   DEFAULT_MAX_TTLS,
@@ -30,7 +30,7 @@ import {
   type Keyspace,
   type MaxTtls,
   QUARANTINE_MARGIN_MS,
-} from '../keyspaces.ts';
+} from '../port/keyspaces.ts';
 import { QuarantineNotices } from '../quarantine-notices.ts';
 import type { ServerFacts } from './examination.ts';
 import { type RunScript, scripts } from './scripts.ts';

@@ -1,30 +1,30 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { Emitter } from '../../base/events.ts';
-import { checkSwitch } from '../../base/options.ts';
-import { type Random, systemRandom } from '../../base/random.ts';
-import { DEFAULT_MAX_TTLS, type MaxTtls } from '../keyspaces.ts';
-import { REMOVALS_KEPT, type Store } from '../store.ts';
-import { parseAddress, type RedisAddress } from './address.ts';
-import { adopt } from './adopt.ts';
-import type { AdoptableClient } from './adoptable.ts';
-import { RedisBounds } from './bounds.ts';
-import { ClusterServers } from './cluster.ts';
-import { Hub } from './hub.ts';
-import { RedisIntents } from './intents.ts';
+import { type Clock, systemClock } from '../../core/clock.ts';
+import { Emitter } from '../../core/events.ts';
+import { checkSwitch } from '../../core/options.ts';
+import { type Random, systemRandom } from '../../core/random.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
+import { REMOVALS_KEPT, type Store } from '../port/store.ts';
+import { parseAddress, type RedisAddress } from './client/address.ts';
+import { adopt } from './client/adopt.ts';
+import type { AdoptableClient } from './client/adoptable.ts';
+import { type Dialer, endpointDialer } from './client/link.ts';
 import { Keys } from './keys.ts';
-import { RedisLeases } from './leases.ts';
-import { type Dialer, endpointDialer } from './link.ts';
-import { RedisLog } from './log.ts';
-import { RedisMembers } from './members.ts';
-import { Primary, type PrimaryContext } from './primary.ts';
 import { RememberedStore } from './quarantine.ts';
-import { RedisRecords } from './records.ts';
-import { sentinelDialer } from './sentinel.ts';
-import { type Servers, SingleServer } from './servers.ts';
-import { RedisSignals } from './signals.ts';
-import { RedisStreams } from './streams.ts';
-import { RedisWorkflows } from './workflows.ts';
+import { ClusterServers } from './topology/cluster-servers.ts';
+import { Primary, type PrimaryContext } from './topology/primary.ts';
+import { sentinelDialer } from './topology/sentinel.ts';
+import { type Servers, SingleServer } from './topology/servers.ts';
+import { RedisBounds } from './verbs/bounds.ts';
+import { RedisIntents } from './verbs/intents.ts';
+import { RedisLeases } from './verbs/leases.ts';
+import { RedisLog } from './verbs/log.ts';
+import { RedisMembers } from './verbs/members.ts';
+import { RedisRecords } from './verbs/records.ts';
+import { RedisSignals } from './verbs/signals.ts';
+import { RedisStreams } from './verbs/streams.ts';
+import { WorkKeyspace } from './verbs/work-keyspace.ts';
+import { RedisWorkflows } from './verbs/workflows.ts';
 
 export interface RedisStoreOptions {
   /** Put before every key; default none. Two Holdfasts see each other's leases if they have the same one. */
@@ -81,7 +81,7 @@ async function openOn(
     ...{ clock, random, events },
   });
   const signals = new RedisSignals({ keys, servers, clock, random });
-  const hub = new Hub({ keys, servers, clock });
+  const hub = new WorkKeyspace({ keys, servers, clock });
   const store: Store = {
     name: servers.name,
     leases: new RedisLeases({ servers, keys, clock, maxTtls }),

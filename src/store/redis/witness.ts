@@ -14,9 +14,9 @@
  *
  * A server without slots has no witness, and an acquire there presents no era.
  */
-import type { Random } from '../../base/random.ts';
-import { Redirection } from './redirection.ts';
+import type { Random } from '../../core/random.ts';
 import { type RunScript, scripts } from './scripts.ts';
+import { Redirection } from './topology/redirection.ts';
 
 /** Names that are tried until one has a slot on the server: enough for one that serves a single slot. */
 const MOST_NAMES = 200_000;

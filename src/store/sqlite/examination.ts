@@ -1,6 +1,6 @@
-import type { Finding } from '../store.ts';
-import { STORE_FORMAT } from '../store.ts';
-import { judgeFileSystem } from './file-system.ts';
+import type { Finding } from '../port/store.ts';
+import { STORE_FORMAT } from '../port/store.ts';
+import { judgeFileSystem } from './file/file-system.ts';
 
 /** A log longer than this says that somebody stands still while reading, and keeps it from being written back. */
 const LONG_LOG_BYTES = 64 * 2 ** 20;

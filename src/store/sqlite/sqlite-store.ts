@@ -1,33 +1,39 @@
 import { statSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
-import { type Clock, isDoneWithin, systemClock } from '../../base/clock.ts';
-import { Emitter } from '../../base/events.ts';
-import { checkSwitch } from '../../base/options.ts';
-import { type Random, systemRandom } from '../../base/random.ts';
-import { DEFAULT_MAX_TTLS, type MaxTtls } from '../keyspaces.ts';
-import type { Examination, Store } from '../store.ts';
-import { SqliteBounds } from './bounds.ts';
-import { DatabaseFile } from './database-file.ts';
+import { type Clock, isDoneWithin, systemClock } from '../../core/clock.ts';
+import { Emitter } from '../../core/events.ts';
+import { checkSwitch } from '../../core/options.ts';
+import { type Random, systemRandom } from '../../core/random.ts';
+import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
+import type { Examination, Store } from '../port/store.ts';
 import { type FileFacts, judge } from './examination.ts';
-import { fileSystemType } from './file-system.ts';
-import { type Host, systemHost } from './host.ts';
-import { SqliteIntents } from './intents.ts';
-import { SqliteLeases } from './leases.ts';
-import { checkLibsql } from './libsql.ts';
-import { Lines } from './lines.ts';
-import { SqliteLog } from './log.ts';
-import { checkSync, DurableTransactions, LogSync, logSyncer, type SyncMode } from './log-sync.ts';
-import { Marker } from './marker.ts';
-import { SqliteMembers } from './members.ts';
-import { Names } from './names.ts';
-import { realPath } from './place.ts';
-import { SqliteRecords } from './records.ts';
-import type { Tx } from './session.ts';
-import { SqliteSignals } from './signals.ts';
-import { SqliteStreams } from './streams.ts';
-import { Sweep } from './sweep.ts';
-import { Turns } from './turns.ts';
-import { SqliteWorkflows } from './workflows.ts';
+import { DatabaseFile } from './file/database-file.ts';
+import { fileSystemType } from './file/file-system.ts';
+import { type Host, systemHost } from './file/host.ts';
+import { checkLibsql } from './file/libsql.ts';
+import { LockQueue } from './file/lock-queue.ts';
+import {
+  checkSync,
+  DurableTransactions,
+  LogSync,
+  logSyncer,
+  type SyncMode,
+} from './file/log-sync.ts';
+import { realPath } from './file/place.ts';
+import type { Tx } from './file/sqlite-connection.ts';
+import { StoreClock } from './file/store-clock.ts';
+import { ExpiredRows } from './tables/expired-rows.ts';
+import { Names } from './tables/names.ts';
+import { Waiters } from './tables/waiters.ts';
+import { SqliteBounds } from './verbs/bounds.ts';
+import { SqliteIntents } from './verbs/intents.ts';
+import { SqliteLeases } from './verbs/leases.ts';
+import { SqliteLog } from './verbs/log.ts';
+import { SqliteMembers } from './verbs/members.ts';
+import { SqliteRecords } from './verbs/records.ts';
+import { SqliteSignals } from './verbs/signals.ts';
+import { SqliteStreams } from './verbs/streams.ts';
+import { SqliteWorkflows } from './verbs/workflows.ts';
 
 export interface SqliteStoreOptions {
   /** Put before every name; default none. Two Holdfasts see each other's leases if they have the same one. */
@@ -87,7 +93,7 @@ class SqliteStore implements Store {
   readonly bounds: SqliteBounds;
   readonly #path: string;
   readonly #file: DatabaseFile;
-  readonly #turns: Turns;
+  readonly #turns: LockQueue;
   readonly #sync: LogSync;
   readonly #host: Host;
   readonly #mode: 'on' | 'off';
@@ -111,10 +117,10 @@ class SqliteStore implements Store {
     this.#fileSystemType = options.fileSystemType ?? fileSystemType;
     const { name } = this;
     const names = new Names(prefix);
-    const marker = new Marker({ mode, store: name, maxTtls, host, random, events });
+    const marker = new StoreClock({ mode, store: name, maxTtls, host, random, events });
     const where = { given: resolve(path), path: this.#path, name, clock, events, marker, host };
     const file = new DatabaseFile({ ...where, mayCreate, fileSystemType: this.#fileSystemType });
-    const turns = new Turns({ file, name, clock, random });
+    const turns = new LockQueue({ file, name, clock, random });
     const signals = new SqliteSignals({
       path: this.#path,
       names,
@@ -128,8 +134,8 @@ class SqliteStore implements Store {
     const syncing = { path: this.#path, name, clock, events, mode: sync, sync: syncLog };
     this.#sync = new LogSync(syncing);
     const durable = new DurableTransactions(turns, this.#sync, syncing);
-    const lines = new Lines({ names, signals });
-    const sweep = new Sweep(clock);
+    const lines = new Waiters({ names, signals });
+    const sweep = new ExpiredRows(clock);
     this.#file = file;
     this.#turns = turns;
     this.signals = signals;

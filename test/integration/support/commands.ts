@@ -1,7 +1,7 @@
-import { systemClock as clock } from '../../../src/base/clock.ts';
-import type { CommandDeadline } from '../../../src/process/command-deadline.ts';
-import type * as CommandsModule from '../../../src/process/commands.ts';
-import type { HostLock } from '../../../src/process/host.ts';
+import { systemClock as clock } from '../../../src/core/clock.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
+import type * as CommandsModule from '../../../src/worker/supervisor/commands.ts';
+import type { HostLock } from '../../../src/worker/supervisor/host.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 import { atExit } from '../../support/process.ts';
 import { childrenOf } from './cli.ts';

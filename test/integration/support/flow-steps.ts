@@ -1,7 +1,7 @@
 /** What may be asked of a store about streams and workflows, through its port. */
 
-import type { Store } from '../../../src/store/store.ts';
-import { type Settlement, workflowKey } from '../../../src/store/workflow-store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
+import { type Settlement, workflowKey } from '../../../src/store/port/workflow-store.ts';
 import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
-import { START_STREAM } from '../../../src/store/intent-store.ts';
+import { START_STREAM } from '../../../src/store/port/intent-store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
+import type { Delivery } from '../../../src/store/port/stream-store.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
-import type { Store } from '../../../src/store/store.ts';
-import type { Delivery } from '../../../src/store/stream-store.ts';
 import { atExit } from '../../support/process.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 

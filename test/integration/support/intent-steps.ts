@@ -1,6 +1,6 @@
 /** What may be asked of a store about intents: through its port, and as calls of the scripts. */
 
-import { SESSION_STATES, START_STREAM } from '../../../src/store/intent-store.ts';
+import { SESSION_STATES, START_STREAM } from '../../../src/store/port/intent-store.ts';
 import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { START_STREAM } from '../../../src/store/intent-store.ts';
+import { START_STREAM } from '../../../src/store/port/intent-store.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 
 const CALL = { timeoutMs: 2_000 };

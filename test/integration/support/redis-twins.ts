@@ -1,10 +1,10 @@
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { seededRandom } from '../../../src/base/random.ts';
-import { type Dialer, endpointDialer, type Link } from '../../../src/store/redis/link.ts';
+import { type Clock, systemClock } from '../../../src/core/clock.ts';
+import { seededRandom } from '../../../src/core/random.ts';
+import type { Store } from '../../../src/store/port/store.ts';
+import { type Dialer, endpointDialer, type Link } from '../../../src/store/redis/client/link.ts';
+import { isErrorReply } from '../../../src/store/redis/client/replies.ts';
 import { openRedisStoreOn } from '../../../src/store/redis/redis-store.ts';
-import { isErrorReply } from '../../../src/store/redis/replies.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { SimRedis } from '../../../src/testing/sim-redis/server.ts';
+import { SimRedis } from '../../../testing/sim-redis/server.ts';
 import type { RedisServer } from '../../support/redis-server.ts';
 import { simDialer } from '../../support/sim-link.ts';
 import { until } from '../../support/until.ts';

@@ -6,8 +6,8 @@ import {
   sessionOf,
 } from '../../../src/intents/intent-session.ts';
 import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
-import { type SessionState, START_STREAM } from '../../../src/store/intent-store.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import { LOG_TOPIC } from '../../../src/telemetry/history.ts';
 
 const CALL = { timeoutMs: 5_000 };

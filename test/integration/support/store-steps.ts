@@ -1,6 +1,6 @@
 /** What may be asked of a store, through its port. */
 
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
 

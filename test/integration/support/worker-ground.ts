@@ -14,8 +14,8 @@ import {
 } from '../../../src/index.ts';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
 import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
-import { type SessionState, START_STREAM } from '../../../src/store/intent-store.ts';
-import type { Store } from '../../../src/store/store.ts';
+import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import type { CommandPipeline, WorkerOptions } from '../../../src/worker/worker-options.ts';
 import { type Child, type Message, spawnChild } from '../../support/child.ts';
 import { faultsIn, marksOf, type PipelineRun, runsOf } from '../../support/pipeline-record.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import type { Store } from '../../../src/store/port/store.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { CALL, Kit } from '../../../src/testing/conformance-kit.ts';
-import { begun, succeed } from '../../../src/testing/conformance-orchestrator.ts';
+import { CALL, Kit } from '../../../testing/conformance/kit.ts';
+import { begun, succeed } from '../../../testing/conformance/orchestrator.ts';
 
 /** Uses every verb of streams and workflows once: for users who may lack a right. */
 export async function useWorkflows(url: string, prefix: string): Promise<void> {

@@ -1,8 +1,8 @@
-import { seededRandom } from '../../../src/base/random.ts';
+import { seededRandom } from '../../../src/core/random.ts';
 import { createMemoryStore } from '../../../src/index.ts';
 import { Redlock, type Settings } from '../../../src/redlock/index.ts';
-import { FakeClock } from '../../../src/testing/fake-clock.ts';
-import { faultyStore } from '../../../src/testing/faulty-store.ts';
+import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { faultyStore } from '../../../testing/fakes/faulty-store.ts';
 
 /** One store in memory, one clock for it and everybody, and as many programs that lock on it as a test wants. */
 export function lockers() {

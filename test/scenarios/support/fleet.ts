@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Holdfast, open } from '../../../src/index.ts';
-import { FaultProxy } from '../../../src/testing/fault-proxy.ts';
+import { FaultProxy } from '../../../testing/fakes/fault-proxy.ts';
 import { type Child, spawnChild } from '../../support/child.ts';
 import { faultsOf, type Phase } from '../../support/chronicle.ts';
 import { hostMs } from '../../support/host-clock.ts';

@@ -1,4 +1,4 @@
-import type { FaultProxy } from '../../../src/testing/fault-proxy.ts';
+import type { FaultProxy } from '../../../testing/fakes/fault-proxy.ts';
 import type { Child, Message } from '../../support/child.ts';
 
 const TELL_DEADLINE_MS = 20_000;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../src/base/random.ts';
-import { Believers } from '../../../src/testing/sim/believers.ts';
-import { Counters } from '../../../src/testing/sim/counters.ts';
-import { SimHost, SimProcess } from '../../../src/testing/sim/host.ts';
-import { Timeline } from '../../../src/testing/sim/timeline.ts';
+import { seededRandom } from '../../../src/core/random.ts';
+import { Believers } from '../../../testing/sim/believers.ts';
+import { Counters } from '../../../testing/sim/counters.ts';
+import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
+import { Timeline } from '../../../testing/sim/timeline.ts';
 
 const BOUND_MS = 30_000;
 

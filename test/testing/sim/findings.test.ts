@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Finding, type Regression, tell, withFound } from '../../../src/testing/sim/index.ts';
+import { type Finding, type Regression, tell, withFound } from '../../../testing/sim/index.ts';
 
 const FOUND: Finding = {
   options: { seed: 42, hours: 1, targets: 5, intents: 4 },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../src/base/random.ts';
-import { SimHost, SimProcess } from '../../../src/testing/sim/host.ts';
-import { Timeline } from '../../../src/testing/sim/timeline.ts';
+import { seededRandom } from '../../../src/core/random.ts';
+import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
+import { Timeline } from '../../../testing/sim/timeline.ts';
 
 function machine(clock: { rate?: number; wallOffsetMs?: number } = {}) {
   const timeline = new Timeline();

@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  draw,
-  MIXED_STATES,
-  PAIR,
-  pairCoverage,
-  simulate,
-} from '../../../src/testing/sim/index.ts';
+import { draw, MIXED_STATES, PAIR, pairCoverage, simulate } from '../../../testing/sim/index.ts';
 
 /** So many are lived through here; `npm run sim -- --kind mixed` has more. */
 const WORLDS = 12;

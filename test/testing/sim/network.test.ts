@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../src/base/random.ts';
-import type { Link } from '../../../src/store/redis/link.ts';
-import { Counters } from '../../../src/testing/sim/counters.ts';
-import { SimHost, SimProcess } from '../../../src/testing/sim/host.ts';
-import { Machine } from '../../../src/testing/sim/machine.ts';
-import { Path, simDialer } from '../../../src/testing/sim/network.ts';
-import { Timeline } from '../../../src/testing/sim/timeline.ts';
+import { seededRandom } from '../../../src/core/random.ts';
+import type { Link } from '../../../src/store/redis/client/link.ts';
+import { Counters } from '../../../testing/sim/counters.ts';
+import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
+import { Machine } from '../../../testing/sim/machine.ts';
+import { Path, simDialer } from '../../../testing/sim/network.ts';
+import { Timeline } from '../../../testing/sim/timeline.ts';
 
 /** A process with a connection to a server, and what came of everything it has asked. */
 async function connected() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { draw, simulate } from '../../../src/testing/sim/index.ts';
+import { draw, simulate } from '../../../testing/sim/index.ts';
 
 /** So many are lived through here; `npm run sim -- --kind records` has more. */
 const WORLDS = 4;

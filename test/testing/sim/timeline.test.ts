@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PHASE, Timeline } from '../../../src/testing/sim/timeline.ts';
+import { PHASE, Timeline } from '../../../testing/sim/timeline.ts';
 
 describe('what happens in a simulated world', () => {
   it('happens in the order of its moments; at one moment timers, then input, then what waited for it', async () => {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../src/base/random.ts';
+import { seededRandom } from '../../../src/core/random.ts';
+import type { Reply } from '../../../src/store/redis/client/wire.ts';
 import { scripts } from '../../../src/store/redis/scripts.ts';
-import type { Reply } from '../../../src/store/redis/wire.ts';
-import { Audit } from '../../../src/testing/sim/audit.ts';
-import { Counters } from '../../../src/testing/sim/counters.ts';
-import { SimHost, SimProcess } from '../../../src/testing/sim/host.ts';
-import { Timeline } from '../../../src/testing/sim/timeline.ts';
-import { SimWorkerHost } from '../../../src/testing/sim/worker-host.ts';
+import { Audit } from '../../../testing/sim/audit.ts';
+import { Counters } from '../../../testing/sim/counters.ts';
+import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
+import { Timeline } from '../../../testing/sim/timeline.ts';
+import { SimWorkerHost } from '../../../testing/sim/worker-host.ts';
 
 const TTL_MS = 30_000;
 const GRACE_MS = 3_000;

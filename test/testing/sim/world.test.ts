@@ -7,7 +7,7 @@ import {
   shrink,
   simulate,
   type WorldOptions,
-} from '../../../src/testing/sim/index.ts';
+} from '../../../testing/sim/index.ts';
 
 /** So many hours are simulated here; `npm run sim` has more. */
 const WORLDS = 24;

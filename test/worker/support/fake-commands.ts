@@ -1,10 +1,10 @@
-import type { CommandDeadline } from '../../../src/process/command-deadline.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
 import type {
   CommandOrder,
   CommandOutcome,
   CommandRun,
   Commands,
-} from '../../../src/process/commands.ts';
+} from '../../../src/worker/supervisor/commands.ts';
 
 /** Runs nothing: a test says what became of it. */
 export class FakeCommands implements Commands {

@@ -1,7 +1,7 @@
 import type { IntentSession } from '../../../src/intents/intent-session.ts';
-import type { CommandDeadline } from '../../../src/process/command-deadline.ts';
-import type { FakeClock } from '../../../src/testing/fake-clock.ts';
-import type { PipelineHold } from '../../../src/worker/pipeline.ts';
+import type { PipelineHold } from '../../../src/worker/pipelines/pipeline.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
+import type { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 
 /** What a pipeline runs under, without leases. */

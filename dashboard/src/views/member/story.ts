@@ -1,6 +1,7 @@
 /** What the log tells of a member that drains, or that is gone. */
-import { readGap } from '../../../../src/base/gap.ts';
+
 import type { ApiEvent } from '../../../../src/client/messages.ts';
+import { readGap } from '../../../../src/core/gap.ts';
 
 export interface Heirs {
   readonly count: number;

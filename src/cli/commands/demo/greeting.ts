@@ -1,0 +1,67 @@
+import type { Holdfast } from '../../../holdfast.ts';
+import type { Output } from '../../ui/output.ts';
+import { printable, spanOf } from '../../ui/text.ts';
+import type { FrontDoor } from '../up/front-door.ts';
+import type { Cast } from './cast.ts';
+import type { DemoFolder } from './demo-folder.ts';
+
+const TRY_COLUMNS = 22;
+
+/** What whoever started it should know; programs get it as JSON. */
+export interface DemoFacts {
+  /** Lets in whoever opens it first, within ten minutes. */
+  readonly page: string;
+  readonly url: string;
+  /** For everything, while this runs. */
+  readonly token: string | null;
+  /** Without secrets. */
+  readonly store: string;
+  readonly prefix: string;
+  readonly instances: readonly { readonly name: string; readonly pid: number | null }[];
+}
+
+interface Parts {
+  readonly premises: DemoFolder;
+  readonly cast: Cast;
+  readonly door: FrontDoor;
+  readonly holdfast: Holdfast;
+}
+
+export async function demoFacts({ premises, cast, door, holdfast }: Parts): Promise<DemoFacts> {
+  const { store } = await holdfast.examine();
+  return {
+    ...{ page: door.pageUrl, url: door.url, token: door.madeToken },
+    ...{ store, prefix: premises.store.prefix ?? '' },
+    instances: cast.picture().actors.map(({ name, pid }) => ({ name, pid })),
+  };
+}
+
+/** Says what runs, where to see it, and what to try. */
+export function greeting(facts: DemoFacts, ttlMs: number, output: Output): string {
+  const { page, token, store, prefix, instances } = facts;
+  const names = new Intl.ListFormat('en-GB').format(instances.map(({ name }) => name));
+  const [first, second] = instances;
+  const prefixed = prefix === '' ? '' : ` HOLDFAST_PREFIX=${prefix}`;
+  const tries = [
+    [`kill -9 ${first?.pid}`, `kills ${first?.name}`],
+    [`kill -STOP ${second?.pid}`, `freezes ${second?.name}; -CONT thaws it`],
+    [
+      'npx holdfast top',
+      `who owns what, live; also map, watch, slots, workflows ls, explain cairo`,
+    ],
+  ] as const;
+  return `${names} poll a dozen weather stations that do not exist, each in a process of its own.
+
+  ${output.style('bold', page)}
+
+  Kill, freeze and thaw them there: within ${spanOf(ttlMs)} and a moment others have taken over.
+  Or in another terminal:
+    export HOLDFAST_STORE=${printable(store)}${prefixed}
+${tries.map(([what, why]) => `    ${what.padEnd(TRY_COLUMNS)}${why}\n`).join('')}
+  The address lets in once, within ten minutes. After that, with a token:
+    ${token}
+
+  Ctrl-C ends everything.
+
+`;
+}

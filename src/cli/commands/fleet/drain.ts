@@ -1,0 +1,112 @@
+import { isatty } from 'node:tty';
+import { systemClock } from '../../../core/clock.ts';
+import { shortName } from '../../../core/ids.ts';
+import type { FleetView } from '../../../fleet/watch/fleet.ts';
+import type { Holdfast } from '../../../holdfast.ts';
+import { audit } from '../../audit.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type Exit } from '../../exit-codes.ts';
+import { withHoldfast } from '../../opening.ts';
+import { Ending } from '../../ui/ending.ts';
+import type { Output } from '../../ui/output.ts';
+import { StatusLine } from '../../ui/status-line.ts';
+import { counted, printable, spanOf } from '../../ui/text.ts';
+import { findMember } from './members.ts';
+
+/** How often to look how far it is. */
+const LOOK_EVERY_MS = 200;
+
+export interface DrainFlags {
+  readonly wait: boolean;
+}
+
+export async function drain(
+  { flags, output }: Context,
+  text: string,
+  { wait }: DrainFlags,
+): Promise<Exit> {
+  const ending = new Ending();
+  try {
+    return await withHoldfast(flags, async (holdfast) => {
+      const view = await holdfast.fleet.view();
+      const { id, owned } = findMember(view.members, text);
+      const { changed } = await holdfast.fleet.drain(id);
+      if (changed) audit(holdfast, { action: 'member.drain', subject: id });
+      if (!wait) {
+        const already = changed ? '' : ', as it was told before';
+        const facts = { member: id, draining: true, changed, owned };
+        const next = `${counted(owned, 'target')} to hand over`;
+        output.result(facts, () => `${shown(id)} drains${already}: ${next}.\n`);
+        return EXIT.ok;
+      }
+      return follow(holdfast, { id, owned }, output, ending);
+    });
+  } finally {
+    ending.close();
+  }
+}
+
+/** Waits until it owns nothing, and says how far it is. */
+async function follow(
+  holdfast: Holdfast,
+  { id, owned }: { id: string; owned: number },
+  output: Output,
+  ending: Ending,
+): Promise<Exit> {
+  const startMs = systemClock.monotonicMs();
+  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  let hasSaidLonely = false;
+  for (;;) {
+    const view = await holdfast.fleet.view();
+    const left = view.members.find((member) => member.id === id)?.owned ?? 0;
+    const tookMs = systemClock.monotonicMs() - startMs;
+    if (left === 0) {
+      status?.clear();
+      const facts = { member: id, draining: true, handedOver: owned, tookMs: Math.round(tookMs) };
+      const done = `handed over ${counted(owned, 'target')} in ${spanOf(tookMs)}, and owns nothing`;
+      output.result(
+        facts,
+        () => `${shown(id)} has ${done}.\nUndo: holdfast undrain ${shown(id)}\n`,
+      );
+      return EXIT.ok;
+    }
+    if (isAlone(view, id) && !hasSaidLonely) {
+      status?.clear();
+      output.note('nobody else is there to take over: it keeps what it has until somebody joins.');
+      hasSaidLonely = true;
+    }
+    status?.show(`${shortName(id)} hands over: ${owned - left} of ${owned}, ${left} left …`);
+    await systemClock.sleep(LOOK_EVERY_MS, ending.asked).catch(() => {});
+    if (!ending.asked.aborted) continue;
+    status?.clear();
+    output.note(
+      `stopped waiting; the order stays, and ${shortName(id)} goes on handing over (${left} left). ` +
+        `Take it back with: holdfast undrain ${shortName(id)}`,
+    );
+    return ending.asked.reason as NodeJS.Signals;
+  }
+}
+
+/** Nobody may take what it hands over. */
+function isAlone({ members }: FleetView, id: string): boolean {
+  return !members.some((member) => member.id !== id && !member.isDraining && !member.isForeign);
+}
+
+export async function undrain({ flags, output }: Context, text: string): Promise<Exit> {
+  return withHoldfast(flags, async (holdfast) => {
+    const { members } = await holdfast.fleet.view();
+    const { id } = findMember(members, text);
+    const { changed } = await holdfast.fleet.undrain(id);
+    if (changed) audit(holdfast, { action: 'member.undrain', subject: id });
+    output.result({ member: id, draining: false, changed }, () =>
+      changed
+        ? `${shown(id)} takes part again, and gets its share.\n`
+        : `${shown(id)} was not told to drain.\n`,
+    );
+    return EXIT.ok;
+  });
+}
+
+function shown(id: string): string {
+  return printable(shortName(id));
+}

@@ -1,0 +1,101 @@
+/** A session that came from an intent, as the command line shows it. */
+import { systemClock } from '../../../core/clock.ts';
+import { shortName } from '../../../core/ids.ts';
+import type { IntentSession } from '../../../intents/intent-session.ts';
+import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
+import { counted, cut, printable, spanOf, table, toJson } from '../../ui/text.ts';
+
+/** What a list says of how far one is has this much room. */
+const PROGRESS_COLUMNS = 40;
+
+export const SESSION_HEAD = [
+  ...['ID', 'STATE', 'REASON', 'TARGET', 'PROFILE', 'CLIENTS', 'AGE', 'SLOT', 'WORKER'],
+  'PROGRESS',
+];
+
+export function sessionRow(session: IntentSession, nowMs: number): string[] {
+  const { id, state, reason, profile, clients, createdAtMs, slot, worker } = session;
+  return [
+    ...[id, state, reason ?? '-', targetOf(session), profile, String(clients)],
+    ...[spanOf(Math.max(0, nowMs - createdAtMs)), slot ?? '-'],
+    worker === null ? '-' : shortName(worker),
+    cut(howFar(session) ?? '-', PROGRESS_COLUMNS),
+  ];
+}
+
+/** All there is, for whoever may use the store: also what ran, which is nobody else's business. */
+export function sessionJson(session: IntentSession): object {
+  const { group } = session;
+  return { ...intentSessionJson(session), ...(group !== undefined && { group }) };
+}
+
+export function describedSession(session: IntentSession): string {
+  const nowMs = systemClock.wallMs();
+  const { losses = 0, progress, detail = {} } = session;
+  const lines: Line[] = [
+    ['id', session.id],
+    ['kind', session.kind],
+    ['tenant', session.tenant],
+    [session.kind === 'live' ? 'channel' : 'recording', targetOf(session)],
+    ['profile', session.profile],
+    ['state', session.state],
+    ['reason', session.reason ?? '-'],
+    ['outcome', session.outcome ?? '-'],
+    ['worker', session.worker ?? '-'],
+    ['slot', session.slot ?? '-'],
+    ['clients', counted(session.clients, 'client')],
+    ['created', momentOf(session.createdAtMs, nowMs)],
+    ['changed', momentOf(session.changedAtMs, nowMs)],
+    ['revision', String(session.revision)],
+    ...(losses > 0 ? [['losses', `its worker was lost ${counted(losses, 'time')}`] as const] : []),
+    ...(progress === undefined ? [] : [['progress', shown(progress)] as const]),
+    ...ending(detail),
+  ];
+  return table(lines.map((line) => line.map(printable)));
+}
+
+type Line = readonly [name: string, value: string];
+type Detail = NonNullable<IntentSession['detail']>;
+
+/** What its pipeline says while it runs; and when it has ended, how. */
+function howFar({ state, progress, detail }: IntentSession): string | undefined {
+  if (state !== 'ENDED' || detail === undefined)
+    return progress === undefined ? progress : shown(progress);
+  const { tookMs } = detail;
+  const how = exitOf(detail) ?? [detail.error, detail.why].find((why) => typeof why === 'string');
+  const span = typeof tookMs === 'number' ? `ran ${spanOf(tookMs)}` : undefined;
+  return [how, span].filter((part) => part !== undefined).join(', ') || undefined;
+}
+
+function exitOf({ code, signal }: Detail): string | undefined {
+  if (typeof signal === 'string') return signal;
+  return typeof code === 'number' ? `exit ${code}` : undefined;
+}
+
+/** How its pipeline ended, one fact on each line; what is not known here is shown as it is. */
+function ending({ tookMs, code, signal, output, error, result, ...rest }: Detail): Line[] {
+  const lines: Line[] = [];
+  if (typeof tookMs === 'number') lines.push(['ran for', spanOf(tookMs)]);
+  if (typeof code === 'number') lines.push(['exit code', String(code)]);
+  if (typeof signal === 'string') lines.push(['ended by', signal]);
+  if (error !== undefined) lines.push(['error', shown(error)]);
+  if (result !== undefined) lines.push(['result', shown(result)]);
+  for (const [name, value] of Object.entries(rest)) lines.push([name, shown(value)]);
+  const last = Array.isArray(output) ? output : [];
+  for (const [i, text] of last.entries()) lines.push([i === 0 ? 'last lines' : '', shown(text)]);
+  return lines;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : toJson(value);
+}
+
+/** What runs, and from where. */
+function targetOf({ target, startMs = 0 }: IntentSession): string {
+  return startMs === 0 ? target : `${target} from ${spanOf(startMs)}`;
+}
+
+function momentOf(atMs: number, nowMs: number): string {
+  const time = new Date(atMs).toISOString().replace('T', ' ');
+  return `${time}, ${spanOf(Math.max(0, nowMs - atMs))} ago`;
+}

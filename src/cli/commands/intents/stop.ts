@@ -1,0 +1,67 @@
+import { SessionNotFoundError } from '../../../fleet/targets/errors.ts';
+import type { Holdfast } from '../../../holdfast.ts';
+import { DEFAULT_TENANT, type StreamStop } from '../../../intents/intent.ts';
+import type { IntentSession } from '../../../intents/intent-session.ts';
+import type { Intents } from '../../../intents/intents.ts';
+import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
+import type { Context } from '../../context.ts';
+import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { withHoldfast } from '../../opening.ts';
+import { counted, printable } from '../../ui/text.ts';
+import { checkTyped, intentOptions } from './submission.ts';
+
+export interface StopFlags {
+  readonly client: string;
+  readonly tenant?: string;
+  readonly force?: boolean;
+}
+
+export async function stop(
+  { flags, output }: Context,
+  id: string,
+  given: StopFlags,
+): Promise<Exit> {
+  const { client, tenant = DEFAULT_TENANT, force = false } = given;
+  const intent: StreamStop = { type: 'stream.stop', sessionId: id, force };
+  const by = { tenant, client };
+  checkTyped(intent, by);
+  const { session, isReplay } = await withHoldfast(flags, async (holdfast, settings) => {
+    const intents = holdfast.intents(intentOptions(settings));
+    return intents.submit(intent, by).catch(async (error: unknown) => {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+      throw await whyNotFound(holdfast, intents, { id, tenant });
+    });
+  });
+  output.result({ ...intentSessionJson(session), changed: !isReplay }, () =>
+    printable(outcomeOf(session, { client, isChanged: !isReplay })).concat('\n'),
+  );
+  return EXIT.ok;
+}
+
+function outcomeOf(
+  { id, state, reason, clients }: IntentSession,
+  { client, isChanged }: { client: string; isChanged: boolean },
+): string {
+  const already = isChanged ? '' : ' already';
+  if (state === 'ENDED') return `Session ${id} has ended${already}${reason ? `: ${reason}` : ''}.`;
+  if (state === 'STOPPING') return `Session ${id} is being stopped${already}.`;
+  const others = `${counted(clients, 'client')} ${clients === 1 ? 'needs' : 'need'} it`;
+  return `Session ${id} goes on: '${client}' does not need it, but ${others}. To stop it all the same: holdfast intents stop --force ${id}`;
+}
+
+/** Whoever may use the store may see whose it is; so nobody has to guess. */
+async function whyNotFound(
+  holdfast: Holdfast,
+  intents: Intents,
+  { id, tenant }: { id: string; tenant: string },
+): Promise<CliError> {
+  const found = await intents.session(id, null);
+  const isPolled = found === null && (await holdfast.sessions.get(id).catch(() => null)) !== null;
+  const why =
+    found !== null
+      ? `session '${id}' is of tenant '${found.tenant}', and not of '${tenant}'. If you mean it: --tenant ${found.tenant}`
+      : isPolled
+        ? `session '${id}' was not started by an intent: it is polled. To end that: holdfast sessions pause ${id}, or rm`
+        : `there is no session '${id}'. Those there are: holdfast sessions ls --kind live, or vod`;
+  return new CliError(EXIT.no, 'SESSION_NOT_FOUND', why, { session: id });
+}

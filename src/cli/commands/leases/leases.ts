@@ -1,0 +1,118 @@
+/** The commands that look at leases, and the one that ends them. */
+import { ConfigError } from '../../../core/errors.ts';
+import { checkKey } from '../../../core/ids.ts';
+import type { Holdfast } from '../../../holdfast.ts';
+import { KEYSPACE_NAMES, type Keyspace } from '../../../store/port/keyspaces.ts';
+import type { LeasePage } from '../../../store/port/store.ts';
+import { audit } from '../../audit.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type Exit } from '../../exit-codes.ts';
+import { withHoldfast } from '../../opening.ts';
+import { jsonFacts, printable, spanOf, table } from '../../ui/text.ts';
+
+type Listed = LeasePage['leases'][number] & { readonly class: Keyspace };
+
+export async function ls({ flags, output }: Context, prefix: string): Promise<Exit> {
+  const leases = await withHoldfast(flags, async (holdfast) => {
+    const found = await Promise.all(KEYSPACE_NAMES.map((kind) => listed(holdfast, kind, prefix)));
+    return found.flat();
+  });
+  output.result(
+    leases.map((lease) => jsonFacts({ ...lease })),
+    () => {
+      if (leases.length === 0) return 'Nobody holds anything.\n';
+      const rows = leases.map(({ key, class: kind, holder, fence, expiresInMs }) => {
+        return [printable(key), kind, printable(holder), String(fence), spanOf(expiresInMs)];
+      });
+      const [head = '', ...lines] = table([
+        ['KEY', 'CLASS', 'HOLDER', 'FENCE', 'EXPIRES IN'],
+        ...rows,
+      ]).split('\n');
+      return [output.style('bold', head), ...lines].join('\n');
+    },
+  );
+  return EXIT.ok;
+}
+
+/** The leases of one keyspace, by key: a walk through a store that changes meanwhile may come across the same lease twice. */
+async function listed(holdfast: Holdfast, kind: Keyspace, prefix: string): Promise<Listed[]> {
+  const found = new Map<string, Listed>();
+  let cursor: string | undefined;
+  do {
+    const page = await holdfast.list(cursor, { class: kind });
+    for (const lease of page.leases) {
+      if (lease.key.startsWith(prefix)) found.set(lease.key, { ...lease, class: kind });
+    }
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+export async function get({ flags, output }: Context, key: string): Promise<Exit> {
+  checkKey(key, 'KEY');
+  const lease = await withHoldfast(flags, (holdfast) => holdfast.inspect(key));
+  if (lease.kind === 'failed') throw lease.error;
+  const { kind, ...facts } = lease;
+  output.result({ key, state: kind, ...jsonFacts(facts) }, () => {
+    const name = `'${printable(key)}'`;
+    if (lease.kind === 'free') {
+      return `${name} is free${lease.fence > 0 ? `; the last fence was ${lease.fence}` : ''}.\n`;
+    }
+    const left = spanOf(lease.expiresInMs);
+    if (lease.kind === 'revoked')
+      return `${name} was revoked, and is kept free of holders for ${left}.\n`;
+    return `${name} is held by ${printable(lease.holder)} (fence ${lease.fence}), expires in ${left}.\n`;
+  });
+  return lease.kind === 'held' ? EXIT.ok : EXIT.no;
+}
+
+export interface RevokeFlags {
+  readonly reason: string;
+  readonly force?: boolean;
+  readonly fence?: number;
+  /** The key is that of something that is polled. */
+  readonly target?: boolean;
+}
+
+export async function revoke(
+  { flags, output }: Context,
+  key: string,
+  { reason, force = false, fence, target = false }: RevokeFlags,
+): Promise<Exit> {
+  checkKey(key, 'KEY');
+  if (reason.trim() === '') {
+    const rule = 'a revocation needs a reason, for whoever finds it later';
+    throw new ConfigError({ field: '--reason', value: reason, rule });
+  }
+  const result = await withHoldfast(
+    flags,
+    async (holdfast) => {
+      const kind = target ? 'poll' : 'lease';
+      const meant = fence === undefined ? {} : { fence };
+      const result = await holdfast.revoke(key, { reason, force, ...meant, class: kind });
+      const action = target ? 'target.revoke' : 'lease.revoke';
+      if (result.revoked) audit(holdfast, { action, subject: key, reason });
+      return result;
+    },
+    { history: 'on' },
+  );
+  output.result({ key, ...jsonFacts({ ...result }) }, () => {
+    const name = `'${printable(key)}'`;
+    if (!result.revoked) return notRevoked(name, result);
+    const { holder, fence: bumped, mayActForMs } = result;
+    const next = force
+      ? 'so may whoever is granted it now. Fences tell them apart.'
+      : 'nobody is granted it before that.';
+    return (
+      `Revoked ${name} from ${printable(holder)} (fence ${bumped}). ` +
+      `It may still act for up to ${spanOf(mayActForMs)}; ${next}\n`
+    );
+  });
+  return result.revoked ? EXIT.ok : EXIT.no;
+}
+
+function notRevoked(name: string, found: { holder: string | null; fence: number }): string {
+  if (found.holder === null) return `Nobody holds ${name}.\n`;
+  const now = `${name} is now held by ${printable(found.holder)} (fence ${found.fence})`;
+  return `Nothing was revoked: ${now}. To revoke that lease, pass --fence ${found.fence}.\n`;
+}

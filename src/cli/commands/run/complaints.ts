@@ -1,0 +1,94 @@
+/** What `holdfast run` says when it does not end as the command did. */
+import { LeaseLostError } from '../../../core/errors.ts';
+import type { Lease } from '../../../lease/lease.ts';
+import type { AcquireResult } from '../../../lease/leases.ts';
+import type { SlotResult } from '../../../lease/pool/pool.ts';
+import { CliError, EXIT } from '../../exit-codes.ts';
+import { spanOf } from '../../ui/text.ts';
+
+type Refusal = Extract<AcquireResult, { ok: false }>;
+type Held = Exclude<Refusal, { reason: 'quarantine' }>;
+
+export function heldError(refusal: Refusal): CliError {
+  const { ok: _, ...facts } = refusal;
+  if (refusal.reason === 'quarantine') return quarantinedError(refusal.key, facts);
+  const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
+  const advice = waited || ' Use --wait to wait for it.';
+  return new CliError(EXIT.held, 'LEASE_HELD', `${whyHeld(refusal)}.${advice}`, facts);
+}
+
+export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError {
+  const { ok: _, ...facts } = refusal;
+  if (refusal.reason === 'quarantine') return quarantinedError(refusal.pool, facts);
+  const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
+  const advice = waited || ' Use --wait to wait for one.';
+  return new CliError(EXIT.held, 'POOL_FULL', `${whyFull(refusal)}.${advice}`, facts);
+}
+
+/** The command was not run, although no other process may have run it: cron is to mail this. */
+function quarantinedError(
+  key: string,
+  facts: { readonly expiresInMs: number; readonly waitedMs: number },
+): CliError {
+  const left = spanOf(facts.expiresInMs);
+  const waited = facts.waitedMs > 0 ? ` Waited ${spanOf(facts.waitedMs)}.` : '';
+  const message =
+    `'${key}' was not run: the store is in quarantine for ${left} more. It was just started, or has lost data, ` +
+    `and may have forgotten leases that are still held.${waited} Run it again after that, or use a longer --wait.`;
+  return new CliError(EXIT.quarantined, 'STORE_QUARANTINED', message, facts);
+}
+
+function whyFull({ pool, slots, reason, expiresInMs }: Extract<SlotResult, { ok: false }>): string {
+  const left = spanOf(expiresInMs);
+  const what = reason === 'held' ? 'held' : 'held, or was revoked and is kept free for a while';
+  return `each of the ${slots} slots of '${pool}' is ${what}; the first expires in ${left}`;
+}
+
+function whyHeld({ key, holder, fence, expiresInMs, reason }: Held): string {
+  const left = spanOf(expiresInMs);
+  if (reason === 'revoked') return `'${key}' was revoked, and is kept free of holders for ${left}`;
+  const end = Number.isFinite(expiresInMs) ? `expires in ${left}` : 'never expires';
+  return `'${key}' is held by ${holder} (fence ${fence}), ${end}`;
+}
+
+const LOSSES: Readonly<Record<string, string>> = {
+  expired: 'no renewal was confirmed in time',
+  taken_over: 'the store names another holder',
+  revoked: 'it was revoked',
+  unsuitable: 'the store can not tell any more who holds it; see holdfast doctor',
+  deadline: 'no renewal was heard of in time: the host slept or was too busy, or its clock was set',
+};
+
+export function lost(lease: Lease): CliError {
+  const { key, holder, fence } = lease;
+  const error: unknown = lease.signal.reason;
+  const isLost = error instanceof LeaseLostError;
+  const reason = isLost ? error.reason : 'deadline';
+  const heldFor = isLost ? ` after ${spanOf(error.heldForMs)}` : '';
+  const message = `lost '${key}' (${LOSSES[reason] ?? reason})${heldFor}; the command was stopped. Run it again when the cause is gone.`;
+  const facts = { key, holder, fence, reason, ...(isLost && { heldForMs: error.heldForMs }) };
+  return new CliError(EXIT.lost, 'LEASE_LOST', message, facts);
+}
+
+export function survivors(key: string): CliError {
+  const message = `some processes of the command could not be ended: they run as another user, or hang. '${key}' is not released, it runs out.`;
+  return new CliError(EXIT.internal, 'COMMAND_SURVIVES', message, { key });
+}
+
+export function supervisorGone(isEnded: boolean): CliError {
+  const what = isEnded
+    ? 'so the command was ended'
+    : 'and it is not known what became of the command; its lease is not released, it runs out';
+  const message = `the process that supervises the command has died, ${what}. Find out who killed it.`;
+  return new CliError(EXIT.internal, 'SUPERVISOR_DIED', message);
+}
+
+/** In the words and with the codes of shells. */
+export function notStarted(command: string, error: string): CliError {
+  if (error === 'ENOENT' || error === 'ENOTDIR') {
+    const message = `'${command}' was not found. Check its name, and PATH.`;
+    return new CliError(EXIT.notFound, 'COMMAND_NOT_FOUND', message, { command });
+  }
+  const message = `'${command}' can not be executed (${error}). Check that it is a program, and its permissions.`;
+  return new CliError(EXIT.notExecutable, 'COMMAND_NOT_EXECUTABLE', message, { command });
+}

@@ -1,0 +1,50 @@
+/** What `holdfast run` holds while its command runs: a lease, or with `--slots` one slot of a pool. */
+import type { Holdfast } from '../../../holdfast.ts';
+import type { Lease } from '../../../lease/lease.ts';
+import type { CliError } from '../../exit-codes.ts';
+import { spanOf } from '../../ui/text.ts';
+import { fullError, heldError } from './complaints.ts';
+import type { Plan } from './plan.ts';
+
+export interface Wanted {
+  /** How it is called on the command line. */
+  readonly name: string;
+  acquire(
+    signal: AbortSignal,
+  ): Promise<{ lease: Lease; slot: string | null } | { refusal: CliError }>;
+  /** Who has it, in words. */
+  holders(): Promise<string>;
+}
+
+export function wantedLease(holdfast: Holdfast, name: string, plan: Plan): Wanted {
+  return {
+    name,
+    acquire: async (signal) => {
+      const options = { ...plan.timings, wait: plan.waitMs, signal };
+      const result = await holdfast.acquire(name, options);
+      return result.ok ? { lease: result.lease, slot: null } : { refusal: heldError(result) };
+    },
+    holders: async () => {
+      const lease = await holdfast.inspect(name);
+      if (lease.kind !== 'held') return 'not held, but not to be had yet';
+      return `held by ${lease.holder}, expires in ${spanOf(lease.expiresInMs)}`;
+    },
+  };
+}
+
+export function wantedSlot(holdfast: Holdfast, name: string, slots: number, plan: Plan): Wanted {
+  const pool = holdfast.pool(name, { slots, ...plan.timings });
+  return {
+    name,
+    acquire: async (signal) => {
+      const result = await pool.acquire({ wait: plan.waitMs, signal });
+      return result.ok ? result : { refusal: fullError(result) };
+    },
+    holders: async () => {
+      const held = (await pool.inspect()).filter(({ holder }) => holder !== null);
+      const firstMs = Math.min(...held.map(({ expiresInMs }) => expiresInMs));
+      const end = held.length > 0 ? `, the first expires in ${spanOf(firstMs)}` : '';
+      return `${held.length} of ${slots} slots held${end}`;
+    },
+  };
+}

@@ -1,0 +1,13 @@
+import { systemClock } from '../../../core/clock.ts';
+import type { StoredResult } from '../../../fleet/poll/results.ts';
+import { withoutCredentials } from '../../../telemetry/facts.ts';
+import { spanOf } from '../../ui/text.ts';
+
+/** What the last poll gave, and when. */
+export function lastOf(result: StoredResult | null): string {
+  if (result === null) return '-';
+  const ago = `${spanOf(Math.max(0, systemClock.wallMs() - result.at))} ago`;
+  if (!result.ok) return `failed ${ago}: ${withoutCredentials(result.error ?? 'no reason given')}`;
+  const { status } = (result.value ?? {}) as { status?: unknown };
+  return `${typeof status === 'number' ? status : 'ok'} in ${spanOf(result.tookMs)}, ${ago}`;
+}

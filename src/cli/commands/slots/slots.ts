@@ -1,0 +1,98 @@
+/** The command that shows who has which slot of the pools that are configured. */
+import { shortName } from '../../../core/ids.ts';
+import type { Pool, SlotView } from '../../../lease/pool/pool.ts';
+import type { Context } from '../../context.ts';
+import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { withHoldfast } from '../../opening.ts';
+import { jsonFacts, printable, spanOf, table } from '../../ui/text.ts';
+import { workerOf } from '../up/worker-settings.ts';
+
+/** Looking leaves no trace. */
+const READ_ONLY = { history: 'off' } as const;
+
+interface Row extends SlotView {
+  readonly pool: string;
+  /** Of its lease. */
+  readonly key: string;
+  /** The session it is held for, and by which instance; null where nobody has it, or somebody else than a worker. */
+  readonly session: string | null;
+  readonly worker: string | null;
+}
+
+export async function slots({ flags, output }: Context, name?: string): Promise<Exit> {
+  const rows = await withHoldfast(
+    flags,
+    async (holdfast, settings) => {
+      // Never started: it is asked for what is configured, as a worker reads it.
+      const { pools } = workerOf(holdfast, settings);
+      const wanted = pools.filter((pool) => name === undefined || pool.name === name);
+      if (name !== undefined && wanted.length === 0) throw noSuchPool(name, pools);
+      return (await Promise.all(wanted.map(rowsOf))).flat();
+    },
+    READ_ONLY,
+  );
+  output.result(
+    rows.map((row) => jsonFacts({ ...row })),
+    () => {
+      if (rows.length === 0)
+        return 'There are no pools: resources is empty in the configuration.\n';
+      const cells = rows.map((row) =>
+        [
+          row.pool,
+          row.slot,
+          stateOf(row),
+          sessionOf(row),
+          workerName(row),
+          fenceOf(row),
+          leftOf(row),
+        ].map(printable),
+      );
+      const head = ['POOL', 'SLOT', 'STATE', 'SESSION', 'WORKER', 'FENCE', 'EXPIRES IN'];
+      const [title = '', ...lines] = table([head, ...cells], output.columns).split('\n');
+      return [output.style('bold', title), ...lines].join('\n');
+    },
+  );
+  return EXIT.ok;
+}
+
+async function rowsOf(pool: Pool): Promise<Row[]> {
+  const views = await pool.inspect();
+  return views.map((view) => {
+    const [worker, session] = holderParts(view.holder);
+    return { pool: pool.name, key: pool.keyOf(view.slot), ...view, session, worker };
+  });
+}
+
+/** A worker holds a slot as `instance/session`. */
+function holderParts(holder: string | null): [worker: string | null, session: string | null] {
+  const slash = holder?.lastIndexOf('/') ?? -1;
+  if (holder === null || slash < 0) return [null, null];
+  return [holder.slice(0, slash), holder.slice(slash + 1)];
+}
+
+function stateOf({ holder, expiresInMs }: Row): string {
+  if (holder !== null) return 'held';
+  return expiresInMs > 0 ? 'revoked' : 'free';
+}
+
+function sessionOf({ session, holder }: Row): string {
+  return session ?? holder ?? '-';
+}
+
+function workerName({ worker }: Row): string {
+  return worker === null ? '-' : shortName(worker);
+}
+
+function fenceOf({ fence }: Row): string {
+  return fence === 0 ? '-' : String(fence);
+}
+
+function leftOf({ expiresInMs }: Row): string {
+  return expiresInMs === 0 ? '-' : spanOf(expiresInMs);
+}
+
+function noSuchPool(name: string, pools: readonly Pool[]): CliError {
+  const there = pools.map((pool) => pool.name).join(', ') || 'none';
+  const message = `there is no pool '${name}' in the configuration. There are: ${there}.`;
+  return new CliError(EXIT.no, 'POOL_NOT_FOUND', message, { pool: name });
+}

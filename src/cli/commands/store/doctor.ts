@@ -1,0 +1,58 @@
+import { systemClock } from '../../../core/clock.ts';
+import { StoreRefusedError, StoreUnsuitableError } from '../../../core/errors.ts';
+import { type Diagnosis, type DiagnosisFinding, diagnose } from '../../../diagnosis.ts';
+import type { Holdfast } from '../../../holdfast.ts';
+import type { Context, StoreFlags } from '../../context.ts';
+import { EXIT, type Exit } from '../../exit-codes.ts';
+import { withHoldfast } from '../../opening.ts';
+import { readSettings } from '../../settings.ts';
+import type { Output, Style } from '../../ui/output.ts';
+import { printable } from '../../ui/text.ts';
+
+/** Examines the store, and the fleet on it. */
+export async function doctor({ flags, output }: Context): Promise<Exit> {
+  const diagnosis = await examined(flags).catch(asFinding);
+  output.result(diagnosis, () => shown(diagnosis, output));
+  const isUnfit = diagnosis.findings.some(({ level }) => level === 'refuse');
+  return isUnfit ? EXIT.no : EXIT.ok;
+}
+
+/** Takes a lease to try its rights: with the maxTtl that is configured, else with the one that the store has recorded. */
+async function examined(flags: StoreFlags): Promise<Diagnosis> {
+  const { maxTtl } = await readSettings(flags);
+  const recorded = maxTtl ?? (await withHoldfast(flags, (holdfast) => holdfast.maxTtl()));
+  const options = { observe: false, maxTtl: recorded };
+  const tried = (holdfast: Holdfast) => diagnose(holdfast, systemClock, { tryOut: true });
+  return withHoldfast(flags, tried, options);
+}
+
+/** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */
+function asFinding(error: unknown): Diagnosis {
+  const unfit = (store: string, facts: readonly string[]): Diagnosis => ({
+    ...{ store, at: Math.round(systemClock.wallMs()), roundTrip: null, clock: null, members: [] },
+    findings: facts.map((fact) => ({ level: 'refuse', subject: 'store', fact })),
+  });
+  if (error instanceof StoreUnsuitableError) return unfit(error.store, error.problems);
+  if (error instanceof StoreRefusedError) return unfit(error.store, [error.message]);
+  throw error;
+}
+
+const MARKS: Readonly<Record<DiagnosisFinding['level'], readonly [string, Style]>> = {
+  ok: ['ok', 'green'],
+  warn: ['warn', 'yellow'],
+  refuse: ['refuse', 'red'],
+};
+
+function shown({ store, findings, roundTrip, clock }: Diagnosis, output: Output): string {
+  const lines = findings.map(({ level, fact, advice = '' }) => {
+    const [mark, style] = MARKS[level];
+    return `${output.style(style, mark.padEnd(6))}  ${printable(`${fact} ${advice}`.trim())}\n`;
+  });
+  const measured = roundTrip
+    ? `\nRound trip over ${roundTrip.reads} reads: p50 ${roundTrip.p50Ms} ms, p99 ${roundTrip.p99Ms} ms.\n`
+    : '';
+  const offset = clock
+    ? `The store's clock is ${Math.abs(clock.offsetMs)} ms ${clock.offsetMs < 0 ? 'behind' : 'ahead of'} ours, give or take ${clock.uncertaintyMs} ms.\n`
+    : '';
+  return `${output.style('bold', printable(store))}\n${lines.join('')}${measured}${offset}`;
+}

@@ -1,0 +1,94 @@
+import type { HoldfastConfig } from '../../../config.ts';
+import { shortName } from '../../../core/ids.ts';
+import type { Holdfast } from '../../../holdfast.ts';
+import type { Worker } from '../../../worker/worker.ts';
+import { counted, printable } from '../../ui/text.ts';
+import type { FrontDoor } from './front-door.ts';
+import type { Instance } from './instance.ts';
+
+/** Says what runs here, on what, and what to try next. */
+export async function greet(instance: Instance, settings: HoldfastConfig): Promise<void> {
+  const { holdfast, poller, worker, door, log, status } = instance;
+  const { instanceId } = holdfast;
+  const seen = await look(holdfast).catch(() => null);
+  const owned = poller?.manager.ownedSessions().length;
+  const told = [
+    ...(poller === null || seen === null ? [] : [sharesOf(seen)]),
+    ...(worker === null ? [] : [runsOf(worker, settings)]),
+  ];
+  const served = door === null ? {} : { url: door.url };
+  const facts = poller === null ? served : { ...seen, owned };
+  log.say('info', told.length === 0 ? 'is up' : `is up: ${told.join('; ')}`, facts);
+  if (status === null) return;
+  const store = seen === null ? 'a store that does not answer' : seen.store;
+  const lines = [
+    `${shortName(instanceId)} takes part, on ${printable(store)}.`,
+    ...(door === null ? [] : ofDoor(door)),
+    ...(worker === null ? [] : ofWorker(worker, settings)),
+    ...(poller === null ? [] : ofPoller(seen)),
+    poller === null ? '  Ctrl-C stops it.' : '  Ctrl-C hands everything over.',
+  ];
+  status.above(`${lines.join('\n')}\n`);
+}
+
+function sharesOf({ targets, members }: Seen): string {
+  return `${counted(targets, 'target')} for ${counted(members, 'instance')}`;
+}
+
+/** What it runs for sessions, and with what. */
+function runsOf({ pools }: Worker, { pipelines = {} }: HoldfastConfig): string {
+  const [live, vod] = [workOf(pipelines.live), workOf(pipelines.vod)];
+  const runs = live === vod ? `sessions ${live}` : `live ${live} and vod ${vod}`;
+  const slots = pools.map(({ name, slots }) => `${counted(slots.length, 'slot')} of ${name}`);
+  const needs = slots.length === 0 ? '' : `, on ${slots.join(', ')}`;
+  return printable(`runs ${runs}${needs}`);
+}
+
+function workOf(pipeline: NonNullable<HoldfastConfig['pipelines']>['live']): string {
+  if (pipeline === undefined) return 'with the built-in pipeline';
+  return typeof pipeline === 'object' && 'command' in pipeline
+    ? `with ${pipeline.command[0]}`
+    : 'with a function';
+}
+
+function ofWorker(worker: Worker, settings: HoldfastConfig): string[] {
+  const { live, vod } = settings.pipelines ?? {};
+  if (live !== undefined || vod !== undefined)
+    return [`  It ${runsOf(worker, settings)}. Which slot has what: holdfast slots.`];
+  return [
+    '  It runs sessions with a small built-in pipeline, which only says for how long. Tell it what to run, in holdfast.config.mjs:',
+    "    export default { resources: { tuners: 4 }, pipelines: { live: { command: ['ffmpeg', '…'] } } };",
+  ];
+}
+
+function ofPoller(seen: Seen | null): string[] {
+  return [
+    seen?.targets === 0
+      ? '  There is nothing to poll yet: holdfast sessions add https://example.com'
+      : '  Who owns what: holdfast map. Why: holdfast explain TARGET. What happens: holdfast watch.',
+    '  Start it again, here or in another terminal, and they share the targets.',
+  ];
+}
+
+function ofDoor({ url, pageUrl, madeToken }: FrontDoor): string[] {
+  const whose = madeToken === null ? 'with one of your tokens' : 'with the token above';
+  return [
+    `  The page: ${pageUrl}${madeToken === null ? ', with one of your tokens' : '  (good once; later with the token above)'}`,
+    `  The API is at ${url}, and explained at ${url}/docs. Try it, ${whose} in TOKEN:`,
+    `    curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"type":"stream.start","serviceRef":"channel-7"}' ${url}/api/v3/intents`,
+  ];
+}
+
+interface Seen {
+  readonly store: string;
+  readonly targets: number;
+  readonly members: number;
+}
+
+async function look(holdfast: Holdfast): Promise<Seen> {
+  const [{ store }, { targets, members }] = await Promise.all([
+    holdfast.examine(),
+    holdfast.fleet.view(),
+  ]);
+  return { store, targets: targets.length, members: members.length };
+}

@@ -1,0 +1,101 @@
+import { systemClock } from '../../../core/clock.ts';
+import type { Poller } from '../../../fleet/poller.ts';
+import type { Log } from '../../../telemetry/log.ts';
+import type { Worker } from '../../../worker/worker.ts';
+import type { StatusLine } from '../../ui/status-line.ts';
+import { counted, spanOf } from '../../ui/text.ts';
+import type { Instance } from './instance.ts';
+
+/** How often a terminal is told how far it is. */
+const PROGRESS_EVERY_MS = 100;
+/** Requests that do not end must not take all the time there is from polls, which are lost if they are cut off. */
+const SHARE_OF_REQUESTS = 1 / 2;
+
+/** Answers what was asked, hands everything over and closes; says how far that is, and what came of it. Work that does not stop is left behind. */
+export async function stopWithProgress(instance: Instance, withinMs: number): Promise<null> {
+  const { holdfast, poller, worker, door, log, status } = instance;
+  const startMs = systemClock.monotonicMs();
+  const tookMs = () => systemClock.monotonicMs() - startMs;
+  const isIdle = poller === null && (worker?.sessions ?? 0) === 0;
+  if (isIdle) log.say('info', 'stops');
+  const over = new AbortController();
+  const showing = status === null ? null : showProgress(instance, status, over.signal);
+  // Pipelines take their time to end, and no request needs them: so they are told at once.
+  const ending = worker === null ? null : endSessions(worker, log, withinMs);
+  await door?.close(poller === null ? withinMs : withinMs * SHARE_OF_REQUESTS);
+  const leftMs = Math.max(0, withinMs - tookMs());
+  const handingOver = poller === null ? null : handOver({ ...instance, poller }, leftMs);
+  const outcomes = await Promise.all([handingOver, ending]);
+  over.abort();
+  await showing;
+  for (const outcome of outcomes)
+    if (outcome !== null) log.say('info', outcome.message, outcome.facts);
+  if (isIdle) log.say('info', `has stopped in ${spanOf(tookMs())}`);
+  await holdfast.close({ within: 0 });
+  return null;
+}
+
+/** What came of it, to be said when nothing moves any more. */
+interface Outcome {
+  readonly message: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+async function endSessions(worker: Worker, log: Log, withinMs: number): Promise<Outcome | null> {
+  const startMs = systemClock.monotonicMs();
+  const had = worker.sessions;
+  const sessions = counted(had, 'session');
+  if (had > 0) log.say('info', `stops, and leaves ${sessions} to other workers`, { had });
+  await worker.stop({ within: withinMs });
+  if (had === 0) return null;
+  const left = worker.sessions;
+  const tookMs = systemClock.monotonicMs() - startMs;
+  const rest =
+    left > 0 ? `; what runs for ${left} of them did not end, and their leases run out` : '';
+  const message = `has ended what ran for ${sessions} in ${spanOf(tookMs)}${rest}`;
+  return { message, facts: { had, left, tookMs } };
+}
+
+async function handOver(
+  { holdfast, poller, log }: Instance & { poller: Poller },
+  withinMs: number,
+): Promise<Outcome> {
+  const startMs = systemClock.monotonicMs();
+  const owned = poller.manager.ownedSessions().length;
+  const targets = counted(owned, 'target');
+  log.say('info', `stops, and hands over ${targets}`, { owned });
+  let abandoned = 0;
+  const unsubscribe = holdfast.on('lease.abandoned', ({ leaseClass }) => {
+    if (leaseClass === 'poll') abandoned += 1;
+  });
+  await poller.stop({ within: withinMs });
+  unsubscribe();
+  const tookMs = systemClock.monotonicMs() - startMs;
+  const rest = abandoned > 0 ? `; ${abandoned} of them run out: their polls did not stop` : '';
+  const message = `has handed over ${targets} in ${spanOf(tookMs)}${rest}`;
+  return { message, facts: { owned, abandoned, tookMs } };
+}
+
+async function showProgress(
+  { poller, worker }: Instance,
+  status: StatusLine,
+  over: AbortSignal,
+): Promise<void> {
+  const targets = counted(poller?.manager.ownedSessions().length ?? 0, 'target');
+  const had = worker?.sessions ?? 0;
+  const sessions = counted(had, 'session');
+  while (!over.aborted) {
+    const parts = [
+      ...(poller === null ? [] : [handingOver(poller, targets)]),
+      ...(worker === null || had === 0 ? [] : [`ending ${sessions} … ${worker.sessions} left`]),
+    ];
+    if (parts.length > 0) status.show(`${parts.join('; ')}. Ctrl-C again ends it at once.`);
+    await systemClock.sleep(PROGRESS_EVERY_MS, over).catch(() => {});
+  }
+  status.clear();
+}
+
+function handingOver({ manager, inFlight }: Poller, targets: string): string {
+  const running = inFlight > 0 ? `, ${counted(inFlight, 'poll')} under way` : '';
+  return `handing over ${targets} … ${manager.ownedSessions().length} left${running}`;
+}

@@ -1,0 +1,31 @@
+import { systemClock } from '../../../core/clock.ts';
+import { type PrettyLine, PrettyLog } from '../../../telemetry/pretty.ts';
+import { type Output, write } from '../../ui/output.ts';
+import type { StatusLine } from '../../ui/status-line.ts';
+
+/** Where the lines of the log go. */
+export interface LogSink {
+  write(line: string): void;
+  close(): void;
+}
+
+/** In words, above the line that shows how far things are. */
+export function terminalSink(status: StatusLine, output: Output): LogSink {
+  const pretty = new PrettyLog({
+    ...{ clock: systemClock, color: output.hasColor, columns: output.columns },
+    write: (text) => status.above(text),
+  });
+  return {
+    write: (line) => pretty.add(JSON.parse(line) as PrettyLine),
+    close: () => {
+      pretty.flush();
+      status.clear();
+    },
+  };
+}
+
+/** JSON to stdout. */
+export const stdoutSink: LogSink = {
+  write: (line) => void write(1, line),
+  close: () => {},
+};

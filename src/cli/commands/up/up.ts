@@ -1,0 +1,212 @@
+/**
+ * `holdfast up`: one instance of a fleet that shares its targets, answers requests, and runs what these have started. It takes part until it
+ * is told to stop, and then hands over what it has. While the store is away it says so and goes on trying, at the start and later.
+ */
+import { isatty } from 'node:tty';
+import type { HoldfastConfig, Role } from '../../../config.ts';
+import { systemClock } from '../../../core/clock.ts';
+import { type Duration, durationMs } from '../../../core/duration.ts';
+import { ConfigError } from '../../../core/errors.ts';
+import type { Poller, PollerOptions } from '../../../fleet/poller.ts';
+import { open } from '../../../holdfast.ts';
+import type { LogLevel } from '../../../telemetry/levels.ts';
+import { Log } from '../../../telemetry/log.ts';
+import type { Worker } from '../../../worker/worker.ts';
+import type { Context } from '../../context.ts';
+import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { checkShared, openWith } from '../../opening.ts';
+import { readSettings } from '../../settings.ts';
+import { Ending } from '../../ui/ending.ts';
+import { droppedMessage, neverBlock, write } from '../../ui/output.ts';
+import { StatusLine } from '../../ui/status-line.ts';
+import { connect } from './connecting.ts';
+import type { FrontDoor } from './front-door.ts';
+import { greet } from './greeting.ts';
+import { stopWithProgress } from './handing-over.ts';
+import { stdoutSink, terminalSink } from './log-sink.ts';
+import { rolesOf } from './roles.ts';
+import { workerOf } from './worker-settings.ts';
+
+export interface UpFlags {
+  readonly name?: string;
+  readonly roles?: readonly string[];
+  readonly host?: string;
+  readonly port?: number;
+  readonly weight?: number;
+  readonly every?: Duration;
+  readonly ttl?: Duration;
+  readonly workerName?: string;
+  readonly logLevel: LogLevel;
+  readonly stopWithin: Duration;
+}
+
+/** If it has not begun by then, that is worth a word. */
+const LATE_MS = 3_000;
+
+/** What a configuration says to the poller. */
+const FOR_POLLER = [
+  ...['weight', 'every', 'ttl', 'timeout', 'concurrency', 'results', 'discovery', 'http', 'poll'],
+];
+
+export async function up(
+  { flags, output }: Context,
+  { logLevel, stopWithin, ...given }: UpFlags,
+): Promise<Exit> {
+  const stopWithinMs = durationMs(stopWithin, '--stop-within');
+  const settings = settled(await readSettings(flags), given);
+  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  const sink = status === null ? stdoutSink : terminalSink(status, output);
+  const log = new Log({ clock: systemClock, level: logLevel, write: (line) => sink.write(line) });
+  neverBlock({ onDropped: (lines) => log.say('warn', droppedMessage(lines), { lines }) });
+  const door = await inTheirWords(given, () => rehearse(settings, log));
+  const ending = new Ending();
+  try {
+    if (door !== null) await inTheirWords(given, () => listen(door, log, status));
+    return await takePart({ settings, door, log, status, ending, stopWithinMs });
+  } finally {
+    sink.close();
+    ending.close();
+  }
+}
+
+/** A flag wins over the configuration, and for the worker's name over the environment, which does as well. */
+function settled(
+  config: HoldfastConfig,
+  { host, port, roles, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
+): HoldfastConfig {
+  const worker = workerName ?? process.env.HOLDFAST_WORKER_NAME;
+  return {
+    ...config,
+    ...given,
+    ...(roles !== undefined && { roles: roles as readonly Role[] }),
+    api: {
+      ...config.api,
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+    },
+    worker: { ...config.worker, ...(worker && { name: worker }) },
+  };
+}
+
+interface Part {
+  readonly settings: HoldfastConfig;
+  /** Present with the role `api`; it listens. */
+  readonly door: FrontDoor | null;
+  readonly log: Log;
+  /** Present on a terminal. */
+  readonly status: StatusLine | null;
+  readonly ending: Ending;
+  readonly stopWithinMs: number;
+}
+
+async function takePart(part: Part): Promise<Exit> {
+  const { settings, door, log, status, ending, stopWithinMs } = part;
+  const { name } = settings;
+  const options = { ...(name !== undefined && { name }), on: log.listeners() };
+  const holdfast = await connect(() => openWith(settings, options), log, ending);
+  if (holdfast === null) {
+    await door?.close(0);
+    return EXIT.ok;
+  }
+  log.identify(holdfast.instanceId);
+  holdfast.retention(settings.retention).start();
+  const roles = rolesOf(settings.roles);
+  const poller = roles.has('poller') ? holdfast.poller(pollerOptions(settings)) : null;
+  const worker = roles.has('worker') ? workerOf(holdfast, settings) : null;
+  const instance = { holdfast, poller, worker, door, log, status };
+  door?.lead(holdfast, { poller, worker });
+  try {
+    await ending.unlessAsked(start(poller, worker, log));
+  } catch (error) {
+    await Promise.all([door?.close(0), holdfast.close({ within: 0 })]);
+    throw error;
+  }
+  if (!ending.asked.aborted) await greet(instance, settings);
+  await ending.whenAsked();
+  const signal = await ending.unlessInsisted(stopWithProgress(instance, stopWithinMs));
+  return signal ?? EXIT.ok;
+}
+
+async function start(poller: Poller | null, worker: Worker | null, log: Log): Promise<void> {
+  const patience = systemClock.after(LATE_MS, () =>
+    log.say('info', 'has not begun yet: it waits for the store, or for the name of its worker'),
+  );
+  try {
+    await Promise.all([poller?.start(), worker?.start()]);
+  } finally {
+    patience.cancel();
+  }
+}
+
+function pollerOptions(settings: HoldfastConfig): PollerOptions {
+  const { store, http = {} } = settings;
+  const isEmbedded = store === undefined || store.startsWith('sqlite:');
+  const given = Object.entries(settings).filter(([name]) => FOR_POLLER.includes(name));
+  return {
+    ...Object.fromEntries(given),
+    // One host only: whoever may add a session there may reach its ports without us, too.
+    http: { ...(isEmbedded && { allow: ['loopback'] }), ...http },
+  };
+}
+
+/** On a store in memory: what makes no sense is said now, and not when the real one is there at last. Gives what is to listen. */
+async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor | null> {
+  checkShared(settings);
+  const roles = rolesOf(settings.roles);
+  await using holdfast = await open('memory:', { history: 'off' });
+  holdfast.retention(settings.retention);
+  if (roles.has('poller')) holdfast.poller(pollerOptions(settings));
+  if (roles.has('worker')) workerOf(holdfast, settings);
+  const door = roles.has('api') ? await doorFor(settings, log) : null;
+  await door?.rehearse(holdfast);
+  return door;
+}
+
+async function doorFor(settings: HoldfastConfig, log: Log): Promise<FrontDoor> {
+  const { FrontDoor } = await import('./front-door.ts');
+  const onError = (message: string, facts: object) => log.say('error', message, { ...facts });
+  return new FrontDoor({ settings, onError });
+}
+
+/** What makes no sense, called as whoever typed it called it, or as a flaw of the configuration. */
+async function inTheirWords<T>(given: object, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const { field, value, rule } = error;
+    const typed = TYPED[field] ?? field;
+    if (typed === 'workerName' && process.env.HOLDFAST_WORKER_NAME === value)
+      throw new ConfigError({ field: 'HOLDFAST_WORKER_NAME', value, rule });
+    if (Object.hasOwn(given, typed)) throw new ConfigError({ field: flagOf(typed), value, rule });
+    const message = `the configuration makes no sense: ${error.message}`;
+    throw new CliError(EXIT.config, error.code, message, { field, rule });
+  }
+}
+
+/** What the fields of a configuration are called among the flags, where that is something else. */
+const TYPED: Readonly<Record<string, string>> = { 'worker.name': 'workerName' };
+
+/** As it is typed: `--worker-name`. */
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+async function listen(door: FrontDoor, log: Log, status: StatusLine | null): Promise<void> {
+  const { isMoved } = await door.open();
+  for (const warning of door.warnings) log.say('warn', warning);
+  const instead = isMoved ? ': the usual port is taken' : '';
+  log.say('info', `listens on ${door.url}${instead}`, { url: door.url });
+  if (door.madeToken === null) return;
+  // Not into the log: that is kept, and read by others.
+  write(
+    2,
+    `holdfast: no token is configured, so one was made. It may do everything, and is good while this runs:\nTOKEN=${door.madeToken}\n`,
+  );
+  // On a terminal the greeting has it.
+  if (status === null)
+    write(
+      2,
+      `The page lets in whoever opens this first, within ten minutes:\nPAGE=${door.pageUrl}\n`,
+    );
+}

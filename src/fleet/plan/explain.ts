@@ -1,0 +1,121 @@
+import type { FleetMember } from '../view/member.ts';
+import type { Obstacle, TargetEntry } from '../view/target-entry.ts';
+import { rankOf } from './plan.ts';
+
+/** Why a target is where it is. */
+export interface Explanation {
+  readonly target: string;
+  /** Who owns it according to the store; null for nobody. */
+  readonly owner: string | null;
+  /** Who should own it; null for nobody. */
+  readonly planned: string | null;
+  /** Whom an operator has moved it to; null for nobody. Without effect while that one drains, or is gone. */
+  readonly pinned: string | null;
+  /** Until what stands in the store runs out: the owner's lease, or what bars a free target. */
+  readonly expiresInMs: number;
+  readonly reason: 'kept' | 'moving' | 'foreign' | 'expiring' | 'free' | 'unplaced' | Obstacle;
+  /** The same in words. */
+  readonly text: string;
+}
+
+/** What an explanation is about: the fleet as somebody sees it. */
+export interface FleetSight {
+  readonly members: readonly FleetMember[];
+  /** Per member of `members`. */
+  readonly quotas: readonly number[];
+  /** How many targets each owner has. */
+  readonly loads: ReadonlyMap<string, number>;
+  readonly nowMs: number;
+}
+
+interface Facts extends FleetSight {
+  readonly owner: string | null;
+  readonly planned: string | null;
+  readonly pinned: string | null;
+  readonly expiresInMs: number;
+  /** Where the planned owner stands in the target's own liking: 0 for its first choice. */
+  readonly rank: number;
+}
+
+export function explain(entry: TargetEntry, sight: FleetSight): Explanation {
+  const { id: target, owner, planned, pinned, obstacle, lease, expiresAtMs } = entry;
+  const planner = sight.members.find(({ id }) => id === planned);
+  const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - sight.nowMs);
+  const rank = planner === undefined ? 0 : rankOf(planner, entry, sight.members);
+  const facts: Facts = { ...sight, owner, planned, pinned, expiresInMs, rank };
+  const reason = reasonFor(
+    { owner, planned, obstacle },
+    sight.members.find(({ id }) => id === owner),
+  );
+  const text = `${wordsFor(reason, facts)}.${uselessPin(facts)}`;
+  return { target, owner, planned, pinned, expiresInMs, reason, text };
+}
+
+export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
+  const loads = new Map<string, number>();
+  for (const { owner } of entries)
+    if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
+  return loads;
+}
+
+/** The same without the words, for those who have many targets to look at; `member` is its owner, where that one takes part. */
+export function reasonFor(
+  { owner, planned, obstacle }: Pick<TargetEntry, 'owner' | 'planned' | 'obstacle'>,
+  member: FleetMember | undefined,
+): Explanation['reason'] {
+  if (owner === null) return obstacle ?? (planned === null ? 'unplaced' : 'free');
+  if (member === undefined) return 'expiring';
+  if (member.isForeign) return 'foreign';
+  return owner === planned ? 'kept' : 'moving';
+}
+
+function wordsFor(reason: Explanation['reason'], facts: Facts): string {
+  const { owner, planned, pinned, expiresInMs } = facts;
+  const isPinned = pinned !== null && pinned === planned;
+  const left = Number.isFinite(expiresInMs) ? `${Math.ceil(expiresInMs)} ms` : 'ever';
+  const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(facts)}`;
+  const words: Record<Explanation['reason'], () => string> = {
+    kept: () =>
+      isPinned
+        ? `${owner} keeps it, because an operator has moved it there`
+        : `${owner} keeps it: it owns ${load(owner, facts)}, and nothing moves without need`,
+    moving: () => {
+      if (isPinned)
+        return `${owner} owns it, and hands it to ${planned}, because an operator has moved it there`;
+      const to = planned === null ? 'nobody asks for it' : `${planned} gets it when it asks`;
+      return `${owner} owns ${load(owner, facts)} and gives this one up; ${to}`;
+    },
+    foreign: () => `${owner}, an instance of another make, holds it, and keeps what it holds`,
+    expiring: () => `${owner} holds it but shows no sign of life; in ${left} at the latest ${next}`,
+    free: () => `nobody holds it; ${next}`,
+    unplaced: () =>
+      'nobody holds it, and there is nobody to take it: no instance runs that is not draining',
+    quarantine: () =>
+      `the store may have forgotten grants and makes no new ones for ${left}; then ${next}`,
+    revoked: () => `it was revoked, and is kept free for ${left}; then ${next}`,
+    garbage: () => 'something that is no lease lies under its key: look at it, and remove it',
+    unsettled: () =>
+      'its earlier work here was told to stop and has not; until it has, nobody here takes it again',
+  };
+  return words[reason]();
+}
+
+function load(owner: string | null, { members, quotas, loads }: Facts): string {
+  const quota = quotas[members.findIndex(({ id }) => id === owner)] ?? 0;
+  const owned = loads.get(owner ?? '') ?? 0;
+  return `${owned} of its share of ${quota}`;
+}
+
+/** A pin is not followed where its member can not have the target. */
+function uselessPin({ pinned, planned, members }: Facts): string {
+  if (pinned === null || pinned === planned) return '';
+  const member = members.find(({ id }) => id === pinned);
+  if (member === undefined) return ` An operator has moved it to ${pinned}, which is gone.`;
+  const why = member.isDraining ? ', which is draining' : '';
+  return ` An operator has moved it to ${pinned}${why}.`;
+}
+
+function choice({ rank, pinned, planned }: Facts): string {
+  if (pinned !== null && pinned === planned) return 'because an operator has moved it there';
+  return rank === 0 ? 'its first choice' : `its choice number ${rank + 1}, for an even share`;
+}

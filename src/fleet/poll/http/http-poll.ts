@@ -1,0 +1,177 @@
+/**
+ * The poll that needs no code: asks for a target's URL and says what came back and whether it has changed. An answer of
+ * any status is a result; only the lack of one is an error.
+ */
+import type { Clock } from '../../../core/clock.ts';
+import { HoldfastError } from '../../../core/errors.ts';
+import { packageVersion } from '../../../core/version.ts';
+import { fenceHeaders } from '../../../lease/fence.ts';
+import { PollFailedError } from '../../targets/errors.ts';
+import { shownUrl, urlProblem } from '../../targets/target-url.ts';
+import type { PollContext } from '../poll-scheduler.ts';
+import { Dialer, type Resolve } from './dialer.ts';
+import { HttpMemory, type Seen } from './http-memory.ts';
+import { checkHttpPollOptions, DEFAULT_MAX_BYTES, type HttpPollOptions } from './http-options.ts';
+import { type Answer, exchange } from './http-request.ts';
+
+export interface HttpResult {
+  readonly status: number;
+  /** From the beginning of the poll to that of the answer, redirects included. */
+  readonly latencyMs: number;
+  /** Bytes of the body that were read. */
+  readonly size: number;
+  /** Whether it is another than the time before; null where that can not be told: the first time, and for errors. */
+  readonly changed: boolean | null;
+  readonly truncated: boolean;
+  readonly etag?: string;
+  /** SHA-256 of what was read. */
+  readonly hash?: string;
+  /** Where redirects led to. */
+  readonly finalUrl?: string;
+}
+
+interface HttpTarget {
+  readonly id: string;
+  readonly url?: string | undefined;
+}
+
+/** What a poll has to know of its lease. */
+type Held = Pick<PollContext, 'signal' | 'fence' | 'assertHeld'>;
+
+export interface HttpPoll {
+  (target: HttpTarget, held: Held): Promise<HttpResult>;
+  /** Drops what is remembered of a target. */
+  forget(id: string): void;
+  /** Ends all connections. */
+  close(): void;
+}
+
+export interface HttpPollParts {
+  readonly clock: Clock;
+  readonly instanceId: string;
+  /** How names are resolved; default as the system does. */
+  readonly resolve?: Resolve;
+}
+
+const MOST_REDIRECTS = 5;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export function httpPoll(options: HttpPollOptions, parts: HttpPollParts): HttpPoll {
+  checkHttpPollOptions(options);
+  const poller = new HttpPoller(options, parts);
+  return Object.assign((target: HttpTarget, held: Held) => poller.poll(target, held), {
+    forget: (id: string) => poller.forget(id),
+    close: () => poller.close(),
+  });
+}
+
+/** Where a redirect leads; throws where it is not followed. */
+export function redirectedTo(from: URL, location: string): URL {
+  const fail = (why: string) => new PollFailedError({ url: shownUrl(from.href), why });
+  if (!URL.canParse(location, from.href)) throw fail('it redirects to something that is no URL');
+  const to = new URL(location, from.href);
+  if (urlProblem(to.href) !== null) throw fail('it redirects to something else than http or https');
+  // What was asked for under encryption is not to be answered by whoever sits in between.
+  if (from.protocol === 'https:' && to.protocol === 'http:')
+    throw fail('it redirects from https to http');
+  return to;
+}
+
+class HttpPoller {
+  readonly #clock: Clock;
+  readonly #userAgent: string;
+  readonly #maxBytes: number;
+  readonly #memory = new HttpMemory();
+  readonly #dialer: Dialer;
+  /** After an answer from a public address: what that says must not lead into what is allowed besides. */
+  readonly #outside: Dialer;
+
+  constructor(options: HttpPollOptions, { clock, instanceId, resolve }: HttpPollParts) {
+    this.#clock = clock;
+    this.#userAgent = `holdfast/${packageVersion()} (${instanceId})`;
+    this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
+    this.#dialer = new Dialer(new Set(options.allow), resolve);
+    this.#outside = new Dialer(new Set(), resolve);
+  }
+
+  async poll({ id, url }: HttpTarget, held: Held): Promise<HttpResult> {
+    const startMs = this.#clock.monotonicMs();
+    const first = targetUrl(id, url);
+    const seen = this.#memory.recall(id, first.href);
+    const { answer, last } = await this.#follow(first, held, seen);
+    const verdict = this.#memory.judge(id, { url: first.href, finalUrl: last.href }, answer);
+    return {
+      status: answer.status,
+      latencyMs: Math.round((answer.beganMs - startMs) * 10) / 10,
+      size: answer.size,
+      truncated: answer.truncated,
+      ...verdict,
+      ...(last.href !== first.href && { finalUrl: withoutSecrets(last) }),
+    };
+  }
+
+  forget(id: string): void {
+    this.#memory.forget(id);
+  }
+
+  close(): void {
+    this.#dialer.close();
+    this.#outside.close();
+  }
+
+  async #follow(
+    first: URL,
+    { signal, fence, assertHeld }: Held,
+    seen: Seen | undefined,
+  ): Promise<{ answer: Answer; last: URL }> {
+    const parts = { signal, assertHeld, clock: this.#clock, maxBytes: this.#maxBytes };
+    let url = first;
+    let dialer = this.#dialer;
+    for (let redirects = 0; ; redirects++) {
+      const headers = {
+        'user-agent': this.#userAgent,
+        accept: '*/*',
+        'accept-encoding': 'identity',
+        // Fence and validators are for those they were meant for, not for whoever a redirect names.
+        ...(url.origin === first.origin && fenceHeaders(fence)),
+        ...(seen?.finalUrl === url.href && seen.validators),
+      };
+      const answer = await exchange({ ...parts, url, headers, dialer }).catch((error: unknown) => {
+        throw signal.aborted ? signal.reason : pollFailed(url, error);
+      });
+      const { location } = answer.headers;
+      if (location === undefined || !REDIRECTS.has(answer.status)) return { answer, last: url };
+      if (redirects === MOST_REDIRECTS)
+        throw pollFailed(url, new Error(`more than ${MOST_REDIRECTS} redirects`));
+      url = redirectedTo(url, location);
+      if (answer.isFromOutside) dialer = this.#outside;
+    }
+  }
+}
+
+function targetUrl(id: string, url: string | undefined): URL {
+  if (url === undefined) {
+    const why = `target '${id}' has no url, and the poller has no poll function of its own`;
+    throw new PollFailedError({ url: 'nothing', why });
+  }
+  const why = urlProblem(url);
+  if (why !== null) throw new PollFailedError({ url: shownUrl(url), why });
+  const parsed = new URL(url);
+  parsed.hash = '';
+  return parsed;
+}
+
+function withoutSecrets(url: URL): string {
+  const shown = new URL(url);
+  shown.username = '';
+  shown.password = '';
+  shown.hash = '';
+  return shown.href;
+}
+
+/** In short, and without what a URL may hold of secrets. */
+function pollFailed(url: URL, error: unknown): Error {
+  if (error instanceof HoldfastError) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new PollFailedError({ url: shownUrl(url.href), why: code ?? message });
+}

@@ -1,0 +1,194 @@
+/**
+ * What both polling and intents are about: one record, plain JSON under `session:<id>`, so that other programs can write
+ * it too. A record that makes no sense is not an error but a `Flaw`: it is reported, and the others go on.
+ */
+import { durationMs } from '../../core/duration.ts';
+import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
+
+export const SESSION_KINDS = ['poll', 'live', 'vod'] as const;
+export type SessionKind = (typeof SESSION_KINDS)[number];
+
+/** `uuid`: nothing but UUIDs name a session. */
+export type SessionIds = 'any' | 'uuid';
+
+export interface Session {
+  readonly id: string;
+  readonly kind: SessionKind;
+  readonly url?: string | undefined;
+  readonly everyMs?: number | undefined;
+  readonly isPaused: boolean;
+  /** Whatever else the record says. */
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly revision: number;
+}
+
+/** Why a record can not be read as a session; it names the field, and never repeats what stands in it. */
+export class InvalidRecord {
+  readonly field: string;
+  readonly rule: string;
+
+  constructor(field: string, rule: string) {
+    this.field = field;
+    this.rule = rule;
+  }
+
+  get why(): string {
+    return `${this.field}: ${this.rule}`;
+  }
+}
+
+/** The collection of records, and the topic on which its changes are hinted at. */
+export const SESSIONS = 'session';
+export const SESSIONS_TOPIC = 'sessions';
+/** The collection of what the last poll of each target gave, by the target's id. */
+export const RESULTS = 'result';
+
+/** More often is a stream and not a poll; more rarely nobody would notice that it has stopped. */
+export const SHORTEST_EVERY_MS = 100;
+export const LONGEST_EVERY_MS = 24 * 3_600_000;
+const LONGEST_URL = 8_192;
+/** Longest record, in characters of JSON: tens of thousands of them are kept in memory. */
+const LONGEST_RECORD = 65_536;
+
+/** How a field may be called: ours first, then what programs of other languages make of it. */
+const NAMES = {
+  id: ['id', 'ID', 'sessionId'],
+  kind: ['kind'],
+  url: ['url', 'URL'],
+  every: ['everyMs', 'every', 'intervalMs'],
+  isPaused: ['isPaused', 'is_paused', 'IsPaused', 'paused'],
+} as const;
+
+const KNOWN = new Set<string>(Object.values(NAMES).flat());
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** Shared by all sessions that say nothing else. */
+const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export function readSession(
+  id: string,
+  value: unknown,
+  revision: number,
+  ids: SessionIds = 'any',
+): Session | InvalidRecord {
+  const idWhy = idProblem(id, ids);
+  if (idWhy !== null) return new InvalidRecord('id', idWhy);
+  if (!isFields(value)) return new InvalidRecord('session', 'it is no JSON object');
+  const named = pick(value, NAMES.id, (text) => (text === id ? id : undefined), OTHER_ID);
+  if (named instanceof InvalidRecord) return named;
+  const kind = pick(value, NAMES.kind, asKind, `it is one of ${SESSION_KINDS.join(', ')}`);
+  if (kind instanceof InvalidRecord) return kind;
+  const url = pick(value, NAMES.url, asUrl, `it is text of at most ${LONGEST_URL} characters`);
+  if (url instanceof InvalidRecord) return url;
+  const everyMs = readEveryMs(value);
+  if (everyMs instanceof InvalidRecord) return everyMs;
+  const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it is true or false');
+  if (isPaused instanceof InvalidRecord) return isPaused;
+  const data = dataOf(value);
+  if (data instanceof InvalidRecord) return data;
+  return { id, kind: kind ?? 'poll', url, everyMs, isPaused: isPaused ?? false, data, revision };
+}
+
+/** How often the target with these fields is polled; undefined where they do not say. */
+export function readEveryMs(fields: Fields): number | undefined | InvalidRecord {
+  return pick(fields, NAMES.every, asEveryMs, EVERY_RULE);
+}
+
+/** The record that a session is stored as. */
+export function recordOf({ id, kind, url, everyMs, isPaused, data }: Session): Fields {
+  return { id, kind, url, everyMs, isPaused, ...data };
+}
+
+/** The record, paused or not, with everything else as it was, and in the words of whoever wrote it. */
+export function withPaused(record: unknown, isPaused: boolean): Fields {
+  const fields = isFields(record) ? record : {};
+  const present = NAMES.isPaused.filter((name) => Object.hasOwn(fields, name));
+  const names = present.length === 0 ? [NAMES.isPaused[0]] : present;
+  return { ...fields, ...Object.fromEntries(names.map((name) => [name, isPaused])) };
+}
+
+/** The record with these fields, everything else as it was. What they say is not said under another name as well. */
+export function withFields(record: unknown, fields: Fields): Fields {
+  const given = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
+  const replaced = new Set(Object.values<readonly string[]>(NAMES).filter(given).flat());
+  const kept = Object.entries(isFields(record) ? record : {});
+  return { ...Object.fromEntries(kept.filter(([name]) => !replaced.has(name))), ...fields };
+}
+
+/** Why this can not name a session, or null. */
+export function idProblem(id: unknown, ids: SessionIds): string | null {
+  if (!isTargetId(id)) return TARGET_ID_RULE;
+  return ids === 'uuid' && !UUID.test(id) ? 'only UUIDs name sessions here' : null;
+}
+
+const OTHER_ID = 'it is not the id that the record is stored under';
+const EVERY_RULE =
+  "an interval is from 100 ms to 24 h, as milliseconds or as text such as '250ms', '30s', '5m'";
+
+/**
+ * The field, by whichever of its names; undefined where it is absent or null. Two names that disagree are a flaw: to
+ * choose one would be to guess.
+ */
+function pick<T>(
+  fields: Fields,
+  names: readonly string[],
+  as: (value: unknown) => T | undefined,
+  rule: string,
+): T | undefined | InvalidRecord {
+  let found: T | undefined;
+  for (const name of names) {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (value === undefined || value === null) continue;
+    const read = as(value);
+    if (read === undefined) return new InvalidRecord(name, rule);
+    if (found !== undefined && found !== read)
+      return new InvalidRecord(name, 'the record says it twice, and not the same');
+    found = read;
+  }
+  return found;
+}
+
+function asKind(value: unknown): SessionKind | undefined {
+  return SESSION_KINDS.find((kind) => kind === value);
+}
+
+function asUrl(value: unknown): string | undefined {
+  return typeof value === 'string' && value.length <= LONGEST_URL ? value : undefined;
+}
+
+function asBoolean(value: unknown): boolean | undefined {
+  return typeof value === 'boolean' ? value : undefined;
+}
+
+function asEveryMs(value: unknown): number | undefined {
+  if (typeof value !== 'number' && typeof value !== 'string') return undefined;
+  try {
+    const everyMs = durationMs(value, 'every');
+    return everyMs >= SHORTEST_EVERY_MS && everyMs <= LONGEST_EVERY_MS ? everyMs : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The rest of the record. A key such as `__proto__` becomes a field like any other. */
+function dataOf(fields: Fields): Fields | InvalidRecord {
+  const rest = Object.entries(fields).filter(([name]) => !KNOWN.has(name));
+  if (rest.length === 0) return NOTHING;
+  const data = Object.fromEntries(rest);
+  return isWithin(data, LONGEST_RECORD)
+    ? data
+    : new InvalidRecord('session', `it is JSON of at most ${LONGEST_RECORD} characters`);
+}
+
+function isWithin(data: Fields, most: number): boolean {
+  try {
+    return JSON.stringify(data).length <= most;
+  } catch {
+    return false;
+  }
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,289 @@
+/**
+ * Sessions as people and programs handle them: added, paused, resumed, removed. Every change is conditional on what was
+ * read, so that two operators never undo each other's; each is hinted at on a signal, which may be lost.
+ */
+import type { Duration } from '../../core/duration.ts';
+import { ConfigError, RevisionConflictError } from '../../core/errors.ts';
+import { Emitter } from '../../core/events.ts';
+import { randomUuid } from '../../core/ids.ts';
+import type { Random } from '../../core/random.ts';
+import type { PutReply, Store } from '../../store/port/store.ts';
+import { SessionExistsError, SessionNotFoundError, SessionUnreadableError } from './errors.ts';
+import { TargetFeed } from './target-feed.ts';
+import {
+  InvalidRecord,
+  idProblem,
+  RESULTS,
+  readSession,
+  recordOf,
+  SESSIONS,
+  SESSIONS_TOPIC,
+  type Session,
+  type SessionIds,
+  type SessionKind,
+  withFields,
+  withPaused,
+} from './target-record.ts';
+import { shownUrl, urlProblem } from './target-url.ts';
+
+export interface NewSession {
+  /** Default: a random UUID. */
+  id?: string;
+  /** Default: `poll`. */
+  kind?: SessionKind;
+  /** What is polled, unless the poller has a handler of its own that knows. */
+  url?: string;
+  /** How often; default: as the poller says. */
+  every?: Duration;
+  everyMs?: number;
+  isPaused?: boolean;
+  /** Whatever else a handler wants to know: plain JSON data. */
+  [field: string]: unknown;
+}
+
+export type AddResult =
+  | { readonly ok: true; readonly session: Session }
+  | { readonly ok: false; readonly id: string; readonly error: Error };
+
+/** What is to become different about a session. */
+export interface SessionChange {
+  url?: string;
+  every?: Duration;
+  [field: string]: unknown;
+}
+
+export interface ChangeResult {
+  readonly session: Session;
+  /** False: it was so already. */
+  readonly changed: boolean;
+}
+
+export interface SessionList {
+  /** In order of id. */
+  readonly sessions: readonly Session[];
+  readonly unreadable: readonly { readonly id: string; readonly why: string }[];
+}
+
+export interface ListOptions {
+  /** Also what other programs have just written: that walks all keys of the store. */
+  thorough?: boolean;
+}
+
+export interface SessionStoreParts {
+  readonly store: Store;
+  readonly random: Random;
+  readonly events: Emitter;
+  /** Which ids there may be; default `any` that is safe. */
+  readonly ids?: SessionIds;
+}
+
+const CALL = { timeoutMs: 5_000 };
+/** Sessions written in one call of the store, which has a time limit for all of them. */
+const ADD_BATCH = 1_000;
+/** How often a change is tried against others who change the same session. */
+const MOST_TRIES = 20;
+/** Said on the signal where more than one session changed; it is no id. */
+const MANY = '*';
+
+type SessionEvent =
+  | 'session.added'
+  | 'session.changed'
+  | 'session.paused'
+  | 'session.resumed'
+  | 'session.removed';
+
+/** A session, and the record it was read from. */
+interface Found {
+  readonly session: Session;
+  readonly value: unknown;
+}
+
+export class TargetStore {
+  readonly #store: Store;
+  readonly #random: Random;
+  readonly #events: Emitter;
+  readonly #ids: SessionIds;
+
+  constructor({ store, random, events, ids = 'any' }: SessionStoreParts) {
+    if (ids !== 'any' && ids !== 'uuid')
+      throw new ConfigError({ field: 'ids', value: ids, rule: "it is 'any' or 'uuid'" });
+    this.#store = store;
+    this.#random = random;
+    this.#events = events;
+    this.#ids = ids;
+  }
+
+  async add(session: NewSession): Promise<Session> {
+    const [result] = await this.addAll([session]);
+    if (result?.ok !== true) throw result?.error ?? new Error('the store gave no reply');
+    return result.session;
+  }
+
+  /**
+   * Many in few requests, with one result for each, in order. One that can not be is refused before any is written; one
+   * that exists already is left as it is, and the others are added. If the store fails on the way, this throws, and the
+   * first so many have been added: to add all of them again does no harm.
+   */
+  async addAll(sessions: readonly NewSession[]): Promise<AddResult[]> {
+    const drafts = sessions.map((session) => this.#draft(session));
+    const results: AddResult[] = [];
+    for (let at = 0; at < drafts.length; at += ADD_BATCH) {
+      const batch = drafts.slice(at, at + ADD_BATCH);
+      const writes = batch.map((draft) => ({
+        id: draft.id,
+        value: recordOf(draft),
+        ifRevision: 0,
+      }));
+      const replies = await this.#store.records.put(SESSIONS, writes, CALL);
+      const added = batch.map((draft, i) => addResult(draft, replies[i]));
+      await this.#tell(
+        'session.added',
+        added.flatMap((result) => (result.ok ? [result.session.id] : [])),
+      );
+      for (const result of added) results.push(result);
+    }
+    return results;
+  }
+
+  /** Null where there is none; throws `SESSION_UNREADABLE` where it makes no sense. */
+  async get(id: string): Promise<Session | null> {
+    this.#checkId(id);
+    return (await this.#read(id))?.session ?? null;
+  }
+
+  async list({ thorough = false }: ListOptions = {}): Promise<SessionList> {
+    // Events are for those who watch; who lists gets what is unreadable as a result.
+    const parts = { store: this.#store, events: new Emitter(), ids: this.#ids };
+    const watch = new TargetFeed(parts);
+    if (thorough) await watch.discover();
+    await watch.refresh();
+    const unreadable = [...watch.unreadable].map(([id, { why }]) => ({ id, why }));
+    for (const [id, { message }] of watch.unread) unreadable.push({ id, why: message });
+    return {
+      sessions: [...watch.sessions.values()].sort(byId),
+      unreadable: unreadable.sort(byId),
+    };
+  }
+
+  pause(id: string): Promise<ChangeResult> {
+    return this.#change(id, 'session.paused', ({ session, value }) =>
+      session.isPaused ? null : withPaused(value, true),
+    );
+  }
+
+  resume(id: string): Promise<ChangeResult> {
+    return this.#change(id, 'session.resumed', ({ session, value }) =>
+      session.isPaused ? withPaused(value, false) : null,
+    );
+  }
+
+  /** Changes the fields given, and leaves the others as they are; whoever owns it goes on owning it. */
+  update(id: string, change: SessionChange): Promise<ChangeResult> {
+    return this.#change(id, 'session.changed', ({ value }) => {
+      const changed = withFields(value, change);
+      const flaw = readSession(id, changed, 0, this.#ids);
+      if (flaw instanceof InvalidRecord) throw invalid(flaw, change);
+      this.#draft({ ...changed, id });
+      return changed;
+    });
+  }
+
+  /** Removes it, also where it makes no sense. */
+  async remove(id: string): Promise<void> {
+    this.#checkId(id);
+    const [reply] = await this.#store.records.remove(SESSIONS, [{ id }], CALL);
+    if (reply?.kind === 'absent') throw new SessionNotFoundError(id);
+    if (reply?.kind === 'failed') throw reply.error;
+    // Nobody needs it any more; and where this fails, it does no harm.
+    await this.#store.records.remove(RESULTS, [{ id }], CALL).catch(() => {});
+    await this.#tell('session.removed', [id]);
+  }
+
+  /** Writes what `change` makes of the record, again if another was faster; null leaves it as it is. */
+  async #change(
+    id: string,
+    event: SessionEvent,
+    change: (found: Found) => Readonly<Record<string, unknown>> | null,
+  ): Promise<ChangeResult> {
+    this.#checkId(id);
+    let conflict = { expected: 0, found: 0 };
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const found = await this.#read(id);
+      if (found === null) throw new SessionNotFoundError(id);
+      const { session } = found;
+      const value = change(found);
+      if (value === null) return { session, changed: false };
+      const ifRevision = session.revision;
+      const write = { id, value, ifRevision };
+      const [reply] = await this.#store.records.put(SESSIONS, [write], CALL);
+      if (reply?.kind === 'failed') throw reply.error;
+      if (reply?.kind === 'written') {
+        await this.#tell(event, [id]);
+        const changed = readSession(id, value, reply.revision, this.#ids);
+        return { session: changed instanceof InvalidRecord ? session : changed, changed: true };
+      }
+      const other = reply?.kind === 'conflict' ? reply.revision : 0;
+      conflict = { expected: ifRevision, found: other };
+    }
+    throw new RevisionConflictError({ resource: `session:${id}`, ...conflict });
+  }
+
+  async #read(id: string): Promise<Found | null> {
+    const [reply] = await this.#store.records.get(SESSIONS, [id], CALL);
+    if (reply?.kind === 'failed') throw reply.error;
+    if (reply?.kind !== 'found') return null;
+    const session = readSession(id, reply.value, reply.revision, this.#ids);
+    if (session instanceof InvalidRecord)
+      throw new SessionUnreadableError({ session: id, why: session.why });
+    return { session, value: reply.value };
+  }
+
+  /** What will be stored, as it will be read; or `CONFIG_INVALID`. */
+  #draft(session: NewSession): Session {
+    if (typeof session !== 'object' || session === null)
+      throw new ConfigError({ field: 'session', value: session, rule: 'it is an object' });
+    const { id = randomUuid(this.#random) } = session;
+    this.#checkId(id);
+    const given = readSession(id, session, 0, this.#ids);
+    if (given instanceof InvalidRecord) throw invalid(given, session);
+    const urlWhy = given.url === undefined ? null : urlProblem(given.url);
+    if (urlWhy !== null) throw invalid(new InvalidRecord('url', urlWhy), session);
+    // What JSON makes of the data is what everybody else will see of it.
+    const draft = readSession(id, JSON.parse(JSON.stringify(recordOf(given))), 0, this.#ids);
+    if (draft instanceof InvalidRecord) throw invalid(draft, session);
+    return draft;
+  }
+
+  #checkId(id: unknown): asserts id is string {
+    const rule = idProblem(id, this.#ids);
+    if (rule !== null) throw new ConfigError({ field: 'id', value: id, rule });
+  }
+
+  /** Never fails: the change has been made, and who does not hear of it finds it a little later. */
+  async #tell(event: SessionEvent, ids: readonly string[]): Promise<void> {
+    const [first] = ids;
+    if (first === undefined) return;
+    for (const session of ids) this.#events.emit(event, { session });
+    const { signals } = this.#store;
+    await signals.publish(SESSIONS_TOPIC, ids.length === 1 ? first : MANY).catch(() => {});
+  }
+}
+
+function addResult(draft: Session, reply: PutReply | undefined): AddResult {
+  const { id } = draft;
+  if (reply?.kind === 'written')
+    return { ok: true, session: { ...draft, revision: reply.revision } };
+  if (reply?.kind === 'conflict') return { ok: false, id, error: new SessionExistsError(id) };
+  const error = reply?.kind === 'failed' ? reply.error : new Error('the store gave no reply');
+  return { ok: false, id, error };
+}
+
+function invalid({ field, rule }: InvalidRecord, session: NewSession): ConfigError {
+  const value = session[field];
+  const isUrl = typeof value === 'string' && field.toLowerCase() === 'url';
+  return new ConfigError({ field, value: isUrl ? shownUrl(value) : value, rule });
+}
+
+function byId(a: { id: string }, b: { id: string }): number {
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,76 @@
+import type { LiveMember } from '../../store/port/store.ts';
+import { isSpan, readVitals, type Vitals } from '../member/vitals.ts';
+import type { Hashed } from '../plan/hash.ts';
+import type { PlanMember } from '../plan/plan.ts';
+
+/** What an instance says of itself with every heartbeat. */
+export interface Attributes {
+  readonly weight: number;
+  readonly draining: boolean;
+  /** How many targets it owns. */
+  readonly owned: number;
+  /** Of Holdfast: during an upgrade a fleet has instances of more than one. */
+  readonly version: string;
+  /** Per owner the targets this instance would like to have of it: repeated here for those who missed the signal. */
+  readonly asks: Readonly<Record<string, readonly string[]>>;
+  /** How long this heartbeat lasts, so that who reads it knows how old it is. */
+  readonly beatTtlMs: number;
+  readonly vitals: Vitals;
+}
+
+/** A member as this instance sees it. */
+export interface FleetMember extends PlanMember {
+  readonly owned: number;
+  /** Null where it does not say. */
+  readonly version: string | null;
+  readonly asks: Attributes['asks'];
+  /** Null where it does not say. */
+  readonly beatTtlMs: number | null;
+  readonly vitals: Vitals | null;
+  /** When its heartbeat runs out, on this instance's monotonic clock. */
+  readonly expiresAtMs: number;
+}
+
+const NO_ASKS: Attributes['asks'] = {};
+
+export const LEAST_WEIGHT = 1;
+export const MOST_WEIGHT = 1_000;
+
+/** A heartbeat that is no object of ours is a foreign member; what an object of ours lacks counts as nothing. */
+export function fleetMember(
+  { attributes, expiresInMs }: LiveMember,
+  { id, hi, lo }: Hashed,
+  nowMs: number,
+): FleetMember {
+  const { weight, draining, owned, version, asks, beatTtlMs, vitals } = attributes ?? {};
+  return {
+    id,
+    hi,
+    lo,
+    isForeign: attributes === null,
+    weight: isWeight(weight) ? weight : LEAST_WEIGHT,
+    isDraining: draining === true,
+    owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
+    version: typeof version === 'string' ? version : null,
+    asks: readAsks(asks),
+    beatTtlMs: isSpan(beatTtlMs) ? beatTtlMs : null,
+    vitals: readVitals(vitals),
+    expiresAtMs: nowMs + expiresInMs,
+  };
+}
+
+export function isWeight(weight: unknown): weight is number {
+  const isWhole = Number.isSafeInteger(weight);
+  return isWhole && (weight as number) >= LEAST_WEIGHT && (weight as number) <= MOST_WEIGHT;
+}
+
+function readAsks(asks: unknown): Attributes['asks'] {
+  const given = Object.entries(asks ?? {});
+  if (given.length === 0) return NO_ASKS;
+  return Object.fromEntries(
+    given.flatMap(([owner, ids]) => {
+      const isList = Array.isArray(ids) && ids.every((id) => typeof id === 'string');
+      return isList ? [[owner, ids]] : [];
+    }),
+  );
+}

@@ -1,0 +1,241 @@
+/** The table of routes as OpenAPI 3.1 tells it: from the same schemas that validate, so that it can not say something else. */
+import { z } from 'zod';
+import { PROBLEMS, type ProblemName } from '../http/problem.ts';
+import type { Route, RouteAnswer } from '../http/route.ts';
+
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly [keyword: string]: unknown;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: JsonSchema;
+}
+
+type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+
+export interface OperationResponse {
+  readonly description: string;
+  readonly content?: Content;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  /** Which problems it may be. */
+  readonly 'x-problems'?: readonly ProblemName[];
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly required: true; readonly content: Content };
+  readonly responses: Readonly<Record<string, OperationResponse>>;
+}
+
+export interface OpenApi {
+  readonly openapi: '3.1.0';
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+    readonly securitySchemes: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** In the order they are shown in. */
+const GROUPS: Readonly<Record<Route['group'], string>> = {
+  intents: 'Have something started or stopped.',
+  sessions: 'What runs, and what is polled.',
+  events: 'What happens, as it happens.',
+  fleet: 'The instances that share the work.',
+  leases: 'Who holds what.',
+  workflows: 'Work of many steps, each with one writer.',
+  operation: 'For whoever runs this server.',
+};
+
+const DESCRIPTION =
+  'Every piece of ongoing work has one owner. This interface accepts wishes and shows what comes of them; it never holds what a worker should hold. ' +
+  'A token goes into the header `Authorization: Bearer …`. Scopes include each other: `v3:admin`, `v3:write`, `v3:read`.';
+
+const problemSchema = z
+  .looseObject({
+    type: z.string().meta({ description: 'Where this sort of problem is explained; stable.' }),
+    title: z.string(),
+    status: z.number().int(),
+    detail: z.string().meta({ description: 'What happened here, and what to do.' }),
+    code: z.string().meta({ description: 'The same as type, for programs; stable.' }),
+    errors: z
+      .array(z.object({ field: z.string(), rule: z.string() }))
+      .optional()
+      .meta({ description: 'What is wrong with which field.' }),
+  })
+  .meta({ id: 'Problem', description: 'What went wrong, as RFC 9457 has it.' });
+
+const RETRY_AFTER = {
+  'Retry-After': { description: 'When to try again, in seconds.', schema: { type: 'integer' } },
+};
+const PROBLEM_TYPE = 'application/problem+json';
+
+/** `base` is where the server is mounted, empty at the root. */
+export function openApi(
+  routes: readonly Route[],
+  { version, base }: { version: string; base: string },
+): OpenApi {
+  const schemas = new Schemas();
+  schemas.add(problemSchema, 'output');
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const route of routes) {
+    paths[route.path] ??= {};
+    Object.assign(paths[route.path] ?? {}, {
+      [route.method.toLowerCase()]: operationOf(route, schemas),
+    });
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Holdfast', version, description: DESCRIPTION },
+    servers: [{ url: base === '' ? '/' : base }],
+    tags: Object.entries(GROUPS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: schemas.shared,
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+    },
+  };
+}
+
+/** Schemas with a name are described once, and referred to. */
+class Schemas {
+  readonly shared: Record<string, JsonSchema> = {};
+
+  /** `input`: as it is sent; `output`: as it is received. */
+  add(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
+    const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
+    const { $schema: _, $defs = {}, ...own } = relocated(json) as Record<string, unknown>;
+    Object.assign(this.shared, $defs);
+    return own as JsonSchema;
+  }
+}
+
+/** References lead to where OpenAPI has what is shared. */
+function relocated(json: unknown): unknown {
+  const text = JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/');
+  return JSON.parse(text);
+}
+
+function operationOf(route: Route, schemas: Schemas): Operation {
+  const { access, body, summary } = route;
+  const parameters = [
+    ...parametersOf('path', route.params, schemas),
+    ...parametersOf('query', route.query, schemas),
+    ...(route.path === '/api/v3/events' ? [LAST_EVENT_ID] : []),
+  ];
+  const answers = Object.entries(route.answers).map(([status, answer]) => {
+    return [status, responseOf(answer, schemas)] as const;
+  });
+  return {
+    ...{ operationId: operationId(route), tags: [route.group], summary },
+    description: `${route.description} ${accessWords(route)}`,
+    security: access === 'open' ? [] : [{ bearer: [access] }],
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: schemas.add(body, 'input') } },
+      },
+    }),
+    responses: Object.fromEntries([...answers, ...problemResponses(route)]),
+  };
+}
+
+const LAST_EVENT_ID: Parameter = {
+  ...{ name: 'Last-Event-ID', in: 'header', required: false, schema: { type: 'string' } },
+  description: 'The id of the last event that arrived: everything after it follows.',
+};
+
+/** `POST /api/v3/members/{id}/drain` is `postMembersIdDrain`. */
+function operationId({ method, path }: Route): string {
+  const words = path.replace(/^\/api\/v3/, '').match(/[A-Za-z0-9]+/g) ?? [];
+  const capitalized = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return method.toLowerCase() + capitalized.join('');
+}
+
+function accessWords({ access, tenants }: Route): string {
+  if (access === 'open') return 'Open to all: no token is needed.';
+  const others = tenants === 'no' ? ' Tokens of a tenant are refused.' : '';
+  return `Needs the scope \`${access}\`.${others}`;
+}
+
+function parametersOf(
+  place: 'path' | 'query',
+  schema: z.ZodType | undefined,
+  schemas: Schemas,
+): Parameter[] {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = schemas.add(schema, 'input');
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    ...{ name, in: place, required: place === 'path' || required.includes(name) },
+    ...(description !== undefined && { description }),
+    schema: repeatable(rest),
+  }));
+}
+
+/** One of a list that may be repeated need not be a list: in a query both read the same. */
+function repeatable(schema: JsonSchema): JsonSchema {
+  return schema.anyOf?.find(({ type }) => type === 'array') ?? schema;
+}
+
+function responseOf({ description, body, mediaType }: RouteAnswer, schemas: Schemas) {
+  if (body === undefined && mediaType === undefined) return { description };
+  const schema = body === undefined ? { type: 'string' } : schemas.add(body, 'output');
+  return { description, content: { [mediaType ?? 'application/json']: { schema } } };
+}
+
+function problemResponses(route: Route): [string, OperationResponse][] {
+  const byStatus = new Map<number, ProblemName[]>();
+  for (const name of new Set([...route.problems, ...commonProblems(route)])) {
+    const { status } = PROBLEMS[name];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), name]);
+  }
+  return [...byStatus]
+    .sort(([a], [b]) => a - b)
+    .map(([status, names]) => [String(status), problemResponse(status, names)]);
+}
+
+function problemResponse(status: number, names: readonly ProblemName[]): OperationResponse {
+  return {
+    description: names.map((name) => `${PROBLEMS[name].title} (\`${name}\`).`).join(' '),
+    ...((status === 429 || status === 503) && { headers: RETRY_AFTER }),
+    content: { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } },
+    'x-problems': names,
+  };
+}
+
+/** What may be wrong with a request whatever it asks for. */
+function commonProblems({ access, body, method, params }: Route): ProblemName[] {
+  const guards: ProblemName[] = ['outside-lan', 'foreign-host', 'internal'];
+  if (access === 'open') return params === undefined ? guards : ['invalid-request', ...guards];
+  return [
+    ...(['invalid-request', 'unauthenticated', 'forbidden', ...guards] as const),
+    ...(['too-many-requests', 'store-unavailable'] as const),
+    ...(method === 'GET' ? [] : (['outcome-unknown'] as const)),
+    ...(body === undefined
+      ? []
+      : (['request-timeout', 'body-too-large', 'unsupported-media-type'] as const)),
+  ];
+}

@@ -1,0 +1,231 @@
+import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { type Clock, systemClock } from '../../../core/clock.ts';
+import { ConfigError } from '../../../core/errors.ts';
+import { type SentinelAddress, watchedDialer } from '../topology/sentinel.ts';
+import type {
+  AdoptableClient,
+  AdoptableIoredis,
+  AdoptableNodeRedis,
+  NodeRedisClient,
+} from './adoptable.ts';
+import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from './link.ts';
+import { reset, TOO_LATE, UnsentError } from './socket-link.ts';
+
+const RULE =
+  "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
+
+/**
+ * A client the user already has: where it leads and what it needs to be let in is all we take of it. Lease commands go
+ * over connections of their own, because a client that queues, reconnects or sends again would run them late.
+ */
+export function adopt(client: AdoptableClient, clock: Clock): Dialer {
+  if (isIoredis(client)) {
+    const name = ioredisName(client.options);
+    const dialer: Dialer = { name, dial: (attempt) => dialIoredis(client, attempt) };
+    const sentinels = sentinelsOf(client.options);
+    return sentinels === null ? dialer : watchedDialer(dialer, sentinels, clock);
+  }
+  if (isNodeRedis(client)) {
+    return { name: nodeRedisName(client), dial: (attempt) => dialNodeRedis(client, attempt) };
+  }
+  throw new ConfigError({ field: 'store', value: client, rule: RULE });
+}
+
+function isIoredis(client: AdoptableClient): client is AdoptableIoredis {
+  return (
+    'call' in client &&
+    typeof client.call === 'function' &&
+    !('isCluster' in client && client.isCluster)
+  );
+}
+
+function isNodeRedis(client: AdoptableClient): client is AdoptableNodeRedis {
+  // Its clients for a Cluster or for sentinels have no such method, and lead to more than one server.
+  return 'sendCommand' in client && 'legacy' in client;
+}
+
+/** Whatever a node-redis client was made for: ours never queues while offline, never reconnects, never resends. */
+const NODE_REDIS_RULES = {
+  RESP: 2,
+  disableOfflineQueue: true,
+  // Its own time limit only rejects, and costs a timer a command; ours ends the connection too.
+  commandOptions: { timeout: 0 },
+  maintNotifications: 'disabled',
+} as const;
+
+function dialNodeRedis(client: AdoptableNodeRedis, attempt: Attempt): Promise<Link> {
+  const socket = {
+    ...client.options?.socket,
+    reconnectStrategy: false,
+    connectTimeout: attempt.timeoutMs,
+    signal: attempt.signal,
+  };
+  return connectNodeRedis(
+    client.duplicate({ ...NODE_REDIS_RULES, clientSideCache: undefined, socket }),
+    attempt,
+  );
+}
+
+async function connectNodeRedis(client: NodeRedisClient, attempt: Attempt): Promise<Link> {
+  client.on('error', (error) => attempt.onEnd(error.message || error.name));
+  const destroy = () => {
+    // Throws where it has been closed already.
+    try {
+      client.destroy();
+    } catch {}
+  };
+  attempt.signal.addEventListener('abort', destroy);
+  try {
+    await client.connect();
+  } catch (error) {
+    destroy();
+    throw error;
+  } finally {
+    attempt.signal.removeEventListener('abort', destroy);
+  }
+  const outbox = new NodeRedisOutbox(client);
+  return {
+    send: (args, deadline) => outbox.send(args, deadline),
+    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
+    unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
+    destroy,
+  };
+}
+
+interface Unwritten {
+  readonly deadline: Deadline;
+  readonly over: AbortController;
+}
+
+/**
+ * node-redis writes what it is given at the end of the turn, and can be told before that a command is not wanted any
+ * more. So whose time is over by then is looked at just before that, in the same phase of the event loop.
+ */
+class NodeRedisOutbox {
+  readonly #client: NodeRedisClient;
+  #unwritten: Unwritten[] = [];
+
+  constructor(client: NodeRedisClient) {
+    this.#client = client;
+  }
+
+  async send(args: readonly string[], deadline?: Deadline): Promise<unknown> {
+    if (deadline === undefined) return this.#client.sendCommand(args as string[]);
+    const over = this.#judgeLater(deadline);
+    try {
+      return await this.#client.sendCommand(args as string[], { abortSignal: over.signal });
+    } catch (error) {
+      // Its own word for a command that it has not written.
+      const isUnsent = error instanceof Error && error.constructor.name === 'AbortError';
+      throw isUnsent ? new UnsentError(TOO_LATE, { cause: error }) : error;
+    }
+  }
+
+  /** What ends the commands of a request: one for all that are sent in the same turn. */
+  #judgeLater(deadline: Deadline): AbortController {
+    const last = this.#unwritten.at(-1);
+    if (last?.deadline === deadline) return last.over;
+    // Before the client is given the first command of the turn, and so before it plans its own write.
+    if (last === undefined) systemClock.afterInput(this.#judge);
+    const over = new AbortController();
+    this.#unwritten.push({ deadline, over });
+    return over;
+  }
+
+  readonly #judge = (): void => {
+    for (const { deadline, over } of this.#unwritten.splice(0)) if (deadline.isOver()) over.abort();
+  };
+}
+
+async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<Link> {
+  const own = client.duplicate({
+    ...{ lazyConnect: true, connectTimeout: attempt.timeoutMs, enableReadyCheck: false },
+    ...{ enableOfflineQueue: false, retryStrategy: null, maxRetriesPerRequest: 0 },
+    ...{ autoResendUnfulfilledCommands: false, autoResubscribe: false, reconnectOnError: null },
+    ...{ commandTimeout: undefined, socketTimeout: undefined, sentinelRetryStrategy: null },
+    ...{ keyPrefix: '', stringNumbers: false, enableAutoPipelining: false, readOnly: false },
+  });
+  let why = 'the connection was closed';
+  const listeners = new Map<string, MessageListener>();
+  own.on('error', (error: Error) => {
+    why = error.message || error.name;
+    attempt.onEnd(why);
+  });
+  own.on('close', () => attempt.onEnd(why));
+  own.on('message', (channel: string, message: string) =>
+    listeners.get(channel)?.(message, channel),
+  );
+  const destroy = () => {
+    if (own.stream) reset(own.stream);
+    own.disconnect();
+  };
+  attempt.signal.addEventListener('abort', destroy);
+  try {
+    await own.connect();
+  } catch (error) {
+    destroy();
+    // What went wrong comes as an event; the rejection says no more than that it did.
+    throw why === 'the connection was closed' ? error : new Error(why, { cause: error });
+  } finally {
+    attempt.signal.removeEventListener('abort', destroy);
+  }
+  return {
+    // It writes at once, so here is where it is decided.
+    send: async ([command = '', ...args], deadline) => {
+      if (deadline?.isOver()) throw new UnsentError(TOO_LATE);
+      return own.call(command, ...args);
+    },
+    subscribe: async (channel, listener) => {
+      listeners.set(channel, listener);
+      await own.subscribe(channel);
+    },
+    unsubscribe: async (channel) => {
+      listeners.delete(channel);
+      await own.unsubscribe(channel);
+    },
+    destroy,
+  };
+}
+
+/** Where an ioredis client finds its sentinels, or null where it has none. */
+function sentinelsOf(options: object): SentinelAddress | null {
+  const { sentinels, name, sentinelUsername, sentinelPassword, sentinelTLS } = options as {
+    sentinels?: readonly { host?: string; port?: number }[] | null;
+    name?: string;
+    sentinelUsername?: string | null;
+    sentinelPassword?: string | null;
+    sentinelTLS?: TlsOptions;
+  };
+  if (!sentinels?.length) return null;
+  return {
+    endpoints: sentinels.map(({ host = 'localhost', port = 26_379 }) => ({ host, port })),
+    primaryName: name ?? '',
+    sentinelCredentials: {
+      ...(sentinelUsername && { username: sentinelUsername }),
+      ...(sentinelPassword && { password: sentinelPassword }),
+      ...(sentinelTLS && { tls: sentinelTLS }),
+    },
+  };
+}
+
+function nodeRedisName({ options }: AdoptableNodeRedis): string {
+  const { host = 'localhost', port = 6379 } = (options?.socket ?? {}) as Partial<Endpoint>;
+  return `redis://${host}:${port}`;
+}
+
+function ioredisName(options: object): string {
+  const {
+    host = '',
+    port = 6379,
+    sentinels,
+    name,
+  } = options as {
+    host?: string;
+    port?: number;
+    sentinels?: readonly { host?: string; port?: number }[] | null;
+    name?: string;
+  };
+  if (!sentinels?.length) return `redis://${host || 'localhost'}:${port}`;
+  const hosts = sentinels.map((each) => `${each.host ?? 'localhost'}:${each.port ?? 26379}`);
+  return `redis+sentinel://${hosts.join(',')}/${name ?? ''}`;
+}

@@ -1,0 +1,154 @@
+/** RESP2, the language of Redis: words out, values in. */
+import { REPLY_MOST_BYTES } from '../../port/limits.ts';
+
+/** Redis answered with an error: nothing was done. */
+export class ErrorReply extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ErrorReply';
+  }
+}
+
+/** A text, a number, nothing, an error, or a list of these. An error inside of a list is a value of it. */
+export type Reply = string | number | null | ErrorReply | Reply[];
+
+export function encodeCommand(args: readonly string[]): string {
+  let text = `*${args.length}\r\n`;
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i] as string;
+    text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
+  }
+  return text;
+}
+
+interface List {
+  readonly items: Reply[];
+  readonly length: number;
+}
+
+/** A bulk reply whose end has not arrived yet. */
+interface Partial {
+  readonly bytes: Buffer;
+  filled: number;
+}
+
+const CR = 13;
+const LINE_END = 2;
+/** The first byte of each kind of reply. */
+const [TEXT, ERROR, NUMBER, BULK, LIST] = [43, 45, 58, 36, 42];
+
+/** The longest line: a status, an error, or the length of what follows. A longer one is not Redis. */
+const MOST_LINE_BYTES = 65_536;
+
+/**
+ * Reads replies from what arrives, in pieces of any size. Every byte is copied at most twice, however large its reply is:
+ * while a reply is being read nothing else of this process runs.
+ */
+export class ReplyReader {
+  readonly #hear: (reply: Reply) => void;
+  /** The beginning of a line. */
+  #rest: Buffer | null = null;
+  #partial: Partial | null = null;
+  /** Lists begun and not yet full, the outermost first. */
+  readonly #open: List[] = [];
+
+  constructor(hear: (reply: Reply) => void) {
+    this.#hear = hear;
+  }
+
+  /** Throws if this is not RESP2, or too large: then nothing that follows can be trusted. */
+  feed(chunk: Buffer): void {
+    const from = this.#partial === null ? 0 : this.#fill(this.#partial, chunk);
+    const isWhole = this.#rest === null;
+    const bytes = isWhole ? chunk : Buffer.concat([this.#rest as Buffer, chunk]);
+    this.#rest = null;
+    let at = from;
+    while (at < bytes.length) {
+      const next = this.#token(bytes, at);
+      if (next === -1) break;
+      at = next;
+    }
+    if (at >= bytes.length) return;
+    if (bytes.length - at > MOST_LINE_BYTES)
+      throw new Error(`a line of more than ${MOST_LINE_BYTES} bytes`);
+    this.#rest = bytes.subarray(at);
+  }
+
+  /** Reads what begins here; gives where it ends, or -1 if the line it begins with has not arrived yet. */
+  #token(bytes: Buffer, at: number): number {
+    const lineEnd = bytes.indexOf(CR, at);
+    // The line feed behind it has to be there, too.
+    if (lineEnd === -1 || lineEnd + 1 >= bytes.length) return -1;
+    const kind = bytes[at];
+    const begin = lineEnd + LINE_END;
+    if (kind === BULK) return this.#bulk(bytes, begin, lengthAt(bytes, at + 1, lineEnd));
+    if (kind === LIST) this.#list(lengthAt(bytes, at + 1, lineEnd));
+    else if (kind === NUMBER) this.#value(numberAt(bytes, at + 1, lineEnd));
+    else if (kind === TEXT) this.#value(bytes.toString('utf8', at + 1, lineEnd));
+    else if (kind === ERROR) this.#value(new ErrorReply(bytes.toString('utf8', at + 1, lineEnd)));
+    else throw new Error('the server does not speak the language of Redis');
+    return begin;
+  }
+
+  #bulk(bytes: Buffer, begin: number, length: number): number {
+    if (length === -1) {
+      this.#value(null);
+      return begin;
+    }
+    const end = begin + length;
+    if (end + LINE_END <= bytes.length) {
+      this.#value(bytes.toString('utf8', begin, end));
+      return end + LINE_END;
+    }
+    if (length > REPLY_MOST_BYTES)
+      throw new Error(`a value of ${length} bytes, and Holdfast reads at most ${REPLY_MOST_BYTES}`);
+    const partial: Partial = { bytes: Buffer.allocUnsafe(length + LINE_END), filled: 0 };
+    this.#partial = partial;
+    this.#fill(partial, bytes.subarray(begin));
+    return bytes.length;
+  }
+
+  /** Takes what belongs to the reply that has begun; gives where the rest begins. */
+  #fill(partial: Partial, chunk: Buffer): number {
+    const { bytes } = partial;
+    const taken = chunk.copy(bytes, partial.filled);
+    partial.filled += taken;
+    if (partial.filled < bytes.length) return taken;
+    this.#partial = null;
+    this.#value(bytes.toString('utf8', 0, bytes.length - LINE_END));
+    return taken;
+  }
+
+  #list(length: number): void {
+    if (length === -1) this.#value(null);
+    else if (length === 0) this.#value([]);
+    else this.#open.push({ items: [], length });
+  }
+
+  #value(value: Reply): void {
+    let whole = value;
+    for (let list = this.#open.at(-1); list !== undefined; list = this.#open.at(-1)) {
+      list.items.push(whole);
+      if (list.items.length < list.length) return;
+      this.#open.pop();
+      whole = list.items;
+    }
+    this.#hear(whole);
+  }
+}
+
+/** How long something is: a wrong one would make everything behind it unreadable. */
+function lengthAt(bytes: Buffer, from: number, to: number): number {
+  const length = numberAt(bytes, from, to);
+  if (!Number.isSafeInteger(length) || length < -1) throw new Error('a length that is none');
+  return length;
+}
+
+/** Redis counts to 2^63, and a number of a program that is not Holdfast may be so large: then it is rounded. */
+function numberAt(bytes: Buffer, from: number, to: number): number {
+  const text = bytes.toString('latin1', from, to);
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && text !== '') return number;
+  if (!/^[+-]?\d{1,19}$/.test(text)) throw new Error('a number that is none');
+  return number;
+}

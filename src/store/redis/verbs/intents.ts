@@ -1,0 +1,189 @@
+import { KeyForeignError } from '../../../core/errors.ts';
+import {
+  type Advance,
+  type AdvanceReply,
+  type IntentStore,
+  type PruneCall,
+  SESSION_STATES,
+  SESSIONS_PAGE,
+  type SessionListCall,
+  type SessionState,
+  type StartReply,
+  type StartRequest,
+  type StopReply,
+  type StopRequest,
+  type StoredSession,
+  type StoredSessionPage,
+} from '../../port/intent-store.ts';
+import { sized } from '../../port/limits.ts';
+import type { Call } from '../../port/store.ts';
+import { type Script, scripts } from '../scripts.ts';
+import { atMost, CHUNK, type WorkKeyspace } from './work-keyspace.ts';
+
+type ScriptFacts = [
+  tenant: string,
+  state: string,
+  revision: string | number,
+  body: string,
+  status: string,
+  clients: string | number,
+  createdMs: string,
+  changedMs: string | number,
+];
+/** Something else lies where a session should. */
+type ScriptForeign = [kind: 0, name: string];
+type ScriptStart = [1, number] | [2 | 3, ScriptFacts, string] | ScriptForeign;
+type ScriptChange = [1 | 2, ScriptFacts] | ScriptForeign | null;
+type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null];
+
+/** What a cursor looks like: a place in an index, without its sign. */
+const PLACE = /^\d{1,16}$/;
+
+export class RedisIntents implements IntentStore {
+  readonly #hub: WorkKeyspace;
+
+  constructor(hub: WorkKeyspace) {
+    this.#hub = hub;
+  }
+
+  /** On the way of every intent: one request, and what is known already does not come back. */
+  async start(request: StartRequest, call: Call): Promise<StartReply> {
+    const { id, tenant, keys, client, body, status, priority } = request;
+    sized('session', id, body + status);
+    const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
+    const reply = (await this.#run(scripts.start, args, call)) as ScriptStart;
+    if (reply[0] === 0) throw foreign(reply[1]);
+    if (reply[0] !== 1) {
+      const session = this.#session(reply[2], reply[1]);
+      return { kind: reply[0] === 2 ? 'replayed' : 'crowded', session };
+    }
+    const [, atMs] = reply;
+    const made = { state: 'NEW', revision: 1, clients: 1 } as const;
+    const times = { createdAtMs: atMs, changedAtMs: atMs };
+    return { kind: 'created', session: { id, tenant, ...made, body, status, ...times } };
+  }
+
+  async stop(request: StopRequest, call: Call): Promise<StopReply> {
+    const { id, client, force, ending, tenant } = request;
+    const args = [id, client, force ? '1' : '0', ending];
+    if (tenant !== null) args.push(tenant);
+    const reply = (await this.#run(scripts.stop, args, call)) as ScriptChange;
+    if (reply === null) return { kind: 'absent' };
+    if (reply[0] === 0) throw foreign(reply[1]);
+    return { kind: 'found', session: this.#session(id, reply[1]), changed: reply[0] === 2 };
+  }
+
+  async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
+    const status = sized('session', id, change.status);
+    const args = [id, String(change.ifRevision), change.state, status];
+    const reply = (await this.#run(scripts.progress, args, call)) as ScriptChange;
+    if (reply === null) return { kind: 'absent' };
+    if (reply[0] === 0) throw foreign(reply[1]);
+    const session = this.#session(id, reply[1]);
+    return { kind: reply[0] === 1 ? 'advanced' : 'conflict', session };
+  }
+
+  async republish(ids: readonly string[], call: Call): Promise<string[]> {
+    const each = ids.map((id) => [id, entryOf(id)]);
+    const replies = await this.#runEach(scripts.republish, each, call);
+    return ids.filter((_, i) => replies[i] === 1);
+  }
+
+  async read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
+    const each = ids.map((id) => [id]);
+    const replies = await this.#runEach(scripts.view, each, call);
+    return replies.map((reply, i) => {
+      return reply === null ? null : this.#session(ids[i] ?? '', reply as ScriptFacts);
+    });
+  }
+
+  /** What another program has put in the place of a session is left out: it keeps nobody from the others. */
+  async list(call: SessionListCall): Promise<StoredSessionPage> {
+    const { tenant, isOpen = false, cursor = '' } = call;
+    const size = atMost(call.most, SESSIONS_PAGE);
+    const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
+    const left = this.#hub.within(call);
+    const found: { readonly place: string; readonly session: StoredSession }[] = [];
+    const foreign: string[] = [];
+    let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
+    let isMore = true;
+    while (isMore && found.length <= size) {
+      const count = Math.min(CHUNK, size + 1 - found.length);
+      const args = [index, from, String(count)];
+      const rows = (await this.#run(scripts.browse, args, left())) as ScriptRow[];
+      for (const [id, place, facts] of rows) {
+        const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
+        if (session !== null) found.push({ place, session });
+        else if (facts !== null) foreign.push(id);
+        from = place;
+      }
+      isMore = rows.length === count;
+    }
+    const page = found.slice(0, size);
+    const sessions = page.map(({ session }) => session);
+    const listed = { sessions, ...(foreign.length > 0 && { foreign }) };
+    if (found.length === page.length) return listed;
+    return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
+  }
+
+  async prune(call: PruneCall): Promise<number> {
+    const left = this.#hub.within(call);
+    let forgotten = 0;
+    let isMore = true;
+    while (isMore && forgotten < call.most) {
+      const count = Math.min(CHUNK, call.most - forgotten);
+      const args = [String(call.endedBeforeMs), String(count)];
+      const reply = await this.#run(scripts.prune, args, left());
+      const [met, gone] = reply as [met: number, gone: number];
+      forgotten += gone;
+      isMore = met === count;
+    }
+    return forgotten;
+  }
+
+  #run(script: Script, args: readonly string[], call: Call): Promise<unknown> {
+    return this.#hub.run(script, args, call);
+  }
+
+  #runEach(script: Script, each: readonly string[][], call: Call): Promise<unknown[]> {
+    return this.#hub.runEach(script, [], each, call);
+  }
+
+  #session(id: string, facts: ScriptFacts): StoredSession {
+    const session = sessionOf(id, facts);
+    if (session === null) throw foreign(`${this.#hub.keys.intents}session:${id}`);
+    return session;
+  }
+}
+
+/** What is in the stream of starts about a session. */
+function entryOf(session: string): string {
+  return JSON.stringify({ session });
+}
+
+/** Null where it is none of ours. */
+function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
+  const [tenant, state, revision, body, status, clients, createdMs, changedMs] = facts;
+  const numbers = [revision, clients, createdMs, changedMs].map(Number);
+  const isOurs =
+    isState(state) && numbers.every(Number.isSafeInteger) && body !== null && status !== null;
+  if (!isOurs) return null;
+  const [rev = 0, count = 0, createdAtMs = 0, changedAtMs = 0] = numbers;
+  return {
+    ...{ id, tenant, state, revision: rev, body, status },
+    ...{ clients: count, createdAtMs, changedAtMs },
+  };
+}
+
+/** Or else the name of what lies there. */
+function isFacts(facts: ScriptFacts | [name: string]): facts is ScriptFacts {
+  return facts.length > 1;
+}
+
+function isState(text: string): text is SessionState {
+  return (SESSION_STATES as readonly string[]).includes(text);
+}
+
+function foreign(key: string): KeyForeignError {
+  return new KeyForeignError({ key, found: 'no session of ours' });
+}

@@ -1,0 +1,81 @@
+import { asEntries, pageOf, pageSize } from '../../log-pages.ts';
+import {
+  type Call,
+  LOG_KEPT,
+  type LogPage,
+  type LogReadCall,
+  type LogRecallCall,
+  type LogStore,
+  type LogTrimCall,
+} from '../../port/store.ts';
+import { keyFailure } from '../client/replies.ts';
+import type { Keys } from '../keys.ts';
+import { type Script, scripts } from '../scripts.ts';
+import type { Servers } from '../topology/servers.ts';
+
+/** What our positions look like. Of others Redis need not hear. */
+const POSITION = /^\d{1,15}-\d{1,16}$/;
+
+/** An id, and the fields of the entry: ours have one. */
+type Entry = [id: string, fields: string[]];
+
+/** One stream for all. On a Cluster it lies on one server. */
+export class RedisLog implements LogStore {
+  readonly #keys: Keys;
+  readonly #servers: Servers;
+
+  constructor(parts: { keys: Keys; servers: Servers }) {
+    this.#keys = parts.keys;
+    this.#servers = parts.servers;
+  }
+
+  async append(values: readonly unknown[], call: Call): Promise<void> {
+    if (values.length === 0) return;
+    const args = [String(LOG_KEPT), ...asEntries(values)];
+    await this.#run(scripts.append, args, call);
+  }
+
+  async read(call: LogReadCall): Promise<LogPage> {
+    const { after } = call;
+    if (after === undefined || POSITION.test(after))
+      return this.#page(scripts.follow, after ?? '', call);
+    return { ...(await this.#page(scripts.follow, '', call)), gap: true };
+  }
+
+  async recall(call: LogRecallCall): Promise<LogPage> {
+    const { before } = call;
+    if (before === undefined || POSITION.test(before))
+      return this.#page(scripts.recall, before ?? '', call);
+    return { entries: [], more: false, gap: true };
+  }
+
+  async trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
+    return Number(await this.#run(scripts.trim, [String(Math.round(keptMs))], call));
+  }
+
+  async #page(
+    script: Script,
+    position: string,
+    { most, timeoutMs }: LogReadCall | LogRecallCall,
+  ): Promise<LogPage> {
+    const size = pageSize(most);
+    const args = [position, String(size + 1)];
+    const reply = await this.#run(script, args, { timeoutMs });
+    const [gap, found] = reply as [number, Entry[]];
+    return pageOf(
+      found.map(([id, [, json = '']]) => [id, json]),
+      size,
+      gap === 1,
+    );
+  }
+
+  async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {
+    const key = this.#keys.log;
+    const [part] = await this.#servers.run({ script, keys: [key], perKey: [args] }, timeoutMs);
+    if (part?.kind === 'failed') throw part.error;
+    const reply = part?.kind === 'reply' ? part.reply : null;
+    if (typeof reply === 'string')
+      throw keyFailure(reply, key, { store: this.#servers.name, operation: script.verb });
+    return reply;
+  }
+}

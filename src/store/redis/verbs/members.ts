@@ -1,0 +1,138 @@
+import { type Clock, timeLeft } from '../../../core/clock.ts';
+import { sized } from '../../port/limits.ts';
+import type {
+  BeatCall,
+  Call,
+  LiveMember,
+  Member,
+  MemberListCall,
+  MemberStore,
+} from '../../port/store.ts';
+import type { Keys } from '../keys.ts';
+import { scripts } from '../scripts.ts';
+import type { Servers, Work } from '../topology/servers.ts';
+import { timeForSteps, walk } from './walk.ts';
+
+type Attributes = LiveMember['attributes'];
+/** An id, its heartbeat, and for how many ms that holds. */
+type Beating = [id: string, text: string, remainingMs: number];
+
+/**
+ * A member is a heartbeat that expires, under a name that other programs know too; a set says whom to look for. The
+ * heartbeat is the truth: who is in the set without one is taken out, and who has one without being in the set is found
+ * by a thorough look, and by its own next beat. On a Cluster the two lie apart, and a verb is more than one request.
+ */
+export class RedisMembers implements MemberStore {
+  readonly #keys: Keys;
+  readonly #servers: Servers;
+  readonly #clock: Clock;
+  readonly #isApart: boolean;
+  /** What the heartbeats of the last listing say: most say the same the next time. */
+  #known = new Map<string, Attributes>();
+
+  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
+    this.#keys = parts.keys;
+    this.#servers = parts.servers;
+    this.#clock = parts.clock;
+    this.#isApart = parts.servers.lane !== undefined;
+  }
+
+  async beat({ id, attributes }: Member, { ttlMs, timeoutMs }: BeatCall): Promise<void> {
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    const key = this.#keys.member(id);
+    const text = sized('heartbeat', id, JSON.stringify(attributes));
+    if (!this.#isApart) {
+      const keys = [key, this.#keys.members];
+      await this.#run(
+        { script: scripts.beat, keys, perKey: [[text, String(ttlMs), id]] },
+        leftMs(),
+      );
+      return;
+    }
+    // In this order: who is in the set without a heartbeat is taken out of it.
+    await this.#send('beat', key, ['SET', key, text, 'PX', String(ttlMs)], leftMs());
+    await this.#index('SADD', [id], leftMs());
+  }
+
+  async leave(id: string, { timeoutMs }: Call): Promise<void> {
+    const key = this.#keys.member(id);
+    await Promise.all([
+      this.#send('leave', key, ['DEL', key], timeoutMs),
+      this.#index('SREM', [id], timeoutMs),
+    ]);
+  }
+
+  async list({ timeoutMs, thorough = false }: MemberListCall): Promise<LiveMember[]> {
+    const where = { store: this.#servers.name, operation: 'list members' };
+    const leftMs = timeForSteps(this.#clock, timeoutMs, where);
+    if (thorough) await this.#findStrangers(leftMs);
+    const found = this.#isApart ? await this.#lookAround(leftMs) : await this.#muster(leftMs);
+    const before = this.#known;
+    this.#known = new Map();
+    return found.map(([id, text, remainingMs]) => {
+      const attributes = before.get(text) ?? readAttributes(text);
+      this.#known.set(text, attributes);
+      const expiresInMs = remainingMs < 0 ? Number.POSITIVE_INFINITY : remainingMs;
+      return { id, attributes, expiresInMs };
+    });
+  }
+
+  async #muster(leftMs: () => number): Promise<Beating[]> {
+    const perKey = [[this.#keys.member('')]];
+    const work = { script: scripts.muster, keys: [this.#keys.members], perKey };
+    return (await this.#run(work, leftMs())) as Beating[];
+  }
+
+  async #lookAround(leftMs: () => number): Promise<Beating[]> {
+    const set = this.#keys.members;
+    const ids = (await this.#send('members', set, ['SMEMBERS', set], leftMs())) as string[];
+    if (ids.length === 0) return [];
+    const keys = ids.map((id) => this.#keys.member(id));
+    const work = { script: scripts.look, keys, perKey: keys.map(() => []) };
+    const found: Beating[] = [];
+    const gone = new Set(ids);
+    for (const part of await this.#servers.run(work, leftMs())) {
+      if (part.kind === 'failed') throw part.error;
+      if (part.kind !== 'reply') continue;
+      for (const [i, reply] of (part.reply as ([string, number] | null)[]).entries()) {
+        const id = ids[part.from + i];
+        if (reply === null || id === undefined) continue;
+        gone.delete(id);
+        found.push([id, ...reply]);
+      }
+    }
+    if (gone.size > 0) await this.#index('SREM', [...gone], leftMs());
+    return found;
+  }
+
+  /** Who beats without being in the set, as members of another make do, is put into it. */
+  async #findStrangers(leftMs: () => number): Promise<void> {
+    for await (const ids of walk(this.#servers, this.#keys.member(''), leftMs))
+      await this.#index('SADD', ids, leftMs());
+  }
+
+  async #run(work: Work, timeoutMs: number): Promise<unknown> {
+    const [part] = await this.#servers.run(work, timeoutMs);
+    return part?.kind === 'reply' ? part.reply : [];
+  }
+
+  #index(command: 'SADD' | 'SREM', ids: readonly string[], timeoutMs: number): Promise<unknown> {
+    const members = this.#keys.members;
+    return this.#send('members', members, [command, members, ...ids], timeoutMs);
+  }
+
+  #send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
+    return this.#servers.send(operation, key, args, timeoutMs);
+  }
+}
+
+/** The object a Holdfast says of itself, or null: somebody else's heartbeat is a bare `1`. */
+function readAttributes(text: string): Attributes {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}

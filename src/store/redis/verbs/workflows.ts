@@ -1,0 +1,293 @@
+import { sized } from '../../port/limits.ts';
+import { type Call, TOMBSTONE } from '../../port/store.ts';
+import type { HeldReply } from '../../port/stream-store.ts';
+import {
+  type ActionRef,
+  actionStream,
+  type BeginReply,
+  type BeginRequest,
+  type EmitStep,
+  type HandoffReply,
+  type HandoffStep,
+  type HeldAction,
+  HISTORY_PAGE,
+  type HistoryCall,
+  type HistoryPage,
+  type NotHeld,
+  RESULTS_PAGE,
+  type ReserveCall,
+  type ResultsCall,
+  type ResultsPage,
+  type RevokeTenureCall,
+  type RevokeTenureReply,
+  type Settlement,
+  type Step,
+  type StepReply,
+  type StoredResult,
+  type TakeCall,
+  type Taken,
+  type Tenancy,
+  type UpdateStep,
+  WORKFLOWS_PAGE,
+  type WorkflowListCall,
+  type WorkflowSnapshot,
+  type WorkflowStore,
+} from '../../port/workflow-store.ts';
+import { scripts } from '../scripts.ts';
+import { actionOf, actionsOf, historyOf, resultOf, unreadOf } from './action-texts.ts';
+import {
+  asJson,
+  atMost,
+  fromJson,
+  isStreamId,
+  TAKE_MOST,
+  type WorkKeyspace,
+} from './work-keyspace.ts';
+
+/** The state of a workflow that has just been made. */
+const FIRST_STATE = JSON.stringify('initialized');
+
+type ScriptStep = [kind: number, number: number | string | null, fence?: number];
+type ScriptSnapshot = [
+  facts: [
+    leaseId: string | null,
+    epoch: string,
+    state: string,
+    createdMs: string,
+    changedMs: string,
+  ],
+  unresolved: number,
+  parked: number,
+  unread: number,
+];
+type ScriptBegin = [2, string | null] | [1, ScriptSnapshot, string[], string[]];
+type ScriptTaken =
+  | [kind: 1, workflow: string, id: string, record: string, fence: number, tries: number]
+  | [kind: 0, workflow: string, id: string, received: string, expected: string | null];
+type ScriptReserved =
+  | ['reserved', record: string, fence: number, tries: number]
+  | ['lease', string | null]
+  | ['replay', string]
+  | ['stale' | 'future', number];
+
+export class RedisWorkflows implements WorkflowStore {
+  readonly #hub: WorkKeyspace;
+
+  constructor(hub: WorkKeyspace) {
+    this.#hub = hub;
+  }
+
+  async begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
+    const { leaseId, fence, inbox, resume } = request;
+    const channel = this.#hub.keys.channel(inbox);
+    const args = [id, leaseId, String(fence), channel, resume ? '1' : '0', FIRST_STATE];
+    const reply = (await this.#hub.run(scripts.begin, args, call)) as ScriptBegin;
+    if (reply[0] === 2) return notHeld(reply[1]);
+    const [, found, reemitted, dropped] = reply;
+    const workflow = snapshotOf(id, found);
+    return {
+      kind: 'begun',
+      workflow,
+      reemitted: actionsOf(reemitted),
+      dropped: actionsOf(dropped),
+    };
+  }
+
+  /** On the way of every action, so it takes one request and makes no list it can do without. */
+  async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
+    const args = stepArgs(id, step);
+    for (const { id: actionId, target, priority, body } of step.actions)
+      args.push(actionId, target, String(priority), sized('action', actionId, body));
+    return stepReply((await this.#hub.run(scripts.emit, args, call)) as ScriptStep);
+  }
+
+  async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
+    const args = [
+      ...stepArgs(id, step),
+      sized('workflow state', id, asJson(step.state, 'a state')),
+    ];
+    return stepReply((await this.#hub.run(scripts.update, args, call)) as ScriptStep);
+  }
+
+  async markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
+    const args = [id, step.leaseId, ...readArgs(step)];
+    return stepReply((await this.#hub.run(scripts.mark, args, call)) as ScriptStep);
+  }
+
+  async unpark(id: string, step: Step, call: Call): Promise<StepReply> {
+    const reply = await this.#hub.run(scripts.unpark, stepArgs(id, step), call);
+    return stepReply(reply as ScriptStep);
+  }
+
+  async handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
+    const args = [...stepArgs(id, step), step.successor, String(step.windowMs)];
+    const found = (await this.#hub.run(scripts.handoff, args, call)) as ScriptStep;
+    const reply = stepReply(found);
+    if (reply.kind === 'done') return { ...reply, fence: found[2] ?? 0 };
+    if (reply.kind === 'full') throw new TypeError('a handoff needs no room');
+    return reply;
+  }
+
+  async revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
+    const reply = await this.#hub.run(scripts.depose, [leaseId, call.reason], call);
+    if (reply === null) return { kind: 'not-found' };
+    const [workflow, revokedAtMs] = reply as [string, string];
+    return { kind: 'revoked', workflow, revokedAtMs: Number(revokedAtMs) };
+  }
+
+  async take(target: string, call: TakeCall): Promise<Taken[]> {
+    const args = [
+      target,
+      call.consumer,
+      String(atMost(call.most, TAKE_MOST)),
+      String(call.claimMs),
+    ];
+    const found = (await this.#hub.run(scripts.take, args, call)) as ScriptTaken[];
+    return found.map(takenOf);
+  }
+
+  async reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken> {
+    const { workflow, id, leaseId, epoch } = action;
+    const args = [
+      ...[target, workflow, id, leaseId, String(epoch), call.consumer, String(call.claimMs)],
+      call.strictness === 'strict' ? '1' : '0',
+    ];
+    const reply = (await this.#hub.run(scripts.reserve, args, call)) as ScriptReserved;
+    switch (reply[0]) {
+      case 'reserved':
+        return takenOf([1, workflow, id, reply[1], reply[2], reply[3]]);
+      case 'lease':
+        return takenOf([0, workflow, id, leaseId, reply[1]]);
+      case 'replay':
+        return {
+          kind: 'replay',
+          result: resultOf(this.#hub.keys.workflow('results', workflow), id, reply[1]),
+        };
+      default:
+        return { kind: reply[0], workflow, id, epoch, current: reply[1] };
+    }
+  }
+
+  extend(
+    target: string,
+    held: readonly HeldAction[],
+    call: Call & { claimMs: number },
+  ): Promise<HeldReply[]> {
+    const lanes = held.map(({ workflow, fence }) => ({ lane: workflow, fence }));
+    return this.#hub.extend(actionStream(target), lanes, call);
+  }
+
+  async settle(
+    target: string,
+    settlements: readonly Settlement[],
+    call: Call,
+  ): Promise<HeldReply[]> {
+    const each = settlements.map((settlement) => {
+      const { workflow, fence, outcome } = settlement;
+      return [workflow, String(fence), outcome, ...settlementArgs(settlement)];
+    });
+    return this.#hub.runHeld(scripts.settle, [target], each, call);
+  }
+
+  async revive(target: string, deadId: string, call: Call) {
+    if (!isStreamId(deadId)) return { kind: 'absent' } as const;
+    const workflow = await this.#hub.run(scripts.revive, [target, deadId], call);
+    if (workflow === null) return { kind: 'absent' } as const;
+    return { kind: 'revived', workflow: workflow as string } as const;
+  }
+
+  async read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
+    const each = ids.map((id) => [id]);
+    const replies = await this.#hub.runEach(scripts.snapshot, [], each, call);
+    return replies.map((reply, i) => {
+      return reply === null ? null : snapshotOf(ids[i] ?? '', reply as ScriptSnapshot);
+    });
+  }
+
+  async results(id: string, { after, most, timeoutMs }: ResultsCall): Promise<ResultsPage> {
+    const call = { after, size: atMost(most, RESULTS_PAGE), timeoutMs };
+    const key = this.#hub.keys.workflow('unread', id);
+    const { rows, more } = await this.#hub.page('results', key, call);
+    return { results: rows.map((row) => unreadOf(key, row)), more };
+  }
+
+  async resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
+    const key = this.#hub.keys.workflow('results', id);
+    const found = await this.#hub.send('result', ['HGET', key, actionId], call);
+    return found === null ? null : resultOf(key, actionId, found as string);
+  }
+
+  async history(id: string, { after, most, timeoutMs }: HistoryCall): Promise<HistoryPage> {
+    const call = { after, size: atMost(most, HISTORY_PAGE), timeoutMs };
+    const key = this.#hub.keys.workflow('history', id);
+    const { rows, more } = await this.#hub.page('history', key, call);
+    return { entries: rows.map(historyOf), more };
+  }
+
+  async list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
+    const size = atMost(call.most, WORKFLOWS_PAGE);
+    const from = call.after === undefined ? '-' : `(${call.after}`;
+    const key = this.#hub.keys.workflows;
+    const args = ['ZRANGEBYLEX', key, from, '+', 'LIMIT', '0', String(size + 1)] as const;
+    const found = (await this.#hub.send('list', args, call)) as string[];
+    return { ids: found.slice(0, size), more: found.length > size };
+  }
+
+  async remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
+    const reply = await this.#hub.run(scripts.forget, [id], call);
+    return reply as 'removed' | 'held' | 'absent';
+  }
+}
+
+function stepArgs(id: string, step: Step): string[] {
+  const args = [id, step.leaseId, String(step.epoch)];
+  if (step.read.length === 0) args.push('0');
+  else args.push(...readArgs(step));
+  return args;
+}
+
+function readArgs({ read }: Tenancy): string[] {
+  const positions = read.filter(isStreamId);
+  return [String(positions.length), ...positions];
+}
+
+function stepReply([kind, found]: ScriptStep): StepReply {
+  if (kind === 1) return { kind: 'done', epoch: Number(found) };
+  if (kind === 2) return notHeld(found as string | null);
+  if (kind === 3) return { kind: 'epoch', epoch: Number(found) };
+  return { kind: 'full', unresolved: Number(found) };
+}
+
+/** A tombstone is nobody. */
+function notHeld(holder: string | null): NotHeld {
+  return { kind: 'not-held', leaseId: holder === TOMBSTONE ? null : holder };
+}
+
+/** The value as JSON, and a reason or how many ms. */
+function settlementArgs(settlement: Settlement): [string, string] {
+  if (settlement.outcome === 'retry') return ['', String(settlement.afterMs)];
+  const json = sized('result', settlement.workflow, asJson(settlement.value ?? null, 'a result'));
+  return [json, settlement.outcome === 'dead' ? settlement.reason : ''];
+}
+
+function takenOf(taken: ScriptTaken): Taken {
+  const [kind, workflow, id] = taken;
+  if (kind === 0) {
+    const [, , , received, expected] = taken;
+    return { kind: 'lease', workflow, id, received, expected };
+  }
+  const [, , , record, fence, tries] = taken;
+  return { kind: 'reserved', workflow, action: actionOf(id, record), fence, tries };
+}
+
+function snapshotOf(
+  id: string,
+  [facts, unresolved, parked, unread]: ScriptSnapshot,
+): WorkflowSnapshot {
+  const [leaseId, epoch, state, createdMs, changedMs] = facts;
+  return {
+    ...{ id, leaseId, epoch: Number(epoch), state: fromJson(state, id) },
+    ...{ unresolved, parked, unread },
+    ...{ createdAtMs: Number(createdMs), changedAtMs: Number(changedMs) },
+  };
+}

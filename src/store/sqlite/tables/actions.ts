@@ -1,0 +1,134 @@
+/** The unresolved actions of workflows: each in the stream of its target, in the lane of its workflow, or parked. */
+import { actionStream, type NewAction, type StoredAction } from '../../port/workflow-store.ts';
+import type { Tx, Value } from '../file/sqlite-connection.ts';
+import { addEntry, clearLane, ensureStream, findLane, firstJson, isHeld } from './lanes.ts';
+import type { Workflow } from './workflows.ts';
+
+export interface Action extends StoredAction {
+  readonly isParked: boolean;
+}
+
+type Row = [
+  id: string,
+  target: string,
+  priority: number,
+  body: string,
+  leaseId: string,
+  epoch: number,
+  parked: number,
+];
+const SELECT =
+  'SELECT id, target, priority, body, lease_id, epoch, parked FROM actions WHERE workflow = ?';
+
+export function findAction(
+  { session }: Tx,
+  { number }: Workflow,
+  actionId: string,
+): Action | undefined {
+  const row = session.row<Row>(`${SELECT} AND id = ?`, number, actionId);
+  return row && asAction(row);
+}
+
+/** In the order of their epochs. */
+export function unresolvedActions({ session }: Tx, { number }: Workflow): Action[] {
+  return session.rows<Row>(`${SELECT} ORDER BY epoch`, number).map(asAction);
+}
+
+export function parkedActions({ session }: Tx, { number }: Workflow): Action[] {
+  const sql = `${SELECT} AND parked = 1 ORDER BY epoch`;
+  return session.rows<Row>(sql, number).map(asAction);
+}
+
+/** The epoch of the first unresolved action of a target; infinite where there is none. */
+export function firstEpoch({ session }: Tx, { number }: Workflow, target: string): number {
+  const sql = 'SELECT min(epoch) FROM actions WHERE workflow = ? AND target = ?';
+  return session.row<[number | null]>(sql, number, target)?.[0] ?? Number.POSITIVE_INFINITY;
+}
+
+/** Emits an action with the workflow's epoch, which grows by one: one that is new, or was parked, or has lost its place. */
+export function emitAction(
+  tx: Tx,
+  scope: string,
+  workflow: Workflow,
+  action: NewAction,
+): StoredAction {
+  const { id, target, priority } = action;
+  const emitted = renumberAction(tx, workflow, action);
+  const stream = ensureStream(tx, scope, actionStream(target));
+  const entry = { lane: workflow.id, priority, json: JSON.stringify(id), number: emitted.epoch };
+  addEntry(tx, stream, entry);
+  return emitted;
+}
+
+/** Gives an action the workflow's epoch and tenure, where it stands. */
+export function renumberAction(tx: Tx, workflow: Workflow, action: NewAction): StoredAction {
+  const { id, target, priority, body } = action;
+  const leaseId = workflow.leaseId ?? '';
+  const epoch = workflow.epoch++;
+  tx.session.run(
+    'INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 0)',
+    ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
+  );
+  return { id, target, priority, body, leaseId, epoch };
+}
+
+export function parkAction(tx: Tx, workflow: Workflow, { id }: StoredAction): void {
+  const sql = 'UPDATE actions SET parked = 1 WHERE workflow = ? AND id = ?';
+  tx.session.run(sql, workflow.number, id);
+  workflow.parked++;
+}
+
+/** A dead action is unresolved again, and parked; says whether it is. */
+export function reviveAction(tx: Tx, workflow: Workflow, action: StoredAction): boolean {
+  const { id, target, epoch, leaseId, priority, body } = action;
+  const made = tx.session.run(
+    'INSERT OR IGNORE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 1)',
+    ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
+  );
+  workflow.unresolved += made;
+  workflow.parked += made;
+  return made === 1;
+}
+
+export function resolveAction(tx: Tx, workflow: Workflow, { id, isParked }: Action): void {
+  tx.session.run('DELETE FROM actions WHERE workflow = ? AND id = ?', workflow.number, id);
+  workflow.unresolved--;
+  if (isParked) workflow.parked--;
+}
+
+/**
+ * What stays in its lane when the others are taken out: nothing; what is in a processor's hands; or that and the first of a lane that will be the
+ * first again, so that it keeps its turn, or its rest, and how often it was tried.
+ */
+type Spared = 'nothing' | 'held' | 'first';
+
+/** Takes actions, given in the order of their epochs, out of the lanes in which they are; gives the ids of those that were spared. */
+export function takeOutOfLanes(
+  tx: Tx,
+  scope: string,
+  workflow: Workflow,
+  actions: readonly Action[],
+  spared: Spared,
+): ReadonlySet<string> {
+  const ids = new Set<string>();
+  const firsts = new Map([...actions].reverse().map(({ target, id }) => [target, id]));
+  for (const [target, first] of firsts) {
+    const lane = findLane(tx, ensureStream(tx, scope, actionStream(target)), workflow.id);
+    if (lane === undefined) continue;
+    const id: string = JSON.parse(firstJson(tx, lane));
+    const staysFirst = isHeld(lane) || (spared === 'first' && id === first);
+    const isSpared = spared !== 'nothing' && staysFirst;
+    if (isSpared) ids.add(id);
+    clearLane(tx, lane, isSpared);
+  }
+  return ids;
+}
+
+function asAction([id, target, priority, body, leaseId, epoch, parked]: Row): Action {
+  return { id, target, priority, body, leaseId, epoch, isParked: parked === 1 };
+}
+
+/** Without what only its row has. */
+export function plain({ id, target, priority, body, leaseId, epoch }: StoredAction): StoredAction {
+  return { id, target, priority, body, leaseId, epoch };
+}

@@ -1,0 +1,88 @@
+import { RESULTS_KEPT, type StoredResult } from '../../port/workflow-store.ts';
+import type { Tx, Value } from '../file/sqlite-connection.ts';
+import { positionOf } from '../verbs/pages.ts';
+import type { Workflow } from './workflows.ts';
+
+type Row = [
+  position: number,
+  action: string,
+  target: string,
+  epoch: number,
+  outcome: StoredResult['outcome'],
+  json: string,
+  at: number,
+];
+const COLUMNS = 'position, action, target, epoch, outcome, json, at';
+// Both are told their index: SQLite would rather go through all results of the workflow, which come in order.
+const OF_ACTION = `SELECT ${COLUMNS} FROM results INDEXED BY results_of_action
+WHERE workflow = ? AND action = ? AND known = 1`;
+const UNREAD = `SELECT ${COLUMNS} FROM results INDEXED BY results_unread
+WHERE workflow = ? AND unread = 1 AND position > ? ORDER BY position LIMIT ?`;
+
+export interface NewResult {
+  readonly actionId: string;
+  readonly target: string;
+  readonly epoch: number;
+  readonly outcome: StoredResult['outcome'];
+  readonly json: string;
+}
+
+export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
+  const { actionId, target, epoch, outcome, json } = result;
+  const position = ++workflow.lastResult;
+  tx.session.run(
+    'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1)',
+    ...([workflow.number, position, actionId, target, epoch] satisfies Value[]),
+    ...([outcome, json, tx.wallMs] satisfies Value[]),
+  );
+  workflow.unread++;
+  forgetIfOld(tx, workflow, position - RESULTS_KEPT);
+}
+
+/** Takes note of what has been read; whatever else is said to be changes nothing. */
+export function readResults(tx: Tx, workflow: Workflow, positions: readonly string[]): void {
+  for (const position of positions) {
+    const number = positionOf(position);
+    const sql = 'UPDATE results SET unread = 0 WHERE workflow = ? AND position = ? AND unread = 1';
+    workflow.unread -= tx.session.run(sql, workflow.number, number);
+    forgetIfOld(tx, workflow, number);
+  }
+}
+
+/** The result of an action that is resolved, while it is known. */
+export function findResult(
+  { session }: Tx,
+  { number }: Workflow,
+  actionId: string,
+): StoredResult | null {
+  const row = session.row<Row>(OF_ACTION, number, actionId);
+  return row === undefined ? null : asResult(row);
+}
+
+/** An action is unresolved again: who has not read its result yet still does, but who asks for it is told none. */
+export function disownResult({ session }: Tx, { number }: Workflow, actionId: string): void {
+  const sql = 'UPDATE results SET known = 0 WHERE workflow = ? AND action = ? AND known = 1';
+  session.run(sql, number, actionId);
+}
+
+/** One more than wanted, to see whether there is more. */
+export function unreadResults(
+  { session }: Tx,
+  { number }: Workflow,
+  after: number,
+  most: number,
+): StoredResult[] {
+  return session.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
+}
+
+/** What is read and not among the last goes when it becomes so: each result is looked at once or twice, never all of them. */
+function forgetIfOld({ session }: Tx, { number, lastResult }: Workflow, position: number): void {
+  if (position > lastResult - RESULTS_KEPT) return;
+  const sql = 'DELETE FROM results WHERE workflow = ? AND position = ? AND unread = 0';
+  session.run(sql, number, position);
+}
+
+function asResult([position, actionId, target, epoch, outcome, json, atMs]: Row): StoredResult {
+  const value: unknown = JSON.parse(json);
+  return { position: String(position), actionId, target, epoch, outcome, value, atMs };
+}

@@ -1,0 +1,83 @@
+import { StoreUnsuitableError } from '../../../core/errors.ts';
+import { STORE_FORMAT } from '../../port/store.ts';
+import type { SqliteConnection } from '../file/sqlite-connection.ts';
+import { WORK_TABLES } from './work-tables.ts';
+
+/** 'Hdft': says in the header of the file whose it is. */
+const APPLICATION_ID = 0x48646674;
+
+/** Times are milliseconds of the store's clock (`marker.ts`). Every table is one tree, and a lease is one row in it. */
+const TABLES = `
+CREATE TABLE marker (
+  id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, skew REAL NOT NULL, latest REAL NOT NULL,
+  file TEXT NOT NULL, origin TEXT NOT NULL, era TEXT NOT NULL, since REAL
+);
+CREATE TABLE bounds (name TEXT PRIMARY KEY, ttl REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE leases (key TEXT PRIMARY KEY, holder TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE fences (
+  key TEXT PRIMARY KEY, fence INTEGER NOT NULL, revoked INTEGER NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE lines (
+  key TEXT NOT NULL, inbox TEXT NOT NULL, since REAL NOT NULL, expires REAL NOT NULL, PRIMARY KEY (key, inbox)
+) WITHOUT ROWID;
+CREATE TABLE members (
+  scope TEXT NOT NULL, id TEXT NOT NULL, attributes TEXT NOT NULL, expires REAL NOT NULL, PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE TABLE records (
+  collection TEXT NOT NULL, id TEXT NOT NULL, json TEXT, revision INTEGER NOT NULL, fence INTEGER NOT NULL,
+  version INTEGER NOT NULL, expires REAL, PRIMARY KEY (collection, id)
+) WITHOUT ROWID;
+CREATE INDEX changes ON records (collection, version);
+CREATE INDEX removals ON records (collection, version) WHERE json IS NULL;
+CREATE TABLE collections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, forgotten INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE listeners (
+  topic TEXT NOT NULL, owner TEXT NOT NULL, expires REAL NOT NULL, PRIMARY KEY (topic, owner)
+) WITHOUT ROWID;
+CREATE TABLE messages (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, sender TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL
+);
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${STORE_FORMAT};
+`;
+
+/** What files of this format may lack, because it was thought of later. */
+const LATER_TABLES = `
+CREATE TABLE IF NOT EXISTS offers (
+  key TEXT PRIMARY KEY, era TEXT NOT NULL, fence INTEGER NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (
+  scope TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (scope, number)
+) WITHOUT ROWID;
+${WORK_TABLES}`;
+
+/** In one statement, so of one moment: another process may be making the tables just now. */
+const WHOSE = `
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version`;
+
+/** Whether the file still has to be made ours; throws if it is somebody else's, or of a form we do not know. Only reads. */
+export function isNew(session: SqliteConnection, store: string): boolean {
+  const [application, format, tables] = session.row<[number, number, number]>(WHOSE) ?? [0, 0, 0];
+  const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });
+  if (application === APPLICATION_ID) {
+    if (format === STORE_FORMAT) return false;
+    throw refuse(
+      `The file has format ${format}, and this version of Holdfast knows format ${STORE_FORMAT}. ` +
+        'Use the version that made it, or another file.',
+    );
+  }
+  if (application === 0 && format === 0 && tables === 0) return true;
+  throw refuse(
+    'The file is a database of another program; it was not touched. Give Holdfast a file of its own.',
+  );
+}
+
+/** Inside a transaction of the caller's: two processes that do this at once do it one after the other. */
+export function makeTables(session: SqliteConnection): void {
+  session.exec(TABLES);
+}
+
+/** Inside a transaction of the caller's, too; writes nothing where nothing is missing. */
+export function completeTables(session: SqliteConnection): void {
+  session.exec(LATER_TABLES);
+}

@@ -1,0 +1,130 @@
+import type { HistoryEntry, WorkflowSnapshot } from '../../port/workflow-store.ts';
+import { HISTORY_KEPT } from '../../port/workflow-store.ts';
+import type { Tx, Value } from '../file/sqlite-connection.ts';
+
+/**
+ * - `begun`: in the tenure of `leaseId`.
+ * - `handed`: handed over to `leaseId`, whose tenure has yet to begin.
+ * - `revoked`: in nobody's.
+ */
+type Phase = 'begun' | 'handed' | 'revoked';
+
+/** A workflow as one transaction has it: what is changed here counts once it is saved. */
+export interface Workflow {
+  readonly number: number;
+  readonly id: string;
+  leaseId: string | null;
+  phase: Phase;
+  epoch: number;
+  /** What the epoch became with the last update of this tenure; null before the first. */
+  updatedEpoch: number | null;
+  /** As JSON. */
+  state: string;
+  inbox: string;
+  unresolved: number;
+  parked: number;
+  unread: number;
+  /** Results and events have numbers that follow each other without gaps: so it is easy to say which are too old. */
+  lastResult: number;
+  lastEvent: number;
+  readonly createdAtMs: number;
+  changedAtMs: number;
+}
+
+type Row = [
+  number: number,
+  id: string,
+  leaseId: string | null,
+  phase: Phase,
+  epoch: number,
+  updatedEpoch: number | null,
+  state: string,
+  inbox: string,
+  unresolved: number,
+  parked: number,
+  unread: number,
+  lastResult: number,
+  lastEvent: number,
+  created: number,
+  changed: number,
+];
+const SELECT = `
+SELECT number, id, lease_id, phase, epoch, updated_epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed
+FROM workflows WHERE scope = ?`;
+
+export function findWorkflow({ session }: Tx, scope: string, id: string): Workflow | undefined {
+  const row = session.row<Row>(`${SELECT} AND id = ?`, scope, id);
+  return row && asWorkflow(row);
+}
+
+export function findTenure({ session }: Tx, scope: string, leaseId: string): Workflow | undefined {
+  const row = session.row<Row>(`${SELECT} AND lease_id = ?`, scope, leaseId);
+  return row && asWorkflow(row);
+}
+
+export function makeWorkflow(tx: Tx, scope: string, id: string): Workflow {
+  // From the time, so that nobody takes a position in a workflow that was removed for one in this.
+  const origin = Math.floor(tx.wallMs * 1_000);
+  tx.session.run(
+    `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
+    scope,
+    id,
+    origin,
+    origin,
+    tx.wallMs,
+    tx.wallMs,
+  );
+  return findWorkflow(tx, scope, id) as Workflow;
+}
+
+export function saveWorkflow({ session, wallMs }: Tx, workflow: Workflow): void {
+  workflow.changedAtMs = wallMs;
+  const { leaseId, phase, epoch, updatedEpoch, state, inbox, number } = workflow;
+  const { unresolved, parked, unread, lastResult, lastEvent } = workflow;
+  session.run(
+    `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, updated_epoch = ?, state = ?, inbox = ?,
+     unresolved = ?, parked = ?, unread = ?, last_result = ?, last_event = ?, changed = ? WHERE number = ?`,
+    ...([leaseId, phase, epoch, updatedEpoch, state, inbox] satisfies Value[]),
+    ...([unresolved, parked, unread, lastResult, lastEvent] satisfies Value[]),
+    wallMs,
+    number,
+  );
+}
+
+/** Forgets a workflow with its past; what it still has in streams is the caller's to clear. */
+export function deleteWorkflow({ session }: Tx, { number }: Workflow): void {
+  for (const table of ['actions', 'taken', 'results', 'history'])
+    session.run(`DELETE FROM ${table} WHERE workflow = ?`, number);
+  session.run('DELETE FROM workflows WHERE number = ?', number);
+}
+
+export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
+  const { id, leaseId, epoch, state, unresolved, parked, unread } = workflow;
+  const { createdAtMs, changedAtMs } = workflow;
+  const counts = { unresolved, parked, unread };
+  return { id, leaseId, epoch, state: JSON.parse(state), ...counts, createdAtMs, changedAtMs };
+}
+
+/** Writes down what has happened, under the epoch and the tenure that the workflow has now. */
+export function note(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
+  const { number, epoch, leaseId } = workflow;
+  const position = ++workflow.lastEvent;
+  tx.session.run(
+    'INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)',
+    ...([number, position, tx.wallMs, epoch, leaseId, JSON.stringify(what)] satisfies Value[]),
+  );
+  tx.session.run(
+    'DELETE FROM history WHERE workflow = ? AND position <= ?',
+    number,
+    position - HISTORY_KEPT,
+  );
+}
+
+function asWorkflow(row: Row): Workflow {
+  const [number, id, leaseId, phase, epoch, updatedEpoch, state, inbox] = row;
+  const [, , , , , , , , unresolved, parked, unread, lastResult, lastEvent] = row;
+  const [createdAtMs, changedAtMs] = [row[13], row[14]];
+  const counts = { unresolved, parked, unread, lastResult, lastEvent };
+  const standing = { leaseId, phase, epoch, updatedEpoch, state, inbox };
+  return { number, id, ...standing, ...counts, createdAtMs, changedAtMs };
+}

@@ -1,0 +1,192 @@
+import { sized } from '../../port/limits.ts';
+import type { Call } from '../../port/store.ts';
+import type { HeldReply } from '../../port/stream-store.ts';
+import {
+  type ActionRef,
+  type BeginReply,
+  type BeginRequest,
+  type EmitStep,
+  type HandoffReply,
+  type HandoffStep,
+  type HeldAction,
+  HISTORY_PAGE,
+  type HistoryCall,
+  type HistoryPage,
+  RESULTS_PAGE,
+  type ReserveCall,
+  type ResultsCall,
+  type ResultsPage,
+  type RevokeTenureCall,
+  type RevokeTenureReply,
+  type Settlement,
+  type Step,
+  type StepReply,
+  type StoredResult,
+  type TakeCall,
+  type Taken,
+  type Tenancy,
+  type UpdateStep,
+  WORKFLOWS_PAGE,
+  type WorkflowListCall,
+  type WorkflowSnapshot,
+  type WorkflowStore,
+} from '../../port/workflow-store.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
+import { findResult, unreadResults } from '../tables/results.ts';
+import { findWorkflow, snapshotOf } from '../tables/workflows.ts';
+import { asJson } from './json.ts';
+import { pageOf, positionOf } from './pages.ts';
+import * as steps from './workflow-steps.ts';
+import * as work from './workflow-work.ts';
+
+export class SqliteWorkflows implements WorkflowStore {
+  readonly #parts: steps.WorkflowParts;
+
+  constructor(parts: steps.WorkflowParts) {
+    this.#parts = parts;
+  }
+
+  begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
+    return this.#write('begin', call, (tx) => steps.begin(tx, this.#parts, id, request));
+  }
+
+  async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
+    if (new Set(step.actions.map((action) => action.id)).size < step.actions.length)
+      throw new TypeError('two actions to be emitted have the same id');
+    for (const action of step.actions) sized('action', action.id, action.body);
+    return this.#write('emit', call, (tx) => steps.emit(tx, this.#parts, id, step));
+  }
+
+  async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
+    const asText = { ...step, state: sized('workflow state', id, asJson(step.state)) };
+    return this.#write('update', call, (tx) => steps.update(tx, this.#parts, id, asText));
+  }
+
+  markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
+    return this.#write('mark read', call, (tx) => steps.markRead(tx, this.#parts, id, step));
+  }
+
+  unpark(id: string, step: Step, call: Call): Promise<StepReply> {
+    return this.#write('unpark', call, (tx) => steps.unpark(tx, this.#parts, id, step));
+  }
+
+  handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
+    return this.#write('hand off', call, (tx) => steps.handoff(tx, this.#parts, id, step));
+  }
+
+  revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
+    return this.#write('revoke tenure', call, (tx) =>
+      steps.revoke(tx, this.#parts, leaseId, call.reason),
+    );
+  }
+
+  take(target: string, call: TakeCall): Promise<Taken[]> {
+    return this.#write('take', call, (tx) => work.take(tx, this.#parts, target, call));
+  }
+
+  reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken> {
+    return this.#write('reserve', call, (tx) =>
+      work.reserve(tx, this.#parts, target, action, call),
+    );
+  }
+
+  extend(
+    target: string,
+    held: readonly HeldAction[],
+    call: Call & { claimMs: number },
+  ): Promise<HeldReply[]> {
+    const each = (tx: Tx, i: number) =>
+      work.extend(tx, this.#parts, target, held[i] as HeldAction, call.claimMs);
+    return this.#parts.turns.write({ operation: 'extend', count: held.length, each }, call);
+  }
+
+  async settle(
+    target: string,
+    settlements: readonly Settlement[],
+    call: Call,
+  ): Promise<HeldReply[]> {
+    const texts = settlements.map((one) =>
+      one.outcome === 'retry' ? '' : sized('result', one.workflow, asJson(one.value)),
+    );
+    const each = (tx: Tx, i: number) =>
+      work.settle(tx, this.#parts, target, settlements[i] as Settlement, texts[i] as string);
+    return this.#parts.turns.write({ operation: 'settle', count: settlements.length, each }, call);
+  }
+
+  revive(
+    target: string,
+    deadId: string,
+    call: Call,
+  ): Promise<{ kind: 'revived'; workflow: string } | { kind: 'absent' }> {
+    return this.#write('revive', call, (tx) => work.revive(tx, this.#parts, target, deadId));
+  }
+
+  read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
+    const each = (tx: Tx, i: number) => {
+      const workflow = findWorkflow(tx, this.#parts.scope, ids[i] as string);
+      return workflow === undefined ? null : snapshotOf(workflow);
+    };
+    return this.#parts.turns.read({ operation: 'read workflows', count: ids.length, each }, call);
+  }
+
+  results(id: string, call: ResultsCall): Promise<ResultsPage> {
+    const size = Math.min(call.most ?? RESULTS_PAGE, RESULTS_PAGE);
+    return this.#read('read results', call, (tx) => {
+      const workflow = findWorkflow(tx, this.#parts.scope, id);
+      if (workflow === undefined) return { results: [], more: false };
+      const found = unreadResults(tx, workflow, positionOf(call.after), size);
+      const { page: results, more } = pageOf(found, size);
+      return { results, more };
+    });
+  }
+
+  resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
+    return this.#read('read result', call, (tx) => {
+      const workflow = findWorkflow(tx, this.#parts.scope, id);
+      return workflow === undefined ? null : findResult(tx, workflow, actionId);
+    });
+  }
+
+  history(id: string, call: HistoryCall): Promise<HistoryPage> {
+    const size = Math.min(call.most ?? HISTORY_PAGE, HISTORY_PAGE);
+    return this.#read('read history', call, (tx) => {
+      const rows = tx.session.rows<[number, number, number, string | null, string]>(
+        'SELECT position, at, epoch, lease_id, what FROM history WHERE workflow = ? AND position > ? ORDER BY position LIMIT ?',
+        findWorkflow(tx, this.#parts.scope, id)?.number ?? null,
+        positionOf(call.after),
+        size + 1,
+      );
+      const { page, more } = pageOf(rows, size);
+      const entries = page.map(([position, atMs, epoch, leaseId, what]) => {
+        return { position: String(position), atMs, epoch, leaseId, what: JSON.parse(what) };
+      });
+      return { entries, more };
+    });
+  }
+
+  list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
+    const size = Math.min(call.most ?? WORKFLOWS_PAGE, WORKFLOWS_PAGE);
+    return this.#read('list workflows', call, ({ session }) => {
+      const rows = session.rows<[string]>(
+        'SELECT id FROM workflows WHERE scope = ? AND id > ? ORDER BY id LIMIT ?',
+        this.#parts.scope,
+        call.after ?? '',
+        size + 1,
+      );
+      const { page, more } = pageOf(rows, size);
+      return { ids: page.map(([id]) => id), more };
+    });
+  }
+
+  remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
+    return this.#write('remove workflow', call, (tx) => steps.remove(tx, this.#parts, id));
+  }
+
+  #read<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
+    return this.#parts.turns.readOne(operation, call, each);
+  }
+
+  #write<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
+    return this.#parts.turns.writeOne(operation, call, each);
+  }
+}

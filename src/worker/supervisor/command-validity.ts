@@ -1,0 +1,48 @@
+/**
+ * When a command has to end. It may run under several leases, and needs all of them: the first that is over decides. Whoever asks, the process
+ * that holds the leases or the supervisor, works it out from the same facts by the same rule: `base/deadline.ts`.
+ */
+import type { Clock } from '../../core/clock.ts';
+import {
+  type Confirmation,
+  type Deadline,
+  elapsedMs,
+  isInDoubt,
+  remainingMs,
+  type Standing,
+  standing,
+} from '../../core/validity.ts';
+
+/** One for each lease that the command runs under; none: it runs under no lease any more, and has to end. */
+export type CommandDeadline = readonly Deadline[];
+
+/** How long the command may run; 0: not at all. */
+export function leftMs(deadline: CommandDeadline, clock: Clock): number {
+  if (deadline.length === 0) return 0;
+  return Math.min(...deadline.map((each) => remainingMs(each, each, clock)));
+}
+
+export function standingOf(deadline: CommandDeadline, clock: Clock): Standing {
+  const all = deadline.map((each) => standing(each, each, clock));
+  if (all.length === 0 || all.includes('over')) return 'over';
+  return all.includes('unproven') ? 'unproven' : 'good';
+}
+
+/** Whether the clocks disagree: the store has to be asked for a confirmation. */
+export function hasDoubt(deadline: CommandDeadline, clock: Clock): boolean {
+  return deadline.some((each) => isInDoubt(each, each, clock));
+}
+
+/** How long until a command is killed that was asked to end: the grace counts from then, or from its deadline if that was earlier. */
+export function graceLeftMs(
+  { deadline, graceMs }: { deadline: CommandDeadline; graceMs: number },
+  stopped: Confirmation,
+  clock: Clock,
+): number {
+  if (deadline.length === 0) return 0;
+  const lefts = deadline.flatMap((each) => [
+    graceMs - elapsedMs(stopped, each, clock),
+    graceMs + each.validMs - elapsedMs(each, each, clock),
+  ]);
+  return Math.max(0, Math.min(...lefts));
+}

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { Emitter } from '../../../src/core/events.ts';
+import { startedAtOf } from '../../../src/core/ids.ts';
+import { readVitals, VitalSigns } from '../../../src/fleet/member/vitals.ts';
+import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { fleetWorld } from '../../support/fleet-world.ts';
+
+function signs() {
+  const clock = new FakeClock();
+  const events = new Emitter();
+  const vitals = new VitalSigns({ clock, events, ttlMs: 30_000, renewEveryMs: 10_000 });
+  const renewed = (tookMs: number, leaseClass = 'poll') =>
+    events.emit('lease.renewed', { leaseClass, count: 1, tookMs });
+  return { clock, events, vitals, renewed };
+}
+
+describe('how an instance is doing', () => {
+  it('says nothing of renewals before there were any', () => {
+    expect(signs().vitals.read()).toEqual({
+      ...{ ttlMs: 30_000, renewEveryMs: 10_000, loopDelayMs: 0 },
+      ...{ renewP50Ms: null, renewP99Ms: null },
+    });
+  });
+
+  it('says how long the renewals of targets took, of no other leases, and not for ever', async () => {
+    const { clock, vitals, renewed } = signs();
+    for (let tookMs = 1; tookMs <= 100; tookMs++) renewed(tookMs);
+    renewed(5_000, 'lease');
+    expect(vitals.read()).toMatchObject({ renewP50Ms: 50, renewP99Ms: 99 });
+    for (let i = 0; i < 1_000; i++) renewed(7.25);
+    expect(vitals.read()).toMatchObject({ renewP50Ms: 7.3, renewP99Ms: 7.3 });
+    await clock.advance(5 * 60_000 + 1);
+    expect(vitals.read()).toMatchObject({ renewP50Ms: null, renewP99Ms: null });
+  });
+
+  it('says by how much its event loop was late at most, over the last minute', async () => {
+    const { clock, events, vitals } = signs();
+    events.emit('loop.delayed', { lateMs: 1_500 });
+    vitals.late(3);
+    expect(vitals.read().loopDelayMs).toBe(1_500);
+    await clock.advance(30_000);
+    vitals.late(20);
+    expect(vitals.read().loopDelayMs).toBe(1_500);
+    await clock.advance(31_000);
+    expect(vitals.read().loopDelayMs).toBe(20);
+    await clock.advance(60_000);
+    expect(vitals.read().loopDelayMs).toBe(0);
+  });
+
+  it('hears nothing more when it is closed', () => {
+    const { vitals, renewed } = signs();
+    vitals.close();
+    renewed(5);
+    expect(vitals.read().renewP50Ms).toBeNull();
+  });
+
+  it.each([
+    undefined,
+    null,
+    'well',
+    7,
+    [],
+    {},
+    { ttlMs: '3s', renewEveryMs: 1, loopDelayMs: 0 },
+    { ttlMs: 3, renewEveryMs: -1, loopDelayMs: 0 },
+    { ttlMs: 3, renewEveryMs: 1, loopDelayMs: Number.NaN },
+  ])('what makes no sense in a heartbeat is not believed: %j', (value) => {
+    expect(readVitals(value)).toBeNull();
+  });
+
+  it('what another version says more, or does not know, is left out', () => {
+    const read = readVitals({
+      ttlMs: 3,
+      renewEveryMs: 1,
+      loopDelayMs: 0,
+      renewP50Ms: 'x',
+      mood: 1,
+    });
+    expect(read).toEqual({
+      ...{ ttlMs: 3, renewEveryMs: 1, loopDelayMs: 0, renewP50Ms: null, renewP99Ms: null },
+    });
+  });
+});
+
+describe('members', () => {
+  it('FR-006 say with their heartbeats how they are doing, how long these last, and since when they run', async () => {
+    const world = fleetWorld();
+    await world.add(4);
+    const a = await world.start();
+    await world.clock.advance(3_500);
+    const { members } = await a.holdfast.fleet.view();
+    expect(members).toMatchObject([
+      {
+        ...{ id: a.id, beatTtlMs: 3_000, startedAt: Math.floor(world.clock.startedAtMs) },
+        vitals: { ttlMs: 3_000, renewEveryMs: 1_000, renewP50Ms: 0, renewP99Ms: 0 },
+      },
+    ]);
+  });
+
+  it('FR-006 of another make, or another version, say nothing of it, or garbage', async () => {
+    const world = fleetWorld();
+    const a = await world.start();
+    const call = { ttlMs: 10_000, timeoutMs: 1_000 };
+    const attributes = { weight: 1, vitals: { ttlMs: 'long' }, beatTtlMs: {} };
+    await world.store.members.beat({ id: 'old-1', attributes: { weight: 1 } }, call);
+    await world.store.members.beat({ id: 'odd-1', attributes }, call);
+    const { members } = await a.holdfast.fleet.view();
+    const silent = { beatTtlMs: null, startedAt: null, vitals: null };
+    const others = members.filter(({ id }) => id !== a.id);
+    expect(others).toMatchObject([silent, silent]);
+  });
+
+  it('tell by their ids when they were started', () => {
+    expect(startedAtOf('api-7-1794735731650762000-0000000a')).toBe(1_794_735_731_650);
+    expect(startedAtOf('some-node-1')).toBeNull();
+  });
+});

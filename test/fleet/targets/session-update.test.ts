@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { SESSIONS } from '../../../src/fleet/targets/target-record.ts';
+import { world } from '../../support/world.ts';
+
+const CALL = { timeoutMs: 1_000 };
+
+async function setUp() {
+  const { actor, store } = world();
+  const { holdfast } = await actor();
+  const stored = async (id: string) => {
+    const [reply] = await store.records.get(SESSIONS, [id], CALL);
+    return reply?.kind === 'found' ? reply.value : null;
+  };
+  return { holdfast, store, stored };
+}
+
+describe('changing a session', () => {
+  it('replaces the fields given, keeps the others, and tells of it', async () => {
+    const { holdfast, stored } = await setUp();
+    const told: string[] = [];
+    holdfast.on('session.changed', ({ session }) => told.push(session));
+    await holdfast.sessions.add({ id: 'a', url: 'http://one/', every: '5s', city: 'Oslo' });
+    const { session } = await holdfast.sessions.update('a', { url: 'http://two/' });
+    expect(session).toMatchObject({ url: 'http://two/', everyMs: 5_000, data: { city: 'Oslo' } });
+    expect(await holdfast.sessions.get('a')).toEqual(session);
+    await holdfast.sessions.update('a', { every: '9s', city: 'Bergen' });
+    expect(await stored('a')).toMatchObject({ url: 'http://two/', every: '9s', city: 'Bergen' });
+    expect((await holdfast.sessions.get('a'))?.everyMs).toBe(9_000);
+    expect(told).toEqual(['a', 'a']);
+  });
+
+  it('leaves the words of whoever wrote the rest', async () => {
+    const { holdfast, store, stored } = await setUp();
+    const value = { URL: 'http://one/', is_paused: true, intervalMs: 700 };
+    await store.records.put(SESSIONS, [{ id: 'a', value }], CALL);
+    await holdfast.sessions.update('a', { url: 'http://two/' });
+    expect(await stored('a')).toEqual({ url: 'http://two/', is_paused: true, intervalMs: 700 });
+  });
+
+  it('refuses what would make no sense, and changes nothing', async () => {
+    const { holdfast, stored } = await setUp();
+    await holdfast.sessions.add({ id: 'a', url: 'http://one/' });
+    const before = await stored('a');
+    const { sessions } = holdfast;
+    await expect(sessions.update('a', { url: 'ftp://x/' })).rejects.toThrow(/only http and https/);
+    await expect(sessions.update('a', { every: '1ms' })).rejects.toThrow(/every is "1ms"/);
+    await expect(sessions.update('a', { id: 'b' })).rejects.toThrow(/id is "b"/);
+    await expect(sessions.update('b', { url: 'http://x/' })).rejects.toThrow(/no session 'b'/);
+    expect(await stored('a')).toEqual(before);
+  });
+});
+
+it('the last result of each target is read with the fleet, and what is none is left out', async () => {
+  const { holdfast, store } = await setUp();
+  const value = { at: 1, by: 'api-1', ok: true, tookMs: 3, value: { status: 200 } };
+  const writes = [
+    { id: 'a', value },
+    { id: 'b', value: 'garbage' },
+  ];
+  await store.records.put('result', writes, CALL);
+  expect(await holdfast.fleet.results(['a', 'b', 'c'])).toEqual(
+    new Map([['a', { ...value, recent: [] }]]),
+  );
+});

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { Emitter } from '../../../src/core/events.ts';
+import { confirmationNow } from '../../../src/core/validity.ts';
+import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
+import { Tenure } from '../../../src/lease/tenure.ts';
+import { deriveTimings } from '../../../src/lease/timings.ts';
+import { LONGEST_TTL_MS } from '../../../src/store/port/keyspaces.ts';
+import {
+  type CommandDeadline,
+  graceLeftMs,
+  hasDoubt,
+  leftMs,
+  standingOf,
+} from '../../../src/worker/supervisor/command-validity.ts';
+import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { deadlineIn } from '../../support/deadline-in.ts';
+import fc from '../../support/fast-check.ts';
+
+/** As the supervisor gets it. */
+const told = (deadline: CommandDeadline) => JSON.parse(JSON.stringify(deadline)) as CommandDeadline;
+
+function makeTenure(clock: FakeClock): Tenure {
+  const timings = deriveTimings(
+    { ttl: '30s', guard: '7s', operationTimeout: '4s' },
+    {},
+    LONGEST_TTL_MS,
+  );
+  const parts = { clock, events: new Emitter(), leaseClass: LEASE_CLASSES.resource, timings };
+  const terms = { ...parts, renewNow: () => {}, onLost: () => {} };
+  return new Tenure(terms, { key: 'k', holder: 'h', fence: 7 }, confirmationNow(clock));
+}
+
+describe('the deadline of a command', () => {
+  it('K-04 a lease and the supervisor of its command give the same answer, whatever the clocks do', () => {
+    const ms = fc.integer({ min: -60_000, max: 60_000 });
+    const steps = fc.array(fc.tuple(fc.constantFrom('runs', 'is set', 'is renewed'), ms), {
+      maxLength: 10,
+    });
+    fc.assert(
+      fc.property(steps, (all) => {
+        const clock = new FakeClock();
+        const tenure = makeTenure(clock);
+        for (const [what, byMs] of all) {
+          if (what === 'runs') clock.block(Math.abs(byMs));
+          else if (what === 'is set') clock.jumpWall(byMs);
+          else tenure.confirm(confirmationNow(clock));
+          expect(leftMs(told([tenure.deadline]), clock)).toBe(tenure.remainingMs());
+          if (tenure.isHeld()) expect(hasDoubt([tenure.deadline], clock)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  it('K-04 a wall clock set back by 40 s: nothing is left for the lease nor for the command, and neither is over', () => {
+    const clock = new FakeClock();
+    const tenure = makeTenure(clock);
+    clock.jumpWall(-40_000);
+    expect([tenure.remainingMs(), leftMs([tenure.deadline], clock)]).toEqual([0, 0]);
+    expect([tenure.state, standingOf([tenure.deadline], clock)]).toEqual(['held', 'unproven']);
+    clock.block(23_000);
+    expect([tenure.state, standingOf([tenure.deadline], clock)]).toEqual(['lost', 'over']);
+  });
+
+  it('K-08 a lease that was given back, or is lost, leaves its command no time', () => {
+    const clock = new FakeClock();
+    const [given, lost] = [makeTenure(clock), makeTenure(clock)];
+    given.beginRelease();
+    given.handIn();
+    lost.lose('taken_over');
+    expect([given, lost].map(({ deadline }) => leftMs([deadline], clock))).toEqual([0, 0]);
+  });
+
+  it('the first of several leases that is over decides; without a lease there is no time', () => {
+    const clock = new FakeClock();
+    const both = [...deadlineIn(clock, 5_000), ...deadlineIn(clock, 2_000)];
+    expect(leftMs(both, clock)).toBe(2_000);
+    clock.block(2_000);
+    expect(standingOf(both, clock)).toBe('over');
+    expect([leftMs([], clock), standingOf([], clock)]).toEqual([0, 'over']);
+  });
+
+  it('the grace counts from when the command was stopped, or from its deadline, whichever comes first', () => {
+    const clock = new FakeClock();
+    const order = { deadline: deadlineIn(clock, 1_000), graceMs: 500 };
+    clock.block(200);
+    const stopped = confirmationNow(clock);
+    expect(graceLeftMs(order, stopped, clock)).toBe(500);
+    clock.block(1_100);
+    expect(graceLeftMs(order, confirmationNow(clock), clock)).toBe(200);
+    expect(graceLeftMs({ ...order, deadline: [] }, stopped, clock)).toBe(0);
+  });
+
+  it('a wall clock that is set back neither shortens the grace nor lengthens it; a sleep ends it', () => {
+    const clock = new FakeClock();
+    const order = { deadline: deadlineIn(clock, 60_000), graceMs: 500 };
+    const stopped = confirmationNow(clock);
+    clock.jumpWall(-40_000);
+    clock.block(100);
+    expect(graceLeftMs(order, stopped, clock)).toBe(400);
+    clock.jumpWall(80_000);
+    expect(graceLeftMs(order, stopped, clock)).toBe(0);
+  });
+});

@@ -1,0 +1,164 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Ended, Order, Start } from '../../../src/worker/supervisor/orders.ts';
+import { SupervisedRun } from '../../../src/worker/supervisor/supervised-run.ts';
+import { OrderedCommand } from '../../../src/worker/supervisor/supervisor-process.ts';
+import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { deadlineIn } from '../../support/deadline-in.ts';
+
+const GRACE_MS = 500;
+/** No process has such an id: a group of that number is gone. */
+const NOBODY = { group: 2 ** 22 + 1, startedTicks: 1 };
+const TERMINATED: Ended = {
+  ...{ event: 'ended', why: 'terminated', code: null, signal: null },
+  ...{ survivors: false, output: [] },
+};
+
+/** Does nothing by itself. */
+class FakeSupervisor {
+  unheardBytes = 0;
+  readonly heard: Order[] = [];
+  readonly started: Omit<Start, 'isInherited'>[] = [];
+  readonly command = new OrderedCommand((order) => void this.heard.push(order));
+
+  start(what: Omit<Start, 'isInherited'>): OrderedCommand {
+    this.started.push(what);
+    return this.command;
+  }
+}
+
+let clock: FakeClock;
+let run: SupervisedRun;
+let supervisor: FakeSupervisor;
+let standstills: number;
+const onStandstill = () => {
+  standstills += 1;
+};
+
+const inMs = (ms: number) => deadlineIn(clock, ms);
+
+beforeEach(() => {
+  clock = new FakeClock();
+  supervisor = new FakeSupervisor();
+  standstills = 0;
+  const order = { command: ['x'], env: { MINE: '1' }, deadline: inMs(60_000), graceMs: GRACE_MS };
+  run = new SupervisedRun(clock, order);
+});
+
+describe('the supervisor of a command counts as standing still', () => {
+  it('when it has not started it in time', async () => {
+    void run.under(supervisor, onStandstill);
+    await clock.advance(9_999);
+    expect(standstills).toBe(0);
+    await clock.advance(1);
+    expect(standstills).toBe(1);
+  });
+
+  it('when it has not said in time that it was stopped', async () => {
+    void run.under(supervisor, onStandstill);
+    supervisor.command.start(NOBODY);
+    run.stop();
+    run.stop();
+    expect(supervisor.heard).toEqual([{ do: 'stop' }]);
+    await clock.advance(GRACE_MS + 2_999);
+    expect(standstills).toBe(0);
+    await clock.advance(1);
+    expect(standstills).toBe(1);
+  });
+
+  it('not when what it said has arrived, and only we were too late to hear it', async () => {
+    void run.under(supervisor, onStandstill);
+    clock.block(20_000);
+    clock.afterInput = (then) => {
+      supervisor.command.start(NOBODY);
+      then();
+    };
+    await clock.advance(0);
+    expect(standstills).toBe(0);
+  });
+
+  it('when it lets lie what it is told', async () => {
+    void run.under(supervisor, onStandstill);
+    run.extend(inMs(1_000));
+    expect(standstills).toBe(0);
+    supervisor.unheardBytes = 2 * 1_024 * 1_024;
+    run.extend(inMs(1_000));
+    expect(standstills).toBe(1);
+  });
+
+  it('never, where it does what it is told', async () => {
+    const under = run.under(supervisor, onStandstill);
+    supervisor.command.start(NOBODY);
+    await clock.advance(30_000);
+    run.stop();
+    await clock.advance(GRACE_MS + 500);
+    supervisor.command.settle({ ...TERMINATED, why: 'ordered' });
+    expect(await under).toBe('ended');
+    run.extend(inMs(1_000));
+    await clock.advance(30_000);
+    expect(standstills).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
+    expect(supervisor.heard).toEqual([{ do: 'stop' }]);
+  });
+});
+
+describe('a command', () => {
+  it('K-04 begins when it is told to; not if it was stopped before that', () => {
+    void run.under(supervisor, onStandstill);
+    supervisor.command.start(NOBODY);
+    run.begin();
+    run.stop();
+    run.begin();
+    expect(supervisor.heard).toEqual([{ do: 'begin' }, { do: 'stop' }]);
+  });
+
+  it('K-04 that its supervisor has not reported has not begun: nothing of it is left when the supervisor is gone', async () => {
+    const under = run.under(supervisor, onStandstill);
+    supervisor.command.settle({ event: 'gone' });
+    await clock.advance(200);
+    expect(await under).toBe('ended');
+    expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
+  });
+
+  it('has what it can be found by, and its deadline as it is when it is started', () => {
+    run.extend(inMs(70_000));
+    void run.under(supervisor, onStandstill);
+    const [{ env, deadline } = { env: {}, deadline: null }] = supervisor.started;
+    expect(env).toEqual({ MINE: '1', HOLDFAST_COMMAND: expect.stringMatching(/^[0-9a-f]{16}$/) });
+    expect(deadline).toEqual(inMs(70_000));
+  });
+
+  it('that its supervisor does not start because it is about to end is for another, once', async () => {
+    const under = run.under(supervisor, onStandstill);
+    supervisor.command.settle(TERMINATED);
+    expect(await under).toBe('refused');
+    const next = new FakeSupervisor();
+    const again = run.under(next, onStandstill);
+    next.command.settle(TERMINATED);
+    expect(await again).toBe('terminated');
+    expect(await run.outcome).toEqual(TERMINATED);
+    expect(await run.started).toBeNull();
+  });
+
+  it('that is stopped before its supervisor could start it is not given to another', async () => {
+    const under = run.under(supervisor, onStandstill);
+    run.stop();
+    supervisor.command.settle(TERMINATED);
+    expect(await under).toBe('terminated');
+    expect(await run.outcome).toEqual(TERMINATED);
+  });
+
+  it('whose supervisor is gone, and which is gone as well, has ended', async () => {
+    const under = run.under(supervisor, onStandstill);
+    supervisor.command.start(NOBODY);
+    expect(await run.started).toEqual(NOBODY);
+    supervisor.command.settle({ event: 'gone' });
+    expect(await under).toBe('ended');
+    expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
+  });
+
+  it('about which nothing can be done may still be there', async () => {
+    void run.under(supervisor, onStandstill);
+    run.giveUp();
+    expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: true });
+  });
+});

@@ -1,0 +1,77 @@
+/** What the store must know of one session that an intent has started, told from the commands that it has carried out. */
+import type { SessionBody } from '../../src/intents/intent-session.ts';
+import type { SessionState } from '../../src/store/port/intent-store.ts';
+
+/** What a session can be compared by, as the store shows it. */
+export interface SessionFacts {
+  readonly state: SessionState;
+  readonly revision: number;
+  /** How many. */
+  readonly clients: number;
+  /** As JSON. */
+  readonly status: string;
+}
+
+export class IntentRecord {
+  readonly id: string;
+  readonly tenant: string;
+  /** What was asked for, and by which tenant: of the same there is one session that has not ended. */
+  readonly wanted: string;
+  readonly createdMs: number;
+  /** Those that it was made with. */
+  readonly keys: readonly string[];
+  state: SessionState = 'NEW';
+  revision = 1;
+  readonly clients = new Set<string>();
+  endedMs: number | null = null;
+  /** Since when the store does not know it any more: it was lost, or forgotten as it should be. */
+  goneMs: number | null = null;
+  /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
+  isDamaged = false;
+  /** The store has lost what it knew of it last. */
+  isSetBack = false;
+  /** Since when somebody wants it to stop. */
+  stoppingMs: number | null = null;
+  /** Who has it, as its status says. */
+  worker: string | null = null;
+  /** The last pipeline that was begun for it does not stop as fast as it should. */
+  isDeaf = false;
+  /** How often a pipeline was begun for it. */
+  runs = 0;
+
+  constructor(facts: Pick<IntentRecord, 'id' | 'tenant' | 'wanted' | 'createdMs' | 'keys'>) {
+    this.id = facts.id;
+    this.tenant = facts.tenant;
+    this.wanted = facts.wanted;
+    this.createdMs = facts.createdMs;
+    this.keys = facts.keys;
+  }
+
+  get isOpen(): boolean {
+    return this.endedMs === null && this.goneMs === null;
+  }
+
+  /** It is in another state from now on, or says something else of itself. */
+  change(state: SessionState, nowMs: number): void {
+    this.state = state;
+    this.revision++;
+    this.stoppingMs = state === 'STOPPING' ? (this.stoppingMs ?? nowMs) : null;
+    this.endedMs = state === 'ENDED' ? nowMs : null;
+  }
+}
+
+export function wantedIn(tenant: string, body: string): string {
+  const { type, target, profile, bucket } = JSON.parse(body) as SessionBody;
+  return JSON.stringify([tenant, type, target, profile, bucket]);
+}
+
+/** As scripts give them: tenant, state, revision, body, status, clients … */
+export function factsIn(facts: readonly unknown[]): SessionFacts {
+  const [, state, revision, , status, clients] = facts;
+  return {
+    status: String(status),
+    state: state as SessionState,
+    revision: Number(revision),
+    clients: Number(clients),
+  };
+}

@@ -1,0 +1,90 @@
+/** What a store knows of sessions that intents have started, as somebody sees who looks into it, or spoils it. */
+import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import { factsIn, type SessionFacts } from './intent-record.ts';
+import type { Peek } from './workflow-sight.ts';
+
+/** What stands before all keys of intents and streams. */
+const HUB = '{holdfast}:';
+const LANES = `${HUB}stream:lanes:${START_STREAM}`;
+const DUE = `${HUB}stream:due:${START_STREAM}`;
+/** What stands before a client among the fields of a session. */
+const CLIENT = 'c:';
+
+export class IntentSight {
+  readonly #peek: Peek;
+
+  constructor(peek: Peek) {
+    this.#peek = peek;
+  }
+
+  /** Null where there is none. */
+  factsOf(id: string): SessionFacts | null {
+    const fields = ['tenant', 'state', 'revision', 'body', 'status', 'clients'];
+    const facts = this.#peek(['HMGET', sessionAt(id), ...fields]) as (string | null)[];
+    return facts[1] === null ? null : factsIn(facts);
+  }
+
+  clientsOf(id: string): string[] {
+    const fields = this.#peek(['HKEYS', sessionAt(id)]) as string[];
+    return fields
+      .filter((field) => field.startsWith(CLIENT))
+      .map((field) => field.slice(CLIENT.length));
+  }
+
+  /** Whether the stream of starts has it, waiting or in somebody's hands. */
+  isToStart(id: string): boolean {
+    const [kind, priority = '', entry = ''] = String(this.#peek(['HGET', LANES, id])).split(' ');
+    if (this.#peek(['EXISTS', laneAt(id)]) !== 1) return false;
+    if (kind !== 'w') return this.#peek(['ZSCORE', DUE, id]) !== null;
+    return (this.#peek(['XRANGE', busAt(priority), entry, entry]) as unknown[]).length === 1;
+  }
+
+  /** The secret that was made where nobody was given one. */
+  hasSecret(): boolean {
+    return this.#peek(['EXISTS', 'secret:idempotency']) === 1;
+  }
+
+  /** Which of the keys lead to it. */
+  leading(id: string, keys: readonly string[]): string[] {
+    return keys.filter((key) => this.#peek(['HGET', `${HUB}intent:keys`, key]) === id);
+  }
+}
+
+/** How much of a start that waits is lost: its place among the others, its lane, or what the stream knows of that. */
+const LOSSES = [
+  (_: string, state: string) => {
+    const [, priority = '', entry = ''] = state.split(' ');
+    return ['XDEL', busAt(priority), entry];
+  },
+  (lane: string) => ['DEL', laneAt(lane)],
+  (lane: string) => ['HDEL', LANES, lane],
+];
+
+/**
+ * Takes out of the stream sessions that are new and wait for a worker; says which. What a worker has in hands is left alone: that it
+ * is brought to its end is the worker's affair.
+ */
+export function loseStarts(peek: Peek, choice: number): string[] {
+  const lose = LOSSES[Math.floor(choice * LOSSES.length)];
+  const found = peek(['HGETALL', LANES]) as string[];
+  const lost: string[] = [];
+  for (let i = 0; i < found.length; i += 2) {
+    const [lane = '', state = ''] = found.slice(i, i + 2);
+    if (lose === undefined || !state.startsWith('w ')) continue;
+    if (peek(['HGET', sessionAt(lane), 'state']) !== 'NEW') continue;
+    if (peek(lose(lane, state)) === 1) lost.push(lane);
+  }
+  return lost;
+}
+
+function laneAt(lane: string): string {
+  return `${HUB}stream:lane:{${START_STREAM}}:${lane}`;
+}
+
+function busAt(priority: string): string {
+  return `${HUB}stream:bus:${priority}:${START_STREAM}`;
+}
+
+function sessionAt(id: string): string {
+  return `${HUB}intent:session:${id}`;
+}

@@ -1,0 +1,270 @@
+/**
+ * One client of a mixed world: the production `open` on the production Redis store, with options and timings of its own.
+ * It takes its keys, works under them, lets them go, and takes them again.
+ */
+import { ConfigError, StoreUnsuitableError } from '../../src/core/errors.ts';
+import { Emitter, type EventName } from '../../src/core/events.ts';
+import { type Holdfast, open } from '../../src/holdfast.ts';
+import { LEASE_CLASSES, type LeaseClassName } from '../../src/lease/classes.ts';
+import type { Lease } from '../../src/lease/lease.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { Keys } from '../../src/store/redis/keys.ts';
+import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
+import type { Audit } from './audit.ts';
+import type { Believers } from './believers.ts';
+import { boundOptions } from './bounds.ts';
+import type { Counters } from './counters.ts';
+import type { SimProcess } from './host.ts';
+import { type ClientSetting, type Job, pick } from './mixed-setting.ts';
+import { type NetworkParts, simDialer } from './network.ts';
+import type { Occupant } from './seat.ts';
+import type { Trace } from './trace.ts';
+
+export interface MixedClientParts {
+  readonly setting: ClientSetting;
+  /** What it uses where its prefix is refused. */
+  readonly otherwise: ClientSetting;
+  readonly boundMs: number;
+  readonly network: NetworkParts;
+  readonly audit: Pick<Audit, 'report'>;
+  readonly believers: Believers;
+  readonly counters: Counters;
+  readonly trace: Trace;
+  /** It is granted nothing for so long. */
+  onQuarantine(leftMs: number): void;
+}
+
+/** A store that is not there when a client starts is tried again after this. */
+const OPEN_AGAIN_MS = 500;
+/** Of the bound: how long a key is kept, left alone, and waited for, at most. */
+const KEEP_BOUNDS = 0.8;
+/** A tenure whose TTL no other client uses is kept for longer: it is the one that a loss has to meet. */
+const KEEP_LONGEST_BOUNDS = 3;
+const PAUSE_BOUNDS = 0.3;
+/** Under names, keys go round faster: a name is to be granted again while what it sent before may be under way. */
+const KEEP_NAMED_BOUNDS = 0.1;
+const WAIT_BOUNDS = 6;
+const STOP_WITHIN_MS = 2_000;
+/** A quarantine lasts no longer than the bound and a second; a millisecond is for rounding. */
+const QUARANTINE_MARGIN_MS = 1_001;
+
+const WATCHED: readonly EventName[] = [
+  ...([
+    'lease.acquired',
+    'lease.lost',
+    'lease.released',
+    'lease.refused',
+    'lease.revoked',
+  ] as const),
+  ...(['lease.uncertain', 'lease.confirmed', 'lease.reasserted', 'lease.returned'] as const),
+  ...(['lease.abandoned', 'store.connected', 'store.disconnected'] as const),
+  ...(['store.forgot', 'store.quarantined', 'store.warned', 'loop.delayed'] as const),
+];
+
+export class MixedClient implements Occupant {
+  readonly process: SimProcess;
+  /** The keys that it waits for, and since when. */
+  readonly waiting = new Map<string, number>();
+  readonly #parts: MixedClientParts;
+  readonly #events = new Emitter();
+  readonly #over = new AbortController();
+  /** What makes it let go of a key. */
+  readonly #hurry = new Map<string, () => void>();
+  #setting: ClientSetting;
+  #store: Store | null = null;
+  #holdfast: Holdfast | null = null;
+  #tenures = 0;
+  #isStopping = false;
+
+  constructor(parts: MixedClientParts) {
+    this.#parts = parts;
+    this.#setting = parts.setting;
+    this.process = parts.network.process;
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** What its keys are called in the store; none before that has taken it. */
+  get storeKeys(): string[] {
+    if (this.#store === null) return [];
+    return this.#setting.jobs.map((job) => this.#storeKeyOf(job));
+  }
+
+  async start(): Promise<void> {
+    const { process } = this;
+    for (const name of WATCHED) this.#events.on(name, (facts) => this.#heard(name, facts));
+    const store = await this.#openStore();
+    if (store === null) return;
+    const on = Object.fromEntries(
+      WATCHED.map((name) => [name, (facts: object) => this.#heard(name, facts)]),
+    );
+    this.#holdfast = await open(store, {
+      ...{ clock: process, random: process.random, name: process.name, on, history: 'off' },
+    });
+    for (const job of this.#setting.jobs) void this.#work(this.#holdfast, job);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    this.#over.abort();
+    await this.#holdfast?.close({ within: STOP_WITHIN_MS });
+    await this.#store?.close();
+    this.end();
+  }
+
+  end(): void {
+    this.process.kill();
+    this.#parts.network.path.abandon(this.process);
+    this.#parts.believers.forget(this.process);
+  }
+
+  /** Lets go of a key soon, if it holds it. */
+  letGo(storeKey: string): boolean {
+    const hurry = this.#hurry.get(storeKey);
+    hurry?.();
+    return hurry !== undefined;
+  }
+
+  /** As an operator would: looks who holds a key, and revokes that. */
+  async revoke(force: boolean): Promise<void> {
+    const { believers, counters } = this.#parts;
+    const job = pick(this.process.random, this.#setting.jobs as [Job, ...Job[]]);
+    const name = LEASE_CLASSES[job.leaseClass].keyspace + job.key;
+    const [found] = (await this.#store?.leases.read([name], { timeoutMs: 5_000 })) ?? [];
+    if (found?.kind !== 'held' || this.#holdfast === null) return;
+    const { holder, fence } = found;
+    if (force) believers.revokesByForce({ storeKey: this.#storeKeyOf(job), holder, fence });
+    counters.add(force ? 'revoked by force' : 'revoked');
+    const how = { reason: 'simulated', force, class: job.leaseClass, ...{ fence } };
+    await this.#holdfast.revoke(job.key, how);
+  }
+
+  async #openStore(): Promise<Store | null> {
+    const { process } = this;
+    const { network, counters, otherwise, boundMs } = this.#parts;
+    while (!this.#isStopping && !process.isDead) {
+      const { prefix, quarantine, bounds } = this.#setting;
+      try {
+        this.#store = await openRedisStoreOn(simDialer(network), {
+          ...{ clock: process, random: process.random, prefix, quarantine, events: this.#events },
+          ...boundOptions(bounds),
+        });
+        return this.#store;
+      } catch (error) {
+        const isRefused = error instanceof StoreUnsuitableError;
+        if (isRefused) counters.add('refused by the store');
+        if (error instanceof ConfigError) {
+          if (error.field !== 'prefix' || prefix === otherwise.prefix) this.#misfit(error);
+          counters.add('prefix refused');
+          const { prefix: other, jobs } = otherwise;
+          this.#setting = { ...this.#setting, prefix: other, jobs };
+        }
+        const againMs = isRefused ? boundMs : OPEN_AGAIN_MS;
+        await process.sleep(againMs, this.#over.signal).catch(() => {});
+      }
+    }
+    return null;
+  }
+
+  async #work(holdfast: Holdfast, job: Job): Promise<void> {
+    const { process } = this;
+    const { boundMs } = this.#parts;
+    const storeKey = this.#storeKeyOf(job);
+    let isLost = false;
+    while (!this.#isStopping && !process.isDead) {
+      try {
+        const pauseMs = process.random.next() * PAUSE_BOUNDS * boundMs;
+        await process.sleep(isLost ? 0 : pauseMs, this.#over.signal);
+        isLost = false;
+        const [first] = this.#setting.ttlsMs;
+        const ttl = this.#tenures++ === 0 ? first : pick(process.random, this.#setting.ttlsMs);
+        this.waiting.set(storeKey, this.#parts.network.timeline.nowMs);
+        const result = await holdfast.acquire(job.key, {
+          ...{ class: job.leaseClass, ttl, wait: WAIT_BOUNDS * boundMs, signal: this.#over.signal },
+          ...optional('guard', this.#setting.guardMs(ttl)),
+          ...optional('holder', this.#setting.isNamed ? process.name : undefined),
+        });
+        this.waiting.delete(storeKey);
+        if (!result.ok) continue;
+        await this.#hold(result.lease, storeKey, ttl);
+        // Who lost a key under a name wants it back at once.
+        isLost = this.#setting.isNamed && result.lease.lossReason !== null;
+      } catch (error) {
+        this.waiting.delete(storeKey);
+        if (error instanceof ConfigError) this.#misfit(error);
+        // Else it was lost, the store is away, or the client stops.
+      }
+    }
+  }
+
+  async #hold(lease: Lease, storeKey: string, ttlMs: number): Promise<void> {
+    const { process } = this;
+    const { believers, boundMs, counters } = this.#parts;
+    const hurry = new AbortController();
+    counters.add(`granted: ${storeKey}`);
+    if (this.#setting.isNamed) counters.add('granted to a named holder');
+    if (this.#setting.quarantine === 'off') counters.add('granted with quarantine off');
+    counters.add(`granted with prefix '${this.#setting.prefix}'`);
+    const done = believers.watch({
+      ...{ storeKey, process, ttlMs, holder: lease.holder, fence: lease.fence },
+      isOff: this.#setting.quarantine === 'off',
+      isBelieved: () => isBelieved(lease),
+    });
+    this.#hurry.set(storeKey, () => hurry.abort());
+    try {
+      const isLongest = ttlMs > boundMs || (this.#setting.ttlsMs.length > 1 && ttlMs === boundMs);
+      const usual = this.#setting.isNamed ? KEEP_NAMED_BOUNDS : KEEP_BOUNDS;
+      const bounds = isLongest ? KEEP_LONGEST_BOUNDS : usual;
+      const ms = process.random.next() * bounds * boundMs;
+      await process.sleep(ms, AbortSignal.any([lease.signal, hurry.signal])).catch(() => {});
+    } finally {
+      this.#hurry.delete(storeKey);
+      await lease.release();
+      done();
+    }
+  }
+
+  #storeKeyOf({ leaseClass, key }: Job): string {
+    return new Keys(this.#setting.prefix).lease(LEASE_CLASSES[leaseClass].keyspace + key);
+  }
+
+  #heard(name: EventName, facts: object): void {
+    if (this.process.isDead) return;
+    const { counters, trace, audit } = this.#parts;
+    const { reason, leftMs, key, leaseClass } = facts as {
+      reason?: string;
+      leftMs?: number;
+      key?: string;
+      leaseClass?: LeaseClassName;
+    };
+    counters.add(reason === undefined ? name : `${name}: ${reason}`);
+    const named = key !== undefined && leaseClass !== undefined;
+    const inStore = named ? { key: this.#storeKeyOf({ leaseClass, key }) } : {};
+    trace.note(this.process.name, name, { ...facts, ...inStore });
+    if (name !== 'store.quarantined' || leftMs === undefined) return;
+    this.#parts.onQuarantine(leftMs);
+    if (leftMs > this.#setting.bounds.lease + QUARANTINE_MARGIN_MS)
+      audit.report('quarantine', '', `${this.process.name} has to wait ${Math.round(leftMs)} ms`);
+  }
+
+  /** The world asked for something that Holdfast refuses: then it proves nothing, and has to be mended. */
+  #misfit(error: ConfigError): void {
+    this.#parts.audit.report('tidiness', '', `the world does not fit: ${error.message}`);
+  }
+}
+
+function isBelieved(lease: Lease): boolean {
+  try {
+    lease.assertHeld();
+    return true;
+  } catch {
+    return lease.isHeld();
+  }
+}
+
+function optional<N extends string, T>(name: N, value: T | undefined): { [K in N]?: T } {
+  return (value === undefined ? {} : { [name]: value }) as { [K in N]?: T };
+}

@@ -1,0 +1,261 @@
+/**
+ * A world of clients that share keys of one store, each with its own TTLs, guards, classes and options. There is no
+ * fleet in it: it looks for what combinations of configurations and losses of data do to leases themselves.
+ */
+import { seededRandom } from '../../src/core/random.ts';
+import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { Address } from './address.ts';
+import { Audit } from './audit.ts';
+import { Believers } from './believers.ts';
+import { Counters } from './counters.ts';
+import { SimHost, type SimProcess } from './host.ts';
+import { Machine } from './machine.ts';
+import { MixedClient } from './mixed-client.ts';
+import { type MixedEpisode, planMixed, shortestMixedEpisodeMs } from './mixed-faults.ts';
+import { AHEAD_MS, MixedNemesis } from './mixed-nemesis.ts';
+import { type Dimension, drawSetting, type MixedSetting } from './mixed-setting.ts';
+import { verbOf } from './network.ts';
+import { countPairs } from './pairs.ts';
+import { mixed, Seat } from './seat.ts';
+import { PHASE, Timeline } from './timeline.ts';
+import { Trace } from './trace.ts';
+import type { WorldReport } from './world.ts';
+import { runWorld, Stop } from './world-run.ts';
+
+export interface MixedOptions {
+  readonly seed: number;
+  readonly hours: number;
+  readonly episodes?: readonly MixedEpisode[];
+}
+
+const HOUR_MS = 3_600_000;
+/** Clocks run this much faster or slower at most. */
+const DRIFT = 0.001;
+/** What the quarantine adds to the bound. */
+const MARGIN_MS = 1_000;
+/** How long a key may lie free while a client that is well waits for it. */
+const IDLE_MOST_MS = 5_000;
+/** So long a client has been well before that counts. */
+const WELL_SINCE_MS = 2_000;
+const LOOK_EVERY_MS = 500;
+
+export class MixedWorld {
+  readonly #options: MixedOptions;
+  readonly #setting: MixedSetting;
+  readonly #timeline = new Timeline();
+  readonly #counters = new Counters();
+  readonly #trace: Trace;
+  readonly #audit: Audit;
+  readonly #believers: Believers;
+  readonly #address: Address;
+  readonly #seats: readonly Seat<MixedClient>[];
+  readonly #nemesis: MixedNemesis;
+  readonly #episodes: readonly MixedEpisode[];
+  /** Since when each key lies free while a client waits for it. */
+  readonly #idleSinceMs = new Map<string, number>();
+  /** When the last quarantine that a client has heard of is over. */
+  #grantsFromMs = 0;
+  #episode = 0;
+
+  constructor(options: MixedOptions) {
+    const { seed, hours } = options;
+    const timeline = this.#timeline;
+    const nowMs = () => timeline.nowMs;
+    const setting = drawSetting(seededRandom(mixed(seed, 21)));
+    const { boundMs, draw } = setting;
+    const random = seededRandom(mixed(seed, 22));
+    const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
+    this.#options = options;
+    this.#setting = setting;
+    this.#trace = new Trace(nowMs);
+    this.#audit = new Audit(nowMs, this.#counters);
+    const [counters, trace, audit] = [this.#counters, this.#trace, this.#audit];
+    this.#believers = new Believers({
+      ...{ nowMs, counters, boundMs },
+      report: (invariant, key, text) => void audit.report(invariant, nameOf(key), text),
+    });
+    const isAhead = draw['store clock'] === 'ahead, then set right';
+    const host = new SimHost(timeline, { rate: drift(), wallOffsetMs: isAhead ? AHEAD_MS : 0 });
+    const server = (stream: number) =>
+      new Machine(timeline, seededRandom(mixed(seed, stream)), this.#witness, host);
+    this.#address = new Address(nowMs, [server(23), server(24)]);
+    this.#seats = setting.clients.map((_, number) => this.#seat(number, drift()));
+    this.#nemesis = new MixedNemesis({
+      ...{ timeline, setting, counters, trace },
+      ...{ address: this.#address, believers: this.#believers, seats: this.#seats },
+    });
+    const most = Math.ceil((hours * HOUR_MS) / shortestMixedEpisodeMs(boundMs));
+    const planned = { random: seededRandom(mixed(seed, 25)), draw, boundMs, episodes: most };
+    this.#episodes = options.episodes ?? planMixed({ ...planned, seats: this.#seats.length });
+  }
+
+  async run(): Promise<WorldReport> {
+    await runWorld({
+      ...{ timeline: this.#timeline, audit: this.#audit },
+      settled: () => this.#believers.settled(),
+      live: () => this.#live(),
+    });
+    countPairs(this.#setting.draw, this.#counters, (of) => this.#isReached(of));
+    return {
+      seed: this.#options.seed,
+      simulatedMs: this.#timeline.nowMs,
+      violation: this.#audit.violation,
+      counters: this.#counters,
+      digest: this.#trace.digest,
+      notes: this.#trace.notes,
+      episodes: this.#episodes,
+      episode: this.#episode,
+      steps: this.#timeline.steps,
+      draw: this.#setting.draw,
+    };
+  }
+
+  #seat(number: number, rate: number): Seat<MixedClient> {
+    const setting = this.#setting;
+    const { boundMs, clients } = setting;
+    const [own, otherwise] = [clients[number], clients[0]];
+    if (own === undefined || otherwise === undefined) throw new RangeError('a seat has a client');
+    const address = this.#address;
+    const common = { counters: this.#counters, trace: this.#trace };
+    const onQuarantine = (leftMs: number) => {
+      this.#grantsFromMs = Math.max(this.#grantsFromMs, this.#timeline.nowMs + leftMs);
+    };
+    const judged = { ...common, audit: this.#audit, believers: this.#believers, onQuarantine };
+    return new Seat<MixedClient>({
+      ...{ ...common, timeline: this.#timeline, seed: this.#options.seed, number, rate },
+      make: (network) => new MixedClient({ ...judged, setting: own, otherwise, boundMs, network }),
+      get machine() {
+        return address.machine;
+      },
+    });
+  }
+
+  readonly #witness = (args: readonly string[], reply: Reply, by: SimProcess): void => {
+    const verb = verbOf(args);
+    this.#trace.mix(verb);
+    if (reply instanceof ErrorReply) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
+    else if (verb === 'examine' && !isRefusal(reply)) {
+      this.#counters.add('examined');
+      this.#believers.examined(by);
+    } else if (verb === 'acquire' && Array.isArray(reply))
+      this.#believers.granted(
+        by,
+        reply.filter((one) => typeof one === 'number'),
+      );
+  };
+
+  async #live(): Promise<void> {
+    const timeline = this.#timeline;
+    const { boundMs, clients } = this.#setting;
+    for (const [number, seat] of this.#seats.entries())
+      if (!clients[number]?.isNewcomer && !clients[number]?.isMisfit) seat.start();
+    // The first use of a server that has just been started is a quarantine, too.
+    await timeline.run(2 * boundMs + MARGIN_MS);
+    this.#nemesis.heal();
+    this.#look();
+    for (const [number, { faults, lastsMs }] of this.#episodes.entries()) {
+      this.#episode = number;
+      const fromMs = timeline.nowMs;
+      if (fromMs >= this.#options.hours * HOUR_MS) return;
+      for (const fault of faults)
+        timeline.at(fromMs + fault.atMs, () => this.#nemesis.strike(fault), PHASE.observer);
+      await timeline.run(fromMs + lastsMs);
+      await this.#checkHealed();
+    }
+  }
+
+  /** Once nothing is wrong any more, every key is granted again: after a quarantine, and what a dead holder left behind. */
+  async #checkHealed(): Promise<void> {
+    const { boundMs } = this.#setting;
+    const longerMs = this.#nemesis.heal();
+    const grants = () =>
+      new Map(this.#storeKeys().map((key) => [key, this.#counters.get(`granted: ${key}`)]));
+    const before = grants();
+    await this.#timeline.run(this.#timeline.nowMs + longerMs + 6 * boundMs + 10 * MARGIN_MS);
+    if (this.#nemesis.isSetBack) this.#counters.add('not judged: healing after a clock set back');
+    else
+      for (const [key, count] of grants())
+        if (count === (before.get(key) ?? 0))
+          this.#audit.report('healing', nameOf(key), `no client is granted ${key}`);
+    this.#counters.add('healed');
+    if (this.#audit.violation !== null) throw new Stop();
+  }
+
+  #storeKeys(): string[] {
+    return [...new Set(this.#seats.flatMap(({ instance }) => instance?.storeKeys ?? []))];
+  }
+
+  /** From time to time: a key that lies free for long while a client that is well waits for it. */
+  #look(): void {
+    const timeline = this.#timeline;
+    timeline.at(timeline.nowMs + LOOK_EVERY_MS, () => this.#look(), PHASE.observer);
+    const { nowMs } = timeline;
+    const calmMs = this.#nemesis.disturbedMs + this.#setting.boundMs + 2 * MARGIN_MS;
+    const fromMs = Math.max(calmMs, this.#grantsFromMs + MARGIN_MS);
+    for (const key of this.#storeKeys()) {
+      // A client with other bounds is refused, and waits in vain.
+      const waiter = this.#seats.find(
+        (seat, number) => !this.#setting.clients[number]?.isMisfit && this.#isWell(seat, key),
+      );
+      if (nowMs < fromMs || this.#nemesis.isSetBack || waiter === undefined || !this.#isFree(key)) {
+        this.#idleSinceMs.delete(key);
+        continue;
+      }
+      const sinceMs = this.#idleSinceMs.get(key) ?? nowMs;
+      this.#idleSinceMs.set(key, sinceMs);
+      if (nowMs - sinceMs <= IDLE_MOST_MS) continue;
+      const { name = '' } = waiter.process ?? {};
+      this.#audit.report('idle', nameOf(key), `${key} lies free, and ${name} waits for it`);
+    }
+  }
+
+  #isWell({ instance, path }: Seat<MixedClient>, key: string): boolean {
+    const sinceMs = instance?.waiting.get(key);
+    if (instance === null || sinceMs === undefined || path.isCutOut || path.isCutBack) return false;
+    const { process } = instance;
+    return this.#timeline.nowMs - Math.max(sinceMs, process.thawedMs) > WELL_SINCE_MS;
+  }
+
+  #isFree(key: string): boolean {
+    return this.#address.machine.peek(['EXISTS', key]) === 0;
+  }
+
+  /** Whether what was drawn has taken effect. */
+  #isReached(of: Dimension): boolean {
+    const { draw } = this.#setting;
+    const counters = this.#counters;
+    const has = (name: string) => counters.get(name) > 0;
+    if (counters.get('lease.acquired') < 2) return false;
+    if (of === 'quarantine') return draw[of] === 'on' || has('granted with quarantine off');
+    if (of === 'bounds') return draw[of] === 'the same' || has('refused by the store');
+    if (of === 'holders') return draw[of] === 'unnamed' || has('granted to a named holder');
+    if (of === 'prefixes')
+      return draw[of] !== 'one key of two' || has('prefix refused') || this.#prefixes() > 1;
+    if (of === 'loss') return draw[of] === 'none' || has(`loss: ${draw[of]}`);
+    if (of === 'cut off') return draw[of] === 'no client' || has('holder cut off');
+    if (of === 'newcomers') return draw[of] === 'none' || has('newcomer');
+    if (of === 'store clock') return draw[of] === 'right' || has('store clock set');
+    if (of === 'frozen waiters') return draw[of] === 'none' || has(`waiters frozen: ${draw[of]}`);
+    if (of === 'operator')
+      return draw[of] === 'none' || has(draw[of] === 'revokes' ? 'revoked' : 'revoked by force');
+    return true;
+  }
+
+  #prefixes(): number {
+    const prefixes = new Set(this.#setting.clients.map(({ prefix }) => prefix));
+    const granted = [...prefixes].filter(
+      (prefix) => this.#counters.get(`granted with prefix '${prefix}'`) > 0,
+    );
+    return granted.length;
+  }
+}
+
+/** A client with other bounds than the store's is turned away, and remembers nothing of it. */
+function isRefusal(reply: Reply): boolean {
+  return Array.isArray(reply) && reply[0] === 'BOUNDS';
+}
+
+/** As a violation names it: what stands before the first colon is no part of the key. */
+function nameOf(storeKey: string): string {
+  return `key:${storeKey}`;
+}
