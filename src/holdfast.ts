@@ -6,7 +6,7 @@ import { Emitter, type EventName, type Listener } from './core/events.ts';
 import { checkKey, instanceId } from './core/ids.ts';
 import { checkKnown, checkSwitch } from './core/options.ts';
 import { type Random, systemRandom } from './core/random.ts';
-import { type Tracing, untraced } from './core/tracing.ts';
+import { untraced } from './core/tracing.ts';
 import { Poller, type PollerOptions } from './fleet/poller.ts';
 import type { SessionIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
@@ -34,6 +34,7 @@ import {
 } from './store/port/keyspaces.ts';
 import type { Examination, LeasePage, ReadReply, Store } from './store/port/store.ts';
 import type { AdoptableClient } from './store/redis/client/adoptable.ts';
+import type { Runtime } from './store/runtime.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
 import { findTracing } from './telemetry/open-telemetry.ts';
@@ -147,11 +148,14 @@ export async function open(
   const id = instanceId(random, clock.startedAtMs, options.name);
   const tracing = await findTracing();
   const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
-  const parts = { store: opened.store, clock, random, events, instanceId: id };
-  const leases = new Leases({ ...parts, maxTtls: observe ? null : bounds });
+  const rt: Runtime = { store: opened.store, clock, random, events, tracing, instanceId: id };
+  const leases = new Leases({ ...rt, maxTtls: observe ? null : bounds });
   return new Holdfast({
-    ...{ instanceId: id, store: opened.store, ownsStore: opened.owned },
-    ...{ clock, random, events, leases, tracing, sessionIds: options.sessionIds ?? 'any', history },
+    ...rt,
+    ownsStore: opened.owned,
+    leases,
+    sessionIds: options.sessionIds ?? 'any',
+    history,
     prefix: prefix ?? '',
   });
 }
@@ -164,15 +168,9 @@ function boundsOf(store: Store, given: MaxTtlOption | undefined, own: MaxTtls): 
   return maxTtls ?? own;
 }
 
-interface HoldfastParts {
-  readonly instanceId: string;
-  readonly store: Store;
+interface HoldfastParts extends Runtime {
   readonly ownsStore: boolean;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
   readonly leases: Leases;
-  readonly tracing: Tracing;
   readonly sessionIds: SessionIds;
   readonly history: 'on' | 'off' | undefined;
   readonly prefix: string;
