@@ -27,6 +27,19 @@ export class ConfigError extends HoldfastError {
   }
 }
 
+/** A bug in Holdfast: an assertion about its own state failed. */
+export class InternalError extends HoldfastError {
+  readonly code = 'INTERNAL';
+  readonly expected: string;
+
+  constructor(facts: { expected: string }) {
+    super(
+      `Holdfast expected that ${facts.expected}, and it is not so. This is a bug in Holdfast: please report it with this stack.`,
+    );
+    this.expected = facts.expected;
+  }
+}
+
 /** Why a key could not be had. */
 export type BusyReason =
   /** Another holder has it. */
