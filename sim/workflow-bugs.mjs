@@ -52,7 +52,8 @@ export const WORKFLOW_BUGS = [
       {
         file: 'store/redis/lua/parking.lua',
         find: 'action[1] = epoch + i - 1\n',
-        replace: '',
+        // in_hands_first sorts by action[1] and may have changed it: the record has the old epoch.
+        replace: 'action[1] = parts_of(action[3])\n',
       },
     ],
   },
