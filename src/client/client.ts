@@ -166,7 +166,10 @@ export function clientParts(options: ClientOptions): ClientParts {
     throw new ConfigError({ field: 'retries', value: retries, rule });
   }
   return {
-    ...{ url: baseOf(options.url), token, timeoutMs, retries },
+    url: baseOf(options.url),
+    token,
+    timeoutMs,
+    retries,
     attemptMs: durationMs(attemptTimeout, 'attemptTimeout'),
     // Looked up when it is needed: a test or a tracer may have put another in its place.
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),

@@ -34,7 +34,8 @@ export async function send(parts: ClientParts, sent: Sent, signal: AbortSignal):
   const { fetch } = parts;
   const { method, path, body, headers } = sent;
   return fetch(`${parts.url}${path}`, {
-    ...{ method, signal },
+    method,
+    signal,
     headers: {
       accept: 'application/json',
       ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -68,22 +68,21 @@ export interface HoldfastApp {
 }
 
 const KNOWN = new Set([
-  ...[
-    'tokens',
-    'intents',
-    'lan',
-    'hosts',
-    'pageFolder',
-    'passes',
-    'limits',
-    'bodyTimeout',
-    'handlerTimeout',
-    'onError',
-    'events',
-    'metrics',
-    'stage',
-  ],
-  ...['clock', 'random'],
+  'tokens',
+  'intents',
+  'lan',
+  'hosts',
+  'pageFolder',
+  'passes',
+  'limits',
+  'bodyTimeout',
+  'handlerTimeout',
+  'onError',
+  'events',
+  'metrics',
+  'stage',
+  'clock',
+  'random',
 ]);
 const DEFAULT_BODY_MS = 10_000;
 /** Longer than any call of the store may take. */
@@ -110,20 +109,31 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const isOurs = options.intents === undefined;
   if (isOurs) intents.start();
   const parts: ServerParts = {
-    ...{ holdfast, intents, clock, random },
-    ...{ closing: ending.signal, observers: new Set() },
+    holdfast,
+    intents,
+    clock,
+    random,
+    closing: ending.signal,
+    observers: new Set(),
   };
   const { routes: shown, readiness } = observe(parts, options, () => routes);
   readiness.add('intents', () => intents.trouble);
   const passes = options.passes ?? (made && new EntryPasses({ token: made.token, clock, random }));
   const files = new DashboardFiles(options.pageFolder ?? builtPage());
   const routes: readonly Route[] = [
-    ...[...intentRoutes(parts), ...sessionRoutes(parts), ...shown, enterRoute(passes)],
+    ...intentRoutes(parts),
+    ...sessionRoutes(parts),
+    ...shown,
+    enterRoute(passes),
     ...pageRoutes(files),
   ];
   const hono = mount(routes, new RequestHandler({ ...terms, parts }));
   return {
-    ...{ hono, fetch: straightFetch(hono), routes, readiness, madeToken: made?.token ?? null },
+    hono,
+    fetch: straightFetch(hono),
+    routes,
+    readiness,
+    madeToken: made?.token ?? null,
     passes,
     async close() {
       ending.abort();

@@ -55,11 +55,17 @@ export function observe(
   closing.addEventListener('abort', close, { once: true });
   const metricsAccess = access === 'open' ? 'open' : 'v3:read';
   const routes = [
-    ...[aboutRoute(parts, stage !== undefined), ...eventRoutes({ hub }), historyRoute(holdfast)],
-    ...[...fleetRoutes({ holdfast }), ...pictureRoutes({ fleet, hub: fleetHub })],
-    ...[...targetRoutes({ holdfast }), ...leaseRoutes({ holdfast, intents })],
+    aboutRoute(parts, stage !== undefined),
+    ...eventRoutes({ hub }),
+    historyRoute(holdfast),
+    ...fleetRoutes({ holdfast }),
+    ...pictureRoutes({ fleet, hub: fleetHub }),
+    ...targetRoutes({ holdfast }),
+    ...leaseRoutes({ holdfast, intents }),
     ...workflowRoutes({ holdfast }),
-    ...[...deadLetterRoutes({ holdfast }), slotRoute({ holdfast, intents }), doctorRoute(parts)],
+    ...deadLetterRoutes({ holdfast }),
+    slotRoute({ holdfast, intents }),
+    doctorRoute(parts),
     ...(stage === undefined ? [] : stageRoutes(stage)),
     ...healthRoutes({ readiness, metrics, metricsAccess }),
     ...documentRoutes(table),

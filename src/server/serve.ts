@@ -54,7 +54,12 @@ export interface Serving {
 }
 
 const KNOWN = new Set([
-  ...['host', 'port', 'headersTimeout', 'requestTimeout', 'idleTimeout', 'maxConnections'],
+  'host',
+  'port',
+  'headersTimeout',
+  'requestTimeout',
+  'idleTimeout',
+  'maxConnections',
   'clock',
 ]);
 const DEFAULT_HEADERS_MS = 10_000;
@@ -176,7 +181,9 @@ function noProxy(): Problem {
 function malformedText(problem: Problem): string {
   const { status, body, headers } = problemAnswer(problem, '');
   const all = {
-    ...{ ...ANSWER_HEADERS, ...headers, 'Content-Length': String(Buffer.byteLength(body)) },
+    ...ANSWER_HEADERS,
+    ...headers,
+    'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -53,7 +53,9 @@ class OpenTelemetry implements Tracing {
     const { name, attributes, isRoot = false } = start;
     const link = this.#linkTo(start.cause?.() ?? null);
     const options: Api.SpanOptions = {
-      ...{ attributes: { ...attributes }, root: isRoot, kind: this.#kindOf(start) },
+      attributes: { ...attributes },
+      root: isRoot,
+      kind: this.#kindOf(start),
       ...(link !== null && { links: [link] }),
     };
     return this.#tracer.startActiveSpan(name, options, async (made) => {
@@ -127,7 +129,9 @@ class Recorded implements Span {
     } else if (reason.reason !== 'released') {
       const { key, fence, reason: why } = reason;
       this.#span.addEvent('lease.lost', {
-        ...{ 'holdfast.key': key, 'holdfast.fence': fence, 'holdfast.reason': why },
+        'holdfast.key': key,
+        'holdfast.fence': fence,
+        'holdfast.reason': why,
       });
     }
   }

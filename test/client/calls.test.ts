@@ -5,7 +5,11 @@ import { type cut, json, problem, ScriptedServer, silence } from '../support/scr
 import { until } from '../support/until.ts';
 
 const ACCEPTED = {
-  ...{ sessionId: 's-1', kind: 'live', state: 'NEW', replayed: false, clients: 1 },
+  sessionId: 's-1',
+  kind: 'live',
+  state: 'NEW',
+  replayed: false,
+  clients: 1,
   links: { self: '/api/v3/sessions/s-1' },
 };
 const TOKEN = 'canary-canary-canary';
@@ -119,8 +123,13 @@ describe('a client', () => {
       .start({ serviceRef: '' })
       .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
-      ...{ name: 'HoldfastApiError', status: 400, code: 'INVALID_REQUEST', errors },
-      ...{ type: body.type, detail: 'See errors.', retryAfterMs: null },
+      name: 'HoldfastApiError',
+      status: 400,
+      code: 'INVALID_REQUEST',
+      errors,
+      type: body.type,
+      detail: 'See errors.',
+      retryAfterMs: null,
       message: expect.stringContaining('serviceRef: it is text'),
     });
     expect(JSON.stringify(error) + (error as Error).stack).not.toContain('canary');

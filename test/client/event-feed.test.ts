@@ -10,7 +10,11 @@ import { json, problem, ScriptedServer, silence, stream } from '../support/scrip
 import { until } from '../support/until.ts';
 
 const event = (position: string, more: object = {}) => ({
-  ...{ position, at: 1, instance: 'ana', event: 'session.advanced', ...more },
+  position,
+  at: 1,
+  instance: 'ana',
+  event: 'session.advanced',
+  ...more,
 });
 
 function frame(position: string, more: object = {}): string {

@@ -5,10 +5,21 @@ import { cut, json, problem, ScriptedServer } from '../support/scripted-server.t
 
 function sessionIn(state: SessionState, id = 's-1'): RunSession {
   return {
-    ...{ id, kind: 'live', tenant: 'default', serviceRef: 'a', profile: 'default', state },
-    ...{ reason: null, outcome: null, worker: null, slot: null, clients: 1, revision: 1 },
+    id,
+    kind: 'live',
+    tenant: 'default',
+    serviceRef: 'a',
+    profile: 'default',
+    state,
+    reason: null,
+    outcome: null,
+    worker: null,
+    slot: null,
+    clients: 1,
+    revision: 1,
     losses: 0,
-    ...{ createdAt: '2026-11-15T12:00:00.000Z', changedAt: '2026-11-15T12:00:00.000Z' },
+    createdAt: '2026-11-15T12:00:00.000Z',
+    changedAt: '2026-11-15T12:00:00.000Z',
   };
 }
 

@@ -19,22 +19,33 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
   const answered: Answered[] = [];
   const ending = new AbortController();
   const parts = {
-    ...{ holdfast, intents, clock, random: { next: () => 0, hex: (n: number) => 'f'.repeat(n) } },
-    ...{ closing: ending.signal, observers: new Set([(one: Answered) => answered.push(one)]) },
+    holdfast,
+    intents,
+    clock,
+    random: { next: () => 0, hex: (n: number) => 'f'.repeat(n) },
+    closing: ending.signal,
+    observers: new Set([(one: Answered) => answered.push(one)]),
   };
   const only = route({
-    ...{ method: 'GET', path: '/only', access: 'v3:read', tenants: 'yes', group: 'operation' },
-    ...{ summary: '', description: '', answers: {}, problems: [], handle, ...about },
+    method: 'GET',
+    path: '/only',
+    access: 'v3:read',
+    tenants: 'yes',
+    group: 'operation',
+    summary: '',
+    description: '',
+    answers: {},
+    problems: [],
+    handle,
+    ...about,
   });
   const exchange = new RequestHandler({
-    ...{
-      parts,
-      lan: null,
-      hosts: null,
-      pageHosts: new HostGuard([]),
-      bodyTimeoutMs: 1_000,
-      handlerTimeoutMs: 5_000,
-    },
+    parts,
+    lan: null,
+    hosts: null,
+    pageHosts: new HostGuard([]),
+    bodyTimeoutMs: 1_000,
+    handlerTimeoutMs: 5_000,
     tokens: new Tokens(Object.values(TOKENS), clock),
     limits: new Limits({ inFlight: 2 }, clock),
     onError: (error) => errors.push(error),

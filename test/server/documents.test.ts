@@ -83,7 +83,8 @@ describe('/openapi.json', () => {
     expect(start).toMatchObject({ required: ['type', 'serviceRef'], additionalProperties: false });
     const filter = document.paths['/api/v3/events']?.get?.parameters ?? [];
     expect(filter.find(({ name }) => name === 'event')?.schema).toEqual({
-      ...{ type: 'array', maxItems: 50 },
+      type: 'array',
+      maxItems: 50,
       items: { type: 'string' },
     });
     expect(filter.map(({ name }) => name)).toContain('Last-Event-ID');

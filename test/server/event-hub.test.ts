@@ -230,7 +230,8 @@ describe('the event hub', () => {
     await clock.advance(0);
     const read = memory.log.read.bind(memory.log);
     memory.log.read = async ({ after }) => ({
-      ...{ entries: [], more: false },
+      entries: [],
+      more: false,
       gap: after !== undefined,
     });
     await append();

@@ -57,9 +57,18 @@ describe('GET /api/v3/fleet', () => {
     expect(json).toMatchObject({ at: clock.wallMs(), roundTripMs: expect.any(Number) });
     expect(json.members).toEqual([
       {
-        ...{ id: MEMBER, name: 'api', weight: 1, version: '1.2.3' },
-        ...{ isDraining: false, isForeign: false, owned: 1, quota: 2, expiresInMs: 30_000 },
-        ...{ beatTtlMs: null, startedAt: 1_794_735_731_650, vitals: null },
+        id: MEMBER,
+        name: 'api',
+        weight: 1,
+        version: '1.2.3',
+        isDraining: false,
+        isForeign: false,
+        owned: 1,
+        quota: 2,
+        expiresInMs: 30_000,
+        beatTtlMs: null,
+        startedAt: 1_794_735_731_650,
+        vitals: null,
       },
     ]);
     expect(json.targets.map(([id]: [string]) => id)).toEqual(['a', 'b', 'c']);
@@ -172,7 +181,9 @@ describe('GET /api/v3/fleet/live', () => {
       tokens: [
         { id: 'short', token: 'token-of-the-admin', scope: 'v3:admin' },
         {
-          ...{ id: 'ends', token: 'token-of-the-reader', scope: 'v3:read' },
+          id: 'ends',
+          token: 'token-of-the-reader',
+          scope: 'v3:read',
           expiresAt: '2026-01-01T00:00:10Z',
         },
       ],
@@ -211,9 +222,17 @@ describe('GET /api/v3/targets/{id}', () => {
     const { status, json } = await ask('GET', '/api/v3/targets/a', { token: 'read' });
     expect(status).toBe(200);
     expect(json).toEqual({
-      ...{ id: 'a', owner: MEMBER, planned: MEMBER, preferred: MEMBER, pinned: null },
-      ...{ reason: 'kept', expiresInMs: 30_000, why: expect.stringContaining('keeps it') },
-      ...{ url: 'http://x/', everyMs: null, fence: String(fence) },
+      id: 'a',
+      owner: MEMBER,
+      planned: MEMBER,
+      preferred: MEMBER,
+      pinned: null,
+      reason: 'kept',
+      expiresInMs: 30_000,
+      why: expect.stringContaining('keeps it'),
+      url: 'http://x/',
+      everyMs: null,
+      fence: String(fence),
       lastResult: { at, by: MEMBER, ok: true, tookMs: 12.5, value: { up: true } },
       recent: [
         { at: at - 1_000, tookMs: 7, ok: false },

@@ -123,16 +123,24 @@ const badId = fc
 const brokenPath = fc.oneof(
   fc.tuple(methods, asciiText).map(([method, text]) => ({ method, path: `/x${text}`, sent: {} })),
   fc.tuple(methods, asciiText).map(([method, text]) => ({
-    ...{ method, path: `/api/v3/sessions/one/${text.replace(/[?#\\]/g, '')}/x`, sent: {} },
+    method,
+    path: `/api/v3/sessions/one/${text.replace(/[?#\\]/g, '')}/x`,
+    sent: {},
   })),
   fc.tuple(fc.constantFrom('GET', 'DELETE'), badId).map(([method, id]) => ({
-    ...{ method, path: `${SESSIONS}/${id}`, sent: {} },
+    method,
+    path: `${SESSIONS}/${id}`,
+    sent: {},
   })),
   fc.tuple(fc.constantFrom('pause', 'resume'), badId).map(([verb, id]) => ({
-    ...{ method: 'POST', path: `${SESSIONS}/${id}/${verb}`, sent: {} },
+    method: 'POST',
+    path: `${SESSIONS}/${id}/${verb}`,
+    sent: {},
   })),
   fc.constantFrom('PUT', 'PATCH', 'OPTIONS', 'PURGE').map((method) => ({
-    ...{ method, path: SESSIONS, sent: {} },
+    method,
+    path: SESSIONS,
+    sent: {},
   })),
 );
 

@@ -57,7 +57,8 @@ describe('/readyz', () => {
     const send = (path: string, init?: RequestInit) =>
       app.fetch(new Request(`http://localhost${path}`, init));
     const refused = await send('/api/v3/intents', {
-      ...{ method: 'POST', body: JSON.stringify(intent) },
+      method: 'POST',
+      body: JSON.stringify(intent),
       headers: {
         authorization: `Bearer ${TOKENS.write.token}`,
         'content-type': 'application/json',
@@ -66,7 +67,8 @@ describe('/readyz', () => {
     expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'NOT_READY' }]);
     const ready = await send('/readyz');
     expect(await ready.json()).toMatchObject({
-      ...{ status: 503, reasons: [expect.stringContaining('HOLDFAST_IDEM_SECRET')] },
+      status: 503,
+      reasons: [expect.stringContaining('HOLDFAST_IDEM_SECRET')],
     });
     expect((await store.intents.list({ timeoutMs: 1_000 })).sessions).toHaveLength(1);
   });

@@ -32,7 +32,9 @@ describe('GET /api/v3/history', () => {
     const first = await history('?limit=2');
     expect(about(first.events)).toEqual(['c', 'b']);
     expect(first.events[0]).toMatchObject({
-      ...{ event: 'session.added', at: expect.any(Number), position: expect.any(String) },
+      event: 'session.added',
+      at: expect.any(Number),
+      position: expect.any(String),
       instance: expect.any(String),
     });
     const second = await history(`?limit=2&before=${first.before}`);
@@ -82,7 +84,8 @@ describe('GET /api/v3/history', () => {
   it('I-18 shows a tenant what is of that tenant', async () => {
     const { append, history } = await historyWorld();
     await append(3, (i) => ({
-      ...{ event: 'session.advanced', session: `s${i}` },
+      event: 'session.advanced',
+      session: `s${i}`,
       ...(i < 2 && { tenant: ['acme', 'beta'][i] }),
     }));
     expect(about((await history('', 'acme')).events)).toEqual(['s0']);

@@ -7,8 +7,13 @@ describe('GET /api/v3/about', () => {
     const { ask, calls, clock, holdfast } = await operatingWorld();
     const { json } = await ask('GET', '/api/v3/about', { token: 'read' });
     expect(json).toEqual({
-      ...{ scope: 'v3:read', tokenId: 'reader', tenant: null, instance: holdfast.instanceId },
-      ...{ version: expect.stringMatching(/^\d/), store: 'memory:', now: clock.wallMs() },
+      scope: 'v3:read',
+      tokenId: 'reader',
+      tenant: null,
+      instance: holdfast.instanceId,
+      version: expect.stringMatching(/^\d/),
+      store: 'memory:',
+      now: clock.wallMs(),
       stage: true,
     });
     const acme = (await ask('GET', '/api/v3/about', { token: 'acme' })).json;
@@ -31,12 +36,22 @@ describe('workflows', () => {
     const first = await ask('GET', '/api/v3/workflows?limit=2', { token: 'read' });
     expect(first.json.workflows).toEqual([
       {
-        ...{ id: 'a', state: 'initialized', epoch: 0, leaseId: expect.any(String) },
-        ...{ isHeld: false, expiresInMs: null, unresolved: 0 },
+        id: 'a',
+        state: 'initialized',
+        epoch: 0,
+        leaseId: expect.any(String),
+        isHeld: false,
+        expiresInMs: null,
+        unresolved: 0,
       },
       {
-        ...{ id: WORKFLOW, state: { step: 'paid' }, epoch: 2, leaseId: workflow.leaseId },
-        ...{ isHeld: true, expiresInMs: expect.any(Number), unresolved: 0 },
+        id: WORKFLOW,
+        state: { step: 'paid' },
+        epoch: 2,
+        leaseId: workflow.leaseId,
+        isHeld: true,
+        expiresInMs: expect.any(Number),
+        unresolved: 0,
       },
     ]);
     const second = await ask('GET', `/api/v3/workflows?limit=2&cursor=${first.json.cursor}`);
@@ -49,10 +64,15 @@ describe('workflows', () => {
     const { json } = await ask('GET', `/api/v3/workflows/${WORKFLOW}`, { token: 'read' });
     expect(json).toMatchObject({ id: WORKFLOW, epoch: 2, leaseId: workflow.leaseId });
     expect(json.steps.map(({ kind }: { kind: string }) => kind)).toEqual([
-      ...['settled', 'emitted', 'updated', 'claimed'],
+      'settled',
+      'emitted',
+      'updated',
+      'claimed',
     ]);
     expect(json.steps[0]).toMatchObject({
-      ...{ at: expect.any(Number), epoch: 2, leaseId: workflow.leaseId },
+      at: expect.any(Number),
+      epoch: 2,
+      leaseId: workflow.leaseId,
       facts: { target: 'mailer', outcome: 'dead' },
     });
   });
@@ -89,8 +109,12 @@ describe('dead letters', () => {
     const { json, text } = await ask('GET', '/api/v3/deadletters', { token: 'read' });
     expect(json.deadLetters).toEqual([
       {
-        ...{ id: letter, workflow: WORKFLOW, type: 'SEND', tries: 1 },
-        ...{ reason: expect.stringContaining('no answer'), diedAt: expect.any(String) },
+        id: letter,
+        workflow: WORKFLOW,
+        type: 'SEND',
+        tries: 1,
+        reason: expect.stringContaining('no answer'),
+        diedAt: expect.any(String),
       },
     ]);
     expect(text).not.toContain('canary');
@@ -170,7 +194,9 @@ describe('GET /api/v3/doctor', () => {
     expect(json.members).toEqual([{ id: MEMBER, ...unknown }]);
     const targets = json.findings.find(({ subject }: { subject: string }) => subject === 'targets');
     expect(targets).toEqual({
-      ...{ level: 'ok', subject: 'targets', fact: 'Each of 1 targets has an owner.' },
+      level: 'ok',
+      subject: 'targets',
+      fact: 'Each of 1 targets has an owner.',
     });
   });
 

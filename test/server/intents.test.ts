@@ -23,7 +23,11 @@ describe('an intent', () => {
     const { sessionId } = got.json;
     const self = `/api/v3/sessions/${sessionId}`;
     expect(got.json).toEqual({
-      ...{ sessionId, state: 'NEW', kind: 'live', replayed: false, clients: 1 },
+      sessionId,
+      state: 'NEW',
+      kind: 'live',
+      replayed: false,
+      clients: 1,
       links: { self },
     });
     expect(got.headers.get('location')).toBe(self);

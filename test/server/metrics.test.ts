@@ -56,8 +56,12 @@ const taken = {
 const session = { session: 's', tenant: 't' };
 const pipeline = { ...session, slot: null, why: null, isGone: true, tookMs: 90_000 };
 const violation = {
-  ...{ workflow: 'w', action: null, expectedLease: null },
-  ...{ receivedLease: null, actionEpoch: null, currentEpoch: null },
+  workflow: 'w',
+  action: null,
+  expectedLease: null,
+  receivedLease: null,
+  actionEpoch: null,
+  currentEpoch: null,
 };
 
 /** What is emitted, the series that has to show it, and its value then. */

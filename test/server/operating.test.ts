@@ -16,9 +16,18 @@ describe('members', () => {
     expect(got.status).toBe(200);
     expect(got.json.members).toHaveLength(2);
     expect(got.json.members[0]).toEqual({
-      ...{ id: 'api-1794735731650762000-c586043d', name: 'api', weight: 2, version: '1.2.3' },
-      ...{ isDraining: false, isForeign: false, owned: 0, quota: 0, expiresInMs: 30_000 },
-      ...{ beatTtlMs: null, startedAt: 1_794_735_731_650, vitals: null },
+      id: 'api-1794735731650762000-c586043d',
+      name: 'api',
+      weight: 2,
+      version: '1.2.3',
+      isDraining: false,
+      isForeign: false,
+      owned: 0,
+      quota: 0,
+      expiresInMs: 30_000,
+      beatTtlMs: null,
+      startedAt: 1_794_735_731_650,
+      vitals: null,
     });
   });
 
@@ -108,8 +117,11 @@ describe('leases', () => {
     expect((await ask('GET', '/api/v3/leases/device')).json.state).toBe('held');
     const got = await revoke({ reason: 'stuck' });
     expect(got.json).toEqual({
-      ...{ key: 'device', revoked: true, holder: 'ana' },
-      ...{ fence: expect.stringMatching(/^\d+$/), mayActForMs: 30_000 },
+      key: 'device',
+      revoked: true,
+      holder: 'ana',
+      fence: expect.stringMatching(/^\d+$/),
+      mayActForMs: 30_000,
     });
     expect(BigInt(got.json.fence)).toBeGreaterThan(BigInt(taken.lease.fence));
     expect((await ask('GET', '/api/v3/leases/device')).json).toMatchObject({ state: 'revoked' });

@@ -36,9 +36,12 @@ describe('the page', () => {
     const response = await get('/');
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      ...{ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' },
-      ...{ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' },
-      ...{ 'referrer-policy': 'no-referrer', 'cross-origin-opener-policy': 'same-origin' },
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
     });
     const text = await response.text();
     expect(text).toContain('src="/assets/page-3c4d.js"');

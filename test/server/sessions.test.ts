@@ -128,8 +128,17 @@ describe('a session that came from an intent', () => {
     const { sessionId } = (await start(world, 'one')).json;
     const { json } = await world.ask('GET', `${PATH}/${sessionId}`);
     expect(json).toEqual({
-      ...{ id: sessionId, kind: 'live', tenant: 'default', serviceRef: 'one', profile: 'default' },
-      ...{ state: 'NEW', reason: null, outcome: null, worker: null, slot: null, clients: 1 },
+      id: sessionId,
+      kind: 'live',
+      tenant: 'default',
+      serviceRef: 'one',
+      profile: 'default',
+      state: 'NEW',
+      reason: null,
+      outcome: null,
+      worker: null,
+      slot: null,
+      clients: 1,
       createdAt: '2026-01-01T00:00:00.000Z',
       changedAt: '2026-01-01T00:00:00.000Z',
       revision: 1,
@@ -142,8 +151,13 @@ describe('a session that came from an intent', () => {
     const world = await serverWorld();
     const { sessionId } = (await start(world, 'one')).json;
     const status = {
-      ...{ reason: null, outcome: null, worker: 'w-1', slot: 'tuner:2', losses: 1 },
-      ...{ group: { group: 4_711, startedTicks: 1 }, progress: { frames: 7 } },
+      reason: null,
+      outcome: null,
+      worker: 'w-1',
+      slot: 'tuner:2',
+      losses: 1,
+      group: { group: 4_711, startedTicks: 1 },
+      progress: { frames: 7 },
       detail: { tookMs: 3, code: 1, output: ['no such channel'] },
     };
     const advance = { ifRevision: 1, state: 'RUNNING', status: JSON.stringify(status) } as const;

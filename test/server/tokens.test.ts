@@ -64,7 +64,9 @@ describe('tokens', () => {
   it('I-19 are recognized whole or not at all, whatever their length', () => {
     const tokens = new Tokens([one({ tenant: 'acme' }) as TokenSettings], new FakeClock());
     const caller = {
-      ...{ tokenId: 'one', scope: 'v3:read', tenant: 'acme' },
+      tokenId: 'one',
+      scope: 'v3:read',
+      tenant: 'acme',
       expiresAtMs: Number.POSITIVE_INFINITY,
     };
     expect(tokens.recognize(SECRET)).toEqual({ kind: 'known', caller });

@@ -60,16 +60,32 @@ describe('the history of an instance', () => {
     const at = clock.wallMs() - 250;
     expect(await written()).toEqual([
       {
-        ...{ position: expect.any(String), at, instance: 'api-1', event: 'lease.acquired' },
-        ...{ leaseClass: 'poll', key: 'device-1', holder: 'api-1', fence: '1794735731926001' },
-        ...{ ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0 },
+        position: expect.any(String),
+        at,
+        instance: 'api-1',
+        event: 'lease.acquired',
+        leaseClass: 'poll',
+        key: 'device-1',
+        holder: 'api-1',
+        fence: '1794735731926001',
+        ttlMs: 30_000,
+        remainingMs: 28_500,
+        waitedMs: 0,
       },
       {
-        ...{ position: expect.any(String), at, instance: 'api-1', event: 'result.refused' },
-        ...{ target: 'device-1', fence: '1', seen: '1794735731926002' },
+        position: expect.any(String),
+        at,
+        instance: 'api-1',
+        event: 'result.refused',
+        target: 'device-1',
+        fence: '1',
+        seen: '1794735731926002',
       },
       {
-        ...{ position: expect.any(String), at, instance: 'api-1', event: 'fleet.stalled' },
+        position: expect.any(String),
+        at,
+        instance: 'api-1',
+        event: 'fleet.stalled',
         error: 'redis://***@host:6379 is unreachable',
       },
     ]);

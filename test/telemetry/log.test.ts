@@ -38,13 +38,24 @@ describe('the log of an instance', () => {
     expect(entries()).toEqual([
       {
         ...ABOUT,
-        ...{ level: 'info', event: 'lease.acquired', holder: INSTANCE, fence: '1794735731926001' },
-        ...{ ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0, msg: 'took device-7' },
+        level: 'info',
+        event: 'lease.acquired',
+        holder: INSTANCE,
+        fence: '1794735731926001',
+        ttlMs: 30_000,
+        remainingMs: 28_500,
+        waitedMs: 0,
+        msg: 'took device-7',
       },
       {
         ...ABOUT,
-        ...{ level: 'info', event: 'lease.refused', holder: INSTANCE, fence: '1794735731926001' },
-        ...{ by: OTHER, reason: 'held', expiresInMs: 900 },
+        level: 'info',
+        event: 'lease.refused',
+        holder: INSTANCE,
+        fence: '1794735731926001',
+        by: OTHER,
+        reason: 'held',
+        expiresInMs: 900,
         msg: 'may not have device-7: api-00c0ffee has it',
       },
     ]);
@@ -147,8 +158,10 @@ describe('the log of an instance', () => {
     events.emit('poll.failed', { target: nasty, fence: 1, tookMs: 1, why: canary });
     events.emit('fleet.stalled', { error });
     events.emit('lease.revoked', {
-      ...{ ...LEASE, reason: `${nasty} rediss://user:ca:n@ry:canary@host:1/0` },
-      ...{ force: true, mayActForMs: 0 },
+      ...LEASE,
+      reason: `${nasty} rediss://user:ca:n@ry:canary@host:1/0`,
+      force: true,
+      mayActForMs: 0,
     });
     events.emit('listener.failed', { event: 'lease.lost', error });
     events.emit('log.dropped', { count: 2, error: { canary: 'hidden in an object' } });
@@ -176,7 +189,9 @@ describe('the log on a terminal', () => {
     const { clock, events, log } = setUp();
     const shown: string[] = [];
     const prettyLog = new PrettyLog({
-      ...{ clock, color, columns },
+      clock,
+      color,
+      columns,
       write: (text) => shown.push(text),
     });
     const printed = new Log({

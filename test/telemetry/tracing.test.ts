@@ -53,12 +53,16 @@ describe('a lease', () => {
     const [granted, refused] = named('holdfast.acquire');
     const fence = got.ok ? got.lease.fence : 0;
     expect(granted?.attributes).toMatchObject({
-      ...{ 'holdfast.key': 'a', 'holdfast.class': 'lease' },
-      ...{ 'holdfast.outcome': 'granted', 'holdfast.fence': fence },
+      'holdfast.key': 'a',
+      'holdfast.class': 'lease',
+      'holdfast.outcome': 'granted',
+      'holdfast.fence': fence,
     });
     const holder = got.ok ? got.lease.holder : '';
     expect(refused?.attributes).toMatchObject({
-      ...{ 'holdfast.outcome': 'refused', 'holdfast.reason': 'held', 'holdfast.holder': holder },
+      'holdfast.outcome': 'refused',
+      'holdfast.reason': 'held',
+      'holdfast.holder': holder,
     });
     expect(refused?.status.code).toBe(SpanStatusCode.UNSET);
   });
@@ -106,7 +110,8 @@ describe('a lease', () => {
     const [span] = named('holdfast.lease');
     expect(span?.events.map(({ name }) => name)).toEqual(['lease.lost', 'exception']);
     expect(span?.events[0]?.attributes).toMatchObject({
-      ...{ 'holdfast.key': 'a', 'holdfast.reason': 'revoked' },
+      'holdfast.key': 'a',
+      'holdfast.reason': 'revoked',
     });
     expect(span?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'stopped in the middle' });
   });
@@ -138,7 +143,8 @@ describe('a lease', () => {
       'holdfast.lease',
     ]);
     expect(named('holdfast.acquire')[0]?.attributes).toMatchObject({
-      ...{ 'holdfast.pool': 'tuners', 'holdfast.outcome': 'granted' },
+      'holdfast.pool': 'tuners',
+      'holdfast.outcome': 'granted',
     });
   });
 });
@@ -147,7 +153,8 @@ describe('a poll', () => {
   it('runs inside its span, which belongs to no other, so that what it does itself is part of it', async () => {
     const { clock, holdfast } = await world();
     const poller = holdfast.poller({
-      ...{ targets: [{ id: 't' }], every: '10s' },
+      targets: [{ id: 't' }],
+      every: '10s',
       poll: async () => program.startActiveSpan('GET', async (span) => span.end()),
     });
     // What happened to be active when it was started has nothing to do with its polls.
@@ -234,8 +241,10 @@ it('an action is a span of whoever does it, linked to the one that it was emitte
   expect(action?.links.map((link) => link.context.spanId)).toEqual([idOf(charged)]);
   expect(action?.links[0]?.context.traceId).toBe(charged?.spanContext().traceId);
   expect(action?.attributes).toMatchObject({
-    ...{ 'holdfast.workflow': 'order-7', 'holdfast.action_type': 'CHARGE' },
-    ...{ 'holdfast.processor': 'billing', 'holdfast.tries': 1 },
+    'holdfast.workflow': 'order-7',
+    'holdfast.action_type': 'CHARGE',
+    'holdfast.processor': 'billing',
+    'holdfast.tries': 1,
     'holdfast.action': charged?.attributes['holdfast.action'],
   });
   expect(named('bank').map(parentOf)).toEqual([idOf(action)]);
@@ -263,7 +272,9 @@ it('a session of a worker is a span, with its leases and its pipeline as parts, 
   expect(pipeline && parentOf(pipeline)).toBe(idOf(session));
   expect(inner && parentOf(inner)).toBe(idOf(pipeline));
   expect(pipeline?.attributes).toMatchObject({
-    ...{ 'holdfast.kind': 'live', 'holdfast.outcome': 'completed', 'holdfast.slot': 'tuner:1' },
+    'holdfast.kind': 'live',
+    'holdfast.outcome': 'completed',
+    'holdfast.slot': 'tuner:1',
     'holdfast.session': session?.attributes['holdfast.session'],
   });
   await close(clock, holdfast);
@@ -307,9 +318,15 @@ describe('the origin of an action', () => {
 
 it('docs/tracing.md names every span and every attribute there is, and no other', () => {
   const sources = [
-    ...['lease/traced-leases', 'lease/pool/pool', 'fleet/poll/poll-scheduler'],
-    ...['fleet/member/ownership', 'worker/session-run', 'worker/session-leases'],
-    ...['workflow/orchestrator', 'workflow/processor', 'workflow/workflows'],
+    'lease/traced-leases',
+    'lease/pool/pool',
+    'fleet/poll/poll-scheduler',
+    'fleet/member/ownership',
+    'worker/session-run',
+    'worker/session-leases',
+    'workflow/orchestrator',
+    'workflow/processor',
+    'workflow/workflows',
     'telemetry/open-telemetry',
   ].map((path) => readSource(`src/${path}.ts`).text);
   const used = sources.flatMap((text) => [...text.matchAll(/'(holdfast\.[a-z_]+)'/g)]);

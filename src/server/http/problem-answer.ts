@@ -19,7 +19,10 @@ export function problemAnswer({ kind, facts }: Problem, base: string): ProblemAn
   const { detail, errors, retryAfterMs } = facts;
   const body = {
     type: `${base}/problems/${kind}`,
-    ...{ title, status, detail, code: kind.toUpperCase().replaceAll('-', '_') },
+    title,
+    status,
+    detail,
+    code: kind.toUpperCase().replaceAll('-', '_'),
     ...(errors !== undefined && { errors }),
     ...facts.facts,
   };

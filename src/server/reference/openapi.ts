@@ -149,7 +149,9 @@ function operationOf(route: Route, schemas: Schemas): Operation {
     return [status, responseOf(answer, schemas)] as const;
   });
   return {
-    ...{ operationId: operationId(route), tags: [route.group], summary },
+    operationId: operationId(route),
+    tags: [route.group],
+    summary,
     description: `${route.description} ${accessWords(route)}`,
     security: access === 'open' ? [] : [{ bearer: [access] }],
     ...(parameters.length > 0 && { parameters }),
@@ -164,7 +166,10 @@ function operationOf(route: Route, schemas: Schemas): Operation {
 }
 
 const LAST_EVENT_ID: Parameter = {
-  ...{ name: 'Last-Event-ID', in: 'header', required: false, schema: { type: 'string' } },
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  schema: { type: 'string' },
   description: 'The id of the last event that arrived: everything after it follows.',
 };
 
@@ -189,7 +194,9 @@ function parametersOf(
   if (schema === undefined) return [];
   const { properties = {}, required = [] } = schemas.add(schema, 'input');
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
-    ...{ name, in: place, required: place === 'path' || required.includes(name) },
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
     ...(description !== undefined && { description }),
     schema: repeatable(rest),
   }));
@@ -231,8 +238,12 @@ function commonProblems({ access, body, method, params }: Route): ProblemName[] 
   const guards: ProblemName[] = ['outside-lan', 'foreign-host', 'internal'];
   if (access === 'open') return params === undefined ? guards : ['invalid-request', ...guards];
   return [
-    ...(['invalid-request', 'unauthenticated', 'forbidden', ...guards] as const),
-    ...(['too-many-requests', 'store-unavailable'] as const),
+    'invalid-request',
+    'unauthenticated',
+    'forbidden',
+    ...guards,
+    'too-many-requests',
+    'store-unavailable',
     ...(method === 'GET' ? [] : (['outcome-unknown'] as const)),
     ...(body === undefined
       ? []

@@ -15,11 +15,15 @@ interface Places {
 }
 
 const FROM_DOCS: Places = {
-  ...{ docs: 'docs', style: 'docs/style.css', openApi: 'openapi.json' },
+  docs: 'docs',
+  style: 'docs/style.css',
+  openApi: 'openapi.json',
   problem: (name) => `problems/${name}`,
 };
 const FROM_PROBLEM: Places = {
-  ...{ docs: '../docs', style: '../docs/style.css', openApi: '../openapi.json' },
+  docs: '../docs',
+  style: '../docs/style.css',
+  openApi: '../openapi.json',
   problem: (name) => name,
 };
 
@@ -34,7 +38,8 @@ export function referencePage(document: OpenApi): string {
     Object.entries(operations).map(([method, operation]) => ({ method, path, operation })),
   );
   const groups = document.tags.map(({ name, description }) => ({
-    ...{ name, description },
+    name,
+    description,
     entries: entries.filter(({ operation }) => operation.tags.includes(name)),
   }));
   const nav = html`<nav aria-label="Contents">
@@ -146,7 +151,9 @@ function fieldTable(rows: readonly Row[]): Html {
 
 function parameterRow({ name, in: place, required, description = '', schema }: Parameter): Row {
   return {
-    ...{ name, isRequired: required, description },
+    name,
+    isRequired: required,
+    description,
     kind: html`${kindOf(schema)} in the ${place}`,
   };
 }
@@ -167,7 +174,9 @@ function bodyTables(document: OpenApi, schema: JsonSchema): Html {
 
 function fieldRows({ properties = {}, required = [] }: JsonSchema): Row[] {
   return Object.entries(properties).map(([name, field]) => ({
-    ...{ name, kind: kindOf(field), description: field.description ?? '' },
+    name,
+    kind: kindOf(field),
+    description: field.description ?? '',
     isRequired: required.includes(name),
   }));
 }

@@ -23,15 +23,23 @@ export const aboutSchema = z
 export function aboutRoute({ holdfast, clock }: ServerParts, hasStage: boolean): Route {
   const version = packageVersion();
   return route({
-    ...{ method: 'GET', path: '/api/v3/about', access: 'v3:read', tenants: 'yes' },
-    ...{ group: 'operation', summary: 'Who asks, and whom' },
+    method: 'GET',
+    path: '/api/v3/about',
+    access: 'v3:read',
+    tenants: 'yes',
+    group: 'operation',
+    summary: 'Who asks, and whom',
     description: 'What the token may do, and which instance answers, on which store.',
     answers: { 200: { description: 'About both.', body: aboutSchema } },
     problems: [],
     async handle({ caller: { scope, tokenId, tenant } }) {
       return {
         body: {
-          ...{ scope, tokenId, tenant, instance: holdfast.instanceId, version },
+          scope,
+          tokenId,
+          tenant,
+          instance: holdfast.instanceId,
+          version,
           store: withoutCredentials(holdfast.storeName),
           now: Math.round(clock.wallMs()),
           ...(hasStage && { stage: true }),

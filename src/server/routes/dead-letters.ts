@@ -40,7 +40,11 @@ export function deadLetterRoutes(parts: DeadLetterParts): Route[] {
 
 function listRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
   return route({
-    ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'workflows' },
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'workflows',
     summary: 'List dead letters',
     description: `Actions that failed too often, of each target the oldest first; ${MOST_LETTERS} at most.`,
     answers: {
@@ -63,8 +67,13 @@ function listRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
 
 function retryRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{target}/{id}/retry`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'workflows', summary: 'Try a dead letter again', params: letterParams },
+    method: 'POST',
+    path: `${PATH}/{target}/{id}/retry`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'workflows',
+    summary: 'Try a dead letter again',
+    params: letterParams,
     description:
       'Its workflow emits it anew: at once if somebody holds it, else by the next claim.',
     answers: {
@@ -85,8 +94,13 @@ function retryRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
 
 function dropRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{target}/{id}/drop`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'workflows', summary: 'Throw a dead letter away', params: letterParams },
+    method: 'POST',
+    path: `${PATH}/{target}/{id}/drop`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'workflows',
+    summary: 'Throw a dead letter away',
+    params: letterParams,
     description: 'Its workflow has been told of the failure long ago.',
     answers: {
       200: {

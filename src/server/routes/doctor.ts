@@ -45,8 +45,12 @@ export const diagnosisSchema = z
 export function doctorRoute({ holdfast, clock }: ServerParts): Route {
   const recent = reused(() => diagnose(holdfast, clock, { tryOut: false }), clock);
   return route({
-    ...{ method: 'GET', path: '/api/v3/doctor', access: 'v3:read', tenants: 'no' },
-    ...{ group: 'operation', summary: 'Is everything as it should be?' },
+    method: 'GET',
+    path: '/api/v3/doctor',
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'operation',
+    summary: 'Is everything as it should be?',
     description:
       'The store as it says it is, its clock, how long it takes to answer, how much room instances have to renew; and what to do where something is not as it should be. ' +
       `What is found is good for ${REUSE_MS / 1_000} seconds, however many ask.`,

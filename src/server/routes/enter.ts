@@ -15,8 +15,13 @@ const enteredSchema = z.object({ token: z.string() }).meta({ id: 'Entered' });
 /** Without passes, because tokens are configured, every pass is a wrong one. */
 export function enterRoute(passes: EntryPasses | null): Route {
   return route({
-    ...{ method: 'POST', path: '/api/v3/enter', access: 'open', tenants: 'yes' },
-    ...{ group: 'operation', isPage: true, summary: 'Exchange a pass for a token' },
+    method: 'POST',
+    path: '/api/v3/enter',
+    access: 'open',
+    tenants: 'yes',
+    group: 'operation',
+    isPage: true,
+    summary: 'Exchange a pass for a token',
     description:
       'For the page: where no token is configured, the address that is printed at the start has a pass, which is good once, for ten minutes.',
     body: enterBody,

@@ -48,7 +48,8 @@ export function isEither({ session, target }: WishQuery): boolean {
 }
 
 export const EITHER = {
-  ...{ path: ['target'], error: EITHER_RULE },
+  path: ['target'],
+  error: EITHER_RULE,
   when: ({ value }: { value: unknown }) => typeof value === 'object' && value !== null,
 };
 
@@ -74,8 +75,12 @@ const watchQuery = z
 export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
   return [
     route({
-      ...{ method: 'GET', path: '/api/v3/events', access: 'v3:read', tenants: 'yes' },
-      ...{ group: 'events', summary: 'Watch what happens' },
+      method: 'GET',
+      path: '/api/v3/events',
+      access: 'v3:read',
+      tenants: 'yes',
+      group: 'events',
+      summary: 'Watch what happens',
       description:
         'Server-sent events, from the log that all instances share. `event` is the name, `data` the facts as JSON, `id` where to go on: ' +
         'sent back in the header `Last-Event-ID`, as browsers do by themselves, it brings everything since. ' +

@@ -26,7 +26,11 @@ export interface FleetParts {
 export function fleetRoutes({ holdfast }: FleetParts): Route[] {
   return [
     route({
-      ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'fleet' },
+      method: 'GET',
+      path: PATH,
+      access: 'v3:read',
+      tenants: 'no',
+      group: 'fleet',
       summary: 'List instances',
       description: 'Who is alive, and how many targets each owns and should own.',
       answers: {
@@ -59,8 +63,13 @@ function orderRoute(
   words: { summary: string; description: string },
 ): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{id}/${order}`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'fleet', ...words, params: memberParams },
+    method: 'POST',
+    path: `${PATH}/{id}/${order}`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'fleet',
+    ...words,
+    params: memberParams,
     answers: { 200: { description: 'It has been told.', body: orderSchema } },
     problems: ['not-found'],
     async handle({ params: { id } }) {

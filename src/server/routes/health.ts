@@ -21,7 +21,11 @@ export function healthRoutes(parts: HealthParts): Route[] {
 
 function healthRoute(): Route {
   return route({
-    ...{ method: 'GET', path: '/healthz', access: 'open', tenants: 'yes', group: 'operation' },
+    method: 'GET',
+    path: '/healthz',
+    access: 'open',
+    tenants: 'yes',
+    group: 'operation',
     summary: 'Does it live?',
     description: 'The process serves requests. Nobody else is asked, least of all the store.',
     answers: { 200: { description: 'It does.', body: z.object({ alive: z.literal(true) }) } },
@@ -34,7 +38,11 @@ function healthRoute(): Route {
 
 function readyRoute({ readiness }: HealthParts): Route {
   return route({
-    ...{ method: 'GET', path: '/readyz', access: 'open', tenants: 'yes', group: 'operation' },
+    method: 'GET',
+    path: '/readyz',
+    access: 'open',
+    tenants: 'yes',
+    group: 'operation',
     summary: 'Can it take work?',
     description:
       'Fails when this instance could not take work, and says why in `reasons`: the store does not answer, it is closing, its poller or its worker is stalled or has stopped. ' +
@@ -55,8 +63,12 @@ function readyRoute({ readiness }: HealthParts): Route {
 
 function metricsRoute({ metrics, metricsAccess }: HealthParts): Route {
   return route({
-    ...{ method: 'GET', path: '/metrics', access: metricsAccess, tenants: 'no' },
-    ...{ group: 'operation', summary: 'Metrics' },
+    method: 'GET',
+    path: '/metrics',
+    access: metricsAccess,
+    tenants: 'no',
+    group: 'operation',
+    summary: 'Metrics',
     description:
       'Events of this instance by name; leases held, lost, refused and handed over, how long renewals take and how near the first loss is; polls, actions, intents, sessions and pipelines; what the store does to it; requests by route; and the process itself. `docs/metrics.md` has all of them.',
     answers: {

@@ -48,8 +48,12 @@ export const historySchema = z
 
 export function historyRoute({ log }: { log: Pick<EventLog, 'recall'> }): Route {
   return route({
-    ...{ method: 'GET', path: '/api/v3/history', access: 'v3:read', tenants: 'yes' },
-    ...{ group: 'events', summary: 'What has happened' },
+    method: 'GET',
+    path: '/api/v3/history',
+    access: 'v3:read',
+    tenants: 'yes',
+    group: 'events',
+    summary: 'What has happened',
     description:
       'The same events that can be watched, the latest first, as far back as the log goes. ' +
       'A page may be short, or empty, and yet not the last: only so much of the log is searched at a time.',

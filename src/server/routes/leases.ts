@@ -104,7 +104,11 @@ export function leaseRoutes(parts: LeaseParts): Route[] {
 
 function listRoute({ holdfast, intents }: LeaseParts): Route {
   return route({
-    ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'leases' },
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'leases',
     summary: 'List leases',
     description:
       'Those that are held, a page at a time; in no order on Redis. It walks the store, so it is for people, not for loops.',
@@ -138,8 +142,12 @@ function listRoute({ holdfast, intents }: LeaseParts): Route {
 
 function getRoute({ holdfast, intents }: LeaseParts): Route {
   return route({
-    ...{ method: 'GET', path: `${PATH}/{key}`, access: 'v3:read', tenants: 'no' },
-    ...{ group: 'leases', summary: 'Look at a lease' },
+    method: 'GET',
+    path: `${PATH}/{key}`,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'leases',
+    summary: 'Look at a lease',
     description: 'Who holds it. One that nobody holds is free, not unknown.',
     params: keyParams,
     answers: { 200: { description: 'How it is.', body: stateSchema } },
@@ -157,8 +165,12 @@ function getRoute({ holdfast, intents }: LeaseParts): Route {
 
 function revokeRoute({ holdfast }: LeaseParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{key}/revoke`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'leases', summary: 'Take a lease away from its holder' },
+    method: 'POST',
+    path: `${PATH}/{key}/revoke`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'leases',
+    summary: 'Take a lease away from its holder',
     description:
       'Its next renewal tells the holder. Nobody is granted the key while it may still act, unless `force` says so; fences tell the two apart. Send the `fence` you have seen, and a repeated or late request leaves the next holder alone.',
     params: keyParams,

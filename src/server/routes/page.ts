@@ -10,8 +10,14 @@ import { html } from '../reference/html.ts';
 
 /** Everything comes from here, nothing is inline, nobody may put it into a frame, and nothing that runs in it may ask elsewhere. */
 const POLICY = [
-  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'"],
-  ...["img-src 'self' data:", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
 ].join('; ');
 
 const PAGE_HEADERS = {
@@ -25,7 +31,10 @@ const FOR_EVER = 'public, max-age=31536000, immutable';
 const ASK_FIRST = 'no-cache';
 
 const OPEN = {
-  ...({ method: 'GET', access: 'open', tenants: 'yes', group: 'operation' } as const),
+  method: 'GET',
+  access: 'open',
+  tenants: 'yes',
+  group: 'operation',
   isPage: true,
 } as const;
 
@@ -37,7 +46,9 @@ export function pageRoutes(files: DashboardFiles): Route[] {
 
 function indexRoute(files: DashboardFiles): Route {
   return route({
-    ...{ ...OPEN, path: '/', summary: 'The page for people' },
+    ...OPEN,
+    path: '/',
+    summary: 'The page for people',
     description: 'Who owns what, what happens, and the means to change it. It asks for a token.',
     answers: { 200: { description: 'The page.', mediaType: 'text/html' } },
     problems: [],
@@ -51,7 +62,9 @@ function indexRoute(files: DashboardFiles): Route {
 
 function assetRoute(files: DashboardFiles): Route {
   return route({
-    ...{ ...OPEN, path: '/assets/{file}', summary: 'What the page is made of' },
+    ...OPEN,
+    path: '/assets/{file}',
+    summary: 'What the page is made of',
     description: 'Scripts and styles of the page; their names change with their content.',
     params: fileParams,
     answers: { 200: { description: 'The file.', mediaType: 'application/octet-stream' } },
@@ -69,7 +82,10 @@ function fileAnswer({ type, etag, bodies }: PageFile, asked: Headers, caching: s
   const encoding = encodingFor(bodies, asked.get('accept-encoding') ?? '');
   const tag = `"${etag}-${encoding}"`;
   const headers = {
-    ...{ ...PAGE_HEADERS, 'Cache-Control': caching, ETag: tag, Vary: 'Accept-Encoding' },
+    ...PAGE_HEADERS,
+    'Cache-Control': caching,
+    ETag: tag,
+    Vary: 'Accept-Encoding',
     'Content-Type': type,
     ...(encoding !== 'identity' && { 'Content-Encoding': encoding }),
   };

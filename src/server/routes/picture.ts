@@ -22,7 +22,11 @@ export function pictureRoutes(parts: PictureParts): Route[] {
 
 function pictureRoute({ fleet }: PictureParts): Route {
   return route({
-    ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'fleet' },
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'fleet',
     summary: 'Who owns what',
     description:
       'Every instance and every target, at one moment. Looking again and again is what `/api/v3/fleet/live` is for.',
@@ -36,7 +40,11 @@ function pictureRoute({ fleet }: PictureParts): Route {
 
 function liveRoute({ hub }: PictureParts): Route {
   return route({
-    ...{ method: 'GET', path: `${PATH}/live`, access: 'v3:read', tenants: 'no', group: 'fleet' },
+    method: 'GET',
+    path: `${PATH}/live`,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'fleet',
     summary: 'Watch who owns what',
     description:
       'Server-sent events: first a `picture`, as `/api/v3/fleet` has it, then a `change` whenever something is otherwise, and at least every two seconds. ' +
@@ -54,8 +62,13 @@ function liveRoute({ hub }: PictureParts): Route {
 
 function targetRoute({ fleet }: PictureParts): Route {
   return route({
-    ...{ method: 'GET', path: '/api/v3/targets/{id}', access: 'v3:read', tenants: 'no' },
-    ...{ group: 'fleet', summary: 'Look at a target', params: idParams },
+    method: 'GET',
+    path: '/api/v3/targets/{id}',
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'fleet',
+    summary: 'Look at a target',
+    params: idParams,
     description: 'Who owns it and why, and what its last polls gave.',
     answers: { 200: { description: 'The target.', body: targetSchema } },
     problems: ['not-found', 'conflict'],
@@ -84,7 +97,10 @@ function targetJson({ url, fence, expiresInMs, lastResult, ...target }: TargetVi
 function resultJson(result: NonNullable<TargetView['lastResult']>): object {
   const { at, by, ok, tookMs, error, value } = result;
   return {
-    ...{ at, by, ok, tookMs },
+    at,
+    by,
+    ok,
+    tookMs,
     ...(error !== undefined && { error: withoutCredentials(error) }),
     ...(value !== undefined && { value }),
   };

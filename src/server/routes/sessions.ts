@@ -72,7 +72,11 @@ export function sessionRoutes(parts: ServerParts): Route[] {
 
 function listRoute({ holdfast, intents }: ServerParts): Route {
   return route({
-    ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'yes', group: 'sessions' },
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'yes',
+    group: 'sessions',
     summary: 'List sessions',
     description:
       'First those that came from intents, the latest made first; then those that are polled, in order of id.',
@@ -85,7 +89,11 @@ function listRoute({ holdfast, intents }: ServerParts): Route {
       const page = await sessionPage(
         { intents, sessions: holdfast.sessions },
         {
-          ...{ tenant: tenantOf(caller), seesPolled: seesPolled(caller), kind, states, most },
+          tenant: tenantOf(caller),
+          seesPolled: seesPolled(caller),
+          kind,
+          states,
+          most,
           ...(place !== null && { cursor: place }),
         },
       );
@@ -96,8 +104,12 @@ function listRoute({ holdfast, intents }: ServerParts): Route {
 
 function getRoute({ holdfast, intents }: ServerParts): Route {
   return route({
-    ...{ method: 'GET', path: `${PATH}/{id}`, access: 'v3:read', tenants: 'yes' },
-    ...{ group: 'sessions', summary: 'Look at a session' },
+    method: 'GET',
+    path: `${PATH}/{id}`,
+    access: 'v3:read',
+    tenants: 'yes',
+    group: 'sessions',
+    summary: 'Look at a session',
     description: 'Of either sort. What belongs to another tenant is not found.',
     params: idParams,
     answers: { 200: { description: 'The session.', body: sessionSchema } },
@@ -114,7 +126,11 @@ function getRoute({ holdfast, intents }: ServerParts): Route {
 
 function addRoute({ holdfast }: ServerParts): Route {
   return route({
-    ...{ method: 'POST', path: PATH, access: 'v3:write', tenants: 'no', group: 'sessions' },
+    method: 'POST',
+    path: PATH,
+    access: 'v3:write',
+    tenants: 'no',
+    group: 'sessions',
     summary: 'Have something polled',
     description:
       'Whether the address may be asked is known only once it is: then it is resolved and checked.',
@@ -154,8 +170,12 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
   const changed = { 200: { description: 'As it is now.', body: pollSessionSchema } };
   return [
     route({
-      ...{ ...about, method: 'POST', path: `${PATH}/{id}/pause`, summary: 'Pause polling' },
-      ...{ answers: changed, problems },
+      ...about,
+      method: 'POST',
+      path: `${PATH}/{id}/pause`,
+      summary: 'Pause polling',
+      answers: changed,
+      problems,
       async handle({ params: { id }, caller }) {
         const { session, changed } = await ofPolled(id, caller, sessions.pause(id));
         const act = { action: 'session.pause', subject: id };
@@ -163,8 +183,12 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       },
     }),
     route({
-      ...{ ...about, method: 'POST', path: `${PATH}/{id}/resume`, summary: 'Resume polling' },
-      ...{ answers: changed, problems },
+      ...about,
+      method: 'POST',
+      path: `${PATH}/{id}/resume`,
+      summary: 'Resume polling',
+      answers: changed,
+      problems,
       async handle({ params: { id }, caller }) {
         const { session, changed } = await ofPolled(id, caller, sessions.resume(id));
         const act = { action: 'session.resume', subject: id };
@@ -172,8 +196,12 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       },
     }),
     route({
-      ...{ ...about, method: 'DELETE', path: `${PATH}/{id}`, summary: 'Delete a session' },
-      ...{ answers: { 204: { description: 'It is gone.' } }, problems },
+      ...about,
+      method: 'DELETE',
+      path: `${PATH}/{id}`,
+      summary: 'Delete a session',
+      answers: { 204: { description: 'It is gone.' } },
+      problems,
       async handle({ params: { id }, caller }) {
         await ofPolled(id, caller, sessions.remove(id));
         return { status: 204, act: { action: 'session.remove', subject: id } };

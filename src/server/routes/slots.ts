@@ -26,8 +26,12 @@ export interface SlotParts {
 
 export function slotRoute({ holdfast, intents }: SlotParts): Route {
   return route({
-    ...{ method: 'GET', path: '/api/v3/slots', access: 'v3:read', tenants: 'no' },
-    ...{ group: 'operation', summary: 'Who has which slot' },
+    method: 'GET',
+    path: '/api/v3/slots',
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'operation',
+    summary: 'Who has which slot',
     description: 'The pools that the worker of this instance draws from; none where it has none.',
     answers: {
       200: {
@@ -55,7 +59,10 @@ export function slotRoute({ holdfast, intents }: SlotParts): Route {
 async function slotsOf(pool: Pool) {
   const views = await pool.inspect();
   return views.map((view) => ({
-    ...{ pool: pool.name, slot: view.slot, state: stateOf(view), holder: view.holder },
+    pool: pool.name,
+    slot: view.slot,
+    state: stateOf(view),
+    holder: view.holder,
     fence: String(view.fence),
     expiresInMs: view.expiresInMs === 0 ? null : expiryJson(view.expiresInMs),
   }));

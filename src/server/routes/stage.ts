@@ -32,7 +32,11 @@ const SUMMARIES: Readonly<Record<StageAction, string>> = {
 export function stageRoutes(stage: Stage): Route[] {
   return [
     route({
-      ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'operation' },
+      method: 'GET',
+      path: PATH,
+      access: 'v3:read',
+      tenants: 'no',
+      group: 'operation',
       summary: 'Instances that are there to be killed',
       description: 'Only where the server was started for show (`holdfast demo`).',
       answers: { 200: { description: 'How they are.', body: pictureSchema } },
@@ -47,8 +51,13 @@ export function stageRoutes(stage: Stage): Route[] {
 
 function directionRoute(stage: Stage, action: StageAction): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{name}/${action}`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'operation', summary: SUMMARIES[action], params: nameParams },
+    method: 'POST',
+    path: `${PATH}/{name}/${action}`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'operation',
+    summary: SUMMARIES[action],
+    params: nameParams,
     description: 'Only where the server was started for show (`holdfast demo`).',
     answers: { 200: { description: 'How they are now.', body: pictureSchema } },
     problems: ['not-found', 'conflict'],

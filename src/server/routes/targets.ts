@@ -44,8 +44,13 @@ export function targetRoutes(parts: TargetParts): Route[] {
 
 function transferRoute({ holdfast }: TargetParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/transfer`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'fleet', summary: 'Move a target to another instance', params: idParams },
+    method: 'POST',
+    path: `${PATH}/transfer`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'fleet',
+    summary: 'Move a target to another instance',
+    params: idParams,
     description:
       'Its holder hands it over as soon as what it does has settled; the target shows when it has. It stays there while that instance takes part, or until `unpin`; the balance is kept with others.',
     body: transferBody,
@@ -61,8 +66,13 @@ function transferRoute({ holdfast }: TargetParts): Route {
 
 function unpinRoute({ holdfast }: TargetParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/unpin`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'fleet', summary: 'Leave a target to the plan again', params: idParams },
+    method: 'POST',
+    path: `${PATH}/unpin`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'fleet',
+    summary: 'Leave a target to the plan again',
+    params: idParams,
     description: 'The plan alone says where it is, which leaves it where it is while that is even.',
     answers: { 200: { description: 'It is so now.', body: unpinSchema } },
     problems: ['not-found', 'conflict'],
@@ -76,9 +86,14 @@ function unpinRoute({ holdfast }: TargetParts): Route {
 
 function revokeRoute({ holdfast }: TargetParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/revoke`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'fleet', summary: 'Take a target away from its holder' },
-    ...{ params: idParams, body: revokeBody },
+    method: 'POST',
+    path: `${PATH}/revoke`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'fleet',
+    summary: 'Take a target away from its holder',
+    params: idParams,
+    body: revokeBody,
     description:
       'For a holder that can not be asked: its next renewal tells it. Nobody is granted the target while it may still act, unless `force` says so; fences tell the two apart. It may come back to the same instance: to move it, use `transfer`.',
     answers: {

@@ -79,7 +79,11 @@ export function workflowRoutes(parts: WorkflowParts): Route[] {
 
 function listRoute({ holdfast: { workflows } }: WorkflowParts): Route {
   return route({
-    ...{ method: 'GET', path: PATH, access: 'v3:read', tenants: 'no', group: 'workflows' },
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'workflows',
     summary: 'List workflows',
     description: 'In order of id, a page at a time.',
     query: listQuery,
@@ -102,8 +106,13 @@ function listRoute({ holdfast: { workflows } }: WorkflowParts): Route {
 
 function getRoute({ holdfast: { workflows } }: WorkflowParts): Route {
   return route({
-    ...{ method: 'GET', path: `${PATH}/{id}`, access: 'v3:read', tenants: 'no' },
-    ...{ group: 'workflows', summary: 'Look at a workflow', params: idParams },
+    method: 'GET',
+    path: `${PATH}/{id}`,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'workflows',
+    summary: 'Look at a workflow',
+    params: idParams,
     description: 'How it is, and what has happened to it.',
     answers: { 200: { description: 'The workflow.', body: workflowSchema } },
     problems: ['not-found'],
@@ -119,8 +128,14 @@ function getRoute({ holdfast: { workflows } }: WorkflowParts): Route {
 
 function revokeRoute({ holdfast: { workflows } }: WorkflowParts): Route {
   return route({
-    ...{ method: 'POST', path: `${PATH}/{id}/revoke`, access: 'v3:admin', tenants: 'no' },
-    ...{ group: 'workflows', summary: 'End a tenure', params: idParams, body: revokeBody },
+    method: 'POST',
+    path: `${PATH}/{id}/revoke`,
+    access: 'v3:admin',
+    tenants: 'no',
+    group: 'workflows',
+    summary: 'End a tenure',
+    params: idParams,
+    body: revokeBody,
     description:
       'From now on everything its orchestrator sends is refused, whoever and wherever it is.',
     answers: { 200: { description: 'What was ended.', body: tenureRevocationSchema } },
@@ -154,7 +169,12 @@ async function isEnded(
 function workflowJson(view: WorkflowView): Omit<z.output<typeof workflowSchema>, 'steps'> {
   const { id, state, epoch, leaseId, isHeld, expiresInMs, unresolved } = view;
   return {
-    ...{ id, state, epoch, leaseId, isHeld, unresolved },
+    id,
+    state,
+    epoch,
+    leaseId,
+    isHeld,
+    unresolved,
     expiresInMs: isHeld ? expiryJson(expiresInMs) : null,
   };
 }

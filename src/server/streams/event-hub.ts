@@ -106,7 +106,10 @@ export class EventHub {
     this.#places.take(caller.tokenId);
     const onAbort = () => client.end('closing');
     const client = new EventClient({
-      ...{ clock: this.#clock, filter, tokenId: caller.tokenId, expiresAtMs: caller.expiresAtMs },
+      clock: this.#clock,
+      filter,
+      tokenId: caller.tokenId,
+      expiresAtMs: caller.expiresAtMs,
       position,
       mostQueuedBytes: this.#limits.queuedBytes,
       onEnd: () => {

@@ -82,7 +82,9 @@ export class FleetHub {
     const { caller, sightings, bytes, signal, end } = begun;
     const { tokenId, expiresAtMs } = caller;
     const client = new StreamClient({
-      ...{ clock: this.#parts.clock, tokenId, expiresAtMs },
+      clock: this.#parts.clock,
+      tokenId,
+      expiresAtMs,
       // The first picture is not to be held against who has not had the time to read it.
       mostQueuedBytes: this.#limits.queuedBytes + bytes.byteLength,
       onEnd: () => {

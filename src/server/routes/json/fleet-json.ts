@@ -18,8 +18,11 @@ export function pictureJson(picture: FleetPicture): z.output<typeof pictureSchem
   const names = new Names();
   const rows = targets.map((target) => rowOf(target, names));
   return {
-    ...{ at, roundTripMs: rounded(roundTripMs), members: members.map(memberJson) },
-    ...{ names: names.list, targets: rows },
+    at,
+    roundTripMs: rounded(roundTripMs),
+    members: members.map(memberJson),
+    names: names.list,
+    targets: rows,
   };
 }
 
@@ -28,7 +31,8 @@ export function changeJson(change: FleetChange): z.output<typeof changeSchema> {
   const names = new Names();
   const rows = targets?.map((target) => rowOf(target, names));
   return {
-    ...{ at, roundTripMs: rounded(roundTripMs) },
+    at,
+    roundTripMs: rounded(roundTripMs),
     ...(members !== undefined && { members: members.map(memberJson) }),
     ...(rows !== undefined && { names: names.list, targets: rows }),
     ...(removed !== undefined && { removed: [...removed] }),
@@ -39,8 +43,17 @@ export function memberJson(member: MemberView): z.output<typeof memberSchema> {
   const { id, name, weight, isDraining, isForeign, owned, quota, version, startedAt } = member;
   const { expiresInMs, beatTtlMs, vitals } = member;
   return {
-    ...{ id, name, weight, isDraining, isForeign, owned, quota },
-    ...{ expiresInMs: Math.round(expiresInMs), beatTtlMs, version, startedAt },
+    id,
+    name,
+    weight,
+    isDraining,
+    isForeign,
+    owned,
+    quota,
+    expiresInMs: Math.round(expiresInMs),
+    beatTtlMs,
+    version,
+    startedAt,
     vitals: vitals === null ? null : { ...vitals },
   };
 }

@@ -2,8 +2,18 @@
 import { z } from 'zod';
 
 const TARGET_REASONS = [
-  ...(['kept', 'moving', 'late', 'expiring', 'foreign', 'free', 'unplaced'] as const),
-  ...(['quarantine', 'revoked', 'garbage', 'unsettled', 'paused'] as const),
+  'kept',
+  'moving',
+  'late',
+  'expiring',
+  'foreign',
+  'free',
+  'unplaced',
+  'quarantine',
+  'revoked',
+  'garbage',
+  'unsettled',
+  'paused',
 ] as const;
 
 const momentSchema = z.number().int().meta({ description: 'Milliseconds since 1970.' });

@@ -11,8 +11,19 @@ export function intentSessionJson(session: IntentSession): z.input<typeof intent
   const { target, startMs = 0, clients, createdAtMs, changedAtMs, revision } = session;
   const { losses = 0, progress, detail } = session;
   const common = {
-    ...{ id, tenant, profile, state, reason, outcome, worker, slot, clients },
-    ...{ createdAt: moment(createdAtMs), changedAt: moment(changedAtMs), revision, losses },
+    id,
+    tenant,
+    profile,
+    state,
+    reason,
+    outcome,
+    worker,
+    slot,
+    clients,
+    createdAt: moment(createdAtMs),
+    changedAt: moment(changedAtMs),
+    revision,
+    losses,
     ...(progress !== undefined && { progress }),
     ...(detail !== undefined && { detail: { ...detail } }),
   };
@@ -25,10 +36,12 @@ export function intentSessionJson(session: IntentSession): z.input<typeof intent
 export function pollSessionJson(session: Session): z.input<typeof pollSessionSchema> {
   const { id, url, everyMs, isPaused, revision } = session;
   return {
-    ...{ id, kind: 'poll' },
+    id,
+    kind: 'poll',
     ...(url !== undefined && { url: withoutCredentials(url) }),
     ...(everyMs !== undefined && { everyMs }),
-    ...{ isPaused, revision },
+    isPaused,
+    revision,
   };
 }
 

@@ -72,7 +72,8 @@ async function intentPage(
   after: string,
 ): Promise<Page> {
   const page = await intents.sessions({
-    ...{ tenant, most },
+    tenant,
+    most,
     ...(kind !== undefined && { kind }),
     ...(states !== undefined && { states }),
     ...(after !== '' && { cursor: after }),
