@@ -3,7 +3,7 @@ import type { Clock } from './core/clock.ts';
 import { StoreRefusedError } from './core/errors.ts';
 import { fleetFindings, type Margin, marginsOf } from './fleet/watch/findings.ts';
 import type { Holdfast } from './holdfast.ts';
-import type { ClockOffset, Finding } from './store/port/store.ts';
+import type { ClockOffset, Finding } from './store/port/examination.ts';
 
 /** How many reads the round trip is measured over, unless that takes too long. */
 const READS = 100;

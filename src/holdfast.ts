@@ -24,6 +24,7 @@ import { TracedLeases } from './lease/traced-leases.ts';
 import { Records } from './records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
 import { openStore } from './store/open-store.ts';
+import type { Examination } from './store/port/examination.ts';
 import {
   boundsProblem,
   KEYSPACE_NAMES,
@@ -32,7 +33,8 @@ import {
   type MaxTtls,
   readMaxTtl,
 } from './store/port/keyspaces.ts';
-import type { Examination, LeasePage, ReadReply, Store } from './store/port/store.ts';
+import type { LeasePage, ReadReply } from './store/port/lease-store.ts';
+import type { Store } from './store/port/store.ts';
 import type { AdoptableClient } from './store/redis/client/adoptable.ts';
 import type { Runtime } from './store/runtime.ts';
 import { EventLog } from './telemetry/event-log.ts';

@@ -2,7 +2,7 @@ import { ConfigError, FenceStaleError, RevisionConflictError } from './core/erro
 import { checkKey } from './core/ids.ts';
 import { checkKnown } from './core/options.ts';
 import { checkFence } from './lease/fence.ts';
-import type { RecordStore, RefusedWrite, StoredRecord } from './store/port/store.ts';
+import type { RecordStore, RefusedWrite, StoredRecord } from './store/port/record-store.ts';
 
 export interface WriteOptions {
   /** The write is refused with `FENCE_STALE` where the record has seen a higher one. */

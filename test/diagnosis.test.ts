@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { diagnose } from '../src/diagnosis.ts';
-import type { Finding } from '../src/store/port/store.ts';
+import type { Finding } from '../src/store/port/examination.ts';
 import { serverWorld } from './support/server-world.ts';
 
 const BEAT = { ttlMs: 60_000, timeoutMs: 1_000 };

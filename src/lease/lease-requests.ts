@@ -10,13 +10,12 @@ import type {
   AcquireCall,
   AcquireReply,
   AcquireRequest,
-  Call,
   Handover,
   ReleaseReply,
-  Store,
   Tenancy,
   TransferReply,
-} from '../store/port/store.ts';
+} from '../store/port/lease-store.ts';
+import type { Call, Store } from '../store/port/store.ts';
 import type { Terms } from './tenure.ts';
 
 /** Requests in one store call: about a millisecond of Redis' time. */

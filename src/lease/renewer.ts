@@ -14,7 +14,8 @@ import type { Emitter } from '../core/events.ts';
 import { jittered, type Random } from '../core/random.ts';
 import { TimerHeap } from '../core/timer-heap.ts';
 import { type Confirmation, confirmationNow } from '../core/validity.ts';
-import { FENCE_RECORD_MS, type RenewReply, type Store } from '../store/port/store.ts';
+import { FENCE_RECORD_MS, type RenewReply } from '../store/port/lease-store.ts';
+import type { Store } from '../store/port/store.ts';
 import type { Tenure, Terms } from './tenure.ts';
 
 /** Renewals per request: about a millisecond of Redis' time, and 10,000 leases in ten requests. */

@@ -4,7 +4,8 @@
  */
 import { ClosedError, ConfigError, OutcomeUnknownError } from '../core/errors.ts';
 import type { Emitter } from '../core/events.ts';
-import { type Store, TOMBSTONE } from '../store/port/store.ts';
+import { TOMBSTONE } from '../store/port/lease-store.ts';
+import type { Store } from '../store/port/store.ts';
 import type { LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
 import type { Terms } from './tenure.ts';

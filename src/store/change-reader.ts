@@ -4,7 +4,8 @@
  * for removed before the listing is complete.
  */
 import { StoreRefusedError } from '../core/errors.ts';
-import type { Call, ChangesPage, Store } from './port/store.ts';
+import type { ChangesPage } from './port/record-store.ts';
+import type { Call, Store } from './port/store.ts';
 
 /** A refresh that has to begin again this often fails. */
 const MOST_BEGINNINGS = 5;

@@ -1,5 +1,5 @@
 import { SIZE_LIMITS, sized } from './port/limits.ts';
-import { LOG_PAGE, type LogEntry, type LogPage } from './port/store.ts';
+import { LOG_PAGE, type LogEntry, type LogPage } from './port/log-store.ts';
 
 /** What all logs have in common, wherever they are kept: entries as text, in pages. */
 

@@ -1,4 +1,4 @@
-import type { SignalStore, Subscriber } from './port/store.ts';
+import type { SignalStore, Subscriber } from './port/signal-store.ts';
 
 /**
  * Hears what is said on a topic of signals, for as long as it is wanted. Signals are hints: where they can not be heard nothing is wrong, only

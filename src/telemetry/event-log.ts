@@ -2,7 +2,8 @@
 import type { Clock } from '../core/clock.ts';
 import type { Emitter } from '../core/events.ts';
 import { isName } from '../core/ids.ts';
-import type { LogEntry, LogPage, Store } from '../store/port/store.ts';
+import type { LogEntry, LogPage } from '../store/port/log-store.ts';
+import type { Store } from '../store/port/store.ts';
 import { LOG_TOPIC } from './history.ts';
 
 /** Entries are hinted at; where hints are lost, they are looked for this often. */

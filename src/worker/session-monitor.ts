@@ -18,7 +18,8 @@ import { openSessions, putBackLost } from '../intents/open-sessions.ts';
 import { readable, readSessions } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/port/intent-store.ts';
-import type { ReadReply, Store } from '../store/port/store.ts';
+import type { ReadReply } from '../store/port/lease-store.ts';
+import type { Store } from '../store/port/store.ts';
 import { Subscription } from '../store/subscription.ts';
 
 /** How often all open sessions are gone through, and how often its own. */

@@ -15,7 +15,8 @@ import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { refusalError } from '../lease/refusal-error.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
-import type { ReadReply, Store } from '../store/port/store.ts';
+import type { ReadReply } from '../store/port/lease-store.ts';
+import type { Store } from '../store/port/store.ts';
 import {
   type BeginReply,
   type HistoryEntry,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/port/store.ts';
+import { LOG_KEPT, LOG_PAGE } from '../../src/store/port/log-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';

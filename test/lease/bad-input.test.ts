@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type OpenOptions, open } from '../../src/holdfast.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import type { LeaseStore, Store } from '../../src/store/port/store.ts';
+import type { LeaseStore } from '../../src/store/port/lease-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 
 /** A store that must never be asked anything. */
 function untouchable(): { store: Store; calls: string[] } {

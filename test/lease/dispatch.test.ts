@@ -6,7 +6,7 @@ import type { Terms } from '../../src/lease/tenure.ts';
 import { deriveTimings } from '../../src/lease/timings.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
-import type { LeaseStore } from '../../src/store/port/store.ts';
+import type { LeaseStore } from '../../src/store/port/lease-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 function makeDispatch() {

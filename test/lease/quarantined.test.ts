@@ -1,7 +1,7 @@
 /** A store in quarantine is not a key that another holds: callers that treat them alike skip work that no process does. */
 import { describe, expect, it } from 'vitest';
 import { LeaseHeldError, StoreQuarantinedError } from '../../src/core/errors.ts';
-import type { BusyReply } from '../../src/store/port/store.ts';
+import type { BusyReply } from '../../src/store/port/lease-store.ts';
 import { world } from '../support/world.ts';
 
 const LEFT_MS = 20_000;

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { LOG_KEPT, LOG_PAGE, type Store } from '../../src/store/port/store.ts';
+import { LOG_KEPT, LOG_PAGE } from '../../src/store/port/log-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 

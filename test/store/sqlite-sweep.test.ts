@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
-import { FENCE_RECORD_MS } from '../../src/store/port/store.ts';
+import { FENCE_RECORD_MS } from '../../src/store/port/lease-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { CALL } from '../../testing/conformance/kit.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';

@@ -19,7 +19,8 @@ import { Emitter, type EventName } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';
-import { FENCE_RECORD_MS, type Store } from '../../src/store/port/store.ts';
+import { FENCE_RECORD_MS } from '../../src/store/port/lease-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { systemHost } from '../../src/store/sqlite/file/host.ts';
 import {
   defaultFile,

@@ -1,5 +1,6 @@
 import type { Pool, PoolOptions, SlotOptions, SlotResult } from '../../src/lease/pool/pool.ts';
-import type { LeaseStore, Store } from '../../src/store/port/store.ts';
+import type { LeaseStore } from '../../src/store/port/lease-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import type { Actor } from './world.ts';
 
 export type Taken = Extract<SlotResult, { ok: true }>;

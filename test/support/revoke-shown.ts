@@ -1,4 +1,5 @@
-import type { RevokeReply, Store } from '../../src/store/port/store.ts';
+import type { RevokeReply } from '../../src/store/port/lease-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 
 const CALL = { timeoutMs: 5_000 };
 

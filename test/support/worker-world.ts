@@ -10,7 +10,7 @@ import type { Commands } from '../../src/worker/supervisor/commands.ts';
 import type { GroupRecord, Host } from '../../src/worker/supervisor/host.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
-import type { ReadReply } from '../../src/store/port/store.ts';
+import type { ReadReply } from '../../src/store/port/lease-store.ts';
 import type { PipelineContext, PipelineFunction } from '../../src/worker/pipelines/pipeline.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import type { WorkerOptions } from '../../src/worker/worker-options.ts';

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
-import {
-  type AcquireReply,
-  type AcquireRequest,
-  CHANGES_PAGE,
-  type RecordRef,
-  type Store,
-} from '../../src/store/port/store.ts';
+import type { AcquireReply, AcquireRequest } from '../../src/store/port/lease-store.ts';
+import { CHANGES_PAGE, type RecordRef } from '../../src/store/port/record-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 
 /** No call of the suite takes longer. */
 export const CALL = { timeoutMs: 10_000 };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CHANGES_PAGE, REMOVALS_KEPT } from '../../src/store/port/store.ts';
+import { CHANGES_PAGE, REMOVALS_KEPT } from '../../src/store/port/record-store.ts';
 import { CALL, type Check, type Kit } from './kit.ts';
 
 export function recording(check: Check): void {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/core/clock.ts';
-import type { SignalStore, Subscriber } from '../../src/store/port/store.ts';
+import type { SignalStore, Subscriber } from '../../src/store/port/signal-store.ts';
 import type { Through } from './faulty-store.ts';
 
 /** How long a publication or a subscription may take. */

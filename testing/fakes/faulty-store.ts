@@ -1,14 +1,11 @@
 import type { Clock } from '../../src/core/clock.ts';
 import { OutcomeUnknownError, StoreUnreachableError } from '../../src/core/errors.ts';
 import type { IntentStore } from '../../src/store/port/intent-store.ts';
-import type {
-  Call,
-  LeaseStore,
-  LogStore,
-  MemberStore,
-  RecordStore,
-  Store,
-} from '../../src/store/port/store.ts';
+import type { LeaseStore } from '../../src/store/port/lease-store.ts';
+import type { LogStore } from '../../src/store/port/log-store.ts';
+import type { MemberStore } from '../../src/store/port/member-store.ts';
+import type { RecordStore } from '../../src/store/port/record-store.ts';
+import type { Call, Store } from '../../src/store/port/store.ts';
 import type { StreamStore } from '../../src/store/port/stream-store.ts';
 import type { WorkflowStore } from '../../src/store/port/workflow-store.ts';
 import { FaultySignals } from './faulty-signals.ts';

@@ -6,7 +6,8 @@
 import { Emitter } from '../../src/core/events.ts';
 import { TargetFeed } from '../../src/fleet/targets/target-feed.ts';
 import { SESSIONS, type Session } from '../../src/fleet/targets/target-record.ts';
-import type { RecordStore, Store } from '../../src/store/port/store.ts';
+import type { RecordStore } from '../../src/store/port/record-store.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import { boundOptions } from './bounds.ts';
 import type { Counters } from './counters.ts';

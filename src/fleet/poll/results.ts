@@ -16,8 +16,8 @@ import type {
   RecordWrite,
   RefusedWrite,
   RemoveReply,
-  Store,
-} from '../../store/port/store.ts';
+} from '../../store/port/record-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import { RESULTS } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
 import { type RecentPoll, RecentPolls } from './recent-polls.ts';

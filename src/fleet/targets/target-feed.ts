@@ -6,7 +6,8 @@
 import { KeyForeignError } from '../../core/errors.ts';
 import type { Emitter } from '../../core/events.ts';
 import { ChangeReader } from '../../store/change-reader.ts';
-import type { GetReply, Store } from '../../store/port/store.ts';
+import type { GetReply } from '../../store/port/record-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import {
   InvalidRecord,
   readSession,

@@ -7,7 +7,8 @@ import { ConfigError, RevisionConflictError } from '../../core/errors.ts';
 import { Emitter } from '../../core/events.ts';
 import { randomUuid } from '../../core/ids.ts';
 import type { Random } from '../../core/random.ts';
-import type { PutReply, Store } from '../../store/port/store.ts';
+import type { PutReply } from '../../store/port/record-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import { SessionExistsError, SessionNotFoundError, SessionUnreadableError } from './errors.ts';
 import { TargetFeed } from './target-feed.ts';
 import {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { LEASE_CLASSES } from '../../lease/classes.ts';
-import type { ReadReply, Store } from '../../store/port/store.ts';
+import type { ReadReply } from '../../store/port/lease-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import { GARBAGE_MS, type TargetEntry } from './target-entry.ts';
 
 /** Targets looked at in one request. */

@@ -1,4 +1,4 @@
-import type { LiveMember } from '../../store/port/store.ts';
+import type { LiveMember } from '../../store/port/member-store.ts';
 import { isSpan, readVitals, type Vitals } from '../member/vitals.ts';
 import type { Hashed } from '../plan/hash.ts';
 import type { PlanMember } from '../plan/plan.ts';

@@ -6,7 +6,8 @@
  */
 import { KeyForeignError } from '../../core/errors.ts';
 import { ChangeReader } from '../../store/change-reader.ts';
-import type { Call, GetReply, Store } from '../../store/port/store.ts';
+import type { GetReply } from '../../store/port/record-store.ts';
+import type { Call, Store } from '../../store/port/store.ts';
 
 /** Where they are kept, by the target's id. */
 export const PINS_COLLECTION = 'pins';

@@ -5,7 +5,8 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { Emitter } from '../../core/events.ts';
-import type { ReadReply, Store } from '../../store/port/store.ts';
+import type { ReadReply } from '../../store/port/lease-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import { explain, type FleetSight, loadsOf } from '../plan/explain.ts';
 import { hashMember } from '../plan/hash.ts';
 import { firstChoice, type Plan } from '../plan/plan.ts';

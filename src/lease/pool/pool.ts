@@ -13,7 +13,8 @@ import { type BusyReason, ConfigError, StoreQuarantinedError } from '../../core/
 import { checkKey } from '../../core/ids.ts';
 import { checkKnown } from '../../core/options.ts';
 import { type Attributes, type Tracing, untraced } from '../../core/tracing.ts';
-import type { ReadReply, Store } from '../../store/port/store.ts';
+import type { ReadReply } from '../../store/port/lease-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import { LEASE_CLASSES, type LeaseClassName } from '../classes.ts';
 import type { HeldContext, Leases } from '../leases.ts';
 import { checkAcquireOptions } from '../options.ts';

@@ -3,7 +3,8 @@
  * process never ask for the same slot at a time, so that as many as there are free slots are served by one look.
  */
 import type { BusyReason } from '../../core/errors.ts';
-import type { ReadReply, Store } from '../../store/port/store.ts';
+import type { ReadReply } from '../../store/port/lease-store.ts';
+import type { Store } from '../../store/port/store.ts';
 import type { Lease } from '../lease.ts';
 import type { Leases } from '../leases.ts';
 import type { AcquireOptions } from '../options.ts';

@@ -23,7 +23,7 @@ import {
   type TransferCall,
   type TransferReply,
   type WakeCall,
-} from '../port/store.ts';
+} from '../port/lease-store.ts';
 import { wakeHint } from '../port/wake-hint.ts';
 import type { LeaseHandover } from '../sqlite/tables/tenure-leases.ts';
 import { notExpired } from './expiry.ts';

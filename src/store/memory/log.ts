@@ -7,7 +7,7 @@ import {
   type LogRecallCall,
   type LogStore,
   type LogTrimCall,
-} from '../port/store.ts';
+} from '../port/log-store.ts';
 
 interface Row {
   readonly json: string;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import { sized } from '../port/limits.ts';
-import type { BeatCall, LiveMember, Member, MemberStore } from '../port/store.ts';
+import type { BeatCall, LiveMember, Member, MemberStore } from '../port/member-store.ts';
 import { notExpired } from './expiry.ts';
 
 export class MemoryMembers implements MemberStore {

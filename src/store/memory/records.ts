@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/clock.ts';
+import { FENCE_RECORD_MS } from '../port/lease-store.ts';
 import { sized } from '../port/limits.ts';
 import {
   CHANGES_PAGE,
   type ChangesCall,
   type ChangesPage,
-  FENCE_RECORD_MS,
   type GetReply,
   type PutReply,
   type RecordRef,
@@ -12,7 +12,7 @@ import {
   type RecordWrite,
   type RefusedWrite,
   type RemoveReply,
-} from '../port/store.ts';
+} from '../port/record-store.ts';
 
 interface Row {
   /** Null once removed: the row stays for a day, for the fence it has seen and for those who ask what has changed. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.ts';
-import type { SignalStore, Subscriber } from '../port/store.ts';
+import type { SignalStore, Subscriber } from '../port/signal-store.ts';
 
 export class MemorySignals implements SignalStore {
   readonly #clock: Clock;

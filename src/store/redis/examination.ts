@@ -1,4 +1,4 @@
-import type { ClockOffset, Finding } from '../port/store.ts';
+import type { ClockOffset, Finding } from '../port/examination.ts';
 
 /** The oldest Redis whose commands and script rules we rely on. */
 const OLDEST = [6, 2] as const;

@@ -1,4 +1,4 @@
-import type { Finding } from '../port/store.ts';
+import type { Finding } from '../port/examination.ts';
 import { STORE_FORMAT } from '../port/store.ts';
 import { judgeFileSystem } from './file/file-system.ts';
 

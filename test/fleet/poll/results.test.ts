@@ -5,7 +5,7 @@ import { seededRandom } from '../../../src/core/random.ts';
 import { plainCopy } from '../../../src/fleet/poll/plain-data.ts';
 import { Results } from '../../../src/fleet/poll/results.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { PutReply, RecordStore } from '../../../src/store/port/store.ts';
+import type { PutReply, RecordStore } from '../../../src/store/port/record-store.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 
 const CALL = { timeoutMs: 1_000 };

@@ -4,7 +4,9 @@ import { Emitter, type EventName } from '../../../src/core/events.ts';
 import { seededRandom } from '../../../src/core/random.ts';
 import { type NewSession, TargetStore } from '../../../src/fleet/targets/target-store.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
-import type { RecordStore, SignalStore, Store } from '../../../src/store/port/store.ts';
+import type { RecordStore } from '../../../src/store/port/record-store.ts';
+import type { SignalStore } from '../../../src/store/port/signal-store.ts';
+import type { Store } from '../../../src/store/port/store.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 
 const NAMES: EventName[] = [

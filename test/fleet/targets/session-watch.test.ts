@@ -8,7 +8,7 @@ import {
   type GetReply,
   REMOVALS_KEPT,
   type RecordStore,
-} from '../../../src/store/port/store.ts';
+} from '../../../src/store/port/record-store.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 
 const CALL = { timeoutMs: 1_000 };

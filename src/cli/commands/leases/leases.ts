@@ -3,7 +3,7 @@ import { ConfigError } from '../../../core/errors.ts';
 import { checkKey } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import { KEYSPACE_NAMES, type Keyspace } from '../../../store/port/keyspaces.ts';
-import type { LeasePage } from '../../../store/port/store.ts';
+import type { LeasePage } from '../../../store/port/lease-store.ts';
 import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';

@@ -12,7 +12,7 @@
  */
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { ClosedError, StoreUnreachableError } from '../../../core/errors.ts';
-import type { Finding } from '../../port/store.ts';
+import type { Finding } from '../../port/examination.ts';
 import type { RedisAddress } from '../client/address.ts';
 import { sendScript } from '../client/connection.ts';
 import { type Deadline, endpointDialer, type Link } from '../client/link.ts';

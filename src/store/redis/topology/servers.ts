@@ -1,6 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
+import type { Finding } from '../../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../port/keyspaces.ts';
-import type { Finding } from '../../port/store.ts';
 import { fenceOf } from '../keys.ts';
 import type { Script } from '../scripts.ts';
 import type { Primary, PrimaryContext } from './primary.ts';

@@ -1,5 +1,6 @@
+import type { BoundStore } from '../../port/bound-store.ts';
 import { KEYSPACE_NAMES, type MaxTtls } from '../../port/keyspaces.ts';
-import type { BoundStore, Call } from '../../port/store.ts';
+import type { Call } from '../../port/store.ts';
 import { scripts } from '../scripts.ts';
 import type { Servers } from '../topology/servers.ts';
 

@@ -5,7 +5,6 @@ import type {
   AcquireCall,
   AcquireReply,
   AcquireRequest,
-  Call,
   Handover,
   Holding,
   LeasePage,
@@ -23,8 +22,9 @@ import type {
   TransferCall,
   TransferReply,
   WakeCall,
-} from '../../port/store.ts';
-import { TOMBSTONE } from '../../port/store.ts';
+} from '../../port/lease-store.ts';
+import { TOMBSTONE } from '../../port/lease-store.ts';
+import type { Call } from '../../port/store.ts';
 import { isWrongServer, keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { VANISHED } from '../quarantine.ts';

@@ -1,13 +1,13 @@
 import { asEntries, pageOf, pageSize } from '../../log-pages.ts';
 import {
-  type Call,
   LOG_KEPT,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
   type LogStore,
   type LogTrimCall,
-} from '../../port/store.ts';
+} from '../../port/log-store.ts';
+import type { Call } from '../../port/store.ts';
 import { keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { type Script, scripts } from '../scripts.ts';

@@ -2,12 +2,12 @@ import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { sized } from '../../port/limits.ts';
 import type {
   BeatCall,
-  Call,
   LiveMember,
   Member,
   MemberListCall,
   MemberStore,
-} from '../../port/store.ts';
+} from '../../port/member-store.ts';
+import type { Call } from '../../port/store.ts';
 import type { Keys } from '../keys.ts';
 import { scripts } from '../scripts.ts';
 import type { Servers, Work } from '../topology/servers.ts';

@@ -1,4 +1,4 @@
-import { CHANGES_PAGE, type ChangesCall, type ChangesPage } from '../../port/store.ts';
+import { CHANGES_PAGE, type ChangesCall, type ChangesPage } from '../../port/record-store.ts';
 import type { Keys } from '../keys.ts';
 import { type Script, scripts } from '../scripts.ts';
 import type { Servers } from '../topology/servers.ts';

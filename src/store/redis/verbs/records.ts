@@ -2,7 +2,6 @@ import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { KeyForeignError } from '../../../core/errors.ts';
 import { sized } from '../../port/limits.ts';
 import type {
-  Call,
   ChangesCall,
   ChangesPage,
   GetReply,
@@ -12,7 +11,8 @@ import type {
   RecordWrite,
   RefusedWrite,
   RemoveReply,
-} from '../../port/store.ts';
+} from '../../port/record-store.ts';
+import type { Call } from '../../port/store.ts';
 import { keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { scripts } from '../scripts.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Random } from '../../../core/random.ts';
-import type { SignalStore, Subscriber } from '../../port/store.ts';
+import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import { PubSubConnection } from '../client/pubsub-connection.ts';
 import type { Keys } from '../keys.ts';
 import type { Primary } from '../topology/primary.ts';

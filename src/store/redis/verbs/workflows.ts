@@ -1,5 +1,6 @@
+import { TOMBSTONE } from '../../port/lease-store.ts';
 import { sized } from '../../port/limits.ts';
-import { type Call, TOMBSTONE } from '../../port/store.ts';
+import type { Call } from '../../port/store.ts';
 import type { HeldReply } from '../../port/stream-store.ts';
 import {
   type ActionRef,

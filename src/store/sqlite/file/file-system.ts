@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs';
-import type { Finding } from '../../port/store.ts';
+import type { Finding } from '../../port/examination.ts';
 
 /** Where one host does not see another's locks and shared memory: leases there would have two owners. */
 const SHARED = new Map([

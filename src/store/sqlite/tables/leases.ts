@@ -1,4 +1,4 @@
-import { FENCE_RECORD_MS } from '../../port/store.ts';
+import { FENCE_RECORD_MS } from '../../port/lease-store.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 
 /** What the store knows of a key now; what has expired counts as absent. */

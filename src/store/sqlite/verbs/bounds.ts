@@ -1,5 +1,6 @@
+import type { BoundStore } from '../../port/bound-store.ts';
 import { KEYSPACE_NAMES, type MaxTtls } from '../../port/keyspaces.ts';
-import type { BoundStore, Call } from '../../port/store.ts';
+import type { Call } from '../../port/store.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { StoreClock } from '../file/store-clock.ts';
 

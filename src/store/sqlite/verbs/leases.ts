@@ -3,7 +3,6 @@ import {
   type AcquireCall,
   type AcquireReply,
   type AcquireRequest,
-  type Call,
   type Handover,
   type Holding,
   type LeasePage,
@@ -22,7 +21,8 @@ import {
   type TransferCall,
   type TransferReply,
   type WakeCall,
-} from '../../port/store.ts';
+} from '../../port/lease-store.ts';
+import type { Call } from '../../port/store.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { StoreClock } from '../file/store-clock.ts';

@@ -1,13 +1,13 @@
 import { asEntries, pageOf, pageSize } from '../../log-pages.ts';
 import {
-  type Call,
   LOG_KEPT,
   type LogPage,
   type LogReadCall,
   type LogRecallCall,
   type LogStore,
   type LogTrimCall,
-} from '../../port/store.ts';
+} from '../../port/log-store.ts';
+import type { Call } from '../../port/store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { Names } from '../tables/names.ts';

@@ -1,12 +1,12 @@
 import { sized } from '../../port/limits.ts';
 import type {
   BeatCall,
-  Call,
   LiveMember,
   Member,
   MemberListCall,
   MemberStore,
-} from '../../port/store.ts';
+} from '../../port/member-store.ts';
+import type { Call } from '../../port/store.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { Names } from '../tables/names.ts';
 

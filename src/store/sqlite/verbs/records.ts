@@ -1,10 +1,9 @@
+import { FENCE_RECORD_MS } from '../../port/lease-store.ts';
 import { sized } from '../../port/limits.ts';
 import {
-  type Call,
   CHANGES_PAGE,
   type ChangesCall,
   type ChangesPage,
-  FENCE_RECORD_MS,
   type GetReply,
   type PutReply,
   type RecordRef,
@@ -12,7 +11,8 @@ import {
   type RecordWrite,
   type RefusedWrite,
   type RemoveReply,
-} from '../../port/store.ts';
+} from '../../port/record-store.ts';
+import type { Call } from '../../port/store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { ExpiredRows } from '../tables/expired-rows.ts';

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../../core/clock.ts';
 import type { Random } from '../../../core/random.ts';
-import type { SignalStore, Subscriber } from '../../port/store.ts';
+import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import type { DatabaseFile } from '../file/database-file.ts';
 import type { Host } from '../file/host.ts';
 import type { LockQueue } from '../file/lock-queue.ts';

@@ -1,5 +1,5 @@
 /** What an orchestrator, or somebody against its will, does with a workflow: each a step within one transaction. */
-import { TOMBSTONE } from '../../port/store.ts';
+import { TOMBSTONE } from '../../port/lease-store.ts';
 import { streamTopic } from '../../port/stream-store.ts';
 import {
   actionStream,
