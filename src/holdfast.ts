@@ -342,7 +342,7 @@ export class Holdfast implements AsyncDisposable {
     checkKey(key);
     const [reply] = await this.#parts.store.leases.read([KEYSPACE + key], CALL);
     if (reply === undefined || reply.kind === 'failed')
-      throw reply?.error ?? new ClosedError('inspect');
+      throw reply?.error ?? new ClosedError({ operation: 'inspect' });
     return reply;
   }
 
@@ -412,7 +412,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** Whether something more may run here; `one`: of what there is one at a time, the last. */
   #checkOpen(what: string, one: { readonly state: string } | null = null): void {
-    if (this.#closing !== null) throw new ClosedError(what);
+    if (this.#closing !== null) throw new ClosedError({ operation: what });
     if (one === null || one.state === 'stopped') return;
     const rule = 'this instance has one already; stop it first, or open another Holdfast';
     throw new ConfigError({ field: what, value: this.instanceId, rule });

@@ -1,4 +1,4 @@
-import { ConfigError, HoldfastError } from '../core/errors.ts';
+import { ConfigError, type ErrorKind, HoldfastError, kindOf } from '../core/errors.ts';
 
 /** What the process ends with: a number, or the signal that it ends by. */
 export type Exit = number | NodeJS.Signals;
@@ -42,28 +42,27 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
   ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],
 ];
 
+const BY_KIND: Readonly<Record<ErrorKind, number>> = {
+  invalid: EXIT.config,
+  'not-found': EXIT.no,
+  conflict: EXIT.no,
+  busy: EXIT.held,
+  quarantined: EXIT.quarantined,
+  unavailable: EXIT.unavailable,
+  'unknown-outcome': EXIT.unavailable,
+  unsuitable: EXIT.config,
+  lost: EXIT.lost,
+  closed: EXIT.internal,
+  internal: EXIT.internal,
+};
+
+/** Codes that end otherwise than others of their kind. */
 const BY_CODE: Readonly<Record<string, number>> = {
-  STORE_UNREACHABLE: EXIT.unavailable,
-  STORE_REFUSED: EXIT.unavailable,
-  OUTCOME_UNKNOWN: EXIT.unavailable,
+  // A conflict that no longer exists on the next try.
+  REVISION_CONFLICT: EXIT.unavailable,
   OVERLOADED: EXIT.unavailable,
-  STORE_UNSUITABLE: EXIT.config,
   KEY_FOREIGN: EXIT.config,
   VALUE_TOO_LARGE: EXIT.usage,
-  CONFIG_INVALID: EXIT.config,
-  SESSION_NOT_FOUND: EXIT.no,
-  SESSION_EXISTS: EXIT.no,
-  SESSION_UNREADABLE: EXIT.no,
-  SESSION_CROWDED: EXIT.held,
-  MEMBER_NOT_FOUND: EXIT.no,
-  TRANSFER_REFUSED: EXIT.no,
-  REVISION_CONFLICT: EXIT.unavailable,
-  LEASE_HELD: EXIT.held,
-  POOL_FULL: EXIT.held,
-  STORE_QUARANTINED: EXIT.quarantined,
-  WORKER_NAME_TAKEN: EXIT.config,
-  LEASE_LOST: EXIT.lost,
-  LEASE_NOT_FOUND: EXIT.no,
 };
 
 /** What went wrong, in the words of the command line. */
@@ -93,5 +92,6 @@ export function exitOf(error: unknown): number {
   if (error instanceof CliError) return error.exit;
   // What the user typed is named as the user typed it: `--ttl`, `KEY`.
   if (error instanceof ConfigError && /^(--|[A-Z]+$)/.test(error.field)) return EXIT.usage;
-  return error instanceof HoldfastError ? (BY_CODE[error.code] ?? EXIT.internal) : EXIT.internal;
+  const byCode = error instanceof HoldfastError ? BY_CODE[error.code] : undefined;
+  return byCode ?? BY_KIND[kindOf(error)];
 }

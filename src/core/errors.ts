@@ -1,6 +1,6 @@
 /**
- * Every error Holdfast throws on purpose has a stable `code`, the facts as fields, and a message that says what happened and
- * what to do. Here are those of leases and stores; what is built on these has its own in the files `…-errors.ts` beside this one.
+ * Every error that Holdfast throws on purpose has a stable `code`, its facts as fields, and a message that says what
+ * happened and what to do. Here are the errors of leases and stores; every subject has its own in its `errors.ts`.
  * `docs/errors.md` has a section per code.
  */
 export abstract class HoldfastError extends Error {
@@ -12,46 +12,95 @@ export abstract class HoldfastError extends Error {
   }
 }
 
-/** An option or argument breaks a rule. Thrown before any I/O. */
-export class ConfigError extends HoldfastError {
-  readonly code = 'CONFIG_INVALID';
-  readonly field: string;
-  readonly value: unknown;
-  readonly rule: string;
+/** What an error means to a caller. The exit code, the HTTP status and whether a retry can help follow from it. */
+export type ErrorKind =
+  /** The request itself is wrong. */
+  | 'invalid'
+  | 'not-found'
+  /** The request does not fit the present state. */
+  | 'conflict'
+  /** Another holder has what was asked for. */
+  | 'busy'
+  /** The store grants nothing for a while, because it may have forgotten grants. */
+  | 'quarantined'
+  /** The store did not do it. */
+  | 'unavailable'
+  /** This Holdfast has been closed. */
+  | 'closed'
+  /** The store may have done it. */
+  | 'unknown-outcome'
+  /** The store cannot keep what leases promise. */
+  | 'unsuitable'
+  /** The lease that covered the work is over. */
+  | 'lost'
+  /** A bug, or an error of the user's own code. */
+  | 'internal';
 
-  constructor(facts: { field: string; value: unknown; rule: string }) {
-    super(`${facts.field} is ${shown(facts.value)}: ${facts.rule}`);
-    this.field = facts.field;
-    this.value = facts.value;
-    this.rule = facts.rule;
-  }
+/** A class of errors as `defineError` makes it. */
+export interface ErrorClass<C extends string, F extends object> {
+  readonly kind: ErrorKind;
+  new (facts: F, options?: ErrorOptions): HoldfastError & Readonly<F> & { readonly code: C };
 }
+
+/** An error class from its code, its kind and the message that its facts make. The facts become fields. */
+export function defineError<C extends string>(code: C, kind: ErrorKind) {
+  return <F extends object>(message: (facts: F) => string): ErrorClass<C, F> => {
+    class DefinedError extends HoldfastError {
+      static readonly kind = kind;
+      readonly code = code;
+
+      constructor(facts: F, options?: ErrorOptions) {
+        super(message(facts), options);
+        Object.assign(this, facts);
+      }
+    }
+    return DefinedError as typeof DefinedError & ErrorClass<C, F>;
+  };
+}
+
+export function kindOf(error: unknown): ErrorKind {
+  if (!(error instanceof HoldfastError)) return 'internal';
+  return (error.constructor as Partial<ErrorClass<string, object>>).kind ?? 'internal';
+}
+
+const TRANSIENT: ReadonlySet<ErrorKind> = new Set(['unavailable', 'unknown-outcome', 'unsuitable']);
+
+/** Whether the same request may succeed later without anybody changing it. */
+export function isTransient(error: unknown): boolean {
+  return TRANSIENT.has(kindOf(error));
+}
+
+/** An option or argument breaks a rule. Thrown before any I/O. */
+export class ConfigError extends defineError(
+  'CONFIG_INVALID',
+  'invalid',
+)<{
+  field: string;
+  value: unknown;
+  rule: string;
+}>(({ field, value, rule }) => `${field} is ${shown(value)}: ${rule}`) {}
 
 /** A bug in Holdfast: an assertion about its own state failed. */
-export class InternalError extends HoldfastError {
-  readonly code = 'INTERNAL';
-  readonly expected: string;
+export class InternalError extends defineError(
+  'INTERNAL',
+  'internal',
+)<{ expected: string }>(
+  ({ expected }) =>
+    `Holdfast expected that ${expected}, and it is not so. This is a bug in Holdfast: please report it with this stack.`,
+) {}
 
-  constructor(facts: { expected: string }) {
-    super(
-      `Holdfast expected that ${facts.expected}, and it is not so. This is a bug in Holdfast: please report it with this stack.`,
-    );
-    this.expected = facts.expected;
-  }
-}
-
-/** Why a key could not be had. */
+/** Why a key could not be acquired. */
 export type BusyReason =
   /** Another holder has it. */
   | 'held'
   /** It was revoked, and its last holder may act until the tombstone expires; or it was revoked from this instance. */
   | 'revoked'
-  /** The store may have forgotten grants and makes no new ones until every forgotten one has run out. */
+  /** The store may have forgotten grants, and makes no new ones until every forgotten one has expired. */
   | 'quarantine'
-  /** This very holder had it before, and has not said yet that its work has stopped. */
+  /** The same holder had it before, and its earlier work has not stopped yet. */
   | 'unsettled';
 
-/** Why a key could not be had, where a holder stands in the way. */
+/** Why a key could not be acquired, where a holder stands in the way. */
 export type HeldReason = Exclude<BusyReason, 'quarantine'>;
 
 export interface HeldFacts {
@@ -65,72 +114,51 @@ export interface HeldFacts {
 
 /** A store in quarantine names no holder: it may have forgotten that there is one. */
 export interface QuarantineFacts {
+  /** What could not be granted: a key, or a pool. */
   key: string;
   /** How long the store makes no new grants yet. */
   expiresInMs: number;
   waitedMs: number;
 }
 
-/** The lease is not to be had now. `acquire` returns this as a result; `withLease` and `acquireAll` throw it. */
-export class LeaseHeldError extends HoldfastError {
-  readonly code = 'LEASE_HELD';
-  readonly key: string;
-  readonly holder: string;
-  readonly fence: number;
-  readonly expiresInMs: number;
-  readonly reason: HeldReason;
-  readonly waitedMs: number;
+/** Another holder has the lease. `acquire` returns this as a result; `withLease` and `acquireAll` throw it. */
+export class LeaseHeldError extends defineError(
+  'LEASE_HELD',
+  'busy',
+)<HeldFacts>(
+  (facts) => `could not acquire lease '${facts.key}': ${whyBusy(facts)}. ${busyAdvice(facts)}`,
+) {}
 
-  constructor(facts: HeldFacts) {
-    super(`lease '${facts.key}' is not to be had: ${whyBusy(facts)}. ${busyAdvice(facts)}`);
-    this.key = facts.key;
-    this.holder = facts.holder;
-    this.fence = facts.fence;
-    this.expiresInMs = facts.expiresInMs;
-    this.reason = facts.reason;
-    this.waitedMs = facts.waitedMs;
-  }
+function whyBusy({ reason, holder, fence, expiresInMs }: HeldFacts): string {
+  const isFinite = Number.isFinite(expiresInMs);
+  const left = isFinite ? `for ${Math.ceil(expiresInMs)} ms more` : 'until it is cleared';
+  if (reason === 'revoked') return `it was revoked, and stays blocked ${left}`;
+  if (reason === 'unsettled') return `${holder} has not released its earlier lease on it yet`;
+  const expires = isFinite ? `expires in ${Math.ceil(expiresInMs)} ms` : 'without expiry';
+  return `${holder} holds it with fence ${fence} (${expires})`;
 }
 
-function whyBusy(facts: HeldFacts): string {
-  const left = Number.isFinite(facts.expiresInMs)
-    ? `for ${Math.ceil(facts.expiresInMs)} ms more`
-    : 'without expiry';
-  if (facts.reason === 'revoked') return `it was revoked, and is not granted here ${left}`;
-  if (facts.reason === 'unsettled')
-    return `${facts.holder} has not released its earlier tenure of it yet`;
-  return `held by ${facts.holder} with fence ${facts.fence}, ${left}`;
-}
-
-function busyAdvice(facts: HeldFacts): string {
-  if (facts.reason === 'unsettled')
+function busyAdvice({ reason, waitedMs }: HeldFacts): string {
+  if (reason === 'unsettled')
     return 'Call release() on the earlier lease once its work has stopped.';
-  const waited = facts.waitedMs > 0 ? `Waited ${Math.round(facts.waitedMs)} ms. ` : '';
-  return `${waited}Pass a longer wait to be woken when it is free.`;
+  const waited = waitedMs > 0 ? `Waited ${Math.round(waitedMs)} ms. ` : '';
+  return `${waited}Pass ${waitedMs > 0 ? 'a longer wait' : '{ wait }'} to wait for it.`;
 }
 
 /** The store may have forgotten leases that are still held, and grants nothing new until the last of them has expired. */
-export class StoreQuarantinedError extends HoldfastError {
-  readonly code = 'STORE_QUARANTINED';
-  /** What could not be granted: a key, or a pool. */
-  readonly key: string;
-  readonly expiresInMs: number;
-  readonly waitedMs: number;
+export class StoreQuarantinedError extends defineError(
+  'STORE_QUARANTINED',
+  'quarantined',
+)<QuarantineFacts>(({ key, expiresInMs, waitedMs }) => {
+  const waited = waitedMs > 0 ? ` Waited ${Math.round(waitedMs)} ms.` : '';
+  return (
+    `could not acquire '${key}': the store is in quarantine for ${Math.ceil(expiresInMs)} ms more. ` +
+    'It was just started, or has lost data, and may have forgotten leases that are still held.' +
+    `${waited} Pass a longer wait, or try again after that time.`
+  );
+}) {}
 
-  constructor(facts: QuarantineFacts) {
-    const waited = facts.waitedMs > 0 ? ` Waited ${Math.round(facts.waitedMs)} ms.` : '';
-    super(
-      `could not acquire '${facts.key}': the store is in quarantine for ${Math.ceil(facts.expiresInMs)} ms more. ` +
-        'It was just started, or has lost data, and may have forgotten leases that are still held.' +
-        `${waited} Pass a longer wait, or try again after that time.`,
-    );
-    this.key = facts.key;
-    this.expiresInMs = facts.expiresInMs;
-    this.waitedMs = facts.waitedMs;
-  }
-}
-
-/** Why a lease ended against its holder's will. */
+/** Why a lease ended before its holder released it. */
 export type LossReason =
   /** No renewal was confirmed before the local deadline. */
   | 'expired'
@@ -138,7 +166,7 @@ export type LossReason =
   | 'taken_over'
   /** An operator revoked it. */
   | 'revoked'
-  /** The store can not tell any more who holds it: a `STORE_UNSUITABLE` says why. */
+  /** The store can no longer tell which process holds it: a `STORE_UNSUITABLE` says why. */
   | 'unsuitable';
 
 export interface LossFacts {
@@ -150,181 +178,137 @@ export interface LossFacts {
 }
 
 /** The lease is over. Also the `reason` of the lease's `signal`. */
-export class LeaseLostError extends HoldfastError {
-  readonly code = 'LEASE_LOST';
-  readonly key: string;
-  readonly holder: string;
-  readonly fence: number;
-  readonly reason: LossReason | 'released';
-  readonly heldForMs: number;
+export class LeaseLostError extends defineError(
+  'LEASE_LOST',
+  'lost',
+)<LossFacts>(
+  ({ key, fence, reason, heldForMs }) =>
+    `lease '${key}' (fence ${fence}) is over: ${reason} after ${Math.round(heldForMs)} ms. ` +
+    'Stop the work it covered, and acquire it again. Writes still in flight carry the old fence.',
+) {}
 
-  constructor(facts: LossFacts, options?: ErrorOptions) {
-    super(
-      `lease '${facts.key}' (fence ${facts.fence}) is over: ${facts.reason} after ${Math.round(facts.heldForMs)} ms. ` +
-        'Stop the work it covered and acquire again; whatever is still on its way carries the old fence.',
-      options,
-    );
-    this.key = facts.key;
-    this.holder = facts.holder;
-    this.fence = facts.fence;
-    this.reason = facts.reason;
-    this.heldForMs = facts.heldForMs;
-  }
-}
-
-/** The wall clock jumped past the deadline: the host may have slept through it. A renewal is on its way. */
-export class LeaseUncertainError extends HoldfastError {
-  readonly code = 'LEASE_UNCERTAIN';
-  readonly key: string;
-  readonly fence: number;
-  readonly jumpMs: number;
-
-  constructor(facts: { key: string; fence: number; jumpMs: number }) {
-    super(
-      `lease '${facts.key}' (fence ${facts.fence}) can not be vouched for: the wall clock jumped by ` +
-        `${Math.round(facts.jumpMs)} ms since it was last confirmed. A renewal has been sent; try again in a moment.`,
-    );
-    this.key = facts.key;
-    this.fence = facts.fence;
-    this.jumpMs = facts.jumpMs;
-  }
-}
+/** The wall clock jumped past the deadline: the host may have slept through it. A renewal has been sent. */
+export class LeaseUncertainError extends defineError(
+  'LEASE_UNCERTAIN',
+  'busy',
+)<{
+  key: string;
+  fence: number;
+  jumpMs: number;
+}>(
+  ({ key, fence, jumpMs }) =>
+    `lease '${key}' (fence ${fence}) is uncertain: the wall clock jumped by ${Math.round(jumpMs)} ms ` +
+    'since the last renewal. A renewal has been sent; try again in a moment.',
+) {}
 
 /** A write came with an older fence than the resource has seen. */
-export class FenceStaleError extends HoldfastError {
-  readonly code = 'FENCE_STALE';
-  readonly resource: string;
-  readonly fence: number;
-  readonly seen: number;
-
-  constructor(facts: { resource: string; fence: number; seen: number }) {
-    super(
-      `write to '${facts.resource}' with fence ${facts.fence} refused: it has seen fence ${facts.seen}. ` +
-        'A later holder is at work; stop. To write again, acquire with fenceFloor set to the fence seen.',
-    );
-    this.resource = facts.resource;
-    this.fence = facts.fence;
-    this.seen = facts.seen;
-  }
-}
+export class FenceStaleError extends defineError(
+  'FENCE_STALE',
+  'conflict',
+)<{
+  resource: string;
+  fence: number;
+  seen: number;
+}>(
+  ({ resource, fence, seen }) =>
+    `write to '${resource}' with fence ${fence} refused: it has seen fence ${seen}. ` +
+    'A later holder is at work: stop. To write again, acquire with fenceFloor set to the fence seen.',
+) {}
 
 /** A write was meant for another revision of the record than the one that is there. */
-export class RevisionConflictError extends HoldfastError {
-  readonly code = 'REVISION_CONFLICT';
-  readonly resource: string;
-  readonly expected: number;
-  readonly found: number;
-
-  constructor(facts: { resource: string; expected: number; found: number }) {
-    const expected = facts.expected === 0 ? 'no record' : `revision ${facts.expected}`;
-    const found = facts.found === 0 ? 'is none' : `is revision ${facts.found}`;
-    super(
-      `write to '${facts.resource}' refused: it expects ${expected}, but there ${found}. ` +
-        'Read it again, and write what follows from that.',
-    );
-    this.resource = facts.resource;
-    this.expected = facts.expected;
-    this.found = facts.found;
-  }
-}
+export class RevisionConflictError extends defineError(
+  'REVISION_CONFLICT',
+  'conflict',
+)<{
+  resource: string;
+  expected: number;
+  found: number;
+}>(({ resource, expected, found }) => {
+  const wanted = expected === 0 ? 'no record' : `revision ${expected}`;
+  const current = found === 0 ? 'is none' : `is revision ${found}`;
+  return (
+    `write to '${resource}' refused: it expects ${wanted}, but there ${current}. ` +
+    'Read it again, and write what follows from that.'
+  );
+}) {}
 
 /** The store could not be asked: nothing was sent, so nothing happened there. */
-export class StoreUnreachableError extends HoldfastError {
-  readonly code = 'STORE_UNREACHABLE';
-  readonly store: string;
-  readonly operation: string;
-
-  constructor(facts: { store: string; operation: string; why: string }, options?: ErrorOptions) {
-    // Once it has been opened, connections are made anew by themselves; an `open` that failed is over.
-    const next =
-      facts.operation === 'connect' ? '.' : '; a Holdfast that is open goes on trying by itself.';
-    super(
-      `store ${facts.store} is unreachable (${facts.operation}): ${facts.why}. ` +
-        `Check that it runs and that the address is right${next}`,
-      options,
-    );
-    this.store = facts.store;
-    this.operation = facts.operation;
-  }
-}
+export class StoreUnreachableError extends defineError(
+  'STORE_UNREACHABLE',
+  'unavailable',
+)<{
+  store: string;
+  operation: string;
+  why: string;
+}>(({ store, operation, why }) => {
+  // An open Holdfast reconnects; an `open` that failed does not try again.
+  const next =
+    operation === 'connect' ? '.' : '; a Holdfast that is open keeps trying automatically.';
+  return (
+    `store ${store} is unreachable (${operation}): ${why}. ` +
+    `Check that it runs and that the address is right${next}`
+  );
+}) {}
 
 /** The request was sent and no answer came in time: it may have happened, or may happen yet. */
-export class OutcomeUnknownError extends HoldfastError {
-  readonly code = 'OUTCOME_UNKNOWN';
-  readonly store: string;
-  readonly operation: string;
-  readonly afterMs: number;
-
-  constructor(
-    facts: { store: string; operation: string; afterMs: number; why: string },
-    options?: ErrorOptions,
-  ) {
-    super(
-      `${facts.operation} on ${facts.store}: no answer after ${Math.round(facts.afterMs)} ms (${facts.why}). ` +
-        'It counts as not held; what the store may have granted is given back as soon as it answers.',
-      options,
-    );
-    this.store = facts.store;
-    this.operation = facts.operation;
-    this.afterMs = facts.afterMs;
-  }
-}
+export class OutcomeUnknownError extends defineError(
+  'OUTCOME_UNKNOWN',
+  'unknown-outcome',
+)<{
+  store: string;
+  operation: string;
+  afterMs: number;
+  why: string;
+}>(
+  ({ store, operation, afterMs, why }) =>
+    `${operation} on ${store}: no answer after ${Math.round(afterMs)} ms (${why}). ` +
+    'It counts as not held. If the store granted it, Holdfast releases it as soon as the store answers.',
+) {}
 
 /** The store answered with a refusal of its own: nothing happened. */
-export class StoreRefusedError extends HoldfastError {
-  readonly code = 'STORE_REFUSED';
-  readonly store: string;
-  readonly operation: string;
-  readonly reply: string;
+export class StoreRefusedError extends defineError(
+  'STORE_REFUSED',
+  'unavailable',
+)<{
+  store: string;
+  operation: string;
+  reply: string;
+  advice: string;
+}>(({ store, operation, reply, advice }) => `${store} refused ${operation}: ${reply}. ${advice}`) {}
 
-  constructor(facts: { store: string; operation: string; reply: string; advice: string }) {
-    super(`${facts.store} refused ${facts.operation}: ${facts.reply}. ${facts.advice}`);
-    this.store = facts.store;
-    this.operation = facts.operation;
-    this.reply = facts.reply;
-  }
-}
-
-/** Something that is not Holdfast's lies under a key Holdfast needs. */
-export class KeyForeignError extends HoldfastError {
-  readonly code = 'KEY_FOREIGN';
-  readonly key: string;
-  readonly found: string;
-
-  constructor(facts: { key: string; found: string }) {
-    super(
-      `under '${facts.key}' the store has something that is not Holdfast's: ${facts.found}. ` +
-        'Nothing was changed. Remove it, or give Holdfast a prefix of its own.',
-    );
-    this.key = facts.key;
-    this.found = facts.found;
-  }
-}
+/** A non-Holdfast program has written under a key that Holdfast needs. */
+export class KeyForeignError extends defineError(
+  'KEY_FOREIGN',
+  'conflict',
+)<{
+  key: string;
+  found: string;
+}>(
+  ({ key, found }) =>
+    `key '${key}' in the store was not written by Holdfast: ${found}. ` +
+    'Nothing was changed. Remove it, or give Holdfast a prefix of its own.',
+) {}
 
 /** A value has more bytes than its kind may have. Thrown before any I/O. */
-export class ValueTooLargeError extends HoldfastError {
-  readonly code = 'VALUE_TOO_LARGE';
+export class ValueTooLargeError extends defineError(
+  'VALUE_TOO_LARGE',
+  'invalid',
+)<{
   /** What it is: a record, a heartbeat, an action. */
-  readonly kind: string;
+  kind: string;
   /** Which one. */
-  readonly id: string;
-  readonly bytes: number;
-  readonly mostBytes: number;
+  id: string;
+  bytes: number;
+  mostBytes: number;
+}>(
+  ({ kind, id, bytes, mostBytes }) =>
+    `${kind} '${id}' has ${bytes} bytes as JSON, and a ${kind} has ${mostBytes} at most. ` +
+    'Nothing was sent. Store the bulk of it elsewhere, and a reference to it here.',
+) {}
 
-  constructor(facts: { kind: string; id: string; bytes: number; mostBytes: number }) {
-    super(
-      `${facts.kind} '${facts.id}' has ${facts.bytes} bytes as JSON, and a ${facts.kind} has ${facts.mostBytes} at most. ` +
-        'Nothing was sent. Keep the bulk of it elsewhere, and a reference to it here.',
-    );
-    this.kind = facts.kind;
-    this.id = facts.id;
-    this.bytes = facts.bytes;
-    this.mostBytes = facts.mostBytes;
-  }
-}
-
-/** The store works but can not keep the promises leases need. */
+/** The store works, but cannot keep the promises that leases need. */
 export class StoreUnsuitableError extends HoldfastError {
+  static readonly kind: ErrorKind = 'unsuitable';
   readonly code = 'STORE_UNSUITABLE';
   readonly store: string;
   readonly problems: readonly string[];
@@ -340,26 +324,21 @@ export class StoreUnsuitableError extends HoldfastError {
 }
 
 /** The Holdfast, or the store under it, has been closed. */
-export class ClosedError extends HoldfastError {
-  readonly code = 'CLOSED';
-
-  constructor(operation: string) {
-    super(`${operation}: this Holdfast has been closed. Open another one.`);
-  }
-}
+export class ClosedError extends defineError(
+  'CLOSED',
+  'closed',
+)<{ operation: string }>(
+  ({ operation }) => `${operation}: this Holdfast has been closed. Open another one.`,
+) {}
 
 /** More requests wait for the store than the limit allows. */
-export class OverloadedError extends HoldfastError {
-  readonly code = 'OVERLOADED';
-  readonly limit: number;
-
-  constructor(limit: number) {
-    super(
-      `more than ${limit} lease requests are waiting to be sent in one turn. Spread them out, or use acquireAll.`,
-    );
-    this.limit = limit;
-  }
-}
+export class OverloadedError extends defineError(
+  'OVERLOADED',
+  'busy',
+)<{ limit: number }>(
+  ({ limit }) =>
+    `more than ${limit} lease requests are waiting to be sent in one turn. Spread them out, or use acquireAll.`,
+) {}
 
 /** A value as an error message may show it: short, on one line, and of a recognisable type. */
 function shown(value: unknown): string {

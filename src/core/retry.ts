@@ -1,16 +1,11 @@
 import type { Clock } from './clock.ts';
-import { HoldfastError } from './errors.ts';
+import { isTransient } from './errors.ts';
 import { jittered, type Random } from './random.ts';
 
 /** Between two tries: pauses double from the first to the second. */
 const AGAIN_FIRST_MS = 50;
 const AGAIN_MOST_MS = 2_000;
-/** Failures of the store that pass by themselves. */
-const PASSING = new Set([
-  ...['STORE_UNREACHABLE', 'OUTCOME_UNKNOWN', 'STORE_REFUSED', 'STORE_UNSUITABLE'],
-]);
-
-/** Asks until the store has answered; rejects with the signal's reason once that has fired, and with whatever else goes wrong. */
+/** Calls `ask` until the store answers. Rethrows errors that a retry does not cure, and the signal's reason. */
 export async function retryStore<T>(
   { clock, random }: { clock: Clock; random: Random },
   signal: AbortSignal,
@@ -21,7 +16,7 @@ export async function retryStore<T>(
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof HoldfastError) || !PASSING.has(error.code)) throw error;
+      if (!isTransient(error)) throw error;
     }
     await clock.sleep(jittered(pauseMs, random), signal);
   }

@@ -190,7 +190,7 @@ export class Poller implements AsyncDisposable {
     const { clock } = this.#parts;
     this.#schedule.beginNoMore();
     const patience = clock.after(withinMs * PATIENT_SHARE, () =>
-      this.#schedule.stopAll(new ClosedError('poll')),
+      this.#schedule.stopAll(new ClosedError({ operation: 'poll' })),
     );
     const leftMs = timeLeft(clock, withinMs);
     await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, RESULTS_MOST_MS));

@@ -180,7 +180,7 @@ export class Intents {
 
   /** Why nothing can be accepted here, as far as is known; null where it can. */
   get trouble(): string | null {
-    return this.#secrets.isMissing ? new SecretMissingError().message : null;
+    return this.#secrets.isMissing ? new SecretMissingError({}).message : null;
   }
 
   /** Looks from now on, from time to time, for what the stream of starts has lost. */
@@ -282,7 +282,7 @@ export class Intents {
     await checkThere();
     const request = { ...by, id: sessionId, force, ending: STOPPED_STATUS };
     const reply = await this.#parts.store.intents.stop(request, CALL);
-    if (reply.kind === 'absent') throw new SessionNotFoundError(sessionId);
+    if (reply.kind === 'absent') throw new SessionNotFoundError({ session: sessionId });
     const session = sessionOf(reply.session);
     if (reply.changed) this.#tellStop(session, by.client);
     return { session, isReplay: !reply.changed };

@@ -99,7 +99,7 @@ export class Secrets {
       const { kept, revision } = await this.#read();
       seen = revision;
       this.#isMissing = this.#current === null && kept.secret === undefined && !!kept.fingerprint;
-      if (this.#isMissing) throw new SecretMissingError();
+      if (this.#isMissing) throw new SecretMissingError({});
       const next = this.#toKeep(kept);
       if (next === null) return this.#secretsBeside(kept);
       if (await this.#write(next, revision)) return this.#secretsBeside(next);

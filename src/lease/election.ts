@@ -89,7 +89,7 @@ export class Election implements AsyncDisposable {
   /** Steps down if it leads, waits up to `within` (5 s) for the work to settle, and competes no more. */
   async stop({ within = STOP_WITHIN_MS }: { within?: Duration } = {}): Promise<void> {
     this.#withinMs = durationMs(within, 'within');
-    this.#stopping.abort(new ClosedError(`election '${this.name}'`));
+    this.#stopping.abort(new ClosedError({ operation: `election '${this.name}'` }));
     await this.#over;
   }
 

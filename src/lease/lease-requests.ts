@@ -110,7 +110,7 @@ export class LeaseRequests {
     windowMs = 0,
   ): Batch | null {
     if (this.#gathered >= MOST_GATHERED) {
-      reject(new OverloadedError(MOST_GATHERED));
+      reject(new OverloadedError({ limit: MOST_GATHERED }));
       return null;
     }
     this.#gathered++;

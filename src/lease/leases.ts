@@ -183,7 +183,7 @@ export class Leases {
     if (this.#parts.maxTtls === null) throw new ConfigError(OBSERVER);
     const budgetMs = waitMs(options);
     const wish = this.#wish(key, options);
-    if (this.#closed !== null) throw new ClosedError('acquire');
+    if (this.#closed !== null) throw new ClosedError({ operation: 'acquire' });
     options.signal?.throwIfAborted();
     const { clock, events } = this.#parts;
     const startMs = clock.monotonicMs();
@@ -248,10 +248,11 @@ export class Leases {
   async #close(withinMs: number, wholeMs: number): Promise<void> {
     const { clock, events } = this.#parts;
     const leftMs = timeLeft(clock, wholeMs);
-    this.#waiting.close(new ClosedError('acquire'));
+    this.#waiting.close(new ClosedError({ operation: 'acquire' }));
     this.#notices.close();
     const open = [...this.#keeper.tenures()];
-    for (const tenure of open) tenure.recall(new ClosedError(`lease '${tenure.key}'`));
+    for (const tenure of open)
+      tenure.recall(new ClosedError({ operation: `lease '${tenure.key}'` }));
     const settled = open.map((tenure) => new Promise<void>((resolve) => tenure.onSettled(resolve)));
     if (settled.length > 0) await isDoneWithin(clock, withinMs, Promise.all(settled));
     this.#desk.close();
@@ -330,7 +331,7 @@ export class Leases {
   }
 
   #take(wish: Wish, tenure: Tenure): void {
-    if (this.#closed !== null) throw new ClosedError('acquire');
+    if (this.#closed !== null) throw new ClosedError({ operation: 'acquire' });
     if (tenure.remainingMs() === 0) {
       // The event loop was blocked while the answer lay there: worth nothing any more, but the store does not know.
       const why = 'the answer was read after its own deadline';

@@ -71,7 +71,7 @@ export async function revokeLease(
 async function fenceShown(store: Store, storeKey: string, timeoutMs: number): Promise<number> {
   const [shown] = await store.leases.read([storeKey], { timeoutMs });
   if (shown === undefined || shown.kind === 'failed')
-    throw shown?.error ?? new ClosedError('revoke');
+    throw shown?.error ?? new ClosedError({ operation: 'revoke' });
   return shown.fence;
 }
 

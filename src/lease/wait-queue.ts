@@ -4,7 +4,7 @@
  * for a holder that died and for a signal that was lost. Waiters of one process are served in the order of their coming.
  */
 import { type Clock, isDoneWithin, type Timer } from '../core/clock.ts';
-import { type BusyReason, HoldfastError, OutcomeUnknownError } from '../core/errors.ts';
+import { type BusyReason, isTransient, OutcomeUnknownError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import type { Store } from '../store/port/store.ts';
 import { readWakeHint } from '../store/port/wake-hint.ts';
@@ -26,14 +26,6 @@ const PASS_ON = { most: 1, apartMs: 0, timeoutMs: RETRY_MOST_MS };
 const LAST_ANSWER_MS = 1_000;
 /** How long the first who waits gives the subscription to stand. */
 const LISTEN_MS = 100;
-/** Failures that pass by themselves; any other ends the wait. */
-const PASSING = new Set([
-  'STORE_UNREACHABLE',
-  'OUTCOME_UNKNOWN',
-  'STORE_REFUSED',
-  'STORE_UNSUITABLE',
-]);
-
 export interface Busy {
   readonly kind: 'busy';
   readonly reason: BusyReason;
@@ -258,7 +250,7 @@ export class WaitQueue {
     } catch (thrown) {
       const error = asError(thrown);
       this.#note(line, first, error);
-      const passes = error instanceof HoldfastError && PASSING.has(error.code);
+      const passes = isTransient(error);
       if (!passes || first.isTimeUp) first.finish(error);
       return error;
     }

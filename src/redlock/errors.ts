@@ -1,13 +1,13 @@
-/** What redlock throws, under the names its users catch; and what Holdfast refuses of it. */
-import { HoldfastError } from '../core/errors.ts';
+/** The errors of redlock, under the names its users catch, and one refusal of Holdfast's own. */
+import { defineError, HoldfastError } from '../core/errors.ts';
 import type { Attempts } from './execution.ts';
 
-/** Somebody else has one of the resources, or it is not this lock's any more. */
+/** Another lock has one of the resources, or this lock has lost it. */
 export class ResourceLockedError extends HoldfastError {
   readonly code = 'RESOURCE_LOCKED';
 }
 
-/** A lock could not be had, extended or released. `cause` says why, `attempts` what the store answered. */
+/** A lock could not be acquired, extended or released. `cause` says why, `attempts` what the store answered. */
 export class ExecutionError extends HoldfastError {
   readonly code = 'EXECUTION_FAILED';
   readonly attempts: Attempts;
@@ -19,17 +19,15 @@ export class ExecutionError extends HoldfastError {
 }
 
 /** Several clients were given: a majority of independent servers is not offered. */
-export class QuorumNotOfferedError extends HoldfastError {
-  readonly code = 'QUORUM_NOT_OFFERED';
-  readonly clients: number;
-
-  constructor(clients: number) {
-    super(
-      `Redlock was given ${clients} clients, and takes one: locks by a majority of servers that know nothing of each other ` +
-        'are not offered. Such servers have no common order to mint a fence from, and without a fence a holder that paused is ' +
-        'not stopped, however many servers there are. Pass the one client (or address) whose server is to decide. To outlast ' +
-        'the loss of a server, let it be a primary behind sentinels, or a Cluster, with min-replicas-to-write 1.',
-    );
-    this.clients = clients;
-  }
-}
+export class QuorumNotOfferedError extends defineError(
+  'QUORUM_NOT_OFFERED',
+  'invalid',
+)<{
+  clients: number;
+}>(
+  ({ clients }) =>
+    `Redlock was given ${clients} clients, and takes one: locks by a majority of servers that know nothing of each other ` +
+    'are not offered. Such servers have no common order to mint a fence from, and without a fence a holder that paused is ' +
+    'not stopped, however many servers there are. Pass the one client (or address) whose server is to decide. To survive ' +
+    'the loss of a server, let it be a primary behind sentinels, or a Cluster, with min-replicas-to-write 1.',
+) {}

@@ -72,7 +72,7 @@ export class Redlock extends EventEmitter {
       const rule = 'Redlock must be instantiated with at least one redis client.';
       throw new ConfigError({ field: 'clients', value: clients, rule });
     }
-    if (this.clients.size > 1) throw new QuorumNotOfferedError(this.clients.size);
+    if (this.clients.size > 1) throw new QuorumNotOfferedError({ clients: this.clients.size });
     checkOptions(client, options);
     this.settings = settingsOf(settings);
     this.#client = client;
@@ -173,7 +173,7 @@ export class Redlock extends EventEmitter {
 
   /** Opened on first use; what failed is tried anew by the next who asks. */
   #open(): Promise<Holdfast> {
-    if (this.#quitting !== null) return Promise.reject(new ClosedError('acquire'));
+    if (this.#quitting !== null) return Promise.reject(new ClosedError({ operation: 'acquire' }));
     this.#opening ??= this.#opened().catch((error) => {
       this.#opening = null;
       throw error;

@@ -90,15 +90,16 @@ const CHECKS = Object.entries(FIELDS);
 /** An action of a shape that can be trusted, whoever brought it, and still theirs; throws `ACTION_INVALID`. */
 export function readAction(value: unknown): Action {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new ActionInvalidError('the whole', 'an action is an object');
+    throw new ActionInvalidError({ field: 'the whole', rule: 'an action is an object' });
   for (const name of Object.keys(value))
-    if (!Object.hasOwn(FIELDS, name)) throw new ActionInvalidError(name, 'there is no such field');
+    if (!Object.hasOwn(FIELDS, name))
+      throw new ActionInvalidError({ field: name, rule: 'there is no such field' });
   for (const [name, check] of CHECKS) checkField(name, check, Reflect.get(value, name));
   return value as Action;
 }
 
 function checkField(name: string, [rule, isGood]: Check, value: unknown): void {
-  if (!isGood(value)) throw new ActionInvalidError(name, rule);
+  if (!isGood(value)) throw new ActionInvalidError({ field: name, rule });
 }
 
 /** What `emit` is given. */
@@ -178,7 +179,7 @@ export function jsonOf(value: unknown, field: string): string {
     // A cycle, or a BigInt.
     why = `it is JSON (${error instanceof Error ? error.message.split('\n')[0] : 'it is not'})`;
   }
-  if (json === undefined) throw new ActionInvalidError(field, why);
+  if (json === undefined) throw new ActionInvalidError({ field, rule: why });
   return json;
 }
 

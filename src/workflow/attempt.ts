@@ -166,7 +166,7 @@ export class Attempt {
       return actionOf(this.workflow, this.#taken.action);
     } catch (error) {
       if (error instanceof ActionInvalidError) throw error;
-      throw new ActionInvalidError('the whole', 'it can not be read');
+      throw new ActionInvalidError({ field: 'the whole', rule: 'it can not be read' });
     }
   }
 

@@ -1,41 +1,42 @@
-/** What can be wrong with a step of a workflow. The facts of each stand in `context`, under the names that go over the wire. */
-import { HoldfastError } from '../core/errors.ts';
+/** Errors of workflow steps. Their facts stand in `context`, under the names that go over the wire. */
+import { defineError, HoldfastError } from '../core/errors.ts';
 
-/** An action, or a step, of somebody who does not hold the workflow. */
-export class LeaseViolationError extends HoldfastError {
-  readonly code = 'LEASE_VIOLATION';
-  readonly context: {
+/** A step or an action came from a process that does not hold the workflow. */
+export class LeaseViolationError extends defineError(
+  'LEASE_VIOLATION',
+  'lost',
+)<{
+  context: {
     readonly workflow_id: string;
-    /** Whose tenure it is; null for nobody's. */
+    /** The lease that holds the workflow; null for none. */
     readonly expected_lease: string | null;
     readonly received_lease: string | null;
   };
+}>(({ context: { workflow_id, expected_lease, received_lease } }) => {
+  const is = expected_lease === null ? 'no lease holds it' : `lease ${expected_lease} holds it`;
+  const got = received_lease === null ? 'no lease' : `lease ${received_lease}`;
+  return `workflow '${workflow_id}' is in another tenure: ${is}, and this came with ${got}. Stop the old work, and claim the workflow again.`;
+}) {}
 
-  constructor(workflow: string, expected: string | null, received: string | null) {
-    const is = expected === null ? 'nobody’s' : `that of lease ${expected}`;
-    const got = received === null ? 'no lease' : `lease ${received}`;
-    super(
-      `workflow '${workflow}' is in another tenure: it is ${is}, and this came with ${got}. Stop the work of the old tenure; who is to go on claims the workflow anew.`,
-    );
-    this.context = { workflow_id: workflow, expected_lease: expected, received_lease: received };
-  }
-}
-
-interface EpochContext {
+interface EpochFacts {
   readonly workflow_id: string;
   readonly action_epoch: number;
   readonly current_epoch: number;
+}
+
+interface EpochContext extends EpochFacts {
   readonly recommendation: string;
 }
 
-/** It comes too late: what it is about has gone on. */
+/** The step comes too late: the workflow is at a later epoch. */
 export class StaleEpochError extends HoldfastError {
+  static readonly kind = 'conflict';
   readonly code = 'STALE_EPOCH';
   readonly context: EpochContext;
 
-  constructor(facts: Omit<EpochContext, 'recommendation'>) {
+  constructor(facts: EpochFacts) {
     const recommendation =
-      'refresh the state of the workflow, and decide anew; if it is a second delivery of an action, wait for its result';
+      'refresh the state of the workflow and decide again; if this is a second delivery of an action, wait for its result';
     const { workflow_id, action_epoch, current_epoch } = facts;
     super(
       `epoch ${action_epoch} of workflow '${workflow_id}' is over: it is at ${current_epoch}. To do: ${recommendation}.`,
@@ -44,13 +45,14 @@ export class StaleEpochError extends HoldfastError {
   }
 }
 
-/** It comes too early: something before it is missing. */
+/** The step comes too early: a step before it is missing. */
 export class FutureEpochError extends HoldfastError {
+  static readonly kind = 'conflict';
   readonly code = 'FUTURE_EPOCH';
   readonly context: EpochContext;
 
-  constructor(facts: Omit<EpochContext, 'recommendation'>) {
-    const recommendation = 'check for missed updates: what comes before it has to be applied first';
+  constructor(facts: EpochFacts) {
+    const recommendation = 'check for missed updates: the steps before it have to be applied first';
     const { workflow_id, action_epoch, current_epoch } = facts;
     super(
       `epoch ${action_epoch} of workflow '${workflow_id}' is still to come: it is at ${current_epoch}. To do: ${recommendation}.`,
@@ -59,8 +61,9 @@ export class FutureEpochError extends HoldfastError {
   }
 }
 
-/** The lease of a workflow has run out here; in the store it does a moment later. */
+/** The lease of a workflow has expired here; in the store it expires a moment later. */
 export class LeaseExpiredError extends HoldfastError {
+  static readonly kind = 'lost';
   readonly code = 'LEASE_EXPIRED';
   readonly context: {
     readonly workflow_id: string;
@@ -72,58 +75,52 @@ export class LeaseExpiredError extends HoldfastError {
   constructor(facts: { workflow: string; leaseId: string; acquiredAt: Date; ttlMs: number }) {
     const { workflow, leaseId, acquiredAt, ttlMs } = facts;
     super(
-      `lease ${leaseId} of workflow '${workflow}' has run out after ${ttlMs / 1_000} s without a renewal. Stop, and claim the workflow anew: what was emitted is kept.`,
+      `lease ${leaseId} of workflow '${workflow}' expired after ${ttlMs / 1_000} s without a renewal. Stop, and claim the workflow again: emitted actions are kept.`,
     );
     this.context = {
-      ...{ workflow_id: workflow, lease_id: leaseId },
-      ...{ acquired_at: acquiredAt.toISOString(), ttl_seconds: ttlMs / 1_000 },
+      workflow_id: workflow,
+      lease_id: leaseId,
+      acquired_at: acquiredAt.toISOString(),
+      ttl_seconds: ttlMs / 1_000,
     };
   }
 }
 
-/** No workflow is in the tenure of such a lease. */
-export class LeaseNotFoundError extends HoldfastError {
-  readonly code = 'LEASE_NOT_FOUND';
-  readonly context: { readonly lease_id: string };
+/** No workflow is held by this lease. */
+export class LeaseNotFoundError extends defineError(
+  'LEASE_NOT_FOUND',
+  'not-found',
+)<{
+  context: { readonly lease_id: string };
+}>(
+  ({ context: { lease_id } }) =>
+    `no workflow is held by lease ${lease_id}: it was never claimed, or was handed over, revoked or claimed again since. 'holdfast workflows ls' shows the leases there are.`,
+) {}
 
-  constructor(leaseId: string) {
-    super(
-      `no workflow is in the tenure of lease ${leaseId}: it was never claimed, or has been handed over, revoked or claimed anew since. 'holdfast workflows ls' shows the leases there are.`,
-    );
-    this.context = { lease_id: leaseId };
-  }
-}
+/** An action breaks a rule of all actions, or its own schema. */
+export class ActionInvalidError extends defineError(
+  'ACTION_INVALID',
+  'invalid',
+)<{
+  field: string;
+  rule: string;
+}>(({ field, rule }) => `${field} of the action: ${rule}`) {}
 
-/** An action that is not as actions are, or not as its schema says. */
-export class ActionInvalidError extends HoldfastError {
-  readonly code = 'ACTION_INVALID';
-  readonly field: string;
-  readonly rule: string;
-
-  constructor(field: string, rule: string) {
-    super(`${field} of the action: ${rule}`);
-    this.field = field;
-    this.rule = rule;
-  }
-}
-
-/** Nothing can be emitted before something has been done. */
-export class WorkflowFullError extends HoldfastError {
-  readonly code = 'WORKFLOW_FULL';
-  readonly workflow: string;
-  readonly unresolved: number;
-
-  constructor(workflow: string, unresolved: number) {
-    super(
-      `workflow '${workflow}' has ${unresolved} actions without a result, and may not have more. Wait for results; is there a processor for each target?`,
-    );
-    this.workflow = workflow;
-    this.unresolved = unresolved;
-  }
-}
+/** Nothing can be emitted before an action has its result. */
+export class WorkflowFullError extends defineError(
+  'WORKFLOW_FULL',
+  'busy',
+)<{
+  workflow: string;
+  unresolved: number;
+}>(
+  ({ workflow, unresolved }) =>
+    `workflow '${workflow}' has ${unresolved} actions without a result, which is the limit. Wait for results, and check that every target has a processor.`,
+) {}
 
 /** For handlers to throw: the step has failed, and trying again would not help. It becomes the action's result as it is. */
 export class StepFailedError extends HoldfastError {
+  static readonly kind = 'internal';
   readonly code = 'STEP_FAILED';
   readonly details: unknown;
 

@@ -201,7 +201,10 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
         (what.kind === 'emitted' || what.kind === 'reemitted') && what.actionId === actionId,
     );
     if (emitted !== undefined) return emitted.epoch - 1;
-    throw new ActionInvalidError('action_id', 'it was emitted too long ago to say when');
+    throw new ActionInvalidError({
+      field: 'action_id',
+      rule: 'it was emitted too long ago to say when',
+    });
   }
 
   /** Says what state the workflow is in: any JSON. */
@@ -241,7 +244,16 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const { lease_id: lease, action_id: id } = (value ?? {}) as Partial<Action>;
     const { workflowId, leaseId, epoch } = this;
     if (lease !== leaseId)
-      throw this.#told(new LeaseViolationError(workflowId, leaseId, asText(lease)), asText(id));
+      throw this.#told(
+        new LeaseViolationError({
+          context: {
+            workflow_id: workflowId,
+            expected_lease: leaseId,
+            received_lease: asText(lease),
+          },
+        }),
+        asText(id),
+      );
     const action = readAction(value);
     if (action.epoch === epoch) return true;
     const facts = { workflow_id: workflowId, action_epoch: action.epoch, current_epoch: epoch };
@@ -264,13 +276,21 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const { lease, ttlMs } = this.#parts;
     if (!this.isExpired()) return;
     if (this.#successor !== null)
-      throw new LeaseViolationError(this.workflowId, this.#successor, this.leaseId);
+      throw new LeaseViolationError({
+        context: {
+          workflow_id: this.workflowId,
+          expected_lease: this.#successor,
+          received_lease: this.leaseId,
+        },
+      });
     const isLetGo = lease.state === 'releasing' || lease.state === 'released';
     if (!isLetGo && (lease.lossReason === 'expired' || lease.state !== 'lost')) {
       const { workflowId: workflow, leaseId, acquiredAt } = this;
       throw new LeaseExpiredError({ workflow, leaseId, acquiredAt, ttlMs });
     }
-    throw new LeaseViolationError(this.workflowId, null, this.leaseId);
+    throw new LeaseViolationError({
+      context: { workflow_id: this.workflowId, expected_lease: null, received_lease: this.leaseId },
+    });
   }
 
   /** Renews the lease if less than a minute is left; it is renewed by itself too. Says whether it was. */

@@ -209,7 +209,16 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #readForProcessing(value: unknown): Action {
     const { lease_id: lease = null, workflow_id } = (value ?? {}) as Partial<Action>;
     if (lease === null)
-      throw this.#told(new LeaseViolationError(String(workflow_id ?? 'unknown'), null, null), null);
+      throw this.#told(
+        new LeaseViolationError({
+          context: {
+            workflow_id: String(workflow_id ?? 'unknown'),
+            expected_lease: null,
+            received_lease: null,
+          },
+        }),
+        null,
+      );
     return readAction(value);
   }
 
@@ -399,7 +408,16 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #refused(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {
     const { workflow, id } = taken;
     if (taken.kind === 'lease')
-      return this.#told(new LeaseViolationError(workflow, taken.expected, taken.received), id);
+      return this.#told(
+        new LeaseViolationError({
+          context: {
+            workflow_id: workflow,
+            expected_lease: taken.expected,
+            received_lease: taken.received,
+          },
+        }),
+        id,
+      );
     const facts = {
       workflow_id: workflow,
       action_epoch: taken.epoch,

@@ -56,8 +56,8 @@ export async function conform(
   const [issue] = result.issues;
   const path = issue?.path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : '';
-  throw new ActionInvalidError(
-    [field, ...path].join('.'),
-    `${issue?.message ?? 'it is refused'}${more}`,
-  );
+  throw new ActionInvalidError({
+    field: [field, ...path].join('.'),
+    rule: `${issue?.message ?? 'it is refused'}${more}`,
+  });
 }

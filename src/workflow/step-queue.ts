@@ -208,7 +208,8 @@ export class StepQueue {
   #refusal(reply: Exclude<StepReply | HandoffReply, { kind: 'done' }>): Error {
     const { workflow } = this.#parts;
     if (reply.kind === 'not-held') return this.#notHeld(reply.leaseId);
-    if (reply.kind === 'full') return new WorkflowFullError(workflow, reply.unresolved);
+    if (reply.kind === 'full')
+      return new WorkflowFullError({ workflow, unresolved: reply.unresolved });
     const facts = { workflow_id: workflow, action_epoch: this.#epoch, current_epoch: reply.epoch };
     return reply.epoch > this.#epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
   }
@@ -216,6 +217,12 @@ export class StepQueue {
   #notHeld(expected: string | null): LeaseViolationError {
     const { workflow, leaseId, onRefused } = this.#parts;
     onRefused();
-    return new LeaseViolationError(workflow, expected === leaseId ? null : expected, leaseId);
+    return new LeaseViolationError({
+      context: {
+        workflow_id: workflow,
+        expected_lease: expected === leaseId ? null : expected,
+        received_lease: leaseId,
+      },
+    });
   }
 }

@@ -139,7 +139,8 @@ export class Workflows {
     }
     const { store, events } = this.#parts;
     const reply = await store.workflows.revoke(leaseId, { ...CALL, reason });
-    if (reply.kind === 'not-found') throw new LeaseNotFoundError(leaseId);
+    if (reply.kind === 'not-found')
+      throw new LeaseNotFoundError({ context: { lease_id: leaseId } });
     const { workflow } = reply;
     this.#parts.leases.expectTaken('workflow', workflow);
     const revokedAt = new Date(reply.revokedAtMs).toISOString();
@@ -230,7 +231,13 @@ export class Workflows {
         const reply = await store.workflows.begin(lease.key, request, { timeoutMs });
         if (reply.kind === 'begun') return reply;
         if (reply.leaseId === lease.holder) throw new HandoffUsedError(lease.key);
-        throw new LeaseViolationError(lease.key, reply.leaseId, lease.holder);
+        throw new LeaseViolationError({
+          context: {
+            workflow_id: lease.key,
+            expected_lease: reply.leaseId,
+            received_lease: lease.holder,
+          },
+        });
       } catch (error) {
         if (!(error instanceof OutcomeUnknownError) || attempt === BEGIN_ATTEMPTS) throw error;
       }

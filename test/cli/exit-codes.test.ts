@@ -20,7 +20,7 @@ it.each([
   [new errors.LeaseHeldError({ ...held, reason: 'held' }), 75],
   [new errors.StoreQuarantinedError({ key: 'k', expiresInMs: 1, waitedMs: 0 }), 79],
   [new WorkerNameTakenError({ worker: 'w', why: 'it lives' }), 78],
-  [new errors.ClosedError('o'), 70],
+  [new errors.ClosedError({ operation: 'o' }), 70],
   [new TypeError('a bug'), 70],
   ['thrown text', 70],
 ])('%s ends with %d', (error, code) => {

@@ -17,9 +17,9 @@ const HELD = { key: 'canary', holder: 'canary', fence: 1, reason: 'held', waited
 describe('an error of the core', () => {
   it.each([
     [new errors.ConfigError({ field: 'a', value: 'canary', rule: 'b' }), 'invalid-request', null],
-    [new SessionNotFoundError('canary'), 'not-found', null],
-    [new MemberNotFoundError('canary'), 'not-found', null],
-    [new SessionExistsError('canary'), 'session-exists', null],
+    [new SessionNotFoundError({ session: 'canary' }), 'not-found', null],
+    [new MemberNotFoundError({ member: 'canary' }), 'not-found', null],
+    [new SessionExistsError({ session: 'canary' }), 'session-exists', null],
     [
       new errors.RevisionConflictError({ resource: 'canary', expected: 1, found: 2 }),
       'conflict',
@@ -51,8 +51,8 @@ describe('an error of the core', () => {
       'store-unavailable',
       '1',
     ],
-    [new errors.OverloadedError(5), 'store-unavailable', '1'],
-    [new errors.ClosedError('canary'), 'store-unavailable', '1'],
+    [new errors.OverloadedError({ limit: 5 }), 'store-unavailable', '1'],
+    [new errors.ClosedError({ operation: 'canary' }), 'store-unavailable', '1'],
     [new errors.OutcomeUnknownError({ ...STORE, afterMs: 5 }), 'outcome-unknown', '1'],
   ])('%s is the problem %s', (error, kind, retryAfter) => {
     const problem = problemOf(error);

@@ -150,7 +150,8 @@ function isGlobal(name: ts.Identifier): boolean {
 
 /**
  * Every error code has a heading of its own in the reference page, and no heading is left over. A code
- * is a string literal that a property called `code` is set to; a heading may have it in backticks.
+ * is a string literal that a property called `code` is set to, or the first argument of `defineError`; a heading may have
+ * it in backticks.
  */
 export function errorDocFindings(errors: readonly SourceText[], docs: SourceText): Finding[] {
   const codes = errors.flatMap((source) =>
@@ -160,7 +161,12 @@ export function errorDocFindings(errors: readonly SourceText[], docs: SourceText
         node.name.getText() === 'code' &&
         node.initializer !== undefined &&
         ts.isStringLiteral(node.initializer);
-      return isCode ? [{ source, node, name: (node.initializer as ts.StringLiteral).text }] : [];
+      if (isCode) return [{ source, node, name: (node.initializer as ts.StringLiteral).text }];
+      const isDefined = ts.isCallExpression(node) && node.expression.getText() === 'defineError';
+      const [first] = isDefined ? node.arguments : [];
+      return first !== undefined && ts.isStringLiteral(first)
+        ? [{ source, node, name: first.text }]
+        : [];
     }),
   );
   const headings = docs.text.split('\n').flatMap((text, index) => {

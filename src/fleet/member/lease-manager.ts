@@ -151,7 +151,7 @@ export class LeaseManager {
   /** Takes part from now on. Resolves after the first look at the fleet, or when the store could not be asked: then it goes on trying. */
   start(): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'stopped')
-      throw new ClosedError('start: a lease manager runs once');
+      throw new ClosedError({ operation: 'start: a lease manager runs once' });
     this.#starting ??= this.#start();
     return this.#starting;
   }
@@ -168,7 +168,7 @@ export class LeaseManager {
   /** True if the target is this instance's, or was to be had. */
   async tryAcquire(id: string): Promise<boolean> {
     checkTargetId(id);
-    if (this.#state !== 'running') throw new ClosedError('tryAcquire');
+    if (this.#state !== 'running') throw new ClosedError({ operation: 'tryAcquire' });
     const entry = this.#entries.get(id);
     if (entry === undefined || !this.#parts.targets.has(id)) return false;
     entry.notBeforeMs = 0;

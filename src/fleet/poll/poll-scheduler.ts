@@ -243,7 +243,7 @@ export class PollScheduler implements Duties {
     duty.startedAtMs = run.startMs;
     this.#inFlight++;
     const timer = clock.after(timeoutMs, () =>
-      this.#stop(duty, run, new PollTimeoutError(duty.id, timeoutMs)),
+      this.#stop(duty, run, new PollTimeoutError({ target: duty.id, timeoutMs })),
     );
     void this.#poll(duty, target, run).then(() => {
       timer.cancel();

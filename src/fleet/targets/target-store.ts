@@ -193,7 +193,7 @@ export class TargetStore {
   async remove(id: string): Promise<void> {
     this.#checkId(id);
     const [reply] = await this.#store.records.remove(SESSIONS, [{ id }], CALL);
-    if (reply?.kind === 'absent') throw new SessionNotFoundError(id);
+    if (reply?.kind === 'absent') throw new SessionNotFoundError({ session: id });
     if (reply?.kind === 'failed') throw reply.error;
     // Nobody needs it any more; and where this fails, it does no harm.
     await this.#store.records.remove(RESULTS, [{ id }], CALL).catch(() => {});
@@ -210,7 +210,7 @@ export class TargetStore {
     let conflict = { expected: 0, found: 0 };
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const found = await this.#read(id);
-      if (found === null) throw new SessionNotFoundError(id);
+      if (found === null) throw new SessionNotFoundError({ session: id });
       const { session } = found;
       const value = change(found);
       if (value === null) return { session, changed: false };
@@ -274,7 +274,8 @@ function addResult(draft: Session, reply: PutReply | undefined): AddResult {
   const { id } = draft;
   if (reply?.kind === 'written')
     return { ok: true, session: { ...draft, revision: reply.revision } };
-  if (reply?.kind === 'conflict') return { ok: false, id, error: new SessionExistsError(id) };
+  if (reply?.kind === 'conflict')
+    return { ok: false, id, error: new SessionExistsError({ session: id }) };
   const error = reply?.kind === 'failed' ? reply.error : new Error('the store gave no reply');
   return { ok: false, id, error };
 }

@@ -43,7 +43,7 @@ export class FleetWatch {
   }: {
     signal: AbortSignal;
   }): AsyncGenerator<FleetSighting, void, undefined> {
-    if (this.#isClosed) throw new ClosedError('watch');
+    if (this.#isClosed) throw new ClosedError({ operation: 'watch' });
     if (signal.aborted) return;
     const look = this.#look ?? this.#begin();
     const watcher = new Watcher();

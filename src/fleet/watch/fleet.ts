@@ -136,7 +136,7 @@ export class Fleet {
   async drain(member: string): Promise<{ changed: boolean }> {
     const { store, clock } = this.#parts;
     const live = await this.#live();
-    if (!live.includes(member)) throw new MemberNotFoundError(member);
+    if (!live.includes(member)) throw new MemberNotFoundError({ member });
     await this.#forgetTheDead(live);
     const write = { id: member, value: { sinceMs: clock.wallMs() }, ifRevision: 0 };
     const [reply] = await store.records.put(DRAIN_COLLECTION, [write], CALL);
@@ -154,7 +154,8 @@ export class Fleet {
     );
     if (reply?.kind === 'failed') throw reply.error;
     const changed = reply?.kind === 'removed';
-    if (!changed && !(await this.#live()).includes(member)) throw new MemberNotFoundError(member);
+    if (!changed && !(await this.#live()).includes(member))
+      throw new MemberNotFoundError({ member });
     await this.#announce(member);
     return { changed };
   }

@@ -41,7 +41,7 @@ export class TransferCommand {
     const { store, clock } = this.#parts;
     const [from, live] = await Promise.all([this.#holderOf(target), store.members.list(CALL)]);
     const found = live.find(({ id }) => id === member);
-    if (found === undefined) throw new MemberNotFoundError(member);
+    if (found === undefined) throw new MemberNotFoundError({ member });
     const { isForeign, isDraining } = fleetMember(found, hashMember(member), clock.monotonicMs());
     if (isForeign || isDraining)
       throw new TransferRefusedError({ target, member, why: isForeign ? 'foreign' : 'draining' });
@@ -77,7 +77,8 @@ export class TransferCommand {
     if (lease?.kind === 'failed') throw lease.error;
     const holder = lease?.kind === 'held' ? lease.holder : null;
     // Pollers may be given targets that are no sessions: one that somebody holds is one.
-    if (holder === null && session?.kind !== 'poll') throw new SessionNotFoundError(target);
+    if (holder === null && session?.kind !== 'poll')
+      throw new SessionNotFoundError({ session: target });
     return holder;
   }
 

@@ -118,7 +118,7 @@ function getRoute({ holdfast, intents }: ServerParts): Route {
       const started = await intents.session(id, tenantOf(caller));
       if (started !== null) return { body: intentSessionJson(started) };
       const polled = seesPolled(caller) ? await holdfast.sessions.get(id) : null;
-      if (polled === null) throw new SessionNotFoundError(id);
+      if (polled === null) throw new SessionNotFoundError({ session: id });
       return { body: pollSessionJson(polled) };
     },
   });

@@ -45,7 +45,7 @@ describe('changing a session', () => {
     await expect(sessions.update('a', { url: 'ftp://x/' })).rejects.toThrow(/only http and https/);
     await expect(sessions.update('a', { every: '1ms' })).rejects.toThrow(/every is "1ms"/);
     await expect(sessions.update('a', { id: 'b' })).rejects.toThrow(/id is "b"/);
-    await expect(sessions.update('b', { url: 'http://x/' })).rejects.toThrow(/no session 'b'/);
+    await expect(sessions.update('b', { url: 'http://x/' })).rejects.toThrow(/'b' does not exist/);
     expect(await stored('a')).toEqual(before);
   });
 });

@@ -82,7 +82,7 @@ export function findMember(all: readonly MemberView[], text: string): MemberView
         ? exact
         : all.filter(({ id }) => [id, shortName(id)].some((form) => form.startsWith(text)));
   const [member] = found;
-  if (member === undefined || text === '') throw new MemberNotFoundError(text);
+  if (member === undefined || text === '') throw new MemberNotFoundError({ member: text });
   if (found.length === 1) return member;
   const names = found.map(({ id }) => shortName(id)).join(', ');
   throw usageError(`'${text}' may be ${names}. Say which.`);

@@ -100,7 +100,7 @@ async function follow(
   let hasSaidLonely = false;
   for (;;) {
     const session = await intents.session(id, by.tenant);
-    if (session === null) throw new SessionNotFoundError(id);
+    if (session === null) throw new SessionNotFoundError({ session: id });
     const tookMs = systemClock.monotonicMs() - startMs;
     if (session.state === 'RUNNING' || session.state === 'ENDED') {
       status?.clear();

@@ -101,7 +101,7 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
     const session = await holdfast.sessions.get(id);
     const wanted = session === null ? await findIntentSession(holdfast, id) : null;
     if (wanted !== null) return wanted;
-    if (session === null) throw new SessionNotFoundError(id);
+    if (session === null) throw new SessionNotFoundError({ session: id });
     const [results, view] = await Promise.all([
       holdfast.fleet.results([id]),
       holdfast.fleet.view(),

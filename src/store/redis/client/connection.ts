@@ -149,7 +149,7 @@ export class Connection {
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
-    this.#closing.abort(new ClosedError('connection'));
+    this.#closing.abort(new ClosedError({ operation: 'connection' }));
     this.#attempt?.abort(this.#closing.signal.reason);
     this.#pause?.abort();
     const link = this.#link;
@@ -211,7 +211,7 @@ export class Connection {
   /** A link once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
   #connected(operation: string, timeoutMs: number): Promise<Link> {
     const { clock } = this.#options;
-    if (this.#closing.signal.aborted) return Promise.reject(new ClosedError(operation));
+    if (this.#closing.signal.aborted) return Promise.reject(new ClosedError({ operation }));
     this.#dialing ??= this.#redial();
     return new Promise((resolve, reject) => {
       const unreachable = (why: string) => this.#unreachable(operation, why);

@@ -121,7 +121,7 @@ export class ClusterServers implements Servers {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new ClosedError('connection'));
+    this.#closing.abort(new ClosedError({ operation: 'connection' }));
     await this.#roster.settled();
     await Promise.all(this.primaries.map((primary) => primary.close()));
   }
@@ -295,7 +295,8 @@ export class ClusterServers implements Servers {
     }
     // No listener for the end: hundreds of requests may be here at once.
     await pause;
-    if (this.#closing.signal.aborted) return fail(parts, at, new ClosedError(errand.operation));
+    if (this.#closing.signal.aborted)
+      return fail(parts, at, new ClosedError({ operation: errand.operation }));
     if (isTooLate()) return giveUp();
     await Promise.all(this.#legs(errand, at).map((leg) => this.#go(errand, leg, untilMs, parts)));
   }

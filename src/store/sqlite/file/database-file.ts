@@ -178,7 +178,7 @@ export class DatabaseFile {
 
   /** The connection to the file that has the name now. */
   #opened(operation: string): SqliteConnection {
-    if (this.#isClosed) throw new ClosedError(operation);
+    if (this.#isClosed) throw new ClosedError({ operation });
     const { path } = this.#options;
     const identity = identityOf(path);
     if (this.#session !== null && identity?.mark === this.#identity) {

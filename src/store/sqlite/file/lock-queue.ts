@@ -180,12 +180,12 @@ class Lane {
 
   close(): void {
     this.#closing.abort();
-    for (const job of this.#jobs.splice(0)) job.fail(new ClosedError(job.operation));
+    for (const job of this.#jobs.splice(0)) job.fail(new ClosedError({ operation: job.operation }));
   }
 
   #add(job: Job): void {
     if (this.#closing.signal.aborted) {
-      job.fail(new ClosedError(job.operation));
+      job.fail(new ClosedError({ operation: job.operation }));
       return;
     }
     this.#jobs.push(job);
