@@ -1,7 +1,7 @@
 import type { Duration } from './core/duration.ts';
 import type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
 import type { Poll } from './fleet/poll/poll-scheduler.ts';
-import type { SessionIds } from './fleet/targets/target-record.ts';
+import type { TargetIds } from './fleet/targets/target-record.ts';
 import type { IntentOptions } from './intents/intents.ts';
 import type { RetentionOptions } from './retention.ts';
 import type { MaxTtlOption } from './store/port/keyspaces.ts';
@@ -86,7 +86,7 @@ export interface HoldfastConfig {
   /** SQLite only: what is durable is on the disk within a second (`everysec`, the default), or before its caller has an answer (`always`). */
   sync?: 'everysec' | 'always';
   /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
-  sessionIds?: SessionIds;
+  sessionIds?: TargetIds;
 
   /** For those who accept intents: `holdfast intents`, and `holdfast up` with the role `api`. Secrets belong into the environment. */
   intents?: Pick<IntentOptions, 'apiLeases'>;

@@ -8,7 +8,7 @@ import { checkKnown, checkSwitch } from './core/options.ts';
 import { type Random, systemRandom } from './core/random.ts';
 import { untraced } from './core/tracing.ts';
 import { Poller, type PollerOptions } from './fleet/poller.ts';
-import type { SessionIds } from './fleet/targets/target-record.ts';
+import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
@@ -51,118 +51,141 @@ import type { ActionDefinitions } from './workflow/schema.ts';
 import { Workflows } from './workflow/workflows.ts';
 
 export interface OpenOptions {
-  /** The readable part of this instance's id; default the host's name. */
-  name?: string;
-  /** Put before every key in the store; default none. */
-  prefix?: string;
-  /** `off` only where a second owner for one TTL after a restart of the store does no harm. */
-  quarantine?: 'on' | 'off';
+  /** The readable part of this instance's id. Default: the host's name. */
+  name?: string | undefined;
+  /** A text before every key in the store. Default: none. */
+  prefix?: string | undefined;
   /**
-   * How long leases may last without a renewal: one bound for all keyspaces, or one for each. Default
-   * `{ lease: '30s', poll: '30s', workflow: '5m' }`. Every process of a store needs the same: after the store has lost data, no new
-   * lease is granted for this long and a second. A shorter bound means a shorter quarantine.
+   * `off` skips the time without new grants after the store lost data. Use it only where two holders
+   * of one lease for up to one TTL do no harm.
    */
-  maxTtl?: MaxTtlOption;
+  quarantine?: 'on' | 'off' | undefined;
   /**
-   * SQLite only. When records, streams, workflows, intents and the log are on the disk, so that a loss of power does not take them: within
-   * a second (`everysec`, the default), or before the caller has an answer (`always`).
+   * The longest TTL of a lease: one for all keyspaces, or one for each. Default
+   * `{ lease: '30s', poll: '30s', workflow: '5m' }`. Every process of a store needs the same bounds.
+   * After the store lost data, it grants no new lease for this long and a second.
    */
-  sync?: 'everysec' | 'always';
-  /** Looks and steers, but takes no lease: such a process need not know the bounds of the store. */
-  observe?: boolean;
-  /** `false`: a SQLite file that does not exist is an error (`STORE_UNREACHABLE`), and is not made. Default `true`. */
-  create?: boolean;
-  /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
-  sessionIds?: SessionIds;
-  /** Whether what happens here is written into the log that all instances share; default: where there is a poller, or intents are accepted. */
-  history?: 'on' | 'off';
-  /** Listeners that are there from the start: what happens while the store is opened is over when `open` resolves. */
-  on?: { [N in EventName]?: Listener<N> };
-  /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
-  tls?: TlsOptions;
-  clock?: Clock;
-  random?: Random;
+  maxTtl?: MaxTtlOption | undefined;
+  /**
+   * SQLite only. When records, streams, workflows, intents and the log reach the disk, so that they
+   * survive a power failure: within a second (`everysec`, the default), or before the call returns
+   * (`always`).
+   */
+  sync?: 'everysec' | 'always' | undefined;
+  /** Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. */
+  observe?: boolean | undefined;
+  /** `false`: a SQLite file that does not exist is a `STORE_UNREACHABLE` error. Default `true`. */
+  create?: boolean | undefined;
+  /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
+  sessionIds?: TargetIds | undefined;
+  /**
+   * Whether the events of this instance go into the log that all instances share. Default: only if
+   * this instance has a poller or a worker, or accepts intents.
+   */
+  history?: 'on' | 'off' | undefined;
+  /** Listeners from the start. Events during `open` are over when it resolves. */
+  on?: { [N in EventName]?: Listener<N> } | undefined;
+  /** For `rediss:` addresses: options for `node:tls`, such as your own certificates. */
+  tls?: TlsOptions | undefined;
+  clock?: Clock | undefined;
+  random?: Random | undefined;
 }
 
 export interface ListOptions {
-  /** Whose leases: `lease` and `resource` share their keys; `poll` has those of targets, `workflow` those of workflows. Default `lease`. */
-  class?: LeaseClassName;
+  /**
+   * Which leases. `lease` and `resource` share their keys; `poll` lists the leases of targets,
+   * `workflow` those of workflows. Default `lease`.
+   */
+  class?: LeaseClassName | undefined;
 }
 
-/** Something that somebody has had done. */
+/** One action of an operator, for the shared log. */
 export interface OperatorAct {
-  /** What, as `noun.verb`: `member.drain`, `lease.revoke`. */
+  /** The action as `noun.verb`: `member.drain`, `lease.revoke`. */
   readonly action: string;
-  /** To what: the id, the key. */
+  /** The id or key that the operator acted on. */
   readonly subject: string;
-  /** To whom something goes by it. */
-  readonly to?: string | null;
-  /** Who: never a secret. */
+  /** The instance that received something, as in a transfer. */
+  readonly to?: string | null | undefined;
+  /** The operator. Never a secret. */
   readonly by: string;
   readonly reason: string | null;
 }
 
 const KNOWN = new Set([
-  ...['name', 'prefix', 'quarantine', 'maxTtl', 'observe', 'sessionIds', 'history', 'on', 'tls'],
-  ...['sync', 'clock', 'random', 'create'],
+  'name',
+  'prefix',
+  'quarantine',
+  'maxTtl',
+  'sync',
+  'observe',
+  'create',
+  'sessionIds',
+  'history',
+  'on',
+  'tls',
+  'clock',
+  'random',
 ]);
-/** Of the leases that `acquire` takes unless told otherwise. */
+/** The keyspace of the leases that `acquire` takes by default. */
 const KEYSPACE = LEASE_CLASSES.lease.keyspace;
-/** How long `close` takes at most, work that does not stop included. */
+/** The default time limit of `close`, for everything together. */
 const DEFAULT_CLOSE_MS = 2_000;
-/** The share of that for pollers, workers and processors to stop, before the work under other leases is told to. */
+/** The share of that for pollers, workers and processors. Then other leases are asked to stop. */
 const STOP_SHARE = 3 / 4;
-/** Kept of that time to hear the last answers, give back what they granted, and write the log: a share of it, and at most this. */
-const LAST_WORDS_SHARE = 1 / 10;
-const LAST_WORDS_MOST_MS = 500;
-/** A `close` that waits for no work may take this long for that. */
-const LAST_WORDS_MS = 1_000;
-/** For what has no lease, and so no timings of its own. */
+/** Reserved for late replies, the releases they need, and the log: a share, up to a maximum. */
+const FINAL_REPLIES_SHARE = 1 / 10;
+const MAX_FINAL_REPLIES_MS = 500;
+/** The same for a `close` that does not wait for work. */
+const MIN_CLOSE_MS = 1_000;
+/** For calls without a lease, and so without timings of their own. */
 const CALL = { timeoutMs: 5_000 };
 
 /**
- * Opens a store and what is built on it. Without an address that is the embedded one: `.holdfast/holdfast.db`, in the
- * working directory or the nearest one above it that has it.
+ * Opens a store, and everything that is built on it. Without an address it opens the embedded store:
+ * `.holdfast/holdfast.db` in the working directory, or in the nearest folder above that has one.
  */
 export async function open(
   store?: string | AdoptableClient | Store,
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkKnown(options, KNOWN);
-  const { clock = systemClock, random = systemRandom, observe = false } = options;
+  const { clock = systemClock, random = systemRandom, observe = false, history } = options;
+  if (history !== undefined) checkSwitch(history, 'history');
   const maxTtls = readMaxTtl(options.maxTtl);
   const events = new Emitter();
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
-  const { prefix, quarantine, sync, tls, history, create } = options;
-  if (history !== undefined) checkSwitch(history, 'history');
   const opened = await openStore(store, {
     clock,
     random,
     events,
-    ...(prefix !== undefined && { prefix }),
-    ...(quarantine && { quarantine }),
-    ...(sync !== undefined && { sync }),
+    prefix: options.prefix,
+    quarantine: options.quarantine,
+    sync: options.sync,
     maxTtls: observe ? null : maxTtls,
-    ...(tls && { tls }),
-    ...(create !== undefined && { create }),
+    tls: options.tls,
+    create: options.create,
   });
-  const id = instanceId(random, clock.startedAtMs, options.name);
-  const tracing = await findTracing();
+  const rt: Runtime = {
+    store: opened.store,
+    clock,
+    random,
+    events,
+    tracing: await findTracing(),
+    instanceId: instanceId(random, clock.startedAtMs, options.name),
+  };
   const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
-  const rt: Runtime = { store: opened.store, clock, random, events, tracing, instanceId: id };
   const leases = new Leases({ ...rt, maxTtls: observe ? null : bounds });
-  return new Holdfast({
-    ...rt,
+  return new Holdfast(rt, leases, {
     ownsStore: opened.owned,
-    leases,
-    sessionIds: options.sessionIds ?? 'any',
+    targetIds: options.sessionIds ?? 'any',
     history,
-    prefix: prefix ?? '',
+    prefix: options.prefix ?? '',
   });
 }
 
-/** The bounds of a store that was opened by the caller; refuses a `maxTtl` that says otherwise. */
+/** The bounds of a store that the caller opened. Refuses a `maxTtl` that differs from them. */
 function boundsOf(store: Store, given: MaxTtlOption | undefined, own: MaxTtls): MaxTtls {
   const { maxTtls } = store.leases;
   const problem = given === undefined || maxTtls === undefined ? null : boundsProblem(maxTtls, own);
@@ -170,27 +193,31 @@ function boundsOf(store: Store, given: MaxTtlOption | undefined, own: MaxTtls): 
   return maxTtls ?? own;
 }
 
-interface HoldfastParts extends Runtime {
+/** What `open` decides beyond the runtime. */
+interface HoldfastSettings {
+  /** False for a store that the caller opened, and closes. */
   readonly ownsStore: boolean;
-  readonly leases: Leases;
-  readonly sessionIds: SessionIds;
+  readonly targetIds: TargetIds;
   readonly history: 'on' | 'off' | undefined;
   readonly prefix: string;
 }
 
+/** One opened Holdfast: leases, and everything that is built on them. `open()` makes it. */
 export class Holdfast implements AsyncDisposable {
-  /** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
+  /** Small JSON documents in the store. Each refuses a write with an older fence than it has seen. */
   readonly records: Records;
-  /** What there is to poll, and to run: added, paused, resumed and removed here, by the CLI or by other programs. */
-  readonly sessions: TargetStore;
-  /** Who shares the sessions out among them, for those who watch and steer it. */
+  /** The targets that the fleet shares: add, pause, resume, change and remove them here. */
+  readonly targets: TargetStore;
+  /** The instances that share the targets: watch and steer them here. */
   readonly fleet: Fleet;
-  /** What has happened to all instances that write it down, in one order. */
+  /** The log that all instances share: what happened, in one order. */
   readonly log: EventLog;
-  /** Work of many steps, each workflow with one writer. */
+  /** Work of many steps. Each workflow has one writer. */
   readonly workflows: Workflows;
-  readonly #parts: HoldfastParts;
-  readonly #doors: Pick<Leases, 'acquire' | 'acquireAll' | 'withLease'>;
+  readonly #rt: Runtime;
+  readonly #leases: Leases;
+  readonly #settings: HoldfastSettings;
+  readonly #tracedLeases: Pick<Leases, 'acquire' | 'acquireAll' | 'withLease'>;
   readonly #processors = new Set<Processor>();
   readonly #intents = new Set<Intents>();
   readonly #retentions = new Set<Retention>();
@@ -199,248 +226,271 @@ export class Holdfast implements AsyncDisposable {
   #history: History | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor(parts: HoldfastParts) {
-    this.#parts = parts;
-    const { leases, tracing } = parts;
-    this.#doors = tracing === untraced ? leases : new TracedLeases(leases, tracing);
-    this.records = new Records(parts.store.records);
-    this.sessions = new TargetStore({ ...parts, ids: parts.sessionIds });
-    this.fleet = new Fleet({ ...parts, sessions: this.sessions });
-    this.log = new EventLog(parts);
-    this.workflows = new Workflows(parts);
-    if (parts.history === 'on') this.#history = new History(parts);
+  constructor(rt: Runtime, leases: Leases, settings: HoldfastSettings) {
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#settings = settings;
+    this.#tracedLeases = rt.tracing === untraced ? leases : new TracedLeases(leases, rt.tracing);
+    this.records = new Records(rt.store.records);
+    this.targets = new TargetStore({ ...rt, ids: settings.targetIds });
+    this.fleet = new Fleet({ ...rt, sessionIds: settings.targetIds, sessions: this.targets });
+    this.log = new EventLog(rt);
+    this.workflows = new Workflows({ ...rt, leases });
+    if (settings.history === 'on') this.#history = new History(rt);
   }
 
-  /** This process among the others that share the store; new at every start. */
+  /** The id of this process among those that share the store. It is new at every start. */
   get instanceId(): string {
-    return this.#parts.instanceId;
+    return this.#rt.instanceId;
   }
 
-  /** How many leases this instance holds. */
+  /**
+   * The targets that the fleet shares.
+   *
+   * @deprecated Use `targets`. A session is what an intent started.
+   */
+  get sessions(): TargetStore {
+    return this.targets;
+  }
+
+  /** The number of leases that this instance holds. */
   get held(): number {
-    return this.#parts.leases.kept.size;
+    return this.#leases.kept.size;
   }
 
-  /** The same by class, with how long it would be until the first is lost. Looks at every lease. */
+  /** The held leases by class, and how soon the first would be lost. Reads every lease. */
   census(): Census {
-    const { leases, clock } = this.#parts;
-    return censusOf(leases.kept.tenures(), clock.monotonicMs());
+    return censusOf(this.#leases.kept.tenures(), this.#rt.clock.monotonicMs());
   }
 
-  /** How many sessions its worker has in hands. */
+  /** The number of sessions that the worker of this instance runs. */
   get running(): number {
     return this.#worker?.sessions ?? 0;
   }
 
-  /** What the store is called, without anything secret. */
+  /** The name of the store, without secrets. */
   get storeName(): string {
-    return this.#parts.store.name;
+    return this.#rt.store.name;
   }
 
-  /** The pools of its worker; none where there is no worker. */
+  /** The pools of the worker of this instance. Empty without a worker. */
   get pools(): readonly Pool[] {
     return this.#worker?.pools ?? [];
   }
 
-  /** Tries to get the lease, and waits for it if asked to. Contention is a result; a broken store is an exception. */
+  /**
+   * Tries to acquire the lease, and waits for it with `wait`. A key that is held is a result;
+   * a store that fails is an exception.
+   */
   acquire(key: string, options?: AcquireOptions): Promise<AcquireResult> {
-    return this.#doors.acquire(key, options);
+    return this.#tracedLeases.acquire(key, options);
   }
 
-  /** All of the keys, or none and `LEASE_HELD`; `STORE_QUARANTINED` if the store grants nothing now. */
+  /**
+   * Acquires all of the keys, or none and throws `LEASE_HELD`. Throws `STORE_QUARANTINED` while the
+   * store makes no grants.
+   */
   acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
-    return this.#doors.acquireAll(keys, options);
+    return this.#tracedLeases.acquireAll(keys, options);
   }
 
-  /** Runs `work` while holding the lease; throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
+  /**
+   * Runs `work` while holding the lease. Throws `LEASE_HELD` if another holder has it, and
+   * `STORE_QUARANTINED` while the store makes no grants.
+   */
   withLease<T>(
     key: string,
     work: (held: HeldContext) => Promise<T> | T,
     options?: AcquireOptions,
   ): Promise<T> {
-    return this.#doors.withLease(key, work, options);
+    return this.#tracedLeases.withLease(key, work, options);
   }
 
   /**
-   * Competes for leadership until it is stopped, or this is closed. One process of all that compete under a name leads at
-   * a time; one that loses it follows again.
+   * Competes for leadership until it is stopped, or this Holdfast is closed. At most one of all
+   * processes that compete under a name leads at a time. One that loses the lead follows again.
    */
   elect(name: string, options: ElectOptions): Election {
-    return new Election(this.#parts, name, options);
+    return new Election({ ...this.#rt, leases: this.#leases }, name, options);
   }
 
   /**
-   * Slots that all who open a pool of this name share, each held by one at a time. Those who wait keep their order if they wait through
-   * the same pool: make one, and use it everywhere in the process.
+   * Slots that all processes with a pool of this name share; each slot has one holder at a time.
+   * Callers that wait are served in order within one `Pool`: make one, and use it everywhere in the
+   * process.
    */
   pool(name: string, options: PoolOptions): Pool {
-    return new Pool(this.#parts, name, options);
+    return new Pool({ ...this.#rt, leases: this.#leases }, name, options);
   }
 
   /**
-   * Polls targets that all instances with a poller share, each polled by one. Nothing happens before `start()`. One at a
-   * time: an instance takes part in the fleet once.
+   * Polls targets that all instances with a poller share; each target has one owner. Nothing happens
+   * before `start()`. An instance has one poller at a time.
    */
   poller(options: PollerOptions = {}): Poller {
     this.#checkOpen('poller', this.#poller);
-    this.#poller = new Poller(this.#parts, options);
-    this.#record();
+    const sessionIds = this.#settings.targetIds;
+    this.#poller = new Poller({ ...this.#rt, leases: this.#leases, sessionIds }, options);
+    this.#recordHistory();
     return this.#poller;
   }
 
-  /** Does what workflows want done, in this process. Nothing happens before `start()`. */
+  /** Executes the actions of workflows in this process. Nothing happens before `start()`. */
   processor<A extends ActionDefinitions = ActionDefinitions>(
     options: ProcessorOptions<A>,
   ): Processor<A> {
     this.#checkOpen('processor');
-    const processor = new Processor<A>(this.#parts, options);
+    const processor = new Processor<A>(this.#rt, options);
     this.#processors.add(processor as Processor);
     return processor;
   }
 
   /**
-   * Accepts what clients want to have started and stopped. What it accepts is safe in the store; `start()` of it keeps it so, should
-   * the store lose some.
+   * Accepts requests to start and stop sessions. The store has every accepted request. `start()`
+   * also restores those that the store lost.
    */
   intents(options: IntentOptions = {}): Intents {
     this.#checkOpen('intents');
-    const intents = new Intents(this.#parts, options);
+    const intents = new Intents(this.#rt, options);
     this.#intents.add(intents);
-    this.#record();
+    this.#recordHistory();
     return intents;
   }
 
   /**
-   * Runs what intents have started, in this process, while it holds the leases that this needs. Nothing happens before `start()`. One at a
-   * time: what it holds is told apart by instance.
+   * Runs sessions that intents started in this process, while it holds their leases. Nothing happens
+   * before `start()`. An instance has one worker at a time.
    */
   worker(options: WorkerOptions = {}): Worker {
     this.#checkOpen('worker', this.#worker);
-    const { clock } = this.#parts;
+    const { clock } = this.#rt;
+    const { prefix } = this.#settings;
     const commands = (lock: HostLock | null) =>
       supervisedCommands({ clock, ...(lock !== null && { lock }) });
-    this.#worker = new Worker({ ...this.#parts, host: systemHost, commands }, options);
-    this.#record();
+    const parts = { ...this.#rt, leases: this.#leases, prefix, host: systemHost, commands };
+    this.#worker = new Worker(parts, options);
+    this.#recordHistory();
     return this.#worker;
   }
 
-  /** Forgets what has been kept for long enough, in the whole store. Nothing happens before `start()`. */
+  /** Removes old sessions, dead letters and log entries of the whole store, after `start()`. */
   retention(options: RetentionOptions = {}): Retention {
     this.#checkOpen('retention');
-    const retention = new Retention(this.#parts, options);
+    const retention = new Retention(this.#rt, options);
     this.#retentions.add(retention);
     return retention;
   }
 
-  /** Takes a lease away from whoever holds it. */
+  /** Ends a lease. The key stays blocked until its old holder can no longer act. */
   revoke(key: string, options: RevokeOptions): Promise<RevokeResult> {
-    return this.#parts.leases.revoke(key, options);
+    return this.#leases.revoke(key, options);
   }
 
-  /** Who holds a key now, according to the store. */
+  /** The holder of a key now, according to the store. */
   async inspect(key: string): Promise<ReadReply> {
     checkKey(key);
-    const [reply] = await this.#parts.store.leases.read([KEYSPACE + key], CALL);
+    const [reply] = await this.#rt.store.leases.read([KEYSPACE + key], CALL);
     if (reply === undefined || reply.kind === 'failed')
       throw reply?.error ?? new ClosedError({ operation: 'inspect' });
     return reply;
   }
 
-  /** The leases in the store, a page at a time; walks the keyspace, so it is for people, not for loops. */
+  /** The leases in the store, page by page. It walks the keyspace: for people, not for loops. */
   async list(cursor?: string, { class: name = 'lease' }: ListOptions = {}): Promise<LeasePage> {
     checkAcquireOptions({ class: name });
     const { keyspace } = LEASE_CLASSES[name];
-    const page = await this.#parts.store.leases.list(keyspace, {
-      ...CALL,
-      ...(cursor !== undefined && { cursor }),
-    });
+    const call = cursor === undefined ? CALL : { ...CALL, cursor };
+    const page = await this.#rt.store.leases.list(keyspace, call);
     return {
       ...page,
       leases: page.leases.map((lease) => ({ ...lease, key: lease.key.slice(keyspace.length) })),
     };
   }
 
-  /** How long leases may last, as the store has recorded it; empty before its first use. */
+  /** The longest TTLs, as the store has recorded them. Empty before its first use. */
   maxTtl(): Promise<Partial<MaxTtls>> {
-    return this.#parts.store.bounds?.read(CALL) ?? Promise.resolve({});
+    return this.#rt.store.bounds?.read(CALL) ?? Promise.resolve({});
   }
 
   /**
-   * Replaces what the store has recorded, for a store that no process uses: refused while a lease is held. Processes with other
-   * bounds are refused from then on, and nothing is granted for the new bound and a second.
+   * Replaces the longest TTLs in the store. Refused while a lease is held, so stop every process of
+   * the store first. Afterwards the store refuses processes with other bounds, and makes no grants
+   * for the new bound and a second.
    */
   async changeMaxTtl(to: MaxTtlOption): Promise<MaxTtls> {
     const maxTtls = readMaxTtl(to);
-    const { leases, bounds } = this.#parts.store;
+    const { leases, bounds } = this.#rt.store;
     for (const keyspace of KEYSPACE_NAMES) {
       const { leases: held } = await leases.list(KEYSPACES[keyspace], CALL);
       const [first] = held;
       if (first === undefined) continue;
-      const rule = `'${first.key}' is held by ${first.holder}, maybe more. Stop every process of this store first, and wait until their leases have expired`;
+      const rule =
+        `it cannot change while leases are held, and '${first.key}' is held by ${first.holder}. ` +
+        'Stop every process of this store, and wait until their leases have expired';
       throw new ConfigError({ field: 'maxTtl', value: to, rule });
     }
     await bounds?.change(maxTtls, CALL);
     return maxTtls;
   }
 
-  /** Writes down what an operator has had done, for whoever asks later. It does nothing else. */
+  /** Writes an action of an operator into the shared log, and does nothing else. */
   audit({ to = null, ...act }: OperatorAct): void {
-    this.#record();
-    this.#parts.events.emit('operator.acted', { ...act, to });
+    this.#recordHistory();
+    this.#rt.events.emit('operator.acted', { ...act, to });
   }
 
-  /** What to know about the store before trusting it. */
+  /** Checks whether the store is fit for leases. */
   examine(): Promise<Examination> {
-    return this.#parts.store.examine();
+    return this.#rt.store.examine();
   }
 
-  /** Subscribes to what happens here; the function returned unsubscribes. */
+  /** Subscribes to an event of this instance. Returns the function that unsubscribes. */
   on<N extends EventName>(name: N, listener: Listener<N>): () => void {
-    return this.#parts.events.on(name, listener);
+    return this.#rt.events.on(name, listener);
   }
 
   /**
-   * Ends waiting, asks work under leases to stop, and waits for it to release them. It has closed after `within` (2 s; with less than a
-   * second, after a second), even if the store does not answer. What is not released by then expires: work that may still
-   * continue is never handed over.
+   * Ends waiting, asks work under leases to stop, and waits for it to release them. `close` takes at
+   * most `within` (2 s; never less than one second), even if the store does not answer. Leases that
+   * are not released by then expire: work that may still continue is never handed over.
    */
-  close({ within = DEFAULT_CLOSE_MS }: { within?: Duration } = {}): Promise<void> {
+  close({ within = DEFAULT_CLOSE_MS }: { within?: Duration | undefined } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
     this.#closing ??= this.#close(withinMs);
     return this.#closing;
   }
 
-  /** Whether something more may run here; `one`: of what there is one at a time, the last. */
-  #checkOpen(what: string, one: { readonly state: string } | null = null): void {
+  /** Refuses a new service after `close`, and a second one of which an instance has one at a time. */
+  #checkOpen(what: string, current: { readonly state: string } | null = null): void {
     if (this.#closing !== null) throw new ClosedError({ operation: what });
-    if (one === null || one.state === 'stopped') return;
+    if (current === null || current.state === 'stopped') return;
     const rule = 'this instance has one already; stop it first, or open another Holdfast';
     throw new ConfigError({ field: what, value: this.instanceId, rule });
   }
 
-  /** What happens here is for all to see, unless that is not wanted. */
-  #record(): void {
-    if (this.#parts.history !== 'off') this.#history ??= new History(this.#parts);
+  #recordHistory(): void {
+    if (this.#settings.history !== 'off') this.#history ??= new History(this.#rt);
   }
 
   async #close(withinMs: number): Promise<void> {
-    const { clock, leases } = this.#parts;
-    const untilMs = clock.monotonicMs() + Math.max(withinMs, LAST_WORDS_MS);
-    const workUntilMs =
-      clock.monotonicMs() + withinMs - Math.min(withinMs * LAST_WORDS_SHARE, LAST_WORDS_MOST_MS);
+    const { clock, store } = this.#rt;
+    const startMs = clock.monotonicMs();
+    const endMs = startMs + Math.max(withinMs, MIN_CLOSE_MS);
+    const finalRepliesMs = Math.min(withinMs * FINAL_REPLIES_SHARE, MAX_FINAL_REPLIES_MS);
+    const workEndMs = startMs + withinMs - finalRepliesMs;
     const leftMs = (atMs: number) => Math.max(0, atMs - clock.monotonicMs());
     this.fleet.close();
     await isDoneWithin(clock, withinMs * STOP_SHARE, this.#stopAll(withinMs * STOP_SHARE));
     const sweeping = [...this.#intents, ...this.#retentions].map((sweeper) => sweeper.stop());
     const closing = Promise.all([this.workflows.close(), ...sweeping]);
-    await isDoneWithin(clock, leftMs(workUntilMs), closing);
-    await leases.close(leftMs(workUntilMs), leftMs(untilMs));
-    await this.#history?.close(leftMs(untilMs));
-    if (this.#parts.ownsStore) await this.#parts.store.close();
+    await isDoneWithin(clock, leftMs(workEndMs), closing);
+    await this.#leases.close(leftMs(workEndMs), leftMs(endMs));
+    await this.#history?.close(leftMs(endMs));
+    if (this.#settings.ownsStore) await store.close();
   }
 
   async #stopAll(withinMs: number): Promise<void> {
-    // A processor waits twice: for its handlers to end, and for them to stop when they are told to.
+    // A processor waits twice: for its handlers to end, and for them to stop when told to.
     const processors = [...this.#processors].map((one) => one.stop({ within: withinMs / 2 }));
     const within = { within: withinMs };
     await Promise.all([this.#poller?.stop(within), this.#worker?.stop(within), ...processors]);

@@ -19,7 +19,7 @@ import type { HttpPoll } from './poll/http/http-poll.ts';
 import { type Poll, type PollContext, PollScheduler } from './poll/poll-scheduler.ts';
 import { Results } from './poll/results.ts';
 import { TargetFeed } from './targets/target-feed.ts';
-import { LONGEST_EVERY_MS, type SessionIds, SHORTEST_EVERY_MS } from './targets/target-record.ts';
+import { LONGEST_EVERY_MS, SHORTEST_EVERY_MS, type TargetIds } from './targets/target-record.ts';
 import {
   ListedTargets,
   SessionTargets,
@@ -56,7 +56,7 @@ export interface PollerParts {
   readonly events: Emitter;
   readonly leases: Leases;
   readonly instanceId: string;
-  readonly sessionIds: SessionIds;
+  readonly sessionIds: TargetIds;
   readonly tracing?: Tracing;
 }
 

@@ -13,13 +13,13 @@ export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly events: Emitter;
-  readonly prefix?: string;
-  readonly quarantine?: 'on' | 'off';
-  readonly sync?: 'everysec' | 'always';
+  readonly prefix?: string | undefined;
+  readonly quarantine?: 'on' | 'off' | undefined;
+  readonly sync?: 'everysec' | 'always' | undefined;
   readonly maxTtls?: MaxTtls | null;
   /** False: an SQLite file that does not exist is an error. */
-  readonly create?: boolean;
-  readonly tls?: TlsOptions;
+  readonly create?: boolean | undefined;
+  readonly tls?: TlsOptions | undefined;
 }
 
 const RULE =

@@ -159,7 +159,7 @@ describe.concurrent('holdfast intents', () => {
   it('says of what it is not for what to do instead', SLOW, async () => {
     const at = file();
     await using holdfast = await openAt(at);
-    await holdfast.sessions.add({ id: 'polled' });
+    await holdfast.targets.add({ id: 'polled' });
     const { id } = await json(at, 'intents', 'start', 'a', '--tenant', 'acme');
     const cases: [readonly string[], RegExp][] = [
       [['intents', 'stop', 'nothing'], /no session 'nothing'.*sessions ls --kind live/],

@@ -18,7 +18,7 @@ const LINE = `echo "before"; "${process.execPath}" "${BIN}" top; echo "after $?"
 async function fleet() {
   const at = { url: `sqlite:${join(privateFolder(), 'holdfast.db')}` };
   const holdfast = await openAt(at);
-  await holdfast.sessions.addAll(Array.from({ length: 6 }, (_, i) => ({ id: `device-${i}` })));
+  await holdfast.targets.addAll(Array.from({ length: 6 }, (_, i) => ({ id: `device-${i}` })));
   return { at, holdfast };
 }
 

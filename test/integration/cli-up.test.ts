@@ -29,7 +29,7 @@ describe.concurrent('holdfast up', () => {
     await using _late = await startRedis({ port, credentials: { password: 'canary' } });
     await up.says(/^is up: 0 targets for 1 instance$/);
     await using holdfast = await openAt(at);
-    await holdfast.sessions.add({ id: 'a' });
+    await holdfast.targets.add({ id: 'a' });
     const polled = async () => (await holdfast.fleet.results(['a'])).get('a')?.by === up.id;
     await until(polled, { what: 'a result' });
     up.running.signal('SIGTERM');
@@ -58,7 +58,7 @@ describe.concurrent('holdfast up', () => {
   it('does not wait for a poll that hangs longer than it is told to, and never hands its target over', async () => {
     const at = embedded();
     await using holdfast = await openAt(at);
-    await holdfast.sessions.addAll([{ id: 'hangs' }, { id: 'fine' }]);
+    await holdfast.targets.addAll([{ id: 'hangs' }, { id: 'fine' }]);
     const config = `poll: ({ id }) => (id === 'hangs' ? new Promise(() => {}) : 1)`;
     await using up = startUp('ana', { at, config, args: ['--stop-within', '500ms'] });
     await up.says(/^took hangs/);
@@ -75,7 +75,7 @@ describe.concurrent('holdfast up', () => {
   it('ends at once with a second signal', async () => {
     const at = embedded();
     await using holdfast = await openAt(at);
-    await holdfast.sessions.add({ id: 'hangs' });
+    await holdfast.targets.add({ id: 'hangs' });
     const config = 'poll: () => new Promise(() => {})';
     await using up = startUp('ana', { at, config, args: ['--stop-within', '60s'] });
     await up.says(/^took hangs/);
@@ -88,7 +88,7 @@ describe.concurrent('holdfast up', () => {
   it('speaks in words on a terminal, says what to try next, and how far handing over is', async () => {
     const at = embedded();
     await using holdfast = await openAt(at);
-    await holdfast.sessions.addAll([{ id: 'a' }, { id: 'b' }]);
+    await holdfast.targets.addAll([{ id: 'a' }, { id: 'b' }]);
     const config = join(privateFolder(), 'holdfast.config.mjs');
     writeFileSync(config, `export default { poll: () => 1 };`);
     // Without exec some shells stay, hear Ctrl-C too, and end with its number.
@@ -112,7 +112,7 @@ describe.concurrent('holdfast up', () => {
     const at = embedded();
     await using holdfast = await openAt(at);
     const ids = Array.from({ length: 200 }, (_, i) => `device-${i}`);
-    await holdfast.sessions.addAll(ids.map((id) => ({ id })));
+    await holdfast.targets.addAll(ids.map((id) => ({ id })));
     const config = `poll: () => 'x'.repeat(100), every: '100ms'`;
     await using up = startUp('ana', { at, config, args: ['--log-level', 'debug'] });
     up.running.pause();
@@ -131,8 +131,7 @@ describe.concurrent('holdfast up', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const outcome = async (at: { url: string }, config: string) => {
       await using holdfast = await openAt(at, { prefix: 'http:' });
-      if ((await holdfast.sessions.get('a')) === null)
-        await holdfast.sessions.add({ id: 'a', url });
+      if ((await holdfast.targets.get('a')) === null) await holdfast.targets.add({ id: 'a', url });
       await using up = startUp('ana', { at, config, env: { HOLDFAST_PREFIX: 'http:' } });
       const result = async () => {
         const found = (await holdfast.fleet.results(['a'])).get('a');

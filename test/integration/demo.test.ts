@@ -274,7 +274,7 @@ describe('holdfast demo, from its beginning to its end,', { timeout: TIMEOUT_MS 
     demo.running.signal('SIGINT');
     expect(await demo.running.end()).toMatchObject({ code: 0, stderr: '' });
     await using holdfast = await openAt(redis, { prefix: demo.facts.prefix });
-    expect((await holdfast.sessions.list()).sessions).toEqual([]);
+    expect((await holdfast.targets.list()).targets).toEqual([]);
   });
 
   it('npm start is the demo: it says what to try, shows who has what on a terminal, and how far it is with ending', async () => {

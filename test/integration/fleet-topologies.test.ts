@@ -79,7 +79,7 @@ async function story(url: string, failOver: () => Promise<void>): Promise<void> 
   await using instances = new Instances(url);
   await instances.start(2);
   const [first] = instances.all;
-  await first?.holdfast.sessions.addAll(IDS.map((id) => ({ id })));
+  await first?.holdfast.targets.addAll(IDS.map((id) => ({ id })));
   await instances.untilEven(IDS);
   await instances.start(1);
   await instances.untilEven(IDS);

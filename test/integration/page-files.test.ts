@@ -85,7 +85,7 @@ describe('what the page asks for', () => {
     await expect(nobody.enter(pass)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
     const operator = new OperatorClient({ url: serving.url, token });
     expect(await operator.about()).toMatchObject({ scope: 'v3:admin', store: 'memory:' });
-    await holdfast.sessions.add({ id: 'a', url: 'http://127.0.0.1:9/' });
+    await holdfast.targets.add({ id: 'a', url: 'http://127.0.0.1:9/' });
     await holdfast.poller({ poll: async () => {} }).start();
     const end = new AbortController();
     const owners = new Map<string, string | null>();
@@ -130,7 +130,7 @@ describe('what the page asks for', () => {
     expect(refused.status).toBe(403);
     expect(await refused.json()).toMatchObject({ code: 'FOREIGN_ORIGIN' });
     expect((await post(`http://127.0.0.1:${port + 1}`)).status).toBe(403);
-    expect(await holdfast.sessions.get('x')).toBeNull();
+    expect(await holdfast.targets.get('x')).toBeNull();
     expect((await post(serving.url)).status).toBe(201);
   });
 });

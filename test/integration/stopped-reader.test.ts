@@ -30,7 +30,7 @@ const TALKER = [
 /** A line of shell that starts an instance which says very much. */
 async function talkative(holdfast: Holdfast, targets: number): Promise<string> {
   const ids = Array.from({ length: targets }, (_, i) => `device-${i}`);
-  await holdfast.sessions.addAll(ids.map((id) => ({ id })));
+  await holdfast.targets.addAll(ids.map((id) => ({ id })));
   const config = join(privateFolder(), 'holdfast.config.mjs');
   const every = `ttl: '3s', every: '100ms', discovery: 'off'`;
   writeFileSync(config, `export default { ${every}, poll: () => 'x'.repeat(300) };`);

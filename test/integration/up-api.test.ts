@@ -233,7 +233,7 @@ describe('holdfast up, with the role api', () => {
   it('alone takes no share of the targets', SLOW, async () => {
     const at = file();
     await using holdfast = await openAt(at);
-    await holdfast.sessions.add({ id: 'a' });
+    await holdfast.targets.add({ id: 'a' });
     await using up = startUp('ana', { at, roles: 'api', env: WITH_TOKEN });
     await up.says(/^is up$/, START_MS);
     const { members, targets } = await holdfast.fleet.view();

@@ -63,7 +63,7 @@ describe.each(STORES)('two hundred targets on %s', (kind) => {
 
   it('P-02 are paused while one joins: their leases are released, and the rest is shared; resumed, they are polled at once', async () => {
     const fleet = use();
-    const { sessions } = await fleet.operator();
+    const { targets: sessions } = await fleet.operator();
     const paused = first.slice(0, 40);
     const joining = fleet.start(1);
     fleet.unwant(paused);
@@ -83,7 +83,7 @@ describe.each(STORES)('two hundred targets on %s', (kind) => {
 
   it('P-02 SC-006 are deleted while one is killed and one is stopped', async () => {
     const fleet = use();
-    const { sessions } = await fleet.operator();
+    const { targets: sessions } = await fleet.operator();
     const removed = [...later, ...first.slice(100, 120)];
     const [killed, stopped] = fleet.members;
     fleet.phase('one is killed, one is stopped', CRASH_MS + EVERY_MS);

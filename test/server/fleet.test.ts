@@ -12,7 +12,7 @@ async function fleetWorld(options: WorldOptions = {}) {
   const world = await serverWorld(options);
   const { app, clock, holdfast, store } = world;
   await store.members.beat({ id: MEMBER, attributes: { weight: 1, version: '1.2.3' } }, BEAT);
-  for (const id of ['a', 'b', 'c']) await holdfast.sessions.add({ id, url: 'http://x/' });
+  for (const id of ['a', 'b', 'c']) await holdfast.targets.add({ id, url: 'http://x/' });
   const hold = async (id: string, holder = MEMBER) => {
     const taken = await holdfast.acquire(id, { holder, class: 'poll' });
     if (!taken.ok) throw new Error('not granted');
@@ -51,7 +51,7 @@ describe('GET /api/v3/fleet', () => {
     const { ask, hold, holdfast, clock } = await fleetWorld();
     await hold('a');
     await hold('b', 'somebody-gone');
-    await holdfast.sessions.pause('c');
+    await holdfast.targets.pause('c');
     const { status, json } = await ask('GET', '/api/v3/fleet', { token: 'read' });
     expect(status).toBe(200);
     expect(json).toMatchObject({ at: clock.wallMs(), roundTripMs: expect.any(Number) });
@@ -106,7 +106,7 @@ describe('GET /api/v3/fleet/live', () => {
     const { follow, holdfast, store, clock } = await fleetWorld();
     const { reader } = await follow();
     await store.members.beat({ id: OTHER, attributes: { weight: 1 } }, BEAT);
-    await holdfast.sessions.remove('c');
+    await holdfast.targets.remove('c');
     await clock.advance(2 * TOLD_MS);
     const changes = reader.told.map(
       ({ data }) => data as { members?: { id: string }[]; removed?: string[] },
@@ -247,7 +247,7 @@ describe('GET /api/v3/targets/{id}', () => {
     await store.records.put('session', [{ id: 'foreign', value: { url } }], { timeoutMs: 1_000 });
     const result = { at: clock.wallMs(), by: MEMBER, ok: false, tookMs: 1, error: `no ${url}` };
     await store.records.put('result', [{ id: 'foreign', value: result }], { timeoutMs: 1_000 });
-    expect((await holdfast.sessions.get('foreign'))?.url).toBe(url);
+    expect((await holdfast.targets.get('foreign'))?.url).toBe(url);
     const { status, text } = await ask('GET', '/api/v3/targets/foreign');
     expect(status).toBe(200);
     expect(text).not.toContain('canary');

@@ -7,7 +7,7 @@ async function historyWorld() {
   const world = await serverWorld({ history: 'on' });
   const { ask, clock, holdfast, store } = world;
   const add = async (...ids: string[]) => {
-    for (const id of ids) await holdfast.sessions.add({ id, url: 'http://x/' });
+    for (const id of ids) await holdfast.targets.add({ id, url: 'http://x/' });
     await clock.advance(WRITTEN_MS);
   };
   const history = async (search = '', token: 'admin' | 'read' | 'acme' = 'admin') =>

@@ -147,7 +147,7 @@ it('P-04 entries of another program in the log are skipped, and told of once', a
   ];
   for (const entry of hostile) cli('XADD', 'holdfast:log', '*', 'v', entry);
   expect(await events()).toEqual(before);
-  await holdfast.sessions.add({ id: 'later', url: 'http://x/' });
+  await holdfast.targets.add({ id: 'later', url: 'http://x/' });
   await clock.advance(1_000);
   expect(await events()).toEqual(['session.added', ...before]);
   expect(told).toHaveLength(1);
@@ -174,7 +174,7 @@ it('P-04 one who follows the log passes an entry of another program once', async
   await clock.advance(1_000);
   cli('XADD', 'holdfast:log', '*', 'v', 'garbage');
   await clock.advance(3_000);
-  await holdfast.sessions.add({ id: 'later', url: 'http://x/' });
+  await holdfast.targets.add({ id: 'later', url: 'http://x/' });
   await clock.advance(3_000);
   expect(seen).toEqual(['session.added']);
   end.abort();

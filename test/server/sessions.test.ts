@@ -32,11 +32,11 @@ describe('a session that is polled', () => {
     expect(added.headers.get('location')).toBe(`${PATH}/a`);
     expect((await ask('GET', `${PATH}/a`, { token: 'read' })).json).toEqual(added.json);
     expect((await ask('POST', `${PATH}/a/pause`, { token: 'write' })).json.isPaused).toBe(true);
-    expect((await holdfast.sessions.get('a'))?.isPaused).toBe(true);
+    expect((await holdfast.targets.get('a'))?.isPaused).toBe(true);
     expect((await ask('POST', `${PATH}/a/resume`, { token: 'write' })).json.isPaused).toBe(false);
     const gone = await ask('DELETE', `${PATH}/a`, { token: 'write' });
     expect([gone.status, gone.text]).toEqual([204, '']);
-    expect(await holdfast.sessions.get('a')).toBeNull();
+    expect(await holdfast.targets.get('a')).toBeNull();
     for (const [method, path] of [
       ['GET', 'a'],
       ['DELETE', 'a'],
@@ -58,7 +58,7 @@ describe('a session that is polled', () => {
 
   it('keeps what its URL and its record say in confidence', async () => {
     const { ask, holdfast } = await serverWorld();
-    await holdfast.sessions.add({ id: 'a', url: 'http://me:hush@example.com/', apiKey: 'hush' });
+    await holdfast.targets.add({ id: 'a', url: 'http://me:hush@example.com/', apiKey: 'hush' });
     for (const path of [PATH, `${PATH}/a`]) {
       const { text } = await ask('GET', path);
       expect(text).toContain('http://***@example.com/');
@@ -99,7 +99,7 @@ describe('a session that is polled', () => {
 
   it('is not for those of a tenant', async () => {
     const { ask, holdfast } = await serverWorld();
-    await holdfast.sessions.add({ id: 'a', url: 'http://example.com/' });
+    await holdfast.targets.add({ id: 'a', url: 'http://example.com/' });
     expect((await ask('GET', `${PATH}/a`, { token: 'acme' })).status).toBe(404);
     expect((await ask('GET', PATH, { token: 'acme' })).json).toEqual({ sessions: [] });
     expect((await ask('GET', `${PATH}?kind=poll`, { token: 'acme' })).json.sessions).toEqual([]);
@@ -111,7 +111,7 @@ describe('a session that is polled', () => {
     const { ask, holdfast, store } = await serverWorld();
     const value = { everyMs: 'often' };
     await store.records.put('session', [{ id: 'broken', value }], { timeoutMs: 1_000 });
-    await holdfast.sessions.add({ id: 'a', url: 'http://example.com/' });
+    await holdfast.targets.add({ id: 'a', url: 'http://example.com/' });
     const { json } = await ask('GET', PATH);
     expect(json.sessions).toHaveLength(1);
     expect(json.unreadable).toEqual([{ id: 'broken', why: expect.stringContaining('everyMs') }]);
@@ -195,7 +195,7 @@ describe('the list of sessions', () => {
       await world.clock.advance(1_000);
     }
     const polled = ['a', 'b', 'c:1', 'd~', 'e.f'];
-    for (const id of polled) await world.holdfast.sessions.add({ id, url: 'http://example.com/' });
+    for (const id of polled) await world.holdfast.targets.add({ id, url: 'http://example.com/' });
     const all = [...started, ...polled];
     for (const limit of [1, 2, 3, 5, 7, 8, 12, 13, 1_000]) {
       const found = await pages(world, `limit=${limit}`);
@@ -209,7 +209,7 @@ describe('the list of sessions', () => {
 
   it('has those only that are in certain states', async () => {
     const world = await serverWorld();
-    await world.holdfast.sessions.add({ id: 'a', url: 'http://example.com/' });
+    await world.holdfast.targets.add({ id: 'a', url: 'http://example.com/' });
     const first = (await start(world, 'one')).json.sessionId;
     const second = (await start(world, 'two')).json.sessionId;
     const body = { type: 'stream.stop', sessionId: first };
@@ -260,7 +260,7 @@ describe('the list of sessions', () => {
     const at = `${PATH}?limit=1&cursor=${cursor}`;
     expect((await world.ask('GET', at, { token: 'acme' })).json.sessions).toEqual([]);
     const polled = Buffer.from('p').toString('base64url');
-    await world.holdfast.sessions.add({ id: 'a', url: 'http://example.com/' });
+    await world.holdfast.targets.add({ id: 'a', url: 'http://example.com/' });
     const seen = await world.ask('GET', `${PATH}?cursor=${polled}`, { token: 'acme' });
     expect(seen.json.sessions).toEqual([]);
   });

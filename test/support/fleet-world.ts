@@ -141,7 +141,7 @@ export function fleetWorld({ clock = new FakeClock(), connect }: FleetWorldOptio
     const [first] = instances;
     const sessions = Array.from({ length: count }, (_, i) => ({ id: form(i) }));
     const holdfast = first?.holdfast ?? (await open(store, { clock, random: seededRandom(99) }));
-    await holdfast.sessions.addAll(sessions);
+    await holdfast.targets.addAll(sessions);
     return sessions.map(({ id }) => id);
   }
 

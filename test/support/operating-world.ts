@@ -16,7 +16,7 @@ export async function operatingWorld(options: WorldOptions = {}) {
   const world = await serverWorld({ stage, ...options });
   const { holdfast, store } = world;
   await store.members.beat({ id: MEMBER, attributes: {} }, { ttlMs: 60_000, timeoutMs: 1_000 });
-  await holdfast.sessions.add({ id: TARGET, url: 'http://x/' });
+  await holdfast.targets.add({ id: TARGET, url: 'http://x/' });
   await holdfast.acquire(TARGET, { holder: MEMBER, class: 'poll' });
   await holdfast.acquire(LEASE, { holder: 'ana' });
   const workflow = await holdfast.workflows.claim(WORKFLOW);

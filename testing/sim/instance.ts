@@ -243,7 +243,7 @@ export class SimInstance {
     const { targets } = this.#parts.setting;
     const id = target ?? targets[Math.floor(choice * targets.length)];
     if (id === undefined || this.#holdfast === null) return null;
-    void this.#holdfast.sessions.pause(id).then(
+    void this.#holdfast.targets.pause(id).then(
       () => this.#parts.counters.add('paused'),
       () => {},
     );
@@ -252,7 +252,7 @@ export class SimInstance {
 
   resume(target: string): void {
     // The store may be away: then it stays paused until all is to be well.
-    void this.#holdfast?.sessions.resume(target).catch(() => {});
+    void this.#holdfast?.targets.resume(target).catch(() => {});
   }
 
   /** As an operator would: sees to it that every target is there, and none is paused. */
@@ -262,10 +262,10 @@ export class SimInstance {
     if (!hasSessions || holdfast === null) return;
     while (!this.#isStopping) {
       try {
-        const added = await holdfast.sessions.addAll(targets.map((id) => ({ id })));
+        const added = await holdfast.targets.addAll(targets.map((id) => ({ id })));
         for (const result of added)
           if (!result.ok && !(result.error instanceof SessionExistsError)) throw result.error;
-        for (const id of targets) await holdfast.sessions.resume(id);
+        for (const id of targets) await holdfast.targets.resume(id);
         return;
       } catch {
         await this.process.sleep(OPEN_AGAIN_MS, this.#over.signal).catch(() => {});

@@ -5,7 +5,7 @@
  */
 import { Emitter } from '../../src/core/events.ts';
 import { TargetFeed } from '../../src/fleet/targets/target-feed.ts';
-import { SESSIONS, type Session } from '../../src/fleet/targets/target-record.ts';
+import { TARGET_COLLECTION, type TargetRecord } from '../../src/fleet/targets/target-record.ts';
 import type { RecordStore } from '../../src/store/port/record-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
@@ -58,7 +58,7 @@ export class RecordsClient implements Occupant {
   }
 
   /** What it knows of sessions; null before it has connected. */
-  get sessions(): ReadonlyMap<string, Session> | null {
+  get sessions(): ReadonlyMap<string, TargetRecord> | null {
     return this.#watch?.sessions ?? null;
   }
 
@@ -130,13 +130,13 @@ export class RecordsClient implements Occupant {
     const ids = SESSION_IDS.slice(first, first + count);
     if (random.next() < 0.5)
       await records.remove(
-        SESSIONS,
+        TARGET_COLLECTION,
         ids.map((id) => ({ id })),
         CALL,
       );
     else
       await records.put(
-        SESSIONS,
+        TARGET_COLLECTION,
         ids.map((id) => ({ id, value: { n: random.next() } })),
         CALL,
       );

@@ -18,7 +18,7 @@ import type {
   RemoveReply,
 } from '../../store/port/record-store.ts';
 import type { Store } from '../../store/port/store.ts';
-import { RESULTS } from '../targets/target-record.ts';
+import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
 import { type RecentPoll, RecentPolls } from './recent-polls.ts';
 
@@ -226,8 +226,8 @@ export class Results {
       else writes.push({ id, fence, value: { ...result, recent: recent.list() } });
     }
     const [written, removed] = await Promise.all([
-      repliesTo(writes, (these) => records.put(RESULTS, these, { timeoutMs })),
-      repliesTo(removals, (these) => records.remove(RESULTS, these, { timeoutMs })),
+      repliesTo(writes, (these) => records.put(RESULT_COLLECTION, these, { timeoutMs })),
+      repliesTo(removals, (these) => records.remove(RESULT_COLLECTION, these, { timeoutMs })),
     ]);
     return new Map<string, PutReply | RemoveReply>([...written, ...removed]);
   }

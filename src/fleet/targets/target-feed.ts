@@ -10,11 +10,11 @@ import type { GetReply } from '../../store/port/record-store.ts';
 import type { Store } from '../../store/port/store.ts';
 import {
   InvalidRecord,
-  readSession,
-  SESSIONS,
-  SESSIONS_TOPIC,
-  type Session,
-  type SessionIds,
+  readTargetRecord,
+  TARGET_COLLECTION,
+  TARGET_TOPIC,
+  type TargetIds,
+  type TargetRecord,
 } from './target-record.ts';
 
 const CALL = { timeoutMs: 5_000 };
@@ -24,7 +24,7 @@ const DISCOVERY_CALL = { timeoutMs: 30_000 };
 export interface SessionWatchParts {
   readonly store: Store;
   readonly events: Emitter;
-  readonly ids?: SessionIds;
+  readonly ids?: TargetIds;
 }
 
 interface Misread {
@@ -36,8 +36,8 @@ interface Misread {
 export class TargetFeed {
   readonly #store: Store;
   readonly #events: Emitter;
-  readonly #ids: SessionIds;
-  readonly #sessions = new Map<string, Session>();
+  readonly #ids: TargetIds;
+  readonly #sessions = new Map<string, TargetRecord>();
   readonly #unreadable = new Map<string, Misread>();
   /** Could not be read, though not for what they are: asked for again with the next refresh. */
   readonly #unread = new Map<string, Error>();
@@ -51,7 +51,7 @@ export class TargetFeed {
     this.#store = store;
     this.#events = events;
     this.#ids = ids;
-    this.#reader = new ChangeReader(store, SESSIONS, {
+    this.#reader = new ChangeReader(store, TARGET_COLLECTION, {
       read: (changed) => this.#read(changed),
       drop: (id) => this.#drop(id),
       known: () => [...this.#sessions.keys(), ...this.#unreadable.keys()],
@@ -62,7 +62,7 @@ export class TargetFeed {
   }
 
   /** By id, in no order; also those that are paused, and of every kind. */
-  get sessions(): ReadonlyMap<string, Session> {
+  get sessions(): ReadonlyMap<string, TargetRecord> {
     return this.#sessions;
   }
 
@@ -86,12 +86,12 @@ export class TargetFeed {
 
   /** Looks for what other programs have written; the next refresh shows it. Says how many there were. */
   discover(): Promise<number> {
-    return this.#store.records.discover(SESSIONS, DISCOVERY_CALL);
+    return this.#store.records.discover(TARGET_COLLECTION, DISCOVERY_CALL);
   }
 
   /** Calls when a refresh may find something. Hints may be lost, so refresh from time to time without. */
   listen(onHint: () => void): Promise<() => void> {
-    return this.#store.signals.subscribe(SESSIONS_TOPIC, { onMessage: onHint, onGap: onHint });
+    return this.#store.signals.subscribe(TARGET_TOPIC, { onMessage: onHint, onGap: onHint });
   }
 
   close(): void {
@@ -106,7 +106,7 @@ export class TargetFeed {
 
   async #read(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    const replies = await this.#store.records.get(SESSIONS, ids, CALL);
+    const replies = await this.#store.records.get(TARGET_COLLECTION, ids, CALL);
     for (const [i, id] of ids.entries()) this.#take(id, replies[i]);
   }
 
@@ -127,7 +127,7 @@ export class TargetFeed {
     // After a loss of data revisions count from 1 again, and the same number may be another record.
     const isKnown = !this.#reader.isListing && this.#sessions.get(id)?.revision === revision;
     if (isKnown && !this.#unreadable.has(id)) return;
-    const session = readSession(id, value, revision, this.#ids);
+    const session = readTargetRecord(id, value, revision, this.#ids);
     if (session instanceof InvalidRecord) {
       this.#misread(id, { revision, why: session.why });
       return;

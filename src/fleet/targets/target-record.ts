@@ -5,15 +5,15 @@
 import { durationMs } from '../../core/duration.ts';
 import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
 
-export const SESSION_KINDS = ['poll', 'live', 'vod'] as const;
-export type SessionKind = (typeof SESSION_KINDS)[number];
+export const TARGET_KINDS = ['poll', 'live', 'vod'] as const;
+export type TargetKind = (typeof TARGET_KINDS)[number];
 
 /** `uuid`: nothing but UUIDs name a session. */
-export type SessionIds = 'any' | 'uuid';
+export type TargetIds = 'any' | 'uuid';
 
-export interface Session {
+export interface TargetRecord {
   readonly id: string;
-  readonly kind: SessionKind;
+  readonly kind: TargetKind;
   readonly url?: string | undefined;
   readonly everyMs?: number | undefined;
   readonly isPaused: boolean;
@@ -38,10 +38,10 @@ export class InvalidRecord {
 }
 
 /** The collection of records, and the topic on which its changes are hinted at. */
-export const SESSIONS = 'session';
-export const SESSIONS_TOPIC = 'sessions';
+export const TARGET_COLLECTION = 'session';
+export const TARGET_TOPIC = 'sessions';
 /** The collection of what the last poll of each target gave, by the target's id. */
-export const RESULTS = 'result';
+export const RESULT_COLLECTION = 'result';
 
 /** More often is a stream and not a poll; more rarely nobody would notice that it has stopped. */
 export const SHORTEST_EVERY_MS = 100;
@@ -66,18 +66,18 @@ const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function readSession(
+export function readTargetRecord(
   id: string,
   value: unknown,
   revision: number,
-  ids: SessionIds = 'any',
-): Session | InvalidRecord {
+  ids: TargetIds = 'any',
+): TargetRecord | InvalidRecord {
   const idWhy = idProblem(id, ids);
   if (idWhy !== null) return new InvalidRecord('id', idWhy);
   if (!isFields(value)) return new InvalidRecord('session', 'it is no JSON object');
   const named = pick(value, NAMES.id, (text) => (text === id ? id : undefined), OTHER_ID);
   if (named instanceof InvalidRecord) return named;
-  const kind = pick(value, NAMES.kind, asKind, `it is one of ${SESSION_KINDS.join(', ')}`);
+  const kind = pick(value, NAMES.kind, asKind, `it is one of ${TARGET_KINDS.join(', ')}`);
   if (kind instanceof InvalidRecord) return kind;
   const url = pick(value, NAMES.url, asUrl, `it is text of at most ${LONGEST_URL} characters`);
   if (url instanceof InvalidRecord) return url;
@@ -96,7 +96,7 @@ export function readEveryMs(fields: Fields): number | undefined | InvalidRecord 
 }
 
 /** The record that a session is stored as. */
-export function recordOf({ id, kind, url, everyMs, isPaused, data }: Session): Fields {
+export function recordOf({ id, kind, url, everyMs, isPaused, data }: TargetRecord): Fields {
   return { id, kind, url, everyMs, isPaused, ...data };
 }
 
@@ -117,7 +117,7 @@ export function withFields(record: unknown, fields: Fields): Fields {
 }
 
 /** Why this can not name a session, or null. */
-export function idProblem(id: unknown, ids: SessionIds): string | null {
+export function idProblem(id: unknown, ids: TargetIds): string | null {
   if (!isTargetId(id)) return TARGET_ID_RULE;
   return ids === 'uuid' && !UUID.test(id) ? 'only UUIDs name sessions here' : null;
 }
@@ -149,8 +149,8 @@ function pick<T>(
   return found;
 }
 
-function asKind(value: unknown): SessionKind | undefined {
-  return SESSION_KINDS.find((kind) => kind === value);
+function asKind(value: unknown): TargetKind | undefined {
+  return TARGET_KINDS.find((kind) => kind === value);
 }
 
 function asUrl(value: unknown): string | undefined {

@@ -4,7 +4,7 @@ import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
 import type { TargetSource } from '../member/coordination.ts';
 import type { TargetFeed } from './target-feed.ts';
-import { InvalidRecord, readEveryMs, type Session } from './target-record.ts';
+import { InvalidRecord, readEveryMs, type TargetRecord } from './target-record.ts';
 
 /** What the handler is given: of a session, its fields and whatever else its record says. */
 export interface Target {
@@ -71,7 +71,7 @@ export class SessionTargets implements Targets {
   }
 }
 
-function isPolled(session: Session | undefined): boolean {
+function isPolled(session: TargetRecord | undefined): boolean {
   return session?.kind === 'poll' && !session.isPaused;
 }
 

@@ -14,24 +14,24 @@ import { TargetFeed } from './target-feed.ts';
 import {
   InvalidRecord,
   idProblem,
-  RESULTS,
-  readSession,
+  RESULT_COLLECTION,
+  readTargetRecord,
   recordOf,
-  SESSIONS,
-  SESSIONS_TOPIC,
-  type Session,
-  type SessionIds,
-  type SessionKind,
+  TARGET_COLLECTION,
+  TARGET_TOPIC,
+  type TargetIds,
+  type TargetKind,
+  type TargetRecord,
   withFields,
   withPaused,
 } from './target-record.ts';
 import { shownUrl, urlProblem } from './target-url.ts';
 
-export interface NewSession {
+export interface NewTarget {
   /** Default: a random UUID. */
   id?: string;
   /** Default: `poll`. */
-  kind?: SessionKind;
+  kind?: TargetKind;
   /** What is polled, unless the poller has a handler of its own that knows. */
   url?: string;
   /** How often; default: as the poller says. */
@@ -42,30 +42,39 @@ export interface NewSession {
   [field: string]: unknown;
 }
 
-export type AddResult =
-  | { readonly ok: true; readonly session: Session }
+export type AddTargetResult =
+  | {
+      readonly ok: true;
+      readonly target: TargetRecord;
+      /** @deprecated Use `target`. */
+      readonly session: TargetRecord;
+    }
   | { readonly ok: false; readonly id: string; readonly error: Error };
 
-/** What is to become different about a session. */
-export interface SessionChange {
+/** The fields of a target to change. Other fields stay as they are. */
+export interface TargetChange {
   url?: string;
   every?: Duration;
   [field: string]: unknown;
 }
 
-export interface ChangeResult {
-  readonly session: Session;
+export interface ChangeTargetResult {
+  readonly target: TargetRecord;
+  /** @deprecated Use `target`. */
+  readonly session: TargetRecord;
   /** False: it was so already. */
   readonly changed: boolean;
 }
 
-export interface SessionList {
+export interface TargetList {
   /** In order of id. */
-  readonly sessions: readonly Session[];
+  readonly targets: readonly TargetRecord[];
+  /** @deprecated Use `targets`. */
+  readonly sessions: readonly TargetRecord[];
   readonly unreadable: readonly { readonly id: string; readonly why: string }[];
 }
 
-export interface ListOptions {
+export interface ListTargetsOptions {
   /** Also what other programs have just written: that walks all keys of the store. */
   thorough?: boolean;
 }
@@ -75,7 +84,7 @@ export interface SessionStoreParts {
   readonly random: Random;
   readonly events: Emitter;
   /** Which ids there may be; default `any` that is safe. */
-  readonly ids?: SessionIds;
+  readonly ids?: TargetIds;
 }
 
 const CALL = { timeoutMs: 5_000 };
@@ -95,7 +104,7 @@ type SessionEvent =
 
 /** A session, and the record it was read from. */
 interface Found {
-  readonly session: Session;
+  readonly session: TargetRecord;
   readonly value: unknown;
 }
 
@@ -103,7 +112,7 @@ export class TargetStore {
   readonly #store: Store;
   readonly #random: Random;
   readonly #events: Emitter;
-  readonly #ids: SessionIds;
+  readonly #ids: TargetIds;
 
   constructor({ store, random, events, ids = 'any' }: SessionStoreParts) {
     if (ids !== 'any' && ids !== 'uuid')
@@ -114,10 +123,10 @@ export class TargetStore {
     this.#ids = ids;
   }
 
-  async add(session: NewSession): Promise<Session> {
+  async add(session: NewTarget): Promise<TargetRecord> {
     const [result] = await this.addAll([session]);
     if (result?.ok !== true) throw result?.error ?? new Error('the store gave no reply');
-    return result.session;
+    return result.target;
   }
 
   /**
@@ -125,9 +134,9 @@ export class TargetStore {
    * that exists already is left as it is, and the others are added. If the store fails on the way, this throws, and the
    * first so many have been added: to add all of them again does no harm.
    */
-  async addAll(sessions: readonly NewSession[]): Promise<AddResult[]> {
+  async addAll(sessions: readonly NewTarget[]): Promise<AddTargetResult[]> {
     const drafts = sessions.map((session) => this.#draft(session));
-    const results: AddResult[] = [];
+    const results: AddTargetResult[] = [];
     for (let at = 0; at < drafts.length; at += ADD_BATCH) {
       const batch = drafts.slice(at, at + ADD_BATCH);
       const writes = batch.map((draft) => ({
@@ -135,11 +144,11 @@ export class TargetStore {
         value: recordOf(draft),
         ifRevision: 0,
       }));
-      const replies = await this.#store.records.put(SESSIONS, writes, CALL);
+      const replies = await this.#store.records.put(TARGET_COLLECTION, writes, CALL);
       const added = batch.map((draft, i) => addResult(draft, replies[i]));
       await this.#tell(
         'session.added',
-        added.flatMap((result) => (result.ok ? [result.session.id] : [])),
+        added.flatMap((result) => (result.ok ? [result.target.id] : [])),
       );
       for (const result of added) results.push(result);
     }
@@ -147,12 +156,12 @@ export class TargetStore {
   }
 
   /** Null where there is none; throws `SESSION_UNREADABLE` where it makes no sense. */
-  async get(id: string): Promise<Session | null> {
+  async get(id: string): Promise<TargetRecord | null> {
     this.#checkId(id);
     return (await this.#read(id))?.session ?? null;
   }
 
-  async list({ thorough = false }: ListOptions = {}): Promise<SessionList> {
+  async list({ thorough = false }: ListTargetsOptions = {}): Promise<TargetList> {
     // Events are for those who watch; who lists gets what is unreadable as a result.
     const parts = { store: this.#store, events: new Emitter(), ids: this.#ids };
     const watch = new TargetFeed(parts);
@@ -160,29 +169,27 @@ export class TargetStore {
     await watch.refresh();
     const unreadable = [...watch.unreadable].map(([id, { why }]) => ({ id, why }));
     for (const [id, { message }] of watch.unread) unreadable.push({ id, why: message });
-    return {
-      sessions: [...watch.sessions.values()].sort(byId),
-      unreadable: unreadable.sort(byId),
-    };
+    const targets = [...watch.sessions.values()].sort(byId);
+    return { targets, sessions: targets, unreadable: unreadable.sort(byId) };
   }
 
-  pause(id: string): Promise<ChangeResult> {
+  pause(id: string): Promise<ChangeTargetResult> {
     return this.#change(id, 'session.paused', ({ session, value }) =>
       session.isPaused ? null : withPaused(value, true),
     );
   }
 
-  resume(id: string): Promise<ChangeResult> {
+  resume(id: string): Promise<ChangeTargetResult> {
     return this.#change(id, 'session.resumed', ({ session, value }) =>
       session.isPaused ? withPaused(value, false) : null,
     );
   }
 
   /** Changes the fields given, and leaves the others as they are; whoever owns it goes on owning it. */
-  update(id: string, change: SessionChange): Promise<ChangeResult> {
+  update(id: string, change: TargetChange): Promise<ChangeTargetResult> {
     return this.#change(id, 'session.changed', ({ value }) => {
       const changed = withFields(value, change);
-      const flaw = readSession(id, changed, 0, this.#ids);
+      const flaw = readTargetRecord(id, changed, 0, this.#ids);
       if (flaw instanceof InvalidRecord) throw invalid(flaw, change);
       this.#draft({ ...changed, id });
       return changed;
@@ -192,11 +199,11 @@ export class TargetStore {
   /** Removes it, also where it makes no sense. */
   async remove(id: string): Promise<void> {
     this.#checkId(id);
-    const [reply] = await this.#store.records.remove(SESSIONS, [{ id }], CALL);
+    const [reply] = await this.#store.records.remove(TARGET_COLLECTION, [{ id }], CALL);
     if (reply?.kind === 'absent') throw new SessionNotFoundError({ session: id });
     if (reply?.kind === 'failed') throw reply.error;
     // Nobody needs it any more; and where this fails, it does no harm.
-    await this.#store.records.remove(RESULTS, [{ id }], CALL).catch(() => {});
+    await this.#store.records.remove(RESULT_COLLECTION, [{ id }], CALL).catch(() => {});
     await this.#tell('session.removed', [id]);
   }
 
@@ -205,7 +212,7 @@ export class TargetStore {
     id: string,
     event: SessionEvent,
     change: (found: Found) => Readonly<Record<string, unknown>> | null,
-  ): Promise<ChangeResult> {
+  ): Promise<ChangeTargetResult> {
     this.#checkId(id);
     let conflict = { expected: 0, found: 0 };
     for (let tries = 0; tries < MOST_TRIES; tries++) {
@@ -213,15 +220,16 @@ export class TargetStore {
       if (found === null) throw new SessionNotFoundError({ session: id });
       const { session } = found;
       const value = change(found);
-      if (value === null) return { session, changed: false };
+      if (value === null) return { target: session, session, changed: false };
       const ifRevision = session.revision;
       const write = { id, value, ifRevision };
-      const [reply] = await this.#store.records.put(SESSIONS, [write], CALL);
+      const [reply] = await this.#store.records.put(TARGET_COLLECTION, [write], CALL);
       if (reply?.kind === 'failed') throw reply.error;
       if (reply?.kind === 'written') {
         await this.#tell(event, [id]);
-        const changed = readSession(id, value, reply.revision, this.#ids);
-        return { session: changed instanceof InvalidRecord ? session : changed, changed: true };
+        const read = readTargetRecord(id, value, reply.revision, this.#ids);
+        const target = read instanceof InvalidRecord ? session : read;
+        return { target, session: target, changed: true };
       }
       const other = reply?.kind === 'conflict' ? reply.revision : 0;
       conflict = { expected: ifRevision, found: other };
@@ -230,27 +238,27 @@ export class TargetStore {
   }
 
   async #read(id: string): Promise<Found | null> {
-    const [reply] = await this.#store.records.get(SESSIONS, [id], CALL);
+    const [reply] = await this.#store.records.get(TARGET_COLLECTION, [id], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     if (reply?.kind !== 'found') return null;
-    const session = readSession(id, reply.value, reply.revision, this.#ids);
+    const session = readTargetRecord(id, reply.value, reply.revision, this.#ids);
     if (session instanceof InvalidRecord)
       throw new SessionUnreadableError({ session: id, why: session.why });
     return { session, value: reply.value };
   }
 
   /** What will be stored, as it will be read; or `CONFIG_INVALID`. */
-  #draft(session: NewSession): Session {
+  #draft(session: NewTarget): TargetRecord {
     if (typeof session !== 'object' || session === null)
       throw new ConfigError({ field: 'session', value: session, rule: 'it is an object' });
     const { id = randomUuid(this.#random) } = session;
     this.#checkId(id);
-    const given = readSession(id, session, 0, this.#ids);
+    const given = readTargetRecord(id, session, 0, this.#ids);
     if (given instanceof InvalidRecord) throw invalid(given, session);
     const urlWhy = given.url === undefined ? null : urlProblem(given.url);
     if (urlWhy !== null) throw invalid(new InvalidRecord('url', urlWhy), session);
     // What JSON makes of the data is what everybody else will see of it.
-    const draft = readSession(id, JSON.parse(JSON.stringify(recordOf(given))), 0, this.#ids);
+    const draft = readTargetRecord(id, JSON.parse(JSON.stringify(recordOf(given))), 0, this.#ids);
     if (draft instanceof InvalidRecord) throw invalid(draft, session);
     return draft;
   }
@@ -266,21 +274,23 @@ export class TargetStore {
     if (first === undefined) return;
     for (const session of ids) this.#events.emit(event, { session });
     const { signals } = this.#store;
-    await signals.publish(SESSIONS_TOPIC, ids.length === 1 ? first : MANY).catch(() => {});
+    await signals.publish(TARGET_TOPIC, ids.length === 1 ? first : MANY).catch(() => {});
   }
 }
 
-function addResult(draft: Session, reply: PutReply | undefined): AddResult {
+function addResult(draft: TargetRecord, reply: PutReply | undefined): AddTargetResult {
   const { id } = draft;
-  if (reply?.kind === 'written')
-    return { ok: true, session: { ...draft, revision: reply.revision } };
+  if (reply?.kind === 'written') {
+    const target = { ...draft, revision: reply.revision };
+    return { ok: true, target, session: target };
+  }
   if (reply?.kind === 'conflict')
     return { ok: false, id, error: new SessionExistsError({ session: id }) };
   const error = reply?.kind === 'failed' ? reply.error : new Error('the store gave no reply');
   return { ok: false, id, error };
 }
 
-function invalid({ field, rule }: InvalidRecord, session: NewSession): ConfigError {
+function invalid({ field, rule }: InvalidRecord, session: NewTarget): ConfigError {
   const value = session[field];
   const isUrl = typeof value === 'string' && field.toLowerCase() === 'url';
   return new ConfigError({ field, value: isUrl ? shownUrl(value) : value, rule });

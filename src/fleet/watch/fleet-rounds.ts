@@ -15,7 +15,7 @@ import { Loop } from '../../core/loop.ts';
 import type { Random } from '../../core/random.ts';
 import { EventLog, type LoggedEvent } from '../../telemetry/event-log.ts';
 import { FLEET_TOPIC } from '../member/heartbeat.ts';
-import { SESSIONS_TOPIC } from '../targets/target-record.ts';
+import { TARGET_TOPIC } from '../targets/target-record.ts';
 import { SURVEY_CHUNK } from '../view/lease-scan.ts';
 import type { SightedTarget } from './fleet-picture.ts';
 import { type Difference, FleetState, type LookoutParts } from './fleet-state.ts';
@@ -164,7 +164,7 @@ export class FleetRounds {
   async #subscribe(): Promise<void> {
     const topics: Record<string, Partial<Need>> = {
       [FLEET_TOPIC]: { isMembers: true, isPins: true },
-      [SESSIONS_TOPIC]: { isSessions: true },
+      [TARGET_TOPIC]: { isSessions: true },
     };
     for (const [topic, need] of Object.entries(topics)) {
       if (this.#subscriptions.has(topic)) continue;

@@ -12,7 +12,7 @@ import { hashMember } from '../plan/hash.ts';
 import { firstChoice, type Plan } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import { TargetFeed } from '../targets/target-feed.ts';
-import type { Session, SessionIds } from '../targets/target-record.ts';
+import type { TargetIds, TargetRecord } from '../targets/target-record.ts';
 import { LeaseScan, SURVEY_CHUNK, see } from '../view/lease-scan.ts';
 import { type FleetMember, fleetMember } from '../view/member.ts';
 import { Pins } from '../view/pins.ts';
@@ -44,7 +44,7 @@ const LEAST_PAUSE_MS = 50;
 export interface LookoutParts {
   readonly store: Store;
   readonly clock: Clock;
-  readonly sessionIds: SessionIds;
+  readonly sessionIds: TargetIds;
 }
 
 /** What is otherwise than when it was last settled. */
@@ -105,7 +105,7 @@ export class FleetState {
   }
 
   /** The session of a target, as it was when sessions were last looked at. */
-  session(id: string): Session | undefined {
+  session(id: string): TargetRecord | undefined {
     return this.#sessions.sessions.get(id);
   }
 
@@ -239,7 +239,7 @@ export class FleetState {
   }
 
   /** One target as the store has just shown it, among the others as they are known, with the reason in words. */
-  describe(session: Session, reply: ReadReply): PicturedTarget & { readonly why: string } {
+  describe(session: TargetRecord, reply: ReadReply): PicturedTarget & { readonly why: string } {
     const { sight } = this;
     const { nowMs } = sight;
     const target = new SightedTarget(session.id);
@@ -265,7 +265,7 @@ export class FleetState {
     this.#sessions.close();
   }
 
-  #note(id: string, session: Session | undefined): void {
+  #note(id: string, session: TargetRecord | undefined): void {
     const known = this.#targets.get(id);
     if (session?.kind !== 'poll') {
       if (!this.#targets.delete(id)) return;

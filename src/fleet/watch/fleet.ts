@@ -9,7 +9,7 @@ import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../member/heartbeat.ts'
 import { type Explanation, explain } from '../plan/explain.ts';
 import { readRecent } from '../poll/recent-polls.ts';
 import type { StoredResult } from '../poll/results.ts';
-import { RESULTS } from '../targets/target-record.ts';
+import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import type { TargetStore } from '../targets/target-store.ts';
 import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
 import type { RoundsParts } from './fleet-rounds.ts';
@@ -123,7 +123,7 @@ export class Fleet {
     const found = new Map<string, StoredResult>();
     for (let at = 0; at < ids.length; at += RESULTS_CHUNK) {
       const chunk = ids.slice(at, at + RESULTS_CHUNK);
-      const replies = await this.#parts.store.records.get(RESULTS, chunk, CALL);
+      const replies = await this.#parts.store.records.get(RESULT_COLLECTION, chunk, CALL);
       for (const [i, reply] of replies.entries()) {
         if (reply.kind === 'found' && isResult(reply.value))
           found.set(chunk[i] as string, { ...reply.value, recent: readRecent(reply.value.recent) });

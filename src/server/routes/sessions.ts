@@ -1,7 +1,7 @@
 /** Sessions of both sorts to look at; those that are polled also to add, change and delete. What an intent started, an intent stops. */
 import { z } from 'zod';
 import { SessionNotFoundError } from '../../fleet/targets/errors.ts';
-import { InvalidRecord, readSession } from '../../fleet/targets/target-record.ts';
+import { InvalidRecord, readTargetRecord } from '../../fleet/targets/target-record.ts';
 import { urlProblem } from '../../fleet/targets/target-url.ts';
 import { SESSION_STATES } from '../../store/port/intent-store.ts';
 import { Problem } from '../http/problem.ts';
@@ -87,7 +87,7 @@ function listRoute({ holdfast, intents }: ServerParts): Route {
       const { kind, state: states, cursor, limit: most = DEFAULT_PAGE } = query;
       const place = cursor === undefined ? null : placeOf(cursor);
       const page = await sessionPage(
-        { intents, sessions: holdfast.sessions },
+        { intents, sessions: holdfast.targets },
         {
           tenant: tenantOf(caller),
           seesPolled: seesPolled(caller),
@@ -117,7 +117,7 @@ function getRoute({ holdfast, intents }: ServerParts): Route {
     async handle({ params: { id }, caller }) {
       const started = await intents.session(id, tenantOf(caller));
       if (started !== null) return { body: intentSessionJson(started) };
-      const polled = seesPolled(caller) ? await holdfast.sessions.get(id) : null;
+      const polled = seesPolled(caller) ? await holdfast.targets.get(id) : null;
       if (polled === null) throw new SessionNotFoundError({ session: id });
       return { body: pollSessionJson(polled) };
     },
@@ -140,7 +140,7 @@ function addRoute({ holdfast }: ServerParts): Route {
     },
     problems: ['session-exists'],
     async handle({ body: { url, id, every, isPaused }, base }) {
-      const session = await holdfast.sessions.add({
+      const session = await holdfast.targets.add({
         url,
         ...(id !== undefined && { id }),
         ...(every !== undefined && { every }),
@@ -154,7 +154,7 @@ function addRoute({ holdfast }: ServerParts): Route {
 }
 
 function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
-  const { sessions } = holdfast;
+  const { targets: sessions } = holdfast;
   const common = { access: 'v3:write', tenants: 'no', group: 'sessions' } as const;
   const about = { ...common, params: idParams, description: onlyPolled } as const;
   const problems = ['not-found', 'session-of-intent', 'conflict'] as const;
@@ -177,7 +177,7 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       answers: changed,
       problems,
       async handle({ params: { id }, caller }) {
-        const { session, changed } = await ofPolled(id, caller, sessions.pause(id));
+        const { target: session, changed } = await ofPolled(id, caller, sessions.pause(id));
         const act = { action: 'session.pause', subject: id };
         return { body: pollSessionJson(session), ...(changed && { act }) };
       },
@@ -190,7 +190,7 @@ function changeRoutes({ holdfast, intents }: ServerParts): Route[] {
       answers: changed,
       problems,
       async handle({ params: { id }, caller }) {
-        const { session, changed } = await ofPolled(id, caller, sessions.resume(id));
+        const { target: session, changed } = await ofPolled(id, caller, sessions.resume(id));
         const act = { action: 'session.resume', subject: id };
         return { body: pollSessionJson(session), ...(changed && { act }) };
       },
@@ -231,6 +231,6 @@ function urlRule(url: string): string | null {
 
 /** What the session's own reader says of these fields. */
 function ruleFor(fields: Readonly<Record<string, unknown>>): string | null {
-  const session = readSession(SOME_ID, fields, 0);
+  const session = readTargetRecord(SOME_ID, fields, 0);
   return session instanceof InvalidRecord ? session.rule : null;
 }

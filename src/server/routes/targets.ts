@@ -35,7 +35,7 @@ const unpinSchema = z
   .meta({ id: 'Unpinned' });
 
 export interface TargetParts {
-  readonly holdfast: Pick<Holdfast, 'fleet' | 'sessions' | 'revoke'>;
+  readonly holdfast: Pick<Holdfast, 'fleet' | 'targets' | 'revoke'>;
 }
 
 export function targetRoutes(parts: TargetParts): Route[] {
@@ -104,7 +104,7 @@ function revokeRoute({ holdfast }: TargetParts): Route {
       const { reason } = body;
       const result = await holdfast.revoke(id, { ...revocationOf(body), class: 'poll' });
       // Pollers may be given targets that are no sessions: one that somebody held was one.
-      if (!result.revoked && (await holdfast.sessions.get(id))?.kind !== 'poll') throw noTarget();
+      if (!result.revoked && (await holdfast.targets.get(id))?.kind !== 'poll') throw noTarget();
       const act = { action: 'target.revoke', subject: id, reason };
       return { body: { key: id, ...jsonFacts({ ...result }) }, ...(result.revoked && { act }) };
     },

@@ -29,13 +29,13 @@ import { RedisWorkflows } from './verbs/workflows.ts';
 
 export interface RedisStoreOptions {
   /** Put before every key; default none. Two Holdfasts see each other's leases if they have the same one. */
-  prefix?: string;
+  prefix?: string | undefined;
   /** `off` only where a second owner for one TTL after a restart does no harm: development, tests. */
-  quarantine?: 'on' | 'off';
+  quarantine?: 'on' | 'off' | undefined;
   /** How long leases may last, per keyspace; the same for every client of the store. Null for one that takes none. */
   maxTtls?: MaxTtls | null;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
-  tls?: TlsOptions;
+  tls?: TlsOptions | undefined;
   clock?: Clock;
   random?: Random;
   events?: Emitter;

@@ -38,15 +38,15 @@ import { SqliteWorkflows } from './verbs/workflows.ts';
 
 export interface SqliteStoreOptions {
   /** Put before every name; default none. Two Holdfasts see each other's leases if they have the same one. */
-  prefix?: string;
+  prefix?: string | undefined;
   /** `off` only where a second owner for one TTL after the file was deleted does no harm: development, tests. */
-  quarantine?: 'on' | 'off';
+  quarantine?: 'on' | 'off' | undefined;
   /** When what has to outlive a loss of power is on the disk: within a second (`everysec`, the default), or before its caller has an answer (`always`). */
-  sync?: SyncMode;
+  sync?: SyncMode | undefined;
   /** How long leases may last, per keyspace; the same for every process of the file. Null for one that takes none. */
   maxTtls?: MaxTtls | null;
   /** False: a file that does not exist is an error. Default true: it is made. */
-  create?: boolean;
+  create?: boolean | undefined;
   clock?: Clock;
   random?: Random;
   events?: Emitter;

@@ -295,7 +295,7 @@ describe('targets that come and go', () => {
     const [first = '', second = ''] = ids;
     const [a, b] = [await world.start(), await world.start()];
     await world.clock.advance(2_000);
-    const { sessions } = a.holdfast;
+    const { targets: sessions } = a.holdfast;
     await sessions.pause(first);
     await sessions.remove(second);
     await world.clock.advance(100);

@@ -139,10 +139,10 @@ describe('a target that is moved by hand', () => {
     const b = await world.start();
     await world.clock.advance(3_000);
     const [target = ''] = a.owned();
-    await a.holdfast.sessions.pause(target);
+    await a.holdfast.targets.pause(target);
     await world.clock.advance(500);
     expect(await transfer(world, target, a, b)).toEqual({ from: null, to: b.id });
-    await a.holdfast.sessions.resume(target);
+    await a.holdfast.targets.resume(target);
     await world.clock.advance(1_000);
     expect(b.owned()).toContain(target);
     for (const id of ids) await transfer(world, id, a, b, 500);

@@ -280,8 +280,8 @@ describe('polling', () => {
   it('P-03 polls each target at its own pace, a little early by chance, never late', async () => {
     const world = fleetWorld();
     const a = await world.instance({ every: '1s' });
-    await a.holdfast.sessions.add({ id: 'slow' });
-    await a.holdfast.sessions.add({ id: 'fast', everyMs: 100 });
+    await a.holdfast.targets.add({ id: 'slow' });
+    await a.holdfast.targets.add({ id: 'fast', everyMs: 100 });
     void a.poller.start();
     await world.clock.advance(10_000);
     const starts = (id: string) =>
@@ -306,7 +306,7 @@ describe('polling', () => {
     members.list = () => Promise.reject(new Error('this shard is down'));
     await world.clock.advance(1_500);
     for (const change of ['pause', 'resume'] as const) {
-      const changing = a.holdfast.sessions[change](id);
+      const changing = a.holdfast.targets[change](id);
       await world.clock.advance(5_000);
       await changing;
     }
@@ -321,15 +321,15 @@ describe('polling', () => {
   it('P-02 a changed interval holds at once, and not when the old one is over', async () => {
     const world = fleetWorld();
     const a = await world.start();
-    const adding = a.holdfast.sessions.add({ id: 'one', every: '1h' });
+    const adding = a.holdfast.targets.add({ id: 'one', every: '1h' });
     await world.clock.advance(1_000);
     await adding;
     expect(world.polls).toHaveLength(1);
-    const changing = a.holdfast.sessions.update('one', { every: '500ms' });
+    const changing = a.holdfast.targets.update('one', { every: '500ms' });
     await world.clock.advance(5_000);
     await changing;
     expect(world.polls.length).toBeGreaterThan(9);
-    const slower = a.holdfast.sessions.update('one', { every: '1h' });
+    const slower = a.holdfast.targets.update('one', { every: '1h' });
     await world.clock.advance(600);
     await slower;
     const before = world.polls.length;
@@ -463,7 +463,7 @@ describe('results', () => {
     await world.clock.advance(2_000);
     expect(a.poller.inFlight).toBe(1);
     expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
-    const removed = a.holdfast.sessions.remove(id);
+    const removed = a.holdfast.targets.remove(id);
     await world.clock.advance(5_000);
     await removed;
     expect(world.polls.at(-1)?.endMs).toBeLessThan(Number.POSITIVE_INFINITY);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreUnreachableError } from '../../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../../src/core/events.ts';
 import { seededRandom } from '../../../src/core/random.ts';
-import { type NewSession, TargetStore } from '../../../src/fleet/targets/target-store.ts';
+import { type NewTarget, TargetStore } from '../../../src/fleet/targets/target-store.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
 import type { RecordStore } from '../../../src/store/port/record-store.ts';
 import type { SignalStore } from '../../../src/store/port/signal-store.ts';
@@ -76,7 +76,7 @@ describe('a session that is added', () => {
     const { sessions } = desk();
     for (const id of ['constructor', 'toString', 'hasOwnProperty', '.', '-'])
       await sessions.add({ id });
-    const { sessions: all } = await sessions.list();
+    const { targets: all } = await sessions.list();
     expect(all.map(({ id }) => id)).toEqual([
       '-',
       '.',
@@ -102,7 +102,7 @@ describe('a session that is added', () => {
   ])('is refused, and nothing sent, for %s', async (_, session, field) => {
     const { store, calls } = observed();
     const { sessions } = desk(store);
-    await expect(sessions.add(session as NewSession)).rejects.toMatchObject({
+    await expect(sessions.add(session as NewTarget)).rejects.toMatchObject({
       code: 'CONFIG_INVALID',
       field,
     });
@@ -134,7 +134,7 @@ describe('many sessions', () => {
     expect(results.every(({ ok }) => ok)).toBe(true);
     expect(calls.length).toBeLessThanOrEqual(10);
     expect(happened).toHaveLength(10_000);
-    const { sessions: all, unreadable } = await sessions.list();
+    const { targets: all, unreadable } = await sessions.list();
     expect(all.map(({ id }) => id)).toEqual([...ids].sort());
     expect(unreadable).toEqual([]);
   });
@@ -150,7 +150,7 @@ describe('many sessions', () => {
   it('are not added at all where one can not be', async () => {
     const { sessions } = desk();
     await expect(sessions.addAll([{ id: 'a' }, { id: 'b b' }])).rejects.toThrow('id is "b b"');
-    expect((await sessions.list()).sessions).toEqual([]);
+    expect((await sessions.list()).targets).toEqual([]);
   });
 
   it('P-04 are listed although one can not be read, which is reported', async () => {

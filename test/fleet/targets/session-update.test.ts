@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SESSIONS } from '../../../src/fleet/targets/target-record.ts';
+import { TARGET_COLLECTION } from '../../../src/fleet/targets/target-record.ts';
 import { world } from '../../support/world.ts';
 
 const CALL = { timeoutMs: 1_000 };
@@ -8,7 +8,7 @@ async function setUp() {
   const { actor, store } = world();
   const { holdfast } = await actor();
   const stored = async (id: string) => {
-    const [reply] = await store.records.get(SESSIONS, [id], CALL);
+    const [reply] = await store.records.get(TARGET_COLLECTION, [id], CALL);
     return reply?.kind === 'found' ? reply.value : null;
   };
   return { holdfast, store, stored };
@@ -19,29 +19,29 @@ describe('changing a session', () => {
     const { holdfast, stored } = await setUp();
     const told: string[] = [];
     holdfast.on('session.changed', ({ session }) => told.push(session));
-    await holdfast.sessions.add({ id: 'a', url: 'http://one/', every: '5s', city: 'Oslo' });
-    const { session } = await holdfast.sessions.update('a', { url: 'http://two/' });
+    await holdfast.targets.add({ id: 'a', url: 'http://one/', every: '5s', city: 'Oslo' });
+    const { target: session } = await holdfast.targets.update('a', { url: 'http://two/' });
     expect(session).toMatchObject({ url: 'http://two/', everyMs: 5_000, data: { city: 'Oslo' } });
-    expect(await holdfast.sessions.get('a')).toEqual(session);
-    await holdfast.sessions.update('a', { every: '9s', city: 'Bergen' });
+    expect(await holdfast.targets.get('a')).toEqual(session);
+    await holdfast.targets.update('a', { every: '9s', city: 'Bergen' });
     expect(await stored('a')).toMatchObject({ url: 'http://two/', every: '9s', city: 'Bergen' });
-    expect((await holdfast.sessions.get('a'))?.everyMs).toBe(9_000);
+    expect((await holdfast.targets.get('a'))?.everyMs).toBe(9_000);
     expect(told).toEqual(['a', 'a']);
   });
 
   it('leaves the words of whoever wrote the rest', async () => {
     const { holdfast, store, stored } = await setUp();
     const value = { URL: 'http://one/', is_paused: true, intervalMs: 700 };
-    await store.records.put(SESSIONS, [{ id: 'a', value }], CALL);
-    await holdfast.sessions.update('a', { url: 'http://two/' });
+    await store.records.put(TARGET_COLLECTION, [{ id: 'a', value }], CALL);
+    await holdfast.targets.update('a', { url: 'http://two/' });
     expect(await stored('a')).toEqual({ url: 'http://two/', is_paused: true, intervalMs: 700 });
   });
 
   it('refuses what would make no sense, and changes nothing', async () => {
     const { holdfast, stored } = await setUp();
-    await holdfast.sessions.add({ id: 'a', url: 'http://one/' });
+    await holdfast.targets.add({ id: 'a', url: 'http://one/' });
     const before = await stored('a');
-    const { sessions } = holdfast;
+    const { targets: sessions } = holdfast;
     await expect(sessions.update('a', { url: 'ftp://x/' })).rejects.toThrow(/only http and https/);
     await expect(sessions.update('a', { every: '1ms' })).rejects.toThrow(/every is "1ms"/);
     await expect(sessions.update('a', { id: 'b' })).rejects.toThrow(/id is "b"/);

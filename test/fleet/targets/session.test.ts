@@ -4,17 +4,17 @@ import { seededRandom } from '../../../src/core/random.ts';
 import {
   InvalidRecord,
   idProblem,
-  readSession,
+  readTargetRecord,
   recordOf,
-  type Session,
+  type TargetRecord,
   withPaused,
 } from '../../../src/fleet/targets/target-record.ts';
 import { shownUrl, urlProblem } from '../../../src/fleet/targets/target-url.ts';
 
 const UUID = '0b9f6e0a-6c1d-4c7e-9a43-2f1d2f6b8a10';
 
-function read(value: unknown, id = 'a'): Session {
-  const session = readSession(id, value, 7);
+function read(value: unknown, id = 'a'): TargetRecord {
+  const session = readTargetRecord(id, value, 7);
   if (session instanceof InvalidRecord) throw new Error(session.why);
   return session;
 }
@@ -28,7 +28,7 @@ describe('FR-011 what another program may have written', () => {
     expect(read({})).toEqual({ id: 'a', kind: 'poll', isPaused: false, data: {}, revision: 7 });
   });
 
-  it.each<[string, object, Partial<Session>]>([
+  it.each<[string, object, Partial<TargetRecord>]>([
     ['an id in the record', { id: 'a' }, {}],
     ['an id as Go writes it', { ID: 'a' }, {}],
     ['an id under a longer name', { sessionId: 'a' }, {}],
@@ -74,14 +74,14 @@ describe('FR-011 what another program may have written', () => {
     ['two intervals', { every: '5s', everyMs: 6_000 }, 'every'],
     ['more than fits', { data: 'x'.repeat(70_000) }, 'session'],
   ])('makes no sense as %s', (_, value, field) => {
-    const flaw = readSession('a', value, 1);
+    const flaw = readTargetRecord('a', value, 1);
     expect(flaw).toBeInstanceOf(InvalidRecord);
     expect((flaw as InvalidRecord).field).toBe(field);
     expect((flaw as InvalidRecord).why).toMatch(/^\w+: .{10}/);
   });
 
   it('is not repeated by what says that it makes no sense', () => {
-    const flaw = readSession('a', { kind: 'canary', url: 5 }, 1) as InvalidRecord;
+    const flaw = readTargetRecord('a', { kind: 'canary', url: 5 }, 1) as InvalidRecord;
     expect(flaw.why).not.toContain('canary');
   });
 
@@ -117,7 +117,7 @@ describe('ids of sessions', () => {
     expect(idProblem(UUID.toUpperCase(), 'uuid')).toBeNull();
     for (const id of ['a', `${UUID}0`, UUID.replaceAll('-', '')])
       expect(idProblem(id, 'uuid')).toContain('UUID');
-    expect(readSession('a', {}, 1, 'uuid')).toBeInstanceOf(InvalidRecord);
+    expect(readTargetRecord('a', {}, 1, 'uuid')).toBeInstanceOf(InvalidRecord);
   });
 
   it('that are made up are UUIDs of version 4', () => {

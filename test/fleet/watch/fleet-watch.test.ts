@@ -46,7 +46,7 @@ async function scene({ deaf = false } = {}) {
     await inner.log.append([{ at, instance: A, event, ...facts }], CALL);
     await inner.signals.publish(LOG_TOPIC, '');
   };
-  const add = (...ids: string[]) => holdfast.sessions.addAll(ids.map((id) => ({ id })));
+  const add = (...ids: string[]) => holdfast.targets.addAll(ids.map((id) => ({ id })));
   return {
     ...{ clock, inner, holdfast, faults, calls },
     ...{ beat, leave, take, renew, log, add, fleet: holdfast.fleet },
@@ -67,7 +67,7 @@ describe('a picture of a fleet', () => {
     await beat(A, { weight: 2, version: '1.2.3' });
     await beat(B, { draining: true });
     await add('a', 'b', 'c');
-    await holdfast.sessions.pause('c');
+    await holdfast.targets.pause('c');
     await take('a', A);
     await take('b', B);
     const { members, targets, at, roundTripMs } = await fleet.picture();
@@ -157,7 +157,7 @@ describe('a target', () => {
   it('is shown with its lease, its session and its last result, in words', async () => {
     const { fleet, holdfast, inner, beat, take } = await scene();
     await beat(A);
-    await holdfast.sessions.add({ id: 'a', url: 'http://x/y', every: '5s' });
+    await holdfast.targets.add({ id: 'a', url: 'http://x/y', every: '5s' });
     await take('a', A);
     const result = {
       at: 5,
@@ -186,13 +186,13 @@ describe('a target', () => {
   it('is shown also if it is paused or was never held; what is no target is not', async () => {
     const { fleet, holdfast, add } = await scene();
     await add('a');
-    await holdfast.sessions.pause('a');
+    await holdfast.targets.pause('a');
     expect(await fleet.target('a')).toMatchObject({
       ...{ reason: 'paused', owner: null, planned: null, fence: 0, lastResult: null, recent: [] },
       why: 'it is paused: nobody polls it until it is resumed.',
     });
     expect(await fleet.target('b')).toBeNull();
-    await holdfast.sessions.add({ id: 'c', kind: 'live' });
+    await holdfast.targets.add({ id: 'c', kind: 'live' });
     expect(await fleet.target('c')).toBeNull();
   });
 
@@ -505,7 +505,7 @@ describe('what is told, put together,', () => {
     const run = async (steps: readonly Step[], deaf: boolean) => {
       const world = await scene({ deaf });
       const { clock, inner, holdfast, fleet, faults } = world;
-      const writer = (await open(inner, { clock, random: seededRandom(2) })).sessions;
+      const writer = (await open(inner, { clock, random: seededRandom(2) })).targets;
       const watchers = [watcherOf(fleet)];
       const perform = async (one: Step) => {
         if (one.act === 'add') await writer.addAll([{ id: one.target }]);

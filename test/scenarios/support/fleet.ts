@@ -129,7 +129,7 @@ export class TestFleet implements AsyncDisposable {
 
   /** Sessions for these targets; from now on they are to be polled. */
   async add(ids: readonly string[]): Promise<void> {
-    const { sessions } = await this.operator();
+    const { targets: sessions } = await this.operator();
     await sessions.addAll(ids.map((id) => ({ id, url: this.server.urlOf(id) })));
     this.want(ids);
   }

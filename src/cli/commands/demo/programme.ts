@@ -49,7 +49,7 @@ export class Programme {
 
   /** Takes it out of the store again. */
   async remove(): Promise<void> {
-    const { sessions, workflows } = this.#holdfast;
+    const { targets: sessions, workflows } = this.#holdfast;
     await workflows.close();
     for (const id of [FORECAST, ALMANAC]) await workflows.remove(id);
     for (const city of CITIES) await sessions.remove(city).catch(() => {});

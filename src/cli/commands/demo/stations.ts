@@ -38,7 +38,7 @@ export class Stations {
   }
 
   /** Serves them on a free port, for this host alone, and has them polled. */
-  async open({ sessions }: Holdfast): Promise<void> {
+  async open({ targets: sessions }: Holdfast): Promise<void> {
     this.#server.listen(0, '127.0.0.1');
     await once(this.#server, 'listening');
     const { port } = this.#server.address() as AddressInfo;

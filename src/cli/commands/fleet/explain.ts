@@ -47,7 +47,7 @@ export async function explain({ flags, output }: Context, target: string): Promi
 async function placeOf(holdfast: Holdfast, id: string): Promise<Place> {
   const nowhere = { owner: null, planned: null };
   try {
-    const [session, view] = await Promise.all([holdfast.sessions.get(id), holdfast.fleet.view()]);
+    const [session, view] = await Promise.all([holdfast.targets.get(id), holdfast.fleet.view()]);
     const found = view.targets.find(({ target }) => target === id);
     if (found !== undefined) {
       const { owner, planned, text, expiresInMs } = found;

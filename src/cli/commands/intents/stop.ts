@@ -56,7 +56,7 @@ async function whyNotFound(
   { id, tenant }: { id: string; tenant: string },
 ): Promise<CliError> {
   const found = await intents.session(id, null);
-  const isPolled = found === null && (await holdfast.sessions.get(id).catch(() => null)) !== null;
+  const isPolled = found === null && (await holdfast.targets.get(id).catch(() => null)) !== null;
   const why =
     found !== null
       ? `session '${id}' is of tenant '${found.tenant}', and not of '${tenant}'. If you mean it: --tenant ${found.tenant}`

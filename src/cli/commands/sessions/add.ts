@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { type Duration, durationMs } from '../../../core/duration.ts';
 import { ConfigError } from '../../../core/errors.ts';
 import { SessionExistsError } from '../../../fleet/targets/errors.ts';
-import { InvalidRecord, readSession } from '../../../fleet/targets/target-record.ts';
-import type { AddResult, NewSession } from '../../../fleet/targets/target-store.ts';
+import { InvalidRecord, readTargetRecord } from '../../../fleet/targets/target-record.ts';
+import type { AddTargetResult, NewTarget } from '../../../fleet/targets/target-store.ts';
 import { urlProblem } from '../../../fleet/targets/target-url.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
 import { audit } from '../../audit.ts';
@@ -32,7 +32,7 @@ export async function add(
   const results = await withHoldfast(
     flags,
     async (holdfast) => {
-      const results = await holdfast.sessions.addAll(sessions);
+      const results = await holdfast.targets.addAll(sessions);
       const added = results.flatMap((result) => (result.ok ? [result.session.id] : []));
       const [first] = added;
       // Of many one by one the log tells already.
@@ -43,7 +43,9 @@ export async function add(
     },
     { history: 'on', create: true },
   );
-  const failed = results.find(({ ok }) => !ok) as Extract<AddResult, { ok: false }> | undefined;
+  const failed = results.find(({ ok }) => !ok) as
+    | Extract<AddTargetResult, { ok: false }>
+    | undefined;
   const isSure = results.every((result) => result.ok || result.error instanceof SessionExistsError);
   // Of one it is an error; many can be added again, and what is there already stays as it is.
   if (failed !== undefined && (!isSure || results.length === 1)) throw failed.error;
@@ -63,7 +65,7 @@ function listed(ids: readonly string[]): string {
   return ids.join(', ');
 }
 
-function named(urls: readonly string[], { id, every, paused }: AddFlags): NewSession[] {
+function named(urls: readonly string[], { id, every, paused }: AddFlags): NewTarget[] {
   if (urls.length === 0)
     throw usageError('say what to poll: holdfast sessions add URL, or --file.');
   if (id !== undefined && urls.length > 1)
@@ -88,7 +90,7 @@ function fromFile(
   path: string,
   urls: readonly string[],
   { id, every, paused }: AddFlags,
-): NewSession[] {
+): NewTarget[] {
   if (urls.length > 0 || id !== undefined)
     throw usageError('with --file the sessions are in the file: leave URLs and --id out.');
   const defaults = {
@@ -130,7 +132,7 @@ function parse(text: string, path: string): unknown[] {
 /** What stands in the way of adding it, before anything is sent. */
 function flawOf(session: Record<string, unknown>): InvalidRecord | null {
   const { id = 'a', url } = session;
-  const read = readSession(id as string, session, 0);
+  const read = readTargetRecord(id as string, session, 0);
   if (read instanceof InvalidRecord) return read;
   const problem = typeof url === 'string' ? urlProblem(url) : null;
   return problem === null ? null : new InvalidRecord('url', problem);

@@ -1,6 +1,6 @@
 /** The commands for sessions: what there is to poll, and what intents have started. */
 import { type Command, Option } from 'commander';
-import { SESSION_KINDS } from '../../../fleet/targets/target-record.ts';
+import { TARGET_KINDS } from '../../../fleet/targets/target-record.ts';
 import { examples, type Perform } from '../../command.ts';
 import type { AddFlags } from './add.ts';
 import type { LsFlags } from './sessions.ts';
@@ -50,7 +50,7 @@ function addLooking(sessions: Command, perform: Perform): void {
     .argument('[PREFIX]', 'only ids that begin so', '')
     .addOption(
       new Option('--kind <kind>', 'what is polled, channels, or recordings')
-        .choices(SESSION_KINDS)
+        .choices(TARGET_KINDS)
         .default('poll'),
     )
     .option('--state <states>', 'only those in one of these states, with commas between them')

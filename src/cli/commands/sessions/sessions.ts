@@ -3,7 +3,7 @@ import { ConfigError, HoldfastError } from '../../../core/errors.ts';
 import { checkTargetId, shortName } from '../../../core/ids.ts';
 import type { StoredResult } from '../../../fleet/poll/results.ts';
 import { SessionNotFoundError } from '../../../fleet/targets/errors.ts';
-import type { Session, SessionKind } from '../../../fleet/targets/target-record.ts';
+import type { TargetKind, TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
@@ -31,7 +31,7 @@ interface Row {
 const STATES = ['polled', 'free', 'paused', 'unreadable'];
 
 export interface LsFlags {
-  readonly kind: SessionKind;
+  readonly kind: TargetKind;
   readonly state?: string;
 }
 
@@ -73,7 +73,7 @@ export async function ls(
 async function rowsOf(holdfast: Holdfast, prefix: string): Promise<Row[]> {
   // In this order: the view looks for what other programs wrote, if nobody else does.
   const view = await holdfast.fleet.view();
-  const { sessions, unreadable } = await holdfast.sessions.list();
+  const { targets: sessions, unreadable } = await holdfast.targets.list();
   const shown = sessions.filter(({ id }) => id.startsWith(prefix));
   const results = await holdfast.fleet.results(shown.map(({ id }) => id));
   const owners = new Map(view.targets.map(({ target, owner }) => [target, owner]));
@@ -89,7 +89,7 @@ async function rowsOf(holdfast: Holdfast, prefix: string): Promise<Row[]> {
   ].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function stateOf({ kind, isPaused }: Session, owner: string | null): string {
+function stateOf({ kind, isPaused }: TargetRecord, owner: string | null): string {
   if (kind !== 'poll') return kind;
   if (isPaused) return 'paused';
   return owner === null ? 'free' : 'polled';
@@ -98,7 +98,7 @@ function stateOf({ kind, isPaused }: Session, owner: string | null): string {
 export async function get({ flags, output }: Context, id: string): Promise<Exit> {
   checkTargetId(id, 'ID');
   const found = await withHoldfast(flags, async (holdfast) => {
-    const session = await holdfast.sessions.get(id);
+    const session = await holdfast.targets.get(id);
     const wanted = session === null ? await findIntentSession(holdfast, id) : null;
     if (wanted !== null) return wanted;
     if (session === null) throw new SessionNotFoundError({ session: id });
@@ -123,7 +123,7 @@ export async function get({ flags, output }: Context, id: string): Promise<Exit>
 }
 
 interface About {
-  readonly session: Session;
+  readonly session: TargetRecord;
   readonly state: string;
   readonly place: FleetView['targets'][number] | undefined;
   readonly result: StoredResult | null;
@@ -166,7 +166,7 @@ export async function change(
   const outcomes = await withHoldfast(
     flags,
     async (holdfast) => {
-      const { sessions } = holdfast;
+      const { targets: sessions } = holdfast;
       const changes = {
         pause: async (id: string) => (await sessions.pause(id)).changed,
         resume: async (id: string) => (await sessions.resume(id)).changed,

@@ -1,6 +1,6 @@
 /** Sessions as clients see them. */
 import type { z } from 'zod';
-import type { Session } from '../../../fleet/targets/target-record.ts';
+import type { TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { IntentSession } from '../../../intents/intent-session.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
 import type { intentSessionSchema, pollSessionSchema } from './schemas.ts';
@@ -33,7 +33,7 @@ export function intentSessionJson(session: IntentSession): z.input<typeof intent
 }
 
 /** What else its record says is for handlers, and may hold their secrets. */
-export function pollSessionJson(session: Session): z.input<typeof pollSessionSchema> {
+export function pollSessionJson(session: TargetRecord): z.input<typeof pollSessionSchema> {
   const { id, url, everyMs, isPaused, revision } = session;
   return {
     id,

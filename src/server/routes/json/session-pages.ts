@@ -3,7 +3,7 @@
  * in different ways, so a cursor says in which of the two parts to go on, and where.
  */
 
-import type { Session } from '../../../fleet/targets/target-record.ts';
+import type { TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { TargetStore } from '../../../fleet/targets/target-store.ts';
 import type { Intents, SessionQuery } from '../../../intents/intents.ts';
 import { intentSessionJson, pollSessionJson } from './session-json.ts';
@@ -88,7 +88,7 @@ async function intentPage(
 
 async function polledPage(sessions: TargetStore, after: string, most: number): Promise<Page> {
   const found = await sessions.list();
-  const rest = found.sessions.filter(({ id, kind }) => kind === 'poll' && id > after);
+  const rest = found.targets.filter(({ id, kind }) => kind === 'poll' && id > after);
   const page = rest.slice(0, most);
   const { unreadable } = found;
   return {
@@ -98,7 +98,7 @@ async function polledPage(sessions: TargetStore, after: string, most: number): P
   };
 }
 
-function lastId(page: readonly Session[]): string {
+function lastId(page: readonly TargetRecord[]): string {
   return page.at(-1)?.id ?? '';
 }
 
