@@ -1,48 +1,77 @@
 import type { Clock } from './clock.ts';
+import { jittered, type Random } from './random.ts';
 
-/** After a failure: pauses double from the first to the second. */
-const AGAIN_FIRST_MS = 100;
-const AGAIN_MOST_MS = 5_000;
+export interface BackoffLimits {
+  /** The first pause. */
+  readonly minMs: number;
+  /** No pause is longer. */
+  readonly maxMs: number;
+}
 
-export interface StallSettings {
+export interface Backoff {
+  /** How long to wait before the next try: `minMs`, then twice as long each time, up to `maxMs`. */
+  nextMs(): number;
+  /** A try succeeded: the next pause is `minMs` again. */
+  reset(): void;
+}
+
+/** With `random`, each pause is shortened by up to a tenth, so that processes drift apart. */
+export function backoff({ minMs, maxMs }: BackoffLimits, random?: Random): Backoff {
+  let pauseMs = minMs;
+  return {
+    nextMs() {
+      const currentMs = pauseMs;
+      pauseMs = Math.min(pauseMs * 2, maxMs);
+      return random === undefined ? currentMs : jittered(currentMs, random);
+    },
+    reset() {
+      pauseMs = minMs;
+    },
+  };
+}
+
+const DEFAULT_LIMITS: BackoffLimits = { minMs: 100, maxMs: 5_000 };
+
+export interface FailureStreakOptions {
   /** No pause is longer; default 5 s. */
-  readonly mostMs?: number;
+  readonly maxPauseMs?: number | undefined;
+  /** The first failure of a streak. */
   onStalled(error: unknown): void;
+  /** The streak is over, `afterMs` after its first failure. */
   onResumed(afterMs: number): void;
 }
 
 /**
- * For what is tried again until it works: that it does not, and that it does again, is told once each, however often it was tried in
- * between; and how long to wait before the next try.
+ * Failures in a row of something that is tried until it succeeds. `onStalled` and `onResumed` are
+ * called once for each streak, however many tries it has.
  */
-export class Stall {
+export class FailureStreak {
   readonly #clock: Clock;
-  readonly #settings: StallSettings;
-  #pauseMs = AGAIN_FIRST_MS;
+  readonly #options: FailureStreakOptions;
+  readonly #backoff: Backoff;
   #sinceMs: number | null = null;
 
-  constructor(clock: Clock, settings: StallSettings) {
+  constructor(clock: Clock, options: FailureStreakOptions) {
     this.#clock = clock;
-    this.#settings = settings;
+    this.#options = options;
+    const { minMs, maxMs } = DEFAULT_LIMITS;
+    this.#backoff = backoff({ minMs, maxMs: options.maxPauseMs ?? maxMs });
   }
 
-  /** It did not work. Says how long to wait; where many do, they add chance to it. */
+  /** A try failed. Returns how long to wait before the next one, without jitter. */
   failed(error: unknown): number {
     if (this.#sinceMs === null) {
       this.#sinceMs = this.#clock.monotonicMs();
-      this.#settings.onStalled(error);
+      this.#options.onStalled(error);
     }
-    const pauseMs = this.#pauseMs;
-    this.#pauseMs = Math.min(pauseMs * 2, this.#settings.mostMs ?? AGAIN_MOST_MS);
-    return pauseMs;
+    return this.#backoff.nextMs();
   }
 
-  /** It worked. */
-  passed(): void {
-    this.#pauseMs = AGAIN_FIRST_MS;
+  succeeded(): void {
+    this.#backoff.reset();
     if (this.#sinceMs === null) return;
     const afterMs = this.#clock.monotonicMs() - this.#sinceMs;
     this.#sinceMs = null;
-    this.#settings.onResumed(afterMs);
+    this.#options.onResumed(afterMs);
   }
 }

@@ -1,47 +1,48 @@
-interface Waiting<Q, R> {
-  readonly question: Q;
+interface Pending<T, R> {
+  readonly item: T;
   resolve(answer: R): void;
   reject(error: unknown): void;
 }
 
 /**
- * Many questions, one request at a time: what is asked in one turn, or while a request is under way, goes together in the next. A
- * process that works on much at once needs few requests for it, and none waits for a timer.
+ * Many calls, one request at a time: items submitted in one turn, or while a request is under way,
+ * go together in the next request. No item waits for a timer.
  */
-export class Batcher<Q, R> {
-  /** Answers each question, in order. */
-  readonly #send: (questions: readonly Q[]) => Promise<readonly R[]>;
-  /** How many go in one request. */
-  readonly #most: number;
-  readonly #waiting: Waiting<Q, R>[] = [];
-  #isRunning = false;
+export class Batcher<T, R> {
+  /** Answers each item, in order. */
+  readonly #send: (items: readonly T[]) => Promise<readonly R[]>;
+  /** How many items one request has at most. */
+  readonly #maxItems: number;
+  readonly #pending: Pending<T, R>[] = [];
+  #isSending = false;
 
-  constructor(send: (questions: readonly Q[]) => Promise<readonly R[]>, most: number) {
+  constructor(send: (items: readonly T[]) => Promise<readonly R[]>, maxItems: number) {
     this.#send = send;
-    this.#most = most;
+    this.#maxItems = maxItems;
   }
 
-  ask(question: Q): Promise<R> {
+  /** Rejects with the error of its request. */
+  submit(item: T): Promise<R> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ question, resolve, reject });
-      if (!this.#isRunning) void this.#runAll();
+      this.#pending.push({ item, resolve, reject });
+      if (!this.#isSending) void this.#sendAll();
     });
   }
 
-  async #runAll(): Promise<void> {
-    this.#isRunning = true;
-    // The rest of this turn may ask, too.
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    // The rest of this turn may submit items, too.
     await null;
-    while (this.#waiting.length > 0) await this.#ask(this.#waiting.splice(0, this.#most));
-    this.#isRunning = false;
+    while (this.#pending.length > 0) await this.#sendBatch(this.#pending.splice(0, this.#maxItems));
+    this.#isSending = false;
   }
 
-  async #ask(group: readonly Waiting<Q, R>[]): Promise<void> {
+  async #sendBatch(batch: readonly Pending<T, R>[]): Promise<void> {
     try {
-      const answers = await this.#send(group.map(({ question }) => question));
-      for (const [i, { resolve }] of group.entries()) resolve(answers[i] as R);
+      const answers = await this.#send(batch.map(({ item }) => item));
+      for (const [i, { resolve }] of batch.entries()) resolve(answers[i] as R);
     } catch (error) {
-      for (const { reject } of group) reject(error);
+      for (const { reject } of batch) reject(error);
     }
   }
 }

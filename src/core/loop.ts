@@ -1,84 +1,97 @@
 /**
- * Something that is done again and again: at once when there is a hint that it is worth it, else after a while. One round at a time, however
- * many hints there are. A round that fails is tried again after pauses that double; that it fails, and that it does not any more, is told once.
+ * Runs a round again and again: at once after `wake()`, otherwise after `everyMs`. One round runs at
+ * a time. Calls of `wake()` in one turn, or during a round, lead to one more round.
+ *
+ * **Idle.** Before `start()`. **Waiting.** A timer runs until the next round. **Running.** A round is
+ * under way; after a failure the next one follows after a pause that doubles each time. **Stopped.**
+ * By `stop()`, for ever; a round that is under way finishes.
  */
 
-import { Stall, type StallSettings } from './backoff.ts';
+import { FailureStreak, type FailureStreakOptions } from './backoff.ts';
 import type { Clock, Timer } from './clock.ts';
 import { jittered, type Random } from './random.ts';
+import type { BaseRuntime } from './runtime.ts';
 
-export interface LoopSettings extends StallSettings {
-  /** How long without a hint; a round may say that the next is due earlier. */
+export interface LoopOptions extends FailureStreakOptions {
+  /** The longest time between two rounds. */
   readonly everyMs: number;
-  /** One round. What it returns is in how many milliseconds the next is due, if that is earlier. */
+  /** One round. May return in how many milliseconds the next one is due, if that is earlier. */
   round(): Promise<number | undefined>;
 }
 
 export class Loop {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #settings: LoopSettings;
-  readonly #stall: Stall;
+  readonly #options: LoopOptions;
+  readonly #failures: FailureStreak;
   #isRunning = false;
-  #isHinted = false;
+  #isWoken = false;
   #round: Promise<void> | null = null;
   #timer: Timer | null = null;
 
-  constructor(parts: { clock: Clock; random: Random }, settings: LoopSettings) {
-    this.#clock = parts.clock;
-    this.#random = parts.random;
-    this.#settings = settings;
-    this.#stall = new Stall(parts.clock, settings);
+  constructor(rt: Pick<BaseRuntime, 'clock' | 'random'>, options: LoopOptions) {
+    this.#clock = rt.clock;
+    this.#random = rt.random;
+    this.#options = options;
+    this.#failures = new FailureStreak(rt.clock, options);
   }
 
-  /** Resolves when the first round is over. */
+  /** Resolves when the first round is over, well or badly. */
   start(): Promise<void> {
     this.#isRunning = true;
-    return this.#begin();
+    return this.#startRound();
   }
 
-  /** It may be worth another round now. */
-  hint(): void {
-    if (!this.#isRunning || this.#isHinted) return;
-    this.#isHinted = true;
-    // What is hinted at in one turn is one round's work.
-    if (this.#round === null) this.#clock.soon(() => void this.#begin());
+  /** Another round may be worth it now. Does nothing before `start()` and after `stop()`. */
+  wake(): void {
+    if (!this.#isRunning || this.#isWoken) return;
+    this.#isWoken = true;
+    // All calls of one turn share one round.
+    if (this.#round === null) this.#clock.soon(() => void this.#startRound());
   }
 
-  /** Resolves when nothing of it is under way any more. */
+  /**
+   * Something beside the rounds failed, such as a write to the same store. Counts like a failed round.
+   * Returns how long to wait before the next try.
+   */
+  failed(error: unknown): number {
+    return jittered(this.#failures.failed(error), this.#random);
+  }
+
+  /** Resolves when no round is under way any more. */
   async stop(): Promise<void> {
     this.#isRunning = false;
     this.#timer?.cancel();
     await this.#round;
   }
 
-  #begin(): Promise<void> {
+  #startRound(): Promise<void> {
     if (!this.#isRunning) return Promise.resolve();
     this.#timer?.cancel();
-    this.#round ??= this.#go().then((dueMs) => {
+    this.#round ??= this.#runRounds().then((pauseMs) => {
       this.#round = null;
       if (!this.#isRunning) return;
-      // Between the last look at it and this there may have been a hint; unheeded, it would keep all others from being heard.
-      if (this.#isHinted) void this.#begin();
-      else this.#timer = this.#clock.after(dueMs, () => void this.#begin());
+      // `wake()` may have been called since the last round ended. Missed here, it would block all later calls.
+      if (this.#isWoken) void this.#startRound();
+      else this.#timer = this.#clock.after(pauseMs, () => void this.#startRound());
     });
     return this.#round;
   }
 
-  /** Never rejects; says when to come back. */
-  async #go(): Promise<number> {
-    const { everyMs, round } = this.#settings;
+  /** Never rejects. Returns the pause before the next round. */
+  async #runRounds(): Promise<number> {
+    const { everyMs, round } = this.#options;
     try {
-      let dueMs = everyMs;
+      let pauseMs = everyMs;
       do {
-        this.#isHinted = false;
-        dueMs = Math.min(everyMs, (await round()) ?? everyMs);
-      } while (this.#isHinted && this.#isRunning);
-      this.#stall.passed();
-      return dueMs;
+        this.#isWoken = false;
+        pauseMs = Math.min(everyMs, (await round()) ?? everyMs);
+      } while (this.#isWoken && this.#isRunning);
+      this.#failures.succeeded();
+      return pauseMs;
     } catch (error) {
-      this.#isHinted = false;
-      return jittered(this.#stall.failed(error), this.#random);
+      this.#isWoken = false;
+      return this.failed(error);
     }
   }
 }

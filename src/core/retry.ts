@@ -1,23 +1,26 @@
-import type { Clock } from './clock.ts';
+import { backoff } from './backoff.ts';
 import { isTransient } from './errors.ts';
-import { jittered, type Random } from './random.ts';
+import type { BaseRuntime } from './runtime.ts';
 
-/** Between two tries: pauses double from the first to the second. */
-const AGAIN_FIRST_MS = 50;
-const AGAIN_MOST_MS = 2_000;
-/** Calls `ask` until the store answers. Rethrows errors that a retry does not cure, and the signal's reason. */
+const PAUSES = { minMs: 50, maxMs: 2_000 };
+
+/**
+ * Calls `attempt` until the store answers. Rethrows errors that a retry does not cure, and the
+ * signal's reason once it has fired.
+ */
 export async function retryStore<T>(
-  { clock, random }: { clock: Clock; random: Random },
+  rt: Pick<BaseRuntime, 'clock' | 'random'>,
   signal: AbortSignal,
-  ask: () => Promise<T>,
+  attempt: () => Promise<T>,
 ): Promise<T> {
-  for (let pauseMs = AGAIN_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS)) {
+  const pauses = backoff(PAUSES, rt.random);
+  for (;;) {
     signal.throwIfAborted();
     try {
-      return await ask();
+      return await attempt();
     } catch (error) {
       if (!isTransient(error)) throw error;
     }
-    await clock.sleep(jittered(pauseMs, random), signal);
+    await rt.clock.sleep(pauses.nextMs(), signal);
   }
 }

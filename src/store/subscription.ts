@@ -1,37 +1,53 @@
-import type { SignalStore, Subscriber } from './port/signal-store.ts';
+import type { Runtime } from './runtime.ts';
 
 /**
- * Hears what is said on a topic of signals, for as long as it is wanted. Signals are hints: where they can not be heard nothing is wrong, only
- * slower, and whoever relies on them asks for it again with its next look.
+ * A topic of hints. A subscription that cannot be opened is no error: its user also polls, and calls
+ * `open()` again with each poll.
+ *
+ * **Idle.** `open()` leads to opening. **Opening.** The store is asked; a failure leads back to idle.
+ * **Open.** `onHint` is called. **Closed.** By `close()`, permanently.
  */
 export class Subscription {
-  readonly #signals: SignalStore;
+  readonly #rt: Pick<Runtime, 'store'>;
   readonly #topic: string;
-  readonly #subscriber: Subscriber;
+  readonly #onHint: (message: string | null) => void;
+  #state: 'idle' | 'opening' | 'open' | 'closed' = 'idle';
+  #opened: Promise<void> = Promise.resolve();
   #unsubscribe: (() => void) | null = null;
-  #isOpen = false;
-  #isClosed = false;
 
-  constructor(signals: SignalStore, topic: string, subscriber: Subscriber) {
-    this.#signals = signals;
+  /** `onHint` gets each message; null means that messages may have been missed. */
+  constructor(rt: Pick<Runtime, 'store'>, topic: string, onHint: (message: string | null) => void) {
+    this.#rt = rt;
     this.#topic = topic;
-    this.#subscriber = subscriber;
+    this.#onHint = onHint;
   }
 
-  /** Begins to listen, unless it does already. Never rejects. */
+  /** Resolves when the subscription is open, or could not be opened. Never rejects. */
   async open(): Promise<void> {
-    if (this.#isOpen || this.#isClosed) return;
-    this.#isOpen = true;
-    try {
-      this.#unsubscribe = await this.#signals.subscribe(this.#topic, this.#subscriber);
-      if (this.#isClosed) this.#unsubscribe();
-    } catch {
-      this.#isOpen = false;
+    if (this.#state === 'idle') {
+      this.#state = 'opening';
+      this.#opened = this.#subscribe();
     }
+    await this.#opened;
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#state = 'closed';
     this.#unsubscribe?.();
+  }
+
+  async #subscribe(): Promise<void> {
+    const { signals } = this.#rt.store;
+    const onMessage = (message: string) => this.#onHint(message);
+    const onGap = () => this.#onHint(null);
+    try {
+      const unsubscribe = await signals.subscribe(this.#topic, { onMessage, onGap });
+      if (this.#state === 'opening') {
+        this.#state = 'open';
+        this.#unsubscribe = unsubscribe;
+      } else unsubscribe();
+    } catch {
+      if (this.#state === 'opening') this.#state = 'idle';
+    }
   }
 }

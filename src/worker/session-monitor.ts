@@ -81,7 +81,7 @@ export class SessionMonitor {
     this.#parts = parts;
     this.#agenda = new TimerHeap(parts.clock, () => {
       this.#due.push(...this.#agenda.takeDue(parts.clock.monotonicMs()));
-      this.#chore.hint();
+      this.#chore.wake();
     });
     this.#chore = new Loop(parts, {
       everyMs: OWN_EVERY_MS,
@@ -89,12 +89,12 @@ export class SessionMonitor {
       onStalled: (error) => parts.events.emit('worker.stalled', { error }),
       onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
     });
-    this.#listening = new Subscription(parts.store.signals, SESSION_CHANGES_TOPIC, {
-      onMessage: (id) => this.look(id),
-      onGap: () => {
+    this.#listening = new Subscription(parts, SESSION_CHANGES_TOPIC, (id) => {
+      if (id !== null) this.look(id);
+      else {
         this.#allDueMs = 0;
-        this.#chore.hint();
-      },
+        this.#chore.wake();
+      }
     });
   }
 
@@ -115,7 +115,7 @@ export class SessionMonitor {
   /** This worker has one no more: others may. */
   look(id: string): void {
     this.#heard.add(id);
-    this.#chore.hint();
+    this.#chore.wake();
   }
 
   async #look(): Promise<undefined> {

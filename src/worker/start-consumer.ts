@@ -51,9 +51,8 @@ export class StartConsumer {
       onStalled: (error) => parts.events.emit('worker.stalled', { error }),
       onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
     });
-    const look = () => this.#chore.hint();
-    const heard = { onMessage: look, onGap: look };
-    this.#listening = new Subscription(parts.store.signals, streamTopic(START_STREAM), heard);
+    const onHint = () => this.#chore.wake();
+    this.#listening = new Subscription(parts, streamTopic(START_STREAM), onHint);
   }
 
   async start(): Promise<void> {
@@ -72,7 +71,7 @@ export class StartConsumer {
 
   /** There is room again. */
   hint(): void {
-    this.#chore.hint();
+    this.#chore.wake();
   }
 
   async #look(): Promise<undefined> {
@@ -97,7 +96,7 @@ export class StartConsumer {
       this.#claiming.add(claiming);
       void claiming.then(() => {
         this.#claiming.delete(claiming);
-        this.#chore.hint();
+        this.#chore.wake();
       });
     }
   }

@@ -8,7 +8,7 @@
  * others if it does not.
  */
 
-import { Stall } from '../core/backoff.ts';
+import { FailureStreak } from '../core/backoff.ts';
 import { Batcher } from '../core/batcher.ts';
 import { type Clock, isDoneWithin, type Timer } from '../core/clock.ts';
 import { durationMs } from '../core/duration.ts';
@@ -67,7 +67,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #settling: Batcher<Settlement, HeldReply>;
   readonly #hands: Claims;
   readonly #listening: Subscription;
-  readonly #stall: Stall;
+  readonly #stall: FailureStreak;
   readonly #violations = new Map<string, number>();
   /** Aborts when it has stopped. */
   readonly #over = new AbortController();
@@ -93,8 +93,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
       onResumed: (afterMs: number) =>
         parts.events.emit('processor.resumed', { processor: target, afterMs }),
     };
-    this.#stall = new Stall(parts.clock, stall);
-    const crowded = new Stall(parts.clock, stall);
+    this.#stall = new FailureStreak(parts.clock, stall);
+    const crowded = new FailureStreak(parts.clock, stall);
     this.#hands = new Claims({
       ...{ workflows, clock: parts.clock, target, claimMs },
       onStuck: (attempt, hasPlace) => {
@@ -102,16 +102,11 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
         if (hasPlace) crowded.failed(tooManyStuck());
         else this.#lookSoon();
       },
-      onUnstuck: () => crowded.passed(),
+      onUnstuck: () => crowded.succeeded(),
     });
     this.#retries = new TimerHeap(parts.clock, () => this.#retry());
     const look = () => void this.#look();
-    const heard = { onMessage: look, onGap: look };
-    this.#listening = new Subscription(
-      parts.store.signals,
-      streamTopic(actionStream(target)),
-      heard,
-    );
+    this.#listening = new Subscription(parts, streamTopic(actionStream(target)), look);
   }
 
   get name(): string {
@@ -246,7 +241,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     try {
       do this.#isHinted = false;
       while ((await this.#takeSome()) || this.#isHinted);
-      this.#stall.passed();
+      this.#stall.succeeded();
       return LOOK_EVERY_MS;
     } catch (error) {
       return this.#stall.failed(error);
@@ -272,7 +267,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   #startOrGiveBack(taken: Reserved, claim: Deadline): Promise<unknown> {
     if (this.#state === 'running') return this.#start(taken, claim);
     const { workflow, fence } = taken;
-    const back = this.#settling.ask({ workflow, fence, outcome: 'retry', afterMs: 0 });
+    const back = this.#settling.submit({ workflow, fence, outcome: 'retry', afterMs: 0 });
     // If that fails, too, it is given out again when its claim has run out.
     return back.catch(() => {});
   }
@@ -346,7 +341,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     for (let isFirst = true; ; isFirst = false) {
       let pauseMs: number;
       try {
-        const reply = await this.#settling.ask(settlement);
+        const reply = await this.#settling.submit(settlement);
         if (reply === 'done' || isFirst) return reply;
         const { workflow, actionId } = attempt;
         // Perhaps it was heard before, and only the answer was lost.

@@ -255,7 +255,7 @@ export class Workflows {
       ...{ epoch, state },
       reemitted: reemitted.map((action) => actionOf(id, action)),
       dropped: dropped.map((action) => actionOf(id, action)),
-      read: () => this.#reading.ask(id),
+      read: () => this.#reading.submit(id),
       onOver: () => {
         if (this.#held.get(id) === (orchestrator as Orchestrator)) this.#held.delete(id);
       },

@@ -1,4 +1,4 @@
-import { Stall } from '../../core/backoff.ts';
+import { FailureStreak } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Emitter } from '../../core/events.ts';
 import { jittered, type Random } from '../../core/random.ts';
@@ -49,13 +49,13 @@ export class MemberRounds {
   /** When the last round ended, and how long it took. */
   #lastEndMs = Number.NEGATIVE_INFINITY;
   #lastTookMs = 0;
-  readonly #stall: Stall;
+  readonly #stall: FailureStreak;
 
   constructor(parts: RoundsParts) {
     const { clock, events, everyMs } = parts;
     this.#parts = parts;
-    this.#stall = new Stall(clock, {
-      mostMs: Math.min(RETRY_MOST_MS, everyMs),
+    this.#stall = new FailureStreak(clock, {
+      maxPauseMs: Math.min(RETRY_MOST_MS, everyMs),
       onStalled: (error) => events.emit('fleet.stalled', { error }),
       onResumed: (afterMs) => events.emit('fleet.resumed', { afterMs }),
     });
@@ -122,7 +122,7 @@ export class MemberRounds {
     try {
       const dueMs = await this.#parts.round(need);
       if (isTick) this.#nextTickMs = startMs + jittered(everyMs, random);
-      this.#stall.passed();
+      this.#stall.succeeded();
       return Math.min(dueMs, this.#nextTickMs);
     } catch (error) {
       // What could not be looked at stays to be looked at; what is owned is safe by its leases alone.

@@ -207,7 +207,7 @@ export class FleetRounds {
     if (this.#over.signal.aborted) return;
     this.#linger ??= this.#parts.clock.after(LINGER_MS, () => {
       this.#linger = null;
-      this.#chore.hint();
+      this.#chore.wake();
     });
   }
 }
