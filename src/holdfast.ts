@@ -72,9 +72,15 @@ export interface OpenOptions {
    * (`always`).
    */
   sync?: 'everysec' | 'always' | undefined;
-  /** Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. */
+  /**
+   * Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. It leaves
+   * a Redis that no process has used yet as it is, unless `create` is `true`.
+   */
   observe?: boolean | undefined;
-  /** `false`: a SQLite file that does not exist is a `STORE_UNREACHABLE` error. Default `true`. */
+  /**
+   * `false`: a store that does not exist is a `STORE_UNREACHABLE` error: a SQLite file that is not there,
+   * a Redis that no process has used yet (with `observe` it counts as empty). Default `true`.
+   */
   create?: boolean | undefined;
   /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
   sessionIds?: TargetIds | undefined;

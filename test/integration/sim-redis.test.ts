@@ -79,7 +79,7 @@ function inOrder(name: string, reply: unknown): unknown {
   if (name === 'muster') return [...reply].sort((a, b) => (a[0] < b[0] ? -1 : 1));
   if (name === 'HGETALL') return fields(reply);
   if (name !== 'examine') return reply;
-  if (reply[0] === 'BOUNDS') return reply;
+  if (reply[0] === 'BOUNDS' || reply[0] === 'UNUSED') return reply;
   const [origin, looks, verdicts] = reply as [string, number, [string, number, string][]];
   return [origin, looks, verdicts.map(([era, agoMs, why]) => [era, agoMs + 1_000, why])];
 }

@@ -208,7 +208,7 @@ describe('withSlot', () => {
     const full = { code: 'POOL_FULL', pool: 'gpu', slots: 3, reason: 'held', waitedMs: 0 };
     await expect(pool.withSlot(() => 1)).rejects.toMatchObject(full);
     await expect(pool.withSlot(() => 1)).rejects.toThrow(
-      "pool 'gpu' has none of its 3 slots free: all are held. the first expires in 30000 ms unless it is renewed. Pass a longer wait",
+      "pool 'gpu' has none of its 3 slots free: all are held. The first expires in 30000 ms unless it is renewed. Pass a longer wait",
     );
     const waited = expect(pool.withSlot(() => 1, { wait: '2s' })).rejects.toMatchObject({
       ...{ ...full, waitedMs: 2_000 },

@@ -228,6 +228,47 @@ describe('K-15 the bound', () => {
   });
 });
 
+describe('K-16 a store that has not been used yet', () => {
+  it('K-16 stays empty while a process only looks, and is found by it once a client has used it', async () => {
+    const site = await newSite();
+    const looking = await site.client({ observe: true });
+    await site.clock.advance(60_000);
+    expect((await looking.holdfast.list()).leases).toEqual([]);
+    expect(await looking.holdfast.maxTtl()).toEqual({});
+    expect([...site.redis.keys()]).toEqual([]);
+    const client = await site.client();
+    await client.take('k', {});
+    expect(await looking.holdfast.inspect('k')).toMatchObject({ kind: 'held' });
+  });
+
+  it('K-15 is in quarantine for the first client as if no process had looked before', async () => {
+    const firstAnswer = async ({ isLookedAt }: { isLookedAt: boolean }) => {
+      const site = new Site();
+      const startedMs = site.clock.monotonicMs();
+      if (isLookedAt) await site.client({ observe: true });
+      await site.clock.advance(startedMs + 5_000 - site.clock.monotonicMs());
+      return (await site.client()).holdfast.acquire('k');
+    };
+    const answer = await firstAnswer({ isLookedAt: true });
+    expect(answer).toMatchObject({ ok: false, reason: 'quarantine' });
+    expect(answer).toEqual(await firstAnswer({ isLookedAt: false }));
+  });
+
+  it('K-15 is not what a process sees that looked before a flush: it puts the marker back', async () => {
+    const site = await newSite();
+    const client = await site.client();
+    await client.take('k', { ttl: '30s' });
+    const looking = await site.client({ observe: true });
+    client.isCutOff = true;
+    site.redis.flush();
+    await site.clock.advance(11_000);
+    expect(looking.happened.some((one) => one.startsWith('store.forgot'))).toBe(true);
+    const newcomer = await site.client();
+    await newcomer.takeWhenFree('k', { ttl: '1s' });
+    site.expectOneHolder();
+  });
+});
+
 describe('K-16 a server that becomes unsuitable', () => {
   it('K-16 grants nothing more once its eviction policy is changed, and still renews what is held', async () => {
     const site = await newSite();

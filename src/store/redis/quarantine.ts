@@ -12,6 +12,8 @@
  * A store without a marker counts from the start of its server process. Nothing else proves that no holder exists: a server that is
  * empty and was just started is either new, or was restarted without its data while holders act on leases from before.
  *
+ * A client that only looks makes no marker (`mayCreate`). It leaves the store as it is, and the first client that takes leases finds it so.
+ *
  * An address can also lead back to an earlier state of the data: a failover that is undone, a backup that is loaded. It
  * shows by an era that this client has left before, or by a count of looks that is lower than it was.
  *
@@ -20,7 +22,7 @@
  * and has a witness (`witness.ts`) that tells its era to scripts that cannot see the marker.
  */
 import type { Clock } from '../../core/clock.ts';
-import { StoreUnsuitableError } from '../../core/errors.ts';
+import { StoreUnreachableError, StoreUnsuitableError } from '../../core/errors.ts';
 import type { Emitter } from '../../core/events.ts';
 import type { Random } from '../../core/random.ts';
 import {
@@ -74,6 +76,8 @@ export interface QuarantineOptions {
   readonly marker: string;
   /** Null for an observer, which is granted nothing. */
   readonly maxTtls: MaxTtls | null;
+  /** False: a store without a marker is left without one. */
+  readonly mayCreate: boolean;
   readonly remembered: RememberedStore;
   /** On a Cluster, where several servers share the marker, each with fields of its own: the slots of this one. */
   readonly served?: ServedSlots;
@@ -151,7 +155,7 @@ export class Quarantine {
     let noticed = why;
     for (let look = 0; look < MOST_LOOKS; look++) {
       const names = await this.#compare(reach.run, server, noticed);
-      if (witness === null) return;
+      if (witness === null || names === null) return;
       const facts = { ...names, era: this.#era, own: `${server.runId}:` };
       const standing = await witness.confirm(reach, facts);
       if (standing === 'stands') return;
@@ -159,15 +163,17 @@ export class Quarantine {
     }
   }
 
-  /** Gives the names on record of the server's witnesses. */
-  async #compare(run: RunScript, server: ServerFacts, why: string): Promise<WitnessNames> {
-    const { clock, marker, maxTtls, random, remembered } = this.#options;
+  /** Gives the names on record of the server's witnesses; null if the store has no marker and is to stay without. */
+  async #compare(run: RunScript, server: ServerFacts, why: string): Promise<WitnessNames | null> {
+    const { clock, marker, maxTtls, mayCreate, random, remembered } = this.#options;
     const isShared = this.#witness !== null;
     const newEra = random.hex(12);
     const args = [newEra, this.#era, why];
     const verdict = await examineMarker(run, marker, {
-      ...{ args, remembered, maxTtls, isShared, servers: [server], store: this.#options.store },
+      ...{ args, remembered, maxTtls, mayCreate, isShared },
+      ...{ servers: [server], store: this.#options.store },
     });
+    if (verdict === null) return null;
     const [era, forgotMsAgo, found, recorded, former] = verdict;
     const names = { recorded, former };
     // Measured from the answer, later than the store meant: too long a wait is safe, too short is not.
@@ -195,21 +201,25 @@ export class Quarantine {
 const FIRST_USE = 'first use';
 
 type Verdict = [era: string, forgotMsAgo: number, why: string, witness: string, former: string];
-type ExamineReply = [string, number, Verdict[]] | ['BOUNDS', (string | null)[]];
+type ExamineReply = [string, number, Verdict[]] | ['BOUNDS', (string | null)[]] | ['UNUSED'];
 
 interface Look {
   /** A new era, the era this client is in, and what it has noticed. */
   readonly args: readonly string[];
   readonly remembered: RememberedStore;
   readonly maxTtls: MaxTtls | null;
+  readonly mayCreate: boolean;
   readonly isShared: boolean;
   readonly servers: readonly ServerFacts[];
   readonly store: string;
 }
 
-/** Compares servers with the marker; gives the verdict on the first. Throws if the store has other bounds than ours. */
-async function examineMarker(run: RunScript, marker: string, look: Look): Promise<Verdict> {
-  const { remembered, maxTtls, isShared } = look;
+/**
+ * Compares servers with the marker; gives the verdict on the first. Null if an observer has found no marker. Throws if the store has
+ * other bounds than ours, or if there is no marker, we need one and may not make it.
+ */
+async function examineMarker(run: RunScript, marker: string, look: Look): Promise<Verdict | null> {
+  const { remembered, maxTtls, mayCreate, isShared, store } = look;
   const reply = (await run(
     scripts.examine,
     [marker],
@@ -219,11 +229,17 @@ async function examineMarker(run: RunScript, marker: string, look: Look): Promis
       // On a Cluster the marker's server may lose looks in a failover that the others take no part in.
       isShared ? '0' : String(remembered.looks),
       ...KEYSPACE_NAMES.map((name) => (maxTtls === null ? '' : String(maxTtls[name]))),
+      mayCreate ? '1' : '',
       ...look.servers.flatMap(({ runId, replicationId, upMs }) => {
         return [isShared ? `${runId}:` : '', runId, replicationId, String(upMs)];
       }),
     ],
   )) as ExamineReply;
+  if (reply[0] === 'UNUSED') {
+    if (maxTtls === null) return null;
+    const why = 'no process has used this store yet, and { create: false } does not make one';
+    throw new StoreUnreachableError({ store, operation: 'connect', why });
+  }
   if (reply[0] === 'BOUNDS') throw otherBounds(look, reply[1] as (string | null)[]);
   const [origin, looks, [verdict]] = reply as [string, number, [Verdict]];
   remembered.origin = origin;
@@ -245,17 +261,18 @@ function otherBounds(
 
 /**
  * Makes the marker of a Cluster that has never been used, with all of its servers at once: one that the marker has not
- * heard of when it comes later counts as having forgotten.
+ * heard of when it comes later counts as having forgotten. A client that may not make the marker leaves such a Cluster as it is.
  */
 export async function createMarker(
   run: RunScript,
-  options: Pick<QuarantineOptions, 'marker' | 'maxTtls' | 'remembered' | 'random'> & {
+  options: Pick<QuarantineOptions, 'marker' | 'maxTtls' | 'mayCreate' | 'remembered' | 'random'> & {
     readonly store: string;
   },
   servers: readonly ServerFacts[],
 ): Promise<void> {
   const args = [options.random.hex(12), '', ''];
-  await examineMarker(run, options.marker, { ...options, args, isShared: true, servers });
+  const look = { ...options, args, isShared: true, servers };
+  if ((await examineMarker(run, options.marker, look)) === null) return;
   const present = servers.map(({ runId }) => `${runId}:`);
   await run(scripts.retain, [options.marker], [String(SERVER_KEPT_MS), ...present]);
 }

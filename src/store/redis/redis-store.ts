@@ -34,6 +34,8 @@ export interface RedisStoreOptions {
   quarantine?: 'on' | 'off' | undefined;
   /** How long leases may last, per keyspace; the same for every client of the store. Null for one that takes none. */
   maxTtls?: MaxTtls | null;
+  /** Whether a store that has not been used yet is prepared for use; default: yes, unless this client takes no leases. */
+  create?: boolean;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions | undefined;
   clock?: Clock;
@@ -70,13 +72,14 @@ async function openOn(
 ): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
   const { prefix = '', quarantine: mode = 'on', maxTtls = DEFAULT_MAX_TTLS } = options;
-  const { removalsKept = REMOVALS_KEPT } = options;
+  const { removalsKept = REMOVALS_KEPT, create: mayCreate = maxTtls !== null } = options;
   checkSwitch(mode, 'quarantine');
   const keys = new Keys(prefix);
   const servers = serversIn({
     marker: keys.marker,
     mode,
     maxTtls,
+    mayCreate,
     remembered: new RememberedStore(),
     warned: new Set(),
     ...{ clock, random, events },

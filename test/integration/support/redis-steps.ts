@@ -302,14 +302,14 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
     words(
       ...[fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fc.constantFrom('', 'lost')],
       ...[fence, fc.constantFrom('0', '1', '3')],
-      ...[maxTtl, maxTtl, maxTtl],
+      ...[maxTtl, maxTtl, maxTtl, fc.constantFrom('1', '1', '')],
     ),
     fc
       .array(server, { minLength: 1, maxLength: 2 })
       .map((servers) => ({ keys: [], args: servers.flat() })),
   ),
   bound: given(marker, words(maxTtl, maxTtl, maxTtl)),
-  format: given(marker, words(fc.constantFrom('1', '2'))),
+  format: given(marker, words(fc.constantFrom('1', '2'), fc.constantFrom('1', '1', ''))),
   witness: given(
     marker,
     words(

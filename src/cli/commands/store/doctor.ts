@@ -17,13 +17,33 @@ export async function doctor({ flags, output }: Context): Promise<Exit> {
   return isUnfit ? EXIT.no : EXIT.ok;
 }
 
-/** Takes a lease to try its rights: with the maxTtl that is configured, else with the one that the store has recorded. */
+/**
+ * Takes a lease to try its rights: with the maxTtl that is configured, else with the one that the store has recorded. A store
+ * that has recorded none has not been used yet: that would be its first use, so nothing is tried there.
+ */
 async function examined(flags: StoreFlags): Promise<Diagnosis> {
   const { maxTtl } = await readSettings(flags);
-  const recorded = maxTtl ?? (await withHoldfast(flags, (holdfast) => holdfast.maxTtl()));
-  const options = { observe: false, maxTtl: recorded };
+  const { recorded, unused } = await withHoldfast(flags, async (holdfast) => {
+    const recorded = await holdfast.maxTtl();
+    const isUsed = Object.keys(recorded).length > 0;
+    return { recorded, unused: isUsed ? null : await untried(holdfast) };
+  });
+  if (unused !== null) return unused;
+  const options = { observe: false, maxTtl: maxTtl ?? recorded };
   const tried = (holdfast: Holdfast) => diagnose(holdfast, systemClock, { tryOut: true });
   return withHoldfast(flags, tried, options);
+}
+
+const UNUSED: DiagnosisFinding = {
+  level: 'ok',
+  subject: 'rights',
+  fact: 'No process that takes leases has used this store yet, so no lease was tried.',
+  advice: 'Run doctor again when one has, to see whether this user may do everything.',
+};
+
+async function untried(holdfast: Holdfast): Promise<Diagnosis> {
+  const diagnosis = await diagnose(holdfast, systemClock, { tryOut: false });
+  return { ...diagnosis, findings: [...diagnosis.findings, UNUSED] };
 }
 
 /** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */

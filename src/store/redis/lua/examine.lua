@@ -2,9 +2,11 @@
 -- KEYS     [1] the store's marker
 -- ARGV     [1] an era of the caller's making, [2] the era the caller is in, [3] what it has noticed itself, '' for nothing,
 --          [4] the origin and [5] the count of looks it remembers, '' and 0 for none,
---          [6] to [8] its bounds of the keyspaces lease, poll and workflow in ms, '' for an observer, then per server (several
---          on a Cluster): what its fields in the marker begin with, run id, replication id, ms its process has been up
--- Returns  {'BOUNDS', {ms, ms, ms}} if the store has other bounds (nothing was done), else
+--          [6] to [8] its bounds of the keyspaces lease, poll and workflow in ms, '' for an observer, [9] '1' if it may make the
+--          marker, '' if not, then per server (several on a Cluster): what its fields in the marker begin with, run id,
+--          replication id, ms its process has been up
+-- Returns  {'UNUSED'} if there is no marker and the caller may not make it (nothing was done),
+--          {'BOUNDS', {ms, ms, ms}} if the store has other bounds (nothing was done), else
 --          {origin, count of looks, per server {era, ms since it may have forgotten, why a new era began or '', names of its
 --          witness, and of the one before that is still to be removed, or ''}}
 -- Before:  mint.lua
@@ -14,6 +16,7 @@ local origin, remembered = redis.call('HGET', KEYS[1], 'origin'), ARGV[4]
 -- The origin is when the marker was first made. A client that took an emptied store for a new one has made a younger one than
 -- the caller remembers. The caller puts back the older one, so that each emptying is found once, and its bounds.
 local is_first = not origin and remembered == ''
+if is_first and ARGV[9] == '' then return {'UNUSED'} end
 local is_emptied = remembered ~= '' and (not origin or tonumber(origin) > tonumber(remembered))
 
 -- Nothing is written where nothing is new: a Redis that is out of memory can still be examined.
@@ -64,6 +67,6 @@ local function judge(own, run, replication, up)
 end
 
 local verdicts = {}
-for i = 9, #ARGV, 4 do verdicts[#verdicts + 1] = judge(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
+for i = 10, #ARGV, 4 do verdicts[#verdicts + 1] = judge(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
 if type(redis.pcall('HSET', KEYS[1], 'looks', looks + step)) == 'number' then looks = looks + step end
 return {origin, looks, verdicts}

@@ -11,7 +11,10 @@ import { explained, readAddress } from './slot-map.ts';
 const PAUSE_MS = 25;
 
 interface FoundingParts
-  extends Pick<PrimaryContext, 'marker' | 'maxTtls' | 'remembered' | 'random' | 'clock'> {
+  extends Pick<
+    PrimaryContext,
+    'marker' | 'maxTtls' | 'mayCreate' | 'remembered' | 'random' | 'clock'
+  > {
   readonly name: string;
   readonly primaries: readonly Primary[];
   /** The address of the server that has the marker. */

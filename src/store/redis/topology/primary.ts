@@ -24,6 +24,8 @@ export interface PrimaryContext {
   readonly served?: ServedSlots;
   /** Null for an observer. */
   readonly maxTtls: MaxTtls | null;
+  /** False: a store that has not been used yet is left as it is. */
+  readonly mayCreate: boolean;
   readonly remembered: RememberedStore;
   readonly clock: Clock;
   readonly random: Random;
@@ -220,13 +222,13 @@ export class Primary {
     throw new Error(why);
   }
 
-  /** The form of what is kept there is written once; a later one than ours means a later Holdfast than this. */
+  /** The form of what is kept there is written once, unless this client only looks; a later one than ours means a later Holdfast than this. */
   async #checkFormat(link: Link, marker: string): Promise<void> {
     const reply = await this.#context.onMarker(
       link,
       scripts.format,
       [marker],
-      [String(STORE_FORMAT)],
+      [String(STORE_FORMAT), this.#context.mayCreate ? '1' : ''],
     );
     const found = Number(reply);
     if (found === STORE_FORMAT) return;
