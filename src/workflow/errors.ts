@@ -106,17 +106,28 @@ export class ActionInvalidError extends defineError(
   rule: string;
 }>(({ field, rule }) => `${field} of the action: ${rule}`) {}
 
-/** Nothing can be emitted before an action has its result. */
+/** Which limit was hit: on actions without a result, or on these plus results that the orchestrator has not read. */
+export type WorkflowLimit = 'unresolved' | 'unread';
+
+/** Nothing can be emitted before some actions have results, or before results have been read. */
 export class WorkflowFullError extends defineError(
   'WORKFLOW_FULL',
   'busy',
 )<{
   workflow: string;
+  limit: WorkflowLimit;
+  /** How many the limit allows. */
+  most: number;
+  /** Actions without a result. */
   unresolved: number;
-}>(
-  ({ workflow, unresolved }) =>
-    `workflow '${workflow}' has ${unresolved} actions without a result, which is the limit. Wait for results, and check that every target has a processor.`,
-) {}
+  /** Results that the orchestrator has not read. */
+  unread: number;
+}>(({ workflow, limit, most, unresolved, unread }) => {
+  const has = `workflow '${workflow}' has ${unresolved} actions without a result and ${unread} results that it has not read`;
+  return limit === 'unresolved'
+    ? `${has}: at most ${most} actions may be without a result. Wait for results, and check that every target has a processor.`
+    : `${has}: together they may be at most ${most}. Read the results: for await (const result of workflow.results()), or result(actionId) for each action.`;
+}) {}
 
 /** For handlers to throw: the step has failed, and trying again would not help. It becomes the action's result as it is. */
 export class StepFailedError extends HoldfastError {

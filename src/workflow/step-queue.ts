@@ -10,7 +10,14 @@ import { type Clock, timeLeft } from '../core/clock.ts';
 import { OutcomeUnknownError } from '../core/errors.ts';
 import { jittered, type Random } from '../core/random.ts';
 import type { Store } from '../store/port/store.ts';
-import type { HandoffReply, NewAction, Step, StepReply } from '../store/port/workflow-store.ts';
+import {
+  type HandoffReply,
+  type NewAction,
+  type Step,
+  type StepReply,
+  UNREAD_MOST,
+  UNRESOLVED_MOST,
+} from '../store/port/workflow-store.ts';
 import {
   FutureEpochError,
   LeaseViolationError,
@@ -150,10 +157,16 @@ export class StepQueue {
     const actions = isAlone ? (first.actions ?? []) : group.flatMap((one) => one.actions ?? []);
     const run = isAlone ? first.run : (step: Step) => this.#emit(step, actions);
     const before = this.#epoch;
-    const step = this.#step();
-    const reply = await this.#untilAnswered(() => run(step));
+    let step = this.#step();
+    let reply = await this.#untilAnswered(() => run(step));
+    if (reply.kind === 'full' && this.#read.size > step.read.length) {
+      // One request cannot say of all results that they have been read: the others say it first.
+      await this.flushRead().catch(() => {});
+      step = this.#step();
+      reply = await this.#untilAnswered(() => run(step));
+    }
     this.#isInDoubt = false;
-    if (reply.kind !== 'done') throw this.#refusal(reply);
+    if (reply.kind !== 'done') throw this.#refusal(reply, actions.length);
     if (first.tellsRead) for (const position of step.read) this.#read.delete(position);
     this.#epoch = reply.epoch;
     const isTaken = actions.length === 0 || reply.epoch === before + actions.length;
@@ -205,11 +218,16 @@ export class StepQueue {
     }
   }
 
-  #refusal(reply: Exclude<StepReply | HandoffReply, { kind: 'done' }>): Error {
+  #refusal(reply: Exclude<StepReply | HandoffReply, { kind: 'done' }>, emitted: number): Error {
     const { workflow } = this.#parts;
     if (reply.kind === 'not-held') return this.#notHeld(reply.leaseId);
-    if (reply.kind === 'full')
-      return new WorkflowFullError({ workflow, unresolved: reply.unresolved });
+    if (reply.kind === 'full') {
+      const { unresolved, unread } = reply;
+      const isUnresolved = unresolved + emitted > UNRESOLVED_MOST;
+      const limit = isUnresolved ? 'unresolved' : 'unread';
+      const most = isUnresolved ? UNRESOLVED_MOST : UNREAD_MOST;
+      return new WorkflowFullError({ workflow, limit, most, unresolved, unread });
+    }
     const facts = { workflow_id: workflow, action_epoch: this.#epoch, current_epoch: reply.epoch };
     return reply.epoch > this.#epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
   }

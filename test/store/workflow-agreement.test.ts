@@ -7,6 +7,7 @@ import {
   RESULTS_KEPT,
   type Settlement,
   type StepReply,
+  UNREAD_MOST,
   workflowKey,
 } from '../../src/store/port/workflow-store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
@@ -142,11 +143,24 @@ class LongRun {
     return begun;
   }
 
-  /** Emits a batch, and lets all that is there be done; every 7th action dies. */
+  /** Emits a batch, and lets all that is there be done. */
   async batch(): Promise<unknown> {
-    const told: unknown[] = [
-      await this.#emit(Array.from({ length: BATCH }, () => `a${this.#emitted++}`)),
-    ];
+    const reply = await this.#emit(Array.from({ length: BATCH }, () => `a${this.#emitted++}`));
+    return [reply, ...(await this.#work())];
+  }
+
+  /** Emits, and says of some results, twice of each, that they have been read; lets some be done. */
+  async fill({ share, size }: LongStep): Promise<unknown> {
+    const read = await this.#unread(0, Math.floor(share * 40));
+    const ids = Array.from({ length: size }, () => `a${this.#emitted++}`);
+    const reply = await this.#emit(ids, size % 2 === 0 ? [] : [...read, ...read]);
+    const done = size % 3 === 0 ? await this.#work() : [];
+    return [reply, done, await this.#store.workflows.read(['w'], CALL)];
+  }
+
+  /** Lets all that is there be done; every 7th action dies. */
+  async #work(): Promise<unknown[]> {
+    const told: unknown[] = [];
     const { workflows } = this.#store;
     for (;;) {
       const call = { ...CALL, consumer: 'c', most: 1, claimMs: 60_000 };
@@ -196,9 +210,10 @@ class LongRun {
     return { leaseId: this.#leaseId, epoch: this.#epoch, read: [] as string[] };
   }
 
-  async #emit(ids: readonly string[]): Promise<unknown> {
+  async #emit(ids: readonly string[], read: string[] = []): Promise<unknown> {
     const actions = ids.map((id) => ({ id, target: 't', priority: 5, body: '{}' }));
-    return this.#grown(await this.#store.workflows.emit('w', { ...this.#ref, actions }, CALL));
+    const step = { ...this.#ref, read, actions };
+    return this.#grown(await this.#store.workflows.emit('w', step, CALL));
   }
 
   #grown(reply: StepReply): StepReply {
@@ -216,31 +231,54 @@ class LongRun {
   }
 }
 
+/** Drives both stores by the same steps, and compares what each answers. */
+async function agreeing(
+  take: (
+    agree: (what: string, ask: (run: LongRun) => Promise<unknown>) => Promise<void>,
+  ) => Promise<void>,
+): Promise<void> {
+  const clock = new FakeClock();
+  const both = await openBoth(clock);
+  const runs = both.map(({ store, telling }) => ({ run: new LongRun(store), telling }));
+  await take(async (what, ask) => {
+    await clock.advance(1);
+    const [sql, redis] = await Promise.all(
+      runs.map(async ({ run, telling }) => telling.tell(plain(await ask(run)))),
+    );
+    expect(redis, what).toEqual(sql);
+  });
+  for (const { store } of both) await store.close();
+}
+
+it('W-02 a store on SQL and one on Redis agree on when a workflow has too many unread results', async () => {
+  const steps = fc.array(longStep, { minLength: 60, maxLength: 60, size: 'max' });
+  const property = fc.asyncProperty(steps, (steps) =>
+    agreeing(async (agree) => {
+      await agree('claim', (run) => run.claim());
+      for (let n = BATCH; n < UNREAD_MOST; n += BATCH)
+        await agree(`batch ${n}`, (run) => run.batch());
+      for (const [i, step] of steps.entries())
+        await agree(`step ${i}: ${JSON.stringify(step)}`, (run) => run.fill(step));
+    }),
+  );
+  await fc.assert(property, { numRuns: 1, endOnFailure: true });
+}, 60_000);
+
 it(
   'W-13 a store on SQL and one on Redis agree on what is kept of results and history, beyond every limit',
   async () => {
     const property = fc.asyncProperty(
       fc.array(longStep, { minLength: BATCHES, maxLength: BATCHES, size: 'max' }),
-      async (steps) => {
-        const clock = new FakeClock();
-        const both = await openBoth(clock);
-        const runs = both.map(({ store, telling }) => ({ run: new LongRun(store), telling }));
-        const agree = async (what: string, ask: (run: LongRun) => Promise<unknown>) => {
-          await clock.advance(1);
-          const [sql, redis] = await Promise.all(
-            runs.map(async ({ run, telling }) => telling.tell(plain(await ask(run)))),
-          );
-          expect(redis, what).toEqual(sql);
-        };
-        await agree('claim', (run) => run.claim());
-        for (const [i, step] of steps.entries()) {
-          await agree(`batch ${i}`, (run) => run.batch());
-          await agree(`step ${i}: ${JSON.stringify(step)}`, (run) => run.take(step));
-          if (i % 10 === 0) await agree(`look ${i}`, (run) => run.look());
-        }
-        await agree('the end', (run) => run.look());
-        for (const { store } of both) await store.close();
-      },
+      (steps) =>
+        agreeing(async (agree) => {
+          await agree('claim', (run) => run.claim());
+          for (const [i, step] of steps.entries()) {
+            await agree(`batch ${i}`, (run) => run.batch());
+            await agree(`step ${i}: ${JSON.stringify(step)}`, (run) => run.take(step));
+            if (i % 10 === 0) await agree(`look ${i}`, (run) => run.look());
+          }
+          await agree('the end', (run) => run.look());
+        }),
     );
     await fc.assert(property, { numRuns: LONG_RUNS, endOnFailure: true });
   },

@@ -168,9 +168,39 @@ describe('steps', () => {
     const { wf } = await held();
     await Promise.all(Array.from({ length: 1_000 }, (_, i) => wf.emit('STEP', i, TO)));
     await expect(wf.emit('STEP', 'more', TO)).rejects.toMatchObject({
-      ...{ code: 'WORKFLOW_FULL', unresolved: 1_000 },
+      ...{ code: 'WORKFLOW_FULL', limit: 'unresolved', unresolved: 1_000, unread: 0 },
+      message: expect.stringContaining('at most 1000 actions may be without a result'),
     });
     expect(wf.epoch).toBe(1_000);
+  });
+
+  it('W-02 a workflow with ten thousand results that nobody reads takes no more, until they are read', async () => {
+    const { wf, store } = await held();
+    const targets = Array.from({ length: 100 }, (_, n) => `t${n}`);
+    const doNext = async (target: string) => {
+      const how = { ...CALL, consumer: 'c', most: 1, claimMs: LONG_MS };
+      const [taken] = await store.workflows.take(target, how);
+      if (taken?.kind !== 'reserved') throw new Error('nothing to take');
+      const { workflow, fence } = taken;
+      const outcome = { workflow, fence, outcome: 'succeeded', value: 1 } as const;
+      await store.workflows.settle(target, [outcome], CALL);
+    };
+    for (let round = 0; round < 10; round++) {
+      const all = Array.from({ length: 10 }, () => targets).flat();
+      await Promise.all(all.map((target) => wf.emit('STEP', round, { target })));
+      for (const target of all) await doNext(target);
+    }
+    await expect(wf.emit('STEP', 'more', TO)).rejects.toMatchObject({
+      ...{ code: 'WORKFLOW_FULL', limit: 'unread', unresolved: 0, unread: 10_000 },
+      message: expect.stringMatching(/at most 10000.*for await \(const result of .*results\(\)\)/),
+    });
+    expect(wf.epoch).toBe(10_000);
+    let read = 0;
+    for await (const { success } of wf.results()) if (success && ++read === 10_000) break;
+    await wf.emit('STEP', 'more', TO);
+    await wf.release();
+    const [found] = await store.workflows.read(['w'], CALL);
+    expect(found).toMatchObject({ epoch: 10_001, unresolved: 1, unread: 0 });
   });
 });
 

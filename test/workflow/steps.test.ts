@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import type {
+  EmitStep,
+  StepReply,
+  Tenancy,
+  WorkflowStore,
+} from '../../src/store/port/workflow-store.ts';
 import { StepQueue } from '../../src/workflow/step-queue.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { faultyStore } from '../../testing/fakes/faulty-store.ts';
@@ -42,4 +48,37 @@ it('W-02 a step that may have been taken is told as unknown, although its tenure
   await clock.advance(1_000);
   await expect(emitting).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   await expect(steps.emit(action, false)).rejects.toThrow('refused');
+});
+
+it('W-02 an emit that is refused as full says first what has been read and did not fit into its request', async () => {
+  const clock = new FakeClock();
+  const store = createMemoryStore({ clock });
+  const unread = new Set(Array.from({ length: 11_000 }, (_, n) => String(n)));
+  // A workflow of an earlier version, with more unread results than it may have now.
+  const forget = (read: readonly string[]) => {
+    for (const position of read) unread.delete(position);
+    return { kind: 'done', epoch: 0 } as const;
+  };
+  const workflows = {
+    markRead: async (_: string, { read }: Tenancy) => forget(read),
+    emit: async (_: string, { read, actions }: EmitStep): Promise<StepReply> => {
+      const left = unread.size - read.length;
+      if (left + actions.length > 10_000) return { kind: 'full', unresolved: 0, unread: left };
+      return { ...forget(read), epoch: actions.length };
+    },
+  };
+  const tenure = { workflow: 'order', leaseId: 'a', timeoutMs: 100 };
+  const free = { over: new AbortController().signal, check: () => {}, onRefused: () => {} };
+  const faked = { ...store, workflows: { ...store.workflows, ...workflows } as WorkflowStore };
+  const steps = new StepQueue(
+    { store: faked, clock, random: seededRandom(1), ...tenure, ...free },
+    0,
+  );
+  const action = { id: 'x', target: 'press', priority: 5, body: '{}' };
+  await expect(steps.emit(action, false)).rejects.toMatchObject({
+    ...{ code: 'WORKFLOW_FULL', limit: 'unread', unread: 11_000 },
+  });
+  for (const position of [...unread]) steps.markRead(position);
+  expect(await steps.emit(action, false)).toBe(0);
+  expect(unread.size).toBe(0);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { streamTopic } from '../../src/store/port/stream-store.ts';
-import { actionStream, UNRESOLVED_MOST } from '../../src/store/port/workflow-store.ts';
+import { actionStream, UNREAD_MOST, UNRESOLVED_MOST } from '../../src/store/port/workflow-store.ts';
 import { CALL, type Check } from './kit.ts';
 import { begun, Orchestrator, workflowId } from './orchestrator.ts';
 
@@ -8,6 +8,7 @@ import { begun, Orchestrator, workflowId } from './orchestrator.ts';
 export function orchestrating(check: Check): void {
   beginning(check);
   emitting(check);
+  limiting(check);
   emittingAgain(check);
   updating(check);
   listing(check);
@@ -106,19 +107,6 @@ function emitting(check: Check): void {
     assert.equal(replies.filter(({ kind }) => kind === 'done').length, 1);
     assert.equal((await flow.read())?.epoch, 1);
   });
-  check('emits no more than may be unresolved', async (kit) => {
-    const flow = await begun(kit);
-    const ids = Array.from({ length: UNRESOLVED_MOST }, (_, n) => `x${n}`);
-    for (let at = 0; at < ids.length; at += 250) await flow.emit(...ids.slice(at, at + 250));
-    const full = { kind: 'full', unresolved: UNRESOLVED_MOST };
-    assert.deepEqual(await flow.tryEmit([flow.action('one more')]), full);
-    await flow.finish();
-    assert.deepEqual(await flow.tryEmit([flow.action('a'), flow.action('b')]), {
-      ...{ kind: 'full', unresolved: UNRESOLVED_MOST - 1 },
-    });
-    await flow.emit('one more');
-    assert.equal((await flow.read())?.unresolved, UNRESOLVED_MOST);
-  });
   check('tells who listens that there is something to take', async (kit) => {
     const flow = await begun(kit);
     const stream = actionStream(flow.target);
@@ -137,6 +125,65 @@ function emitting(check: Check): void {
     unsubscribe();
     assert((await kit.store.streams.names(CALL)).includes(stream));
   });
+}
+
+function limiting(check: Check): void {
+  check('emits no more than may be unresolved', async (kit) => {
+    const flow = await begun(kit);
+    const ids = Array.from({ length: UNRESOLVED_MOST }, (_, n) => `x${n}`);
+    for (let at = 0; at < ids.length; at += 250) await flow.emit(...ids.slice(at, at + 250));
+    const full = { kind: 'full', unresolved: UNRESOLVED_MOST, unread: 0 };
+    assert.deepEqual(await flow.tryEmit([flow.action('one more')]), full);
+    await flow.finish();
+    assert.deepEqual(await flow.tryEmit([flow.action('a'), flow.action('b')]), {
+      ...{ kind: 'full', unresolved: UNRESOLVED_MOST - 1, unread: 1 },
+    });
+    await flow.emit('one more');
+    assert.equal((await flow.read())?.unresolved, UNRESOLVED_MOST);
+  });
+  check('W-02 emits no more than may be unread', async (kit) => {
+    const flow = await begun(kit);
+    await leaveUnread(flow, UNREAD_MOST);
+    const before = [await flow.read(), await flow.history()];
+    const [first, second] = (await flow.results()).map(({ position }) => position);
+    assert(first !== undefined && second !== undefined);
+    const [a, b] = [flow.action('a'), flow.action('b')];
+    const full = { kind: 'full', unresolved: 0, unread: UNREAD_MOST };
+    assert.deepEqual(await flow.tryEmit([a]), full);
+    // What the step marks as read makes room, once each; a step that is refused marks nothing.
+    const read = [first, first, '0-7', 'nonsense'];
+    assert.deepEqual(await flow.tryEmit([a, b], { read }), { ...full, unread: UNREAD_MOST - 1 });
+    assert.deepEqual([await flow.read(), await flow.history()], before);
+    // What is known is accepted, as ever.
+    const { epoch } = flow;
+    assert.deepEqual(await flow.tryEmit([flow.action('x0')]), { kind: 'done', epoch });
+    assert.deepEqual(await flow.tryEmit([a], { read }), { kind: 'done', epoch: epoch + 1 });
+    flow.epoch++;
+    // An action without a result counts: its result will be unread.
+    const { unresolved, unread } = (await flow.read()) ?? {};
+    assert.deepEqual([unresolved, unread], [1, UNREAD_MOST - 1]);
+    const fullAgain = { kind: 'full', unresolved: 1, unread: UNREAD_MOST - 1 };
+    assert.deepEqual(await flow.tryEmit([b]), fullAgain);
+    await flow.store.markRead(flow.id, { ...flow.ref, read: [second] }, CALL);
+    await flow.emit(b);
+  });
+}
+
+/** Has so many actions done that nobody reads the results of. Many targets, because one target works on one action of a workflow at a time. */
+async function leaveUnread(flow: Orchestrator, count: number): Promise<void> {
+  const targets = Array.from({ length: 100 }, (_, n) => `${flow.target}-${n}`);
+  for (let done = 0; done < count; done += UNRESOLVED_MOST) {
+    const actions = Array.from({ length: UNRESOLVED_MOST }, (_, n) =>
+      flow.action(`x${done + n}`, { target: targets[n % targets.length] ?? '' }),
+    );
+    for (let at = 0; at < actions.length; at += 250)
+      await flow.emit(...actions.slice(at, at + 250));
+    const doing = targets.map(async (target) => {
+      for (let n = 0; n < UNRESOLVED_MOST / targets.length; n++)
+        assert.equal(await flow.settle(await flow.takeOne({ target })), 'done');
+    });
+    await Promise.all(doing);
+  }
 }
 
 function emittingAgain(check: Check): void {

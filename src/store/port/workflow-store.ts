@@ -31,7 +31,9 @@ export interface WorkflowStore {
   begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply>;
   /**
    * Emits actions with the epochs from `epoch` on. One whose id the workflow knows already, unresolved or resolved, is not emitted
-   * again: if all are known, the reply is as it was, whatever the epoch; so the same request may be sent twice.
+   * again: if all are known, the reply is as it was, whatever the epoch; so the same request may be sent twice. Refused as `full`, with
+   * nothing written, if more than `UNRESOLVED_MOST` actions would be unresolved, or if these and the unread results would be more than
+   * `UNREAD_MOST`. What the step marks as read does not count.
    */
   emit(id: string, step: EmitStep, call: Call): Promise<StepReply>;
   /** Sets the state. Sent again when it was taken already (`epoch` + 1, the same tenure and state), it says so. */
@@ -132,8 +134,8 @@ export type StepReply =
   | NotHeld
   /** It has another epoch than expected. */
   | { readonly kind: 'epoch'; readonly epoch: number }
-  /** There would be more than `UNRESOLVED_MOST`. */
-  | { readonly kind: 'full'; readonly unresolved: number };
+  /** There would be more than `UNRESOLVED_MOST` or `UNREAD_MOST`: how many there are, without what the step marks as read. */
+  | { readonly kind: 'full'; readonly unresolved: number; readonly unread: number };
 
 export type HandoffReply =
   | { readonly kind: 'done'; readonly epoch: number; readonly fence: number }
@@ -333,7 +335,10 @@ export interface WorkflowListCall extends Call {
   readonly most?: number;
 }
 
+/** Actions without a result, per workflow. */
 export const UNRESOLVED_MOST = 1_000;
+/** Unread results and actions without a result, per workflow: each of these becomes a result that waits to be read. */
+export const UNREAD_MOST = 10_000;
 export const RESULTS_KEPT = 1_000;
 export const HISTORY_KEPT = 1_000;
 /** Of a state, in bytes of JSON: the history keeps no larger one. So the history of a workflow has a few MB at most. */

@@ -35,7 +35,7 @@ export interface RedisStoreOptions {
   /** How long leases may last, per keyspace; the same for every client of the store. Null for one that takes none. */
   maxTtls?: MaxTtls | null;
   /** Whether a store that has not been used yet is prepared for use; default: yes, unless this client takes no leases. */
-  create?: boolean;
+  create?: boolean | undefined;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions | undefined;
   clock?: Clock;

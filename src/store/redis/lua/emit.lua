@@ -2,7 +2,8 @@
 -- KEYS     [1] the bus
 -- ARGV     [1] what the names of channels begin with, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many positions of
 --          results that have been read follow, these; then per action: id, target, priority, body
--- Returns  {1, epoch} | {2, whose lease it is or false} | {3, epoch} if that is another | {4, unresolved} if that would be too many
+-- Returns  {1, epoch} | {2, whose lease it is or false} | {3, epoch} if that is another |
+--          {4, unresolved, unread} if that would be too many, without the results that have been read
 -- Before:  hub.lua, lanes.lua, workflow.lua
 local id, lease_id, epoch, from = ARGV[2], ARGV[3], tonumber(ARGV[4]), 6 + ARGV[5]
 local current, refused = standing(id, lease_id)
@@ -24,7 +25,12 @@ if known == #ids then
 end
 if known > 0 or epoch ~= current then return {3, current} end
 local count = redis.call('HLEN', actions)
-if count + #ids > UNRESOLVED_MOST then return {4, count} end
+local following = count + #ids
+-- Most workflows have few unread results: only the others are counted without those that have been read.
+if following > UNRESOLVED_MOST or following + redis.call('XLEN', of('unread', id)) > UNREAD_MOST then
+  local unread = count_unread(id, tonumber(ARGV[5]), 6)
+  if following > UNRESOLVED_MOST or following + unread > UNREAD_MOST then return {4, count, unread} end
+end
 
 mark_read(id, tonumber(ARGV[5]), 6)
 local streams, targets, now_ms = {}, {}

@@ -1,11 +1,11 @@
 -- workflow: not a verb, but what stands before every script about workflows.
 -- KEYS     none of its own
 -- ARGV     none of its own
--- Returns  nothing; defines UNRESOLVED_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, note, standing, forget_result, mark_read and snapshot
+-- Returns  nothing; defines UNRESOLVED_MOST, UNREAD_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, note, standing, forget_result, mark_read, count_unread and snapshot
 -- Before:  hub.lua
 
 -- As workflow-store.ts has them.
-local UNRESOLVED_MOST, HISTORY_KEPT, HISTORY_STATE_MOST, RESULTS_KEPT = 1000, 1000, 4096, 1000
+local UNRESOLVED_MOST, UNREAD_MOST, HISTORY_KEPT, HISTORY_STATE_MOST, RESULTS_KEPT = 1000, 10000, 1000, 4096, 1000
 
 local function of(what, id) return HUB .. 'workflow:' .. what .. ':' .. id end
 
@@ -59,6 +59,18 @@ local function mark_read(id, count, from)
     if entry then forget_result(id, position, entry[2][2]) end
   end
   redis.call('XDEL', unread, unpack(positions))
+end
+
+-- How many results are unread, without those that so many positions from this argument on say to be read.
+local function count_unread(id, count, from)
+  local unread, seen = of('unread', id), {}
+  local total = redis.call('XLEN', unread)
+  for i = from, from + count - 1 do
+    local position = ARGV[i]
+    if not seen[position] and redis.call('XRANGE', unread, position, position)[1] then total = total - 1 end
+    seen[position] = true
+  end
+  return total
 end
 
 local function snapshot(id)

@@ -48,7 +48,7 @@ import {
 /** The state of a workflow that has just been made. */
 const FIRST_STATE = JSON.stringify('initialized');
 
-type ScriptStep = [kind: number, number: number | string | null, fence?: number];
+type ScriptStep = [kind: number, number: number | string | null, fenceOrUnread?: number];
 type ScriptSnapshot = [
   facts: [
     leaseId: string | null,
@@ -252,11 +252,11 @@ function readArgs({ read }: Tenancy): string[] {
   return [String(positions.length), ...positions];
 }
 
-function stepReply([kind, found]: ScriptStep): StepReply {
+function stepReply([kind, found, more]: ScriptStep): StepReply {
   if (kind === 1) return { kind: 'done', epoch: Number(found) };
   if (kind === 2) return notHeld(found as string | null);
   if (kind === 3) return { kind: 'epoch', epoch: Number(found) };
-  return { kind: 'full', unresolved: Number(found) };
+  return { kind: 'full', unresolved: Number(found), unread: Number(more) };
 }
 
 /** A tombstone is nobody. */

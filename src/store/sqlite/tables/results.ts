@@ -49,6 +49,17 @@ export function readResults(tx: Tx, workflow: Workflow, positions: readonly stri
   }
 }
 
+/** How many of these positions are of unread results. */
+export function countUnread(
+  { session }: Tx,
+  { number }: Workflow,
+  positions: readonly string[],
+): number {
+  const sql = 'SELECT 1 FROM results WHERE workflow = ? AND position = ? AND unread = 1';
+  const distinct = [...new Set(positions.map(positionOf))];
+  return distinct.filter((position) => session.row(sql, number, position) !== undefined).length;
+}
+
 /** The result of an action that is resolved, while it is known. */
 export function findResult(
   { session }: Tx,

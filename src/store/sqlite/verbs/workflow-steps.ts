@@ -16,6 +16,7 @@ import {
   type StepReply,
   type StoredAction,
   type Tenancy,
+  UNREAD_MOST,
   UNRESOLVED_MOST,
   workflowKey,
 } from '../../port/workflow-store.ts';
@@ -32,7 +33,7 @@ import {
   takeOutOfLanes,
   unresolvedActions,
 } from '../tables/actions.ts';
-import { findResult, readResults } from '../tables/results.ts';
+import { countUnread, findResult, readResults } from '../tables/results.ts';
 import type { TenureLeases } from '../tables/tenure-leases.ts';
 import {
   deleteWorkflow,
@@ -87,7 +88,14 @@ export function emit(tx: Tx, parts: WorkflowParts, id: string, step: EmitStep): 
   const known = step.actions.filter((action) => isKnown(tx, workflow, action.id));
   if (known.length === step.actions.length) return finish(tx, workflow, step);
   if (epoch !== step.epoch || known.length > 0) return { kind: 'epoch', epoch };
-  if (unresolved + step.actions.length > UNRESOLVED_MOST) return { kind: 'full', unresolved };
+  const following = unresolved + step.actions.length;
+  const isTooMany = (unread: number) =>
+    following > UNRESOLVED_MOST || unread + following > UNREAD_MOST;
+  // Most workflows have few unread results: only the others are counted without those that have been read.
+  if (isTooMany(workflow.unread)) {
+    const unread = workflow.unread - countUnread(tx, workflow, step.read);
+    if (isTooMany(unread)) return { kind: 'full', unresolved, unread };
+  }
   for (const action of step.actions) {
     emitAction(tx, parts.scope, workflow, action);
     workflow.unresolved++;
