@@ -17,12 +17,12 @@ export const INTENT_BUGS = [
         const reply = (await this.#run(scripts.start, args, call));`,
       },
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: 'for i = 9, #ARGV do keys[i - 8] = ARGV[i] end',
         replace: "for i = 9, #ARGV do if ARGV[i] ~= '' then keys[i - 8] = ARGV[i] end end",
       },
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: "local led = redis.call('HMGET'",
         replace: "local led = ARGV[#ARGV] == '' and {} or redis.call('HMGET'",
       },
@@ -34,12 +34,12 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/intent.lua',
+        file: 'store/redis/lua/lib/session.lua',
         find: "redis.call('HDEL', INTENT .. 'keys', key)",
         replace: 'at = at',
       },
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: "if facts and facts[2] ~= 'ENDED' then",
         replace: 'if facts then',
       },
@@ -52,7 +52,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: 'for n = 2, #keys do lead(id, keys[n]) end\n',
         replace: '',
       },
@@ -117,7 +117,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: "push(stream, id, ARGV[7] .. ' ' .. ARGV[8])\n",
         replace: '',
       },
@@ -148,7 +148,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/stop.lua',
+        file: 'store/redis/lua/intent/stop.lua',
         find: 'if tonumber(facts[6]) > 0 then return {1, facts} end\n',
         replace: '',
       },
@@ -160,7 +160,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/start.lua',
+        file: 'store/redis/lua/intent/start.lua',
         find: 'if not facts[9] then',
         replace: 'if facts then',
       },
@@ -172,7 +172,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/stop.lua',
+        file: 'store/redis/lua/intent/stop.lua',
         find: "if state == 'STOPPING' or state == 'ENDED' then return {1, facts} end\n",
         replace: '',
       },
@@ -184,7 +184,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/progress.lua',
+        file: 'store/redis/lua/intent/advance.lua',
         find: "if facts[2] == 'ENDED' or facts[3] ~= ARGV[3] then",
         replace: "if facts[2] == 'ENDED' then",
       },

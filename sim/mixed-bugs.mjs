@@ -52,7 +52,7 @@ export const MIXED_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/examine.lua',
+        file: 'store/redis/lua/server/examine.lua',
         find: "if is_other and not is_emptied then return {'BOUNDS', bounds} end",
         replace: '',
       },
@@ -82,7 +82,7 @@ export const MIXED_BUGS = [
         replace: "if (found === 'never' && remembered.hasLeft(era)) {",
       },
       {
-        file: 'store/redis/lua/examine.lua',
+        file: 'store/redis/lua/server/examine.lua',
         find: 'local is_older = looks < tonumber(ARGV[5])',
         replace: 'local is_older = false',
       },
@@ -94,7 +94,7 @@ export const MIXED_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/examine.lua',
+        file: 'store/redis/lua/server/examine.lua',
         find: 'if since > now then since = now end',
         replace: '',
       },
@@ -106,7 +106,7 @@ export const MIXED_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/renew.lua',
+        file: 'store/redis/lua/lease/renew.lua',
         find: "if redis.call('PTTL', lease) < ttl then redis.call('PEXPIRE', lease, ARGV[1]) end",
         replace: "redis.call('PEXPIRE', lease, ARGV[1])",
       },
@@ -118,7 +118,7 @@ export const MIXED_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/revoke.lua',
+        file: 'store/redis/lua/lease/revoke.lua',
         find: ' or fence_now ~= ARGV[4]',
         replace: '',
       },

@@ -11,7 +11,7 @@ export const RECORDS_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/changes.lua',
+        file: 'store/redis/lua/record/changes.lua',
         find: 'local known = math.max(since, began)',
         replace: 'local known = since',
       },
@@ -23,7 +23,7 @@ export const RECORDS_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/changes.lua',
+        file: 'store/redis/lua/record/changes.lua',
         find: "local is_forgotten = known < noted(index, 'forgotten')",
         replace: `local oldest = tonumber(redis.call('ZRANGE', gone, 0, 0, 'WITHSCORES')[2]) or 0
 local is_forgotten = redis.call('ZCARD', gone) >= 8 and known < oldest`,
@@ -36,7 +36,7 @@ local is_forgotten = redis.call('ZCARD', gone) >= 8 and known < oldest`,
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/document.lua',
+        file: 'store/redis/lua/lib/record.lua',
         find: '    note(meta, last, digest, known[1])\n',
         replace: '',
       },

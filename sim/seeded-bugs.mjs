@@ -126,7 +126,7 @@ export const SEEDED_BUGS = [
     about: 'results are written whatever fence comes with them',
     patches: [
       {
-        file: 'store/redis/lua/document.lua',
+        file: 'store/redis/lua/lib/record.lua',
         find: "if fence ~= '' and tonumber(fence) < tonumber(seen)",
         replace: "if fence == 'never' and tonumber(fence) < tonumber(seen)",
       },
@@ -137,7 +137,7 @@ export const SEEDED_BUGS = [
     about: 'a store that lost its data counts from the beginning again',
     patches: [
       {
-        file: 'store/redis/lua/mint.lua',
+        file: 'store/redis/lua/lib/fences.lua',
         find: 'local fence = math.max(previous + 1, now, floor)',
         replace: 'now = 0; local fence = math.max(previous + 1, floor)',
       },
@@ -159,7 +159,7 @@ export const SEEDED_BUGS = [
     about: 'who lets go deletes the key, whoever holds it by now',
     patches: [
       {
-        file: 'store/redis/lua/release.lua',
+        file: 'store/redis/lua/lease/release.lua',
         find: 'if current ~= holder or (recorded and recorded ~= fence and not waited) then',
         replace: 'if not current then',
       },
@@ -170,7 +170,7 @@ export const SEEDED_BUGS = [
     about: 'who renews lengthens the lease, whoever holds it by now, and believes it to be its own',
     patches: [
       {
-        file: 'store/redis/lua/renew.lua',
+        file: 'store/redis/lua/lease/renew.lua',
         find: 'if current == ARGV[i + 2] then',
         replace: "if current and type(current) ~= 'table' then",
       },
@@ -181,7 +181,7 @@ export const SEEDED_BUGS = [
     about: 'a late release ends a newer tenure of the same holder',
     patches: [
       {
-        file: 'store/redis/lua/release.lua',
+        file: 'store/redis/lua/lease/release.lua',
         find: 'if current ~= holder or (recorded and recorded ~= fence and not waited) then',
         replace: 'if current ~= holder then',
       },
@@ -193,7 +193,7 @@ export const SEEDED_BUGS = [
       'a holder that the store names, after a failover too, gets the fence that stands there and no new one',
     patches: [
       {
-        file: 'store/redis/lua/acquire.lua',
+        file: 'store/redis/lua/lease/acquire.lua',
         find: 'if presented == 0 or tonumber(digits(recorded)) ~= presented then fence, problem = mint(record, now, now_text, floor) end',
         replace:
           'fence = tonumber(digits(recorded)) or 0\n  if not recorded then fence, problem = mint(record, now, now_text, floor) end',
@@ -233,12 +233,12 @@ export const SEEDED_BUGS = [
       'in a quarantine the store grants a holder what it names that holder for, from before the loss, too',
     patches: [
       {
-        file: 'store/redis/lua/claim.lua',
+        file: 'store/redis/lua/lease/claim.lua',
         find: 'if current and current ~= holder then return false end',
         replace: 'if current ~= holder then return false end',
       },
       {
-        file: 'store/redis/lua/claim.lua',
+        file: 'store/redis/lua/lease/claim.lua',
         find: "if type(offered) ~= 'string' or type(recorded) ~= 'string' or digits(recorded) ~= offered then return false end",
         replace: '',
       },

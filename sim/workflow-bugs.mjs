@@ -8,7 +8,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/workflow.lua',
+        file: 'store/redis/lua/lib/workflow.lua',
         find: 'if holder ~= lease_id then return nil, {2, holder} end',
         replace: '',
       },
@@ -20,12 +20,12 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/emit.lua',
+        file: 'store/redis/lua/workflow/emit.lua',
         find: 'if known > 0 or epoch ~= current then',
         replace: 'if known > 0 then',
       },
       {
-        file: 'store/redis/lua/update.lua',
+        file: 'store/redis/lua/workflow/update.lua',
         find: 'if current + 1 ~= following then',
         replace: 'if not current then',
       },
@@ -38,7 +38,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/hands.lua',
+        file: 'store/redis/lua/lib/claims.lua',
         find: 'return found == fence and tonumber(tries) or nil',
         replace: 'return found and tonumber(tries) or nil',
       },
@@ -50,7 +50,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/parking.lua',
+        file: 'store/redis/lua/lib/parking.lua',
         find: 'action[1] = epoch + i - 1\n',
         // in_hands_first sorts by action[1] and may have changed it: the record has the old epoch.
         replace: 'action[1] = parts_of(action[3])\n',
@@ -63,7 +63,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/begin.lua',
+        file: 'store/redis/lua/workflow/begin.lua',
         find: '  in_hands_first(id, actions)\n',
         replace: '',
       },
@@ -75,7 +75,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/begin.lua',
+        file: 'store/redis/lua/workflow/begin.lua',
         find: "local actions = sort_by_epoch(redis.call('HGETALL', of('actions', id)))",
         replace: 'local actions = {}',
       },
@@ -111,7 +111,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/settle.lua',
+        file: 'store/redis/lua/workflow/settle.lua',
         find: "  redis.call('HDEL', of('actions', id), action_id)\n",
         replace: '',
       },
@@ -123,12 +123,12 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/handoff.lua',
+        file: 'store/redis/lua/workflow/handoff.lua',
         find: "redis.call('SET', lease, successor, 'PX', window)\n",
         replace: '',
       },
       {
-        file: 'store/redis/lua/handoff.lua',
+        file: 'store/redis/lua/workflow/handoff.lua',
         find: "'lease', successor, 'epoch', epoch, 'begun', '0'",
         replace: "'epoch', epoch",
       },
@@ -141,17 +141,17 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/emit.lua',
+        file: 'store/redis/lua/workflow/emit.lua',
         find: 'if known > 0 or epoch ~= current then',
         replace: 'if known > 0 or epoch < current then',
       },
       {
-        file: 'store/redis/lua/emit.lua',
+        file: 'store/redis/lua/workflow/emit.lua',
         find: "redis.call('HSET', of('facts', id), 'epoch', epoch, 'changed', now_ms)",
         replace: "redis.call('HSET', of('facts', id), 'epoch', ARGV[4], 'changed', now_ms)",
       },
       {
-        file: 'store/redis/lua/update.lua',
+        file: 'store/redis/lua/workflow/update.lua',
         find: 'if current + 1 ~= following then',
         replace: 'if current + 1 > following then',
       },

@@ -22,7 +22,7 @@ describe('a page that leads through the files', () => {
     '`src/lease/`: `renewer.ts` `Renewer.keep`, `wait-queue.ts`\nand `release.ts`',
     '`src/store/`: the `*-store.ts` files',
     '`src/worker/session-leases.ts` `takeOwn()`, anywhere',
-    '`leases.acquire` is a verb, `lease.lost` an event, `acquire.lua` a script, `STARTING` a state',
+    '`leases.acquire` is a verb, `lease.lost` an event, `lease/acquire.lua` a script, `STARTING` a state',
     '`Processor` is declared somewhere',
     'not a name: `session:<id>`, `npm test`, `202`, `--json`',
     '```console\n$ ls `nowhere.ts`\n```',
@@ -42,7 +42,7 @@ describe('a page that leads through the files', () => {
     ['a name that is nowhere', '`Holdslow`'],
     ['a verb that there is not', '`leases.grab`'],
     ['an event that there is not', '`lease.mislaid`'],
-    ['a script that there is not', '`grab.lua`'],
+    ['a script that there is not', '`lease/grab.lua`'],
     ['a state that there is not', '`STARTLED`'],
   ])('may not name %s', (_, text) => {
     expect(walkFindings(page(`First.\n\n${text}`), house)).toMatchObject([{ line: 3 }]);

@@ -236,7 +236,7 @@ describe('names', () => {
   it('such as these are fine', () => {
     const names = [
       'src/fleet/member/lease-manager.ts',
-      'src/store/redis/lua/put.lua',
+      'src/store/redis/lua/record/put.lua',
       'test/a.test.ts',
     ];
     expectTidy(nameFindings(names));

@@ -76,9 +76,9 @@ function inOrder(name: string, reply: unknown): unknown {
   // Which names a page has is up to the server.
   if (name === 'SCAN') return 'a page';
   if (name === 'SMEMBERS') return [...reply].sort();
-  if (name === 'muster') return [...reply].sort((a, b) => (a[0] < b[0] ? -1 : 1));
+  if (name === 'member/list') return [...reply].sort((a, b) => (a[0] < b[0] ? -1 : 1));
   if (name === 'HGETALL') return fields(reply);
-  if (name !== 'examine') return reply;
+  if (name !== 'server/examine') return reply;
   if (reply[0] === 'BOUNDS' || reply[0] === 'UNUSED') return reply;
   const [origin, looks, verdicts] = reply as [string, number, [string, number, string][]];
   return [origin, looks, verdicts.map(([era, agoMs, why]) => [era, agoMs + 1_000, why])];

@@ -42,7 +42,7 @@ function scene() {
     name: 'cluster',
     lane: (key: string) => key,
     run: async (work: Work) => {
-      const { verb } = work.script;
+      const { operation: verb } = work.script;
       if (isOrdered) await new Promise<void>((arrive) => waiting.push({ verb, arrive }));
       return execute(work);
     },

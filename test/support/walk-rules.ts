@@ -16,7 +16,7 @@ interface Mention {
 
 const PATH = /^(?:src|testing|test|docs|sim|chaos|dashboard|bench|scripts|examples)\/[\w./-]*$/;
 const BARE_FILE = /^[\w*-]+\.(?:ts|tsx|mjs)$/;
-const LUA_FILE = /^[\w-]+\.lua$/;
+const LUA_FILE = /^(?:[\w-]+\/)?[\w-]+\.lua$/;
 const DOTTED = /^[a-z]+\.[a-zA-Z_]+$/;
 const SHOUTED = /^[A-Z]+(?:_[A-Z]+)*$/;
 const NAME = /^#?[A-Za-z]\w*(?:\.#?[A-Za-z]\w*)?(?:\(\))?$/;
@@ -27,7 +27,7 @@ const EVENTS = 'src/core/events.ts';
 /**
  * What a page says of files and names, held against these. A path has to be there; a file without a folder, in the folder named last; a name is
  * declared in the file named last before it, or, where none is named, anywhere in src. `leases.acquire` is a verb of the store,
- * `lease.lost` an event, `acquire.lua` a script; `STARTING` may also be a text that the source has. What is no name (a key, a command) is passed over.
+ * `lease.lost` an event, `lease/acquire.lua` a script; `STARTING` may also be a text that the source has. What is no name (a key, a command) is passed over.
  */
 export function walkFindings(page: SourceText, house: House): Finding[] {
   return mentionsOf(page, house).flatMap((mention) => {

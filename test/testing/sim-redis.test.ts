@@ -166,7 +166,7 @@ describe('a server that loads its data', () => {
 
 describe('scripts', () => {
   it('are known by their digest until they are forgotten', () => {
-    const { sha, source } = scripts.format;
+    const { sha, source } = scripts['server/format'];
     expect(error(send('EVALSHA', sha, '1', 'm', '1'))).toMatch(/^NOSCRIPT/);
     expect(send('EVAL', source, '1', 'm', '1')).toBe('1');
     expect(send('EVALSHA', sha, '1', 'm', '2')).toBe('1');

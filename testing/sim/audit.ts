@@ -224,11 +224,11 @@ export class Audit {
   /** A command was carried out. `by`: whose it was. */
   served(args: readonly string[], reply: Reply, by: SimProcess): void {
     const verb = verbOf(args);
-    if (verb === 'acquire' || verb === 'claim') this.#acquired(args, reply, by);
-    else if (verb === 'release') this.#workers?.released(args, reply, by);
-    else if (verb === 'transfer') this.#transferred(args, reply);
-    else if (verb === 'put') this.#put(args, reply);
-    else if (verb === 'revoke') this.#revoked(args, reply);
+    if (verb === 'lease/acquire' || verb === 'lease/claim') this.#acquired(args, reply, by);
+    else if (verb === 'lease/release') this.#workers?.released(args, reply, by);
+    else if (verb === 'lease/transfer') this.#transferred(args, reply);
+    else if (verb === 'record/put') this.#put(args, reply);
+    else if (verb === 'lease/revoke') this.#revoked(args, reply);
     else {
       this.#workflows?.served(verb, args.slice(3 + Number(args[2])), reply);
       this.#intents?.served(verb, args.slice(3 + Number(args[2])), reply, by);
@@ -315,7 +315,7 @@ export class Audit {
       if (typeof granted !== 'number') continue;
       const key = args[4 + i] ?? '';
       const holder = args[3 + keys + 3 + 2 * i] ?? '';
-      if (verbOf(args) === 'claim') this.#counters.add('claimed in a quarantine');
+      if (verbOf(args) === 'lease/claim') this.#counters.add('claimed in a quarantine');
       const { offered } = this.#fencesOf(key);
       if (offered !== null)
         this.#counters.add(

@@ -76,8 +76,16 @@ export const FAULT_KINDS = Object.keys(KINDS) as FaultKind[];
 
 /** Where a process can be caught: between what it has just checked and what it is about to do. */
 export const POINTS = [
-  ...['clock', 'act', 'acquire', 'renew', 'release', 'transfer', 'reassert'],
-  ...['put', 'beat', 'read', 'examine', 'PUBLISH'],
+  ...[
+    'clock',
+    'act',
+    'lease/acquire',
+    'lease/renew',
+    'lease/release',
+    'lease/transfer',
+    'lease/reassert',
+  ],
+  ...['record/put', 'member/beat', 'lease/read', 'server/examine', 'PUBLISH'],
 ];
 
 /** There alone where there are intents. */
@@ -88,7 +96,17 @@ const INTENT_KINDS: ReadonlySet<FaultKind> = new Set([
 const SESSION_KINDS: ReadonlySet<FaultKind> = new Set(['pause', 'pause while cut']);
 /** The same, and twice as likely: a session passes each of them once or twice, and leases all the time. */
 export const INTENT_POINTS = [
-  ...['start', 'stop', 'answer', 'republish', 'consume', 'view', 'progress', 'extend', 'ack'],
+  ...[
+    'intent/start',
+    'intent/stop',
+    'answer',
+    'intent/republish',
+    'stream/consume',
+    'intent/read',
+    'intent/advance',
+    'stream/extend',
+    'stream/ack',
+  ],
 ];
 
 export interface Fault<K extends string = FaultKind> {

@@ -178,12 +178,12 @@ export class IntentAudit {
   }
 
   readonly #verbs: Readonly<Record<string, Served>> = {
-    start: (argv, reply, by) => this.#started(argv, reply, by),
-    stop: (argv, reply) => this.#stopped(argv, reply),
-    progress: (argv, reply, by) => this.#progressed(argv, reply, by),
-    consume: (_, reply) => this.#delivered(reply),
-    republish: (argv, reply) => this.#republished(argv, reply),
-    prune: (_, reply) => this.#pruned(reply),
+    'intent/start': (argv, reply, by) => this.#started(argv, reply, by),
+    'intent/stop': (argv, reply) => this.#stopped(argv, reply),
+    'intent/advance': (argv, reply, by) => this.#progressed(argv, reply, by),
+    'stream/consume': (_, reply) => this.#delivered(reply),
+    'intent/republish': (argv, reply) => this.#republished(argv, reply),
+    'intent/prune': (_, reply) => this.#pruned(reply),
   };
 
   /** id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one that was there */

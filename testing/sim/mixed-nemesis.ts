@@ -282,7 +282,7 @@ export class MixedNemesis {
     if (process === null || instance === null) return;
     // The operator has looked; the order itself is held up on its way.
     const spring = () => this.#cut(seat, { out: true, back: true }, forMs);
-    if (size < LATE_ORDER_SHARE) process.trap = { point: 'revoke', passes: 0, spring };
+    if (size < LATE_ORDER_SHARE) process.trap = { point: 'lease/revoke', passes: 0, spring };
     const isForced = this.#parts.setting.draw.operator === 'revokes by force';
     void instance.revoke(isForced).catch(() => {});
   }

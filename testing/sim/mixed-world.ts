@@ -134,10 +134,10 @@ export class MixedWorld {
     const verb = verbOf(args);
     this.#trace.mix(verb);
     if (reply instanceof ErrorReply) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
-    else if (verb === 'examine' && !isRefusal(reply)) {
+    else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
       this.#believers.examined(by);
-    } else if (verb === 'acquire' && Array.isArray(reply))
+    } else if (verb === 'lease/acquire' && Array.isArray(reply))
       this.#believers.granted(
         by,
         reply.filter((one) => typeof one === 'number'),

@@ -212,7 +212,7 @@ export class Nemesis {
       if (operator === null || target === undefined) return;
       operator.pause(0, target);
       const cutMs = Math.min(forMs, this.#parts.ttlMs * KEPT_SHARE);
-      this.#trap(seat, 'read', 0, () => {
+      this.#trap(seat, 'lease/read', 0, () => {
         this.#cut(seat, { out: true, back: true }, cutMs);
         this.#cures.later(cutMs * RESUMED_SHARE, () => this.#resume(target));
       });
@@ -280,7 +280,7 @@ export class Nemesis {
 
   /** A script was carried out. */
   served(verb: string): void {
-    if (verb === 'start' && this.#loses !== null) this.#loses();
+    if (verb === 'intent/start' && this.#loses !== null) this.#loses();
   }
 
   /** For a while, whatever is put there: a moment later a worker has it. */

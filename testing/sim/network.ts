@@ -84,12 +84,12 @@ export class Path {
 }
 
 const VERBS = new Map<string, string>();
-for (const { sha, source, verb } of Object.values(scripts)) {
-  VERBS.set(sha, verb);
-  VERBS.set(source, verb);
+for (const [name, { sha, source }] of Object.entries(scripts)) {
+  VERBS.set(sha, name);
+  VERBS.set(source, name);
 }
 
-/** What a command is called here: a script by its verb, anything else by its first word. */
+/** What a command is called here: a script by its name, such as `lease/acquire`, anything else by its first word. */
 export function verbOf([command = '', what = '']: readonly string[]): string {
   const isScript = command === 'EVALSHA' || command === 'EVAL';
   return isScript ? (VERBS.get(what) ?? command) : command;

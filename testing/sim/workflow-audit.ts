@@ -105,15 +105,15 @@ export class WorkflowAudit {
   }
 
   readonly #verbs: Readonly<Record<string, Served>> = {
-    begin: (argv, reply) => this.#begun(argv, reply),
-    emit: (argv, reply) => this.#emitted(argv, reply),
-    update: (argv, reply) => this.#updated(argv, reply),
-    unpark: (argv, reply) => this.#unparked(argv, reply),
-    handoff: (argv, reply) => this.#handedOver(argv, reply),
-    depose: (argv, reply) => this.#deposed(argv, reply),
-    revive: (_, reply) => this.#revived(reply),
-    take: (argv, reply) => this.#taken(argv, reply),
-    settle: (argv, reply) => this.#settled(argv, reply),
+    'workflow/begin': (argv, reply) => this.#begun(argv, reply),
+    'workflow/emit': (argv, reply) => this.#emitted(argv, reply),
+    'workflow/update': (argv, reply) => this.#updated(argv, reply),
+    'workflow/unpark': (argv, reply) => this.#unparked(argv, reply),
+    'workflow/handoff': (argv, reply) => this.#handedOver(argv, reply),
+    'workflow/revoke': (argv, reply) => this.#deposed(argv, reply),
+    'workflow/revive': (_, reply) => this.#revived(reply),
+    'workflow/take': (argv, reply) => this.#taken(argv, reply),
+    'workflow/settle': (argv, reply) => this.#settled(argv, reply),
   };
 
   /** workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted anew, dropped */

@@ -5,7 +5,7 @@ const WORKFLOW_LEASE = workflowKey('');
 
 /**
  * Names in Redis. A lease lives under its plain name, so that another program can share it; what belongs to it lives in
- * sibling keys, which only the scripts name (`lua/siblings.lua`).
+ * sibling keys, which only the scripts name (`lua/lib/siblings.lua`).
  */
 export class Keys {
   readonly prefix: string;
@@ -32,7 +32,7 @@ export class Keys {
     return `${escapeGlob(this.lease(beginning))}*`;
   }
 
-  /** The key that every script about streams, workflows and intents declares; `lua/hub.lua` names the others from it. */
+  /** The key that every script about streams, workflows and intents declares; `lua/lib/work-keyspace.lua` names the others from it. */
   get bus(): string {
     return `${this.#hub}holdfast:bus`;
   }
@@ -42,7 +42,7 @@ export class Keys {
     return `${this.#hub}*`;
   }
 
-  /** What `lua/workflow.lua` calls a part of a workflow. */
+  /** What `lua/lib/workflow.lua` calls a part of a workflow. */
   workflow(what: 'unread' | 'results' | 'history', id: string): string {
     return `${this.#hub}workflow:${what}:${id}`;
   }
@@ -51,7 +51,7 @@ export class Keys {
     return `${this.#hub}workflow:all`;
   }
 
-  /** What everything begins with that `lua/intent.lua` names. */
+  /** What everything begins with that `lua/lib/session.lua` names. */
   get intents(): string {
     return `${this.#hub}intent:`;
   }
@@ -93,7 +93,7 @@ export class Keys {
   }
 }
 
-/** What `lua/siblings.lua` calls the fence record of a lease, for those who must name it before a script can. */
+/** What `lua/lib/siblings.lua` calls the fence record of a lease, for those who must name it before a script can. */
 export function fenceOf(lease: string): string {
   return lease.includes('{') ? `fence:${lease}` : `fence:{${lease}}`;
 }

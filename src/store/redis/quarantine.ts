@@ -197,7 +197,7 @@ export class Quarantine {
   }
 }
 
-/** As `lua/examine.lua` says it. */
+/** As `lua/server/examine.lua` says it. */
 const FIRST_USE = 'first use';
 
 type Verdict = [era: string, forgotMsAgo: number, why: string, witness: string, former: string];
@@ -221,7 +221,7 @@ interface Look {
 async function examineMarker(run: RunScript, marker: string, look: Look): Promise<Verdict | null> {
   const { remembered, maxTtls, mayCreate, isShared, store } = look;
   const reply = (await run(
-    scripts.examine,
+    scripts['server/examine'],
     [marker],
     [
       ...look.args,
@@ -274,5 +274,5 @@ export async function createMarker(
   const look = { ...options, args, isShared: true, servers };
   if ((await examineMarker(run, options.marker, look)) === null) return;
   const present = servers.map(({ runId }) => `${runId}:`);
-  await run(scripts.retain, [options.marker], [String(SERVER_KEPT_MS), ...present]);
+  await run(scripts['server/retain'], [options.marker], [String(SERVER_KEPT_MS), ...present]);
 }

@@ -2,92 +2,103 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 export interface Script {
-  readonly verb: string;
+  /** The verb, as errors name it. */
+  readonly operation: string;
   readonly source: string;
   readonly sha: string;
-  /** Whether it goes over the connection for leases, where nothing large is read. */
+  /** Whether it goes over the lease connection, on which no large value is read. */
   readonly isAboutLeases: boolean;
-}
-
-const STREAM = ['hub', 'lanes'];
-const HANDS = [...STREAM, 'mint', 'hands'];
-const WORKFLOW = ['hub', 'workflow'];
-const INTENT = ['hub', 'intent'];
-const START = [...STREAM, 'intent'];
-const TENURE = [...STREAM, 'siblings', 'mint', 'workflow', 'parking'];
-
-/** One verb per file in `lua/`; what several need stands in files of its own before them. */
-export const scripts = {
-  acquire: lease('acquire', ['siblings', 'mint', 'era']),
-  claim: lease('claim', ['siblings', 'mint', 'era']),
-  renew: lease('renew', ['siblings', 'mint']),
-  reassert: lease('reassert', ['siblings', 'mint', 'era']),
-  release: lease('release', ['siblings', 'mint', 'wake']),
-  transfer: lease('transfer', ['siblings', 'mint']),
-  revoke: lease('revoke', ['siblings', 'mint', 'wake']),
-  read: lease('read', ['siblings', 'mint']),
-  wakeNext: lease('wake-next', ['siblings', 'wake']),
-  beat: load('beat'),
-  muster: load('muster'),
-  look: load('look'),
-  get: load('get', ['siblings', 'mint', 'document']),
-  put: load('put', ['siblings', 'mint', 'index', 'document']),
-  remove: load('remove', ['siblings', 'mint', 'index', 'document']),
-  announce: load('announce', ['siblings', 'mint', 'index']),
-  retire: load('retire', ['siblings', 'mint', 'index']),
-  discover: load('discover', ['siblings', 'mint', 'index', 'document']),
-  changes: load('changes', ['siblings', 'mint', 'index']),
-  append: load('append', ['mint', 'log']),
-  follow: load('follow', ['mint', 'log']),
-  recall: load('recall', ['mint', 'log']),
-  trim: load('trim', ['mint', 'log']),
-  enqueue: load('enqueue', STREAM),
-  consume: load('consume', HANDS),
-  extend: load('extend', HANDS),
-  ack: load('ack', HANDS),
-  retry: load('retry', HANDS),
-  bury: load('bury', HANDS),
-  begin: load('begin', [...TENURE, 'relay']),
-  emit: load('emit', [...STREAM, 'workflow']),
-  update: load('update', WORKFLOW),
-  mark: load('mark', WORKFLOW),
-  unpark: load('unpark', [...STREAM, 'workflow', 'parking']),
-  handoff: load('handoff', TENURE),
-  depose: load('depose', [...TENURE, 'wake']),
-  take: load('take', [...HANDS, 'workflow']),
-  reserve: load('reserve', [...HANDS, 'workflow']),
-  settle: load('settle', [...HANDS, 'workflow']),
-  revive: load('revive', [...STREAM, 'workflow']),
-  snapshot: load('snapshot', WORKFLOW),
-  forget: load('forget', [...STREAM, 'workflow', 'parking']),
-  start: load('start', START),
-  stop: load('stop', INTENT),
-  progress: load('progress', INTENT),
-  republish: load('republish', START),
-  view: load('view', INTENT),
-  browse: load('browse', INTENT),
-  prune: load('prune', START),
-  examine: lease('examine', ['mint']),
-  format: lease('format'),
-  bound: lease('bound'),
-  witness: lease('witness'),
-  retain: lease('retain', ['mint']),
-} as const;
-
-function load(verb: string, before: readonly string[] = []): Script {
-  const source = [...before, verb].map(readLua).join('\n');
-  const sha = createHash('sha1').update(source).digest('hex');
-  return { verb, source, sha, isAboutLeases: false };
 }
 
 /** Runs a script where the store's marker is. */
 export type RunScript = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
 
-/** What holders depend on to keep their leases, and nothing else. */
-function lease(verb: string, before: readonly string[] = []): Script {
-  return { ...load(verb, before), isAboutLeases: true };
+/** Every script: `lua/<noun>/<verb>.lua`, called after the port's verb. */
+const NAMES = [
+  'lease/acquire',
+  'lease/claim',
+  'lease/renew',
+  'lease/reassert',
+  'lease/release',
+  'lease/transfer',
+  'lease/revoke',
+  'lease/read',
+  'lease/wake-next',
+  'member/beat',
+  'member/list',
+  'member/read',
+  'record/get',
+  'record/put',
+  'record/remove',
+  'record/announce',
+  'record/retire',
+  'record/discover',
+  'record/changes',
+  'log/append',
+  'log/read',
+  'log/recall',
+  'log/trim',
+  'stream/append',
+  'stream/consume',
+  'stream/extend',
+  'stream/ack',
+  'stream/retry',
+  'stream/bury',
+  'workflow/begin',
+  'workflow/emit',
+  'workflow/update',
+  'workflow/mark-read',
+  'workflow/unpark',
+  'workflow/handoff',
+  'workflow/revoke',
+  'workflow/take',
+  'workflow/reserve',
+  'workflow/settle',
+  'workflow/revive',
+  'workflow/read',
+  'workflow/remove',
+  'intent/start',
+  'intent/stop',
+  'intent/advance',
+  'intent/republish',
+  'intent/read',
+  'intent/list',
+  'intent/prune',
+  'server/examine',
+  'server/format',
+  'server/change-bounds',
+  'server/record-witness',
+  'server/retain',
+] as const;
+
+export type ScriptName = (typeof NAMES)[number];
+
+/** The folders whose scripts holders depend on to keep their leases. */
+const LEASE_NOUNS = new Set(['lease', 'server']);
+
+const files = new Map<string, string>();
+
+export const scripts = Object.fromEntries(NAMES.map((name) => [name, load(name)])) as Readonly<
+  Record<ScriptName, Script>
+>;
+
+function load(name: ScriptName): Script {
+  const [noun = '', operation = ''] = name.split('/');
+  const source = [...closureOf(name, new Set())].map(readLua).join('\n');
+  const sha = createHash('sha1').update(source).digest('hex');
+  return { operation, source, sha, isAboutLeases: LEASE_NOUNS.has(noun) };
+}
+
+/** A file and all files it needs, each after those that it needs itself. */
+function closureOf(name: string, found: Set<string>): Set<string> {
+  const [, needs = ''] = /^-- Needs +(.+)$/m.exec(readLua(name)) ?? [];
+  for (const need of needs.split(/, */).filter(Boolean)) closureOf(need, found);
+  return found.add(name);
 }
 
 function readLua(name: string): string {
-  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+  const text =
+    files.get(name) ?? readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+  files.set(name, text);
+  return text;
 }

@@ -81,7 +81,7 @@ export class Witness {
     const placed = await this.#place(reach, era);
     if (placed === '') return this.#stands('');
     const args = [own, era, recorded, placed];
-    const kept = await reach.run(scripts.witness, [this.#parts.marker], args);
+    const kept = await reach.run(scripts['server/record-witness'], [this.#parts.marker], args);
     if (kept === placed) return this.#stands(placed);
     // Another client was first. What we have placed is nobody's now.
     await said(reach, ['DEL', placed]);

@@ -45,28 +45,30 @@ const step = [words(id, leaseId, epoch), reading];
 
 /** By the name of the script. */
 export const flowCalls = {
-  enqueue: call(words(stream), many(lane, priority, json)),
-  consume: call(words('s', leaseId, most, claimMs)),
-  extend: call(words(stream, claimMs), many(lane, fence)),
-  ack: call(words('s'), many(lane, fence)),
-  retry: call(words('s'), many(lane, fence, claimMs)),
-  bury: call(words('s'), many(lane, fence, fc.constantFrom('why', ''))),
-  begin: call(words(id, leaseId, fence, inbox, fc.constantFrom('0', '1'), '"initialized"')),
-  emit: call(...step, many(action, target, priority, json)),
-  update: call(...step, words(json)),
-  mark: call(words(id, leaseId), reading),
-  unpark: call(...step),
-  handoff: call(...step, words(leaseId, '60000')),
-  depose: call(words(leaseId, 'why')),
-  take: call(words(target, leaseId, most, claimMs)),
-  reserve: call(
+  'stream/append': call(words(stream), many(lane, priority, json)),
+  'stream/consume': call(words('s', leaseId, most, claimMs)),
+  'stream/extend': call(words(stream, claimMs), many(lane, fence)),
+  'stream/ack': call(words('s'), many(lane, fence)),
+  'stream/retry': call(words('s'), many(lane, fence, claimMs)),
+  'stream/bury': call(words('s'), many(lane, fence, fc.constantFrom('why', ''))),
+  'workflow/begin': call(
+    words(id, leaseId, fence, inbox, fc.constantFrom('0', '1'), '"initialized"'),
+  ),
+  'workflow/emit': call(...step, many(action, target, priority, json)),
+  'workflow/update': call(...step, words(json)),
+  'workflow/mark-read': call(words(id, leaseId), reading),
+  'workflow/unpark': call(...step),
+  'workflow/handoff': call(...step, words(leaseId, '60000')),
+  'workflow/revoke': call(words(leaseId, 'why')),
+  'workflow/take': call(words(target, leaseId, most, claimMs)),
+  'workflow/reserve': call(
     words(target, id, action, leaseId, epoch, leaseId, claimMs, fc.constantFrom('0', '1')),
   ),
-  settle: call(
+  'workflow/settle': call(
     words(target, fc.constantFrom('1000', '1')),
     many(id, fence, outcome, json, claimMs),
   ),
-  revive: call(words(target, fc.constantFrom('1-1', 'abc'))),
-  snapshot: call(many(id)),
-  forget: call(words(id)),
+  'workflow/revive': call(words(target, fc.constantFrom('1-1', 'abc'))),
+  'workflow/read': call(many(id)),
+  'workflow/remove': call(words(id)),
 };

@@ -99,17 +99,17 @@ function some(words: fc.Arbitrary<string | string[]>): fc.Arbitrary<string[]> {
 
 /** By the name of the script. */
 export const intentCalls = {
-  start: call(id, tenant, client, json, json, priority, json, some(key)),
-  stop: call(
+  'intent/start': call(id, tenant, client, json, json, priority, json, some(key)),
+  'intent/stop': call(
     id,
     client,
     fc.constantFrom('0', '0', '1'),
     json,
     fc.oneof(tenant, fc.constant<string[]>([])),
   ),
-  progress: call(id, fc.constantFrom('1', '2', '3', 'abc'), state, json),
-  republish: call(some(fc.tuple(id, json))),
-  view: call(some(id)),
-  browse: call(index, place, count),
-  prune: call(fc.constantFrom('0', '9000000000000', 'abc'), count),
+  'intent/advance': call(id, fc.constantFrom('1', '2', '3', 'abc'), state, json),
+  'intent/republish': call(some(fc.tuple(id, json))),
+  'intent/read': call(some(id)),
+  'intent/list': call(index, place, count),
+  'intent/prune': call(fc.constantFrom('0', '9000000000000', 'abc'), count),
 };

@@ -1,6 +1,6 @@
 /** What may be asked of a Redis, as commands and as calls of the scripts: sensible, odd and wrong. */
 
-import { scripts } from '../../../src/store/redis/scripts.ts';
+import { type ScriptName, scripts } from '../../../src/store/redis/scripts.ts';
 import fc from '../../support/fast-check.ts';
 import { flowCalls } from './flow-calls.ts';
 import { intentCalls } from './intent-steps.ts';
@@ -230,74 +230,82 @@ const server = words(
 );
 
 /** Calls as the store makes them, by the name of the script. */
-const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
-  acquire: behind(
+const calls: Record<ScriptName, fc.Arbitrary<Call>> = {
+  'lease/acquire': behind(
     marker,
     words(fc.constantFrom('', '', '', 'e1', 'e2', 'e1 w1'), sensibleTtl, inbox),
     per(lease, holder, waiting),
   ),
-  claim: behind(
+  'lease/claim': behind(
     marker,
     words(fc.constantFrom('', '', 'e1'), fc.constantFrom('e1', 'e2'), sensibleTtl),
     per(lease, holder, fc.constantFrom('0', '5')),
   ),
-  renew: behind(fc.constant([]), words(sensibleTtl, fc.constantFrom('0', '1')), per(lease, holder)),
-  reassert: behind(
+  'lease/renew': behind(
+    fc.constant([]),
+    words(sensibleTtl, fc.constantFrom('0', '1')),
+    per(lease, holder),
+  ),
+  'lease/reassert': behind(
     marker,
     words(fc.constantFrom('', '*', 'e1'), sensibleTtl),
     per(lease, holder, fence),
   ),
-  release: per(lease, holder, fence),
-  transfer: behind(
+  'lease/release': per(lease, holder, fence),
+  'lease/transfer': behind(
     fc.constant([]),
     words(sensibleTtl, fc.constantFrom('', 'e1', 'e1', 'e2'), sensibleTtl),
     per(lease, holder, fence, holder, inbox),
   ),
-  revoke: given(words(lease), words('!revoked', fc.constantFrom('0', '1'), '60000', fence)),
-  read: per(lease),
-  wakeNext: behind(
+  'lease/revoke': given(words(lease), words('!revoked', fc.constantFrom('0', '1'), '60000', fence)),
+  'lease/read': per(lease),
+  'lease/wake-next': behind(
     fc.constant([]),
     words(inbox, fc.constantFrom('0', '75')),
     per(lease, fc.constantFrom('1', '2')),
   ),
-  beat: given(
+  'member/beat': given(
     words(oneOf('poll:node:h1', 'poll:node:h2'), oneOf('poll:nodes')),
     words(json, ttl, id),
   ),
-  muster: given(words(oneOf('poll:nodes')), words('poll:node:')),
-  look: per(oneOf('poll:node:h1', 'poll:node:h2')),
-  get: per(record),
-  put: behind(index, words(kept), per(record, id, json, fence, revision)),
-  remove: behind(index, words(kept), per(record, id, fence, revision)),
-  announce: behind(
+  'member/list': given(words(oneOf('poll:nodes')), words('poll:node:')),
+  'member/read': per(oneOf('poll:node:h1', 'poll:node:h2')),
+  'record/get': per(record),
+  'record/put': behind(index, words(kept), per(record, id, json, fence, revision)),
+  'record/remove': behind(index, words(kept), per(record, id, fence, revision)),
+  'record/announce': behind(
     index,
     words(kept),
     per(fc.constant(''), fc.constantFrom('+', '-'), id).map(({ args }) => ({ keys: [], args })),
   ),
-  retire: behind(
+  'record/retire': behind(
     index,
     words(kept, fence, fc.constantFrom('0', '60000')),
     some(id, 3).map((args) => ({ keys: [], args })),
   ),
-  discover: behind(index, words(kept), per(record, id, fc.constantFrom('', '-', '1', '2'))),
-  changes: given(
+  'record/discover': behind(
+    index,
+    words(kept),
+    per(record, id, fc.constantFrom('', '-', '1', '2')),
+  ),
+  'record/changes': given(
     index,
     words(
       ...[fc.oneof(fence, fc.constant('0')), fc.oneof(fence, fc.constant('0'))],
       fc.constantFrom('1', '2', '500'),
     ),
   ),
-  append: behind(
+  'log/append': behind(
     log,
     words(fc.constantFrom('100000', '0', '3', '150')),
     fc
       .oneof(some(json, 3), fc.constant(new Array<string>(70).fill('1')))
       .map((args) => ({ keys: [], args })),
   ),
-  follow: given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
-  recall: given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
-  trim: given(log, words(keptMs)),
-  examine: behind(
+  'log/read': given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
+  'log/recall': given(log, words(position, fc.constantFrom('1', '2', '500', '0'))),
+  'log/trim': given(log, words(keptMs)),
+  'server/examine': behind(
     marker,
     words(
       ...[fc.constantFrom('e1', 'e2'), fc.constantFrom('', 'e1'), fc.constantFrom('', 'lost')],
@@ -308,9 +316,9 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
       .array(server, { minLength: 1, maxLength: 2 })
       .map((servers) => ({ keys: [], args: servers.flat() })),
   ),
-  bound: given(marker, words(maxTtl, maxTtl, maxTtl)),
-  format: given(marker, words(fc.constantFrom('1', '2'), fc.constantFrom('1', '1', ''))),
-  witness: given(
+  'server/change-bounds': given(marker, words(maxTtl, maxTtl, maxTtl)),
+  'server/format': given(marker, words(fc.constantFrom('1', '2'), fc.constantFrom('1', '1', ''))),
+  'server/record-witness': given(
     marker,
     words(
       fc.constantFrom('', 'x:'),
@@ -319,27 +327,27 @@ const calls: Record<keyof typeof scripts, fc.Arbitrary<Call>> = {
       oneOf('w1', 'w2'),
     ),
   ),
-  retain: given(marker, words(fc.constantFrom('0', '-1', '3600000'), oneOf('x:', 'y:'))),
+  'server/retain': given(marker, words(fc.constantFrom('0', '-1', '3600000'), oneOf('x:', 'y:'))),
   ...flowCalls,
   ...intentCalls,
 };
 
 export interface ScriptCall extends Call {
-  readonly verb: keyof typeof scripts;
+  readonly verb: ScriptName;
 }
 
 /** Which argument of a script is for how many ms a key is to live: what ends within the test is a race. */
-const TTL_AT: { [verb in keyof typeof scripts]?: number } = {
-  acquire: 1,
-  claim: 2,
-  renew: 0,
-  reassert: 1,
-  transfer: 0,
-  revoke: 2,
-  beat: 1,
+const TTL_AT: { [verb in ScriptName]?: number } = {
+  'lease/acquire': 1,
+  'lease/claim': 2,
+  'lease/renew': 0,
+  'lease/reassert': 1,
+  'lease/transfer': 0,
+  'lease/revoke': 2,
+  'member/beat': 1,
 };
 
-function anything(name: keyof typeof scripts): fc.Arbitrary<ScriptCall> {
+function anything(name: ScriptName): fc.Arbitrary<ScriptCall> {
   const keys = fc.array(key, { maxLength: 3 });
   const args = fc.array(fc.oneof(text, integer, sensibleTtl), { maxLength: 8 });
   return fc.tuple(keys, args, ttl).map(([some, all, ms]) => ({
@@ -349,7 +357,7 @@ function anything(name: keyof typeof scripts): fc.Arbitrary<ScriptCall> {
   }));
 }
 
-const verb = fc.constantFrom(...(Object.keys(scripts) as (keyof typeof scripts)[]));
+const verb = fc.constantFrom(...(Object.keys(scripts) as ScriptName[]));
 
 /** One call of a script: as it should be, mostly; else with too little, too much or anything. */
 export const scriptCall: fc.Arbitrary<ScriptCall> = verb.chain((name) =>

@@ -18,7 +18,18 @@ function scene() {
     audit.claim({ process: of, target: 't', isValid });
   const acquired = (holder: string, reply: Reply) =>
     audit.served(
-      ['EVALSHA', scripts.acquire.sha, '2', 'marker', 'k', 'era', '1000', 'inbox', holder, ''],
+      [
+        'EVALSHA',
+        scripts['lease/acquire'].sha,
+        '2',
+        'marker',
+        'k',
+        'era',
+        '1000',
+        'inbox',
+        holder,
+        '',
+      ],
       [reply],
       somebody,
     );
@@ -26,7 +37,7 @@ function scene() {
     audit.served(
       [
         'EVALSHA',
-        scripts.transfer.sha,
+        scripts['lease/transfer'].sha,
         '1',
         'k',
         '2000',
@@ -42,13 +53,24 @@ function scene() {
     );
   const put = (fence: string, reply: Reply) =>
     audit.served(
-      ['EVALSHA', scripts.put.sha, '2', 'index', 'result:t', '1000', 't', '{}', fence, ''],
+      [
+        'EVALSHA',
+        scripts['record/put'].sha,
+        '2',
+        'index',
+        'result:t',
+        '1000',
+        't',
+        '{}',
+        fence,
+        '',
+      ],
       [reply],
       somebody,
     );
   const revoked = (force: '0' | '1', remainingMs: number) =>
     audit.served(
-      ['EVALSHA', scripts.revoke.sha, '1', 'poll:lease:t', '!revoked', force, '60000'],
+      ['EVALSHA', scripts['lease/revoke'].sha, '1', 'poll:lease:t', '!revoked', force, '60000'],
       ['a', 6, remainingMs],
       somebody,
     );

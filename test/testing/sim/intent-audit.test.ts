@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../src/core/random.ts';
 import type { Reply } from '../../../src/store/redis/client/wire.ts';
-import { scripts } from '../../../src/store/redis/scripts.ts';
+import { type ScriptName, scripts } from '../../../src/store/redis/scripts.ts';
 import { Audit } from '../../../testing/sim/audit.ts';
 import { Counters } from '../../../testing/sim/counters.ts';
 import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
@@ -41,19 +41,19 @@ function scene(secrets: 'one' | 'made' = 'one') {
     { secrets, longestTtlMs: 30_000, graceMs: 3_000 },
   );
   const by = new SimProcess(new SimHost(timeline), 'somebody', seededRandom(1));
-  const served = (verb: keyof typeof scripts, args: readonly string[], reply: Reply) =>
+  const served = (verb: ScriptName, args: readonly string[], reply: Reply) =>
     audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply, by);
   const ask = ({ id, client = 'c', tenant = 't', wanted, keys = ['k'] }: Asked, reply: Reply) => {
     const body = JSON.stringify({ ...WANTED, ...wanted });
-    served('start', [id, tenant, client, body, '{}', '5', '{}', ...keys], reply);
+    served('intent/start', [id, tenant, client, body, '{}', '5', '{}', ...keys], reply);
   };
   const make = (asked: Asked) => ask(asked, [1, 7]);
   const replay = (asked: Asked, facts: Reply) => ask(asked, [2, facts, asked.id]);
   const stop = (id: string, client: string, reply: Reply, force = '0') =>
-    served('stop', [id, client, force, STOPPED, 't'], reply);
+    served('intent/stop', [id, client, force, STOPPED, 't'], reply);
   const change = (id: string, revision: number, state: string, reply?: Reply) =>
     served(
-      'progress',
+      'intent/advance',
       [id, String(revision), state, state === 'ENDED' ? STOPPED : '{}'],
       reply ?? [1, facts(state, revision + 1)],
     );
@@ -191,7 +191,7 @@ describe('the auditor finds, about sessions', () => {
     const { broken, make, served } = scene();
     make({ id: 's' });
     const status = JSON.stringify({ reason, outcome, worker: 'w' });
-    served('progress', ['s', '1', 'ENDED', status], [1, facts('ENDED', 2)]);
+    served('intent/advance', ['s', '1', 'ENDED', status], [1, facts('ENDED', 2)]);
     expect(broken()).toBe('sessions');
   });
 
@@ -201,10 +201,10 @@ describe('the auditor finds, about sessions', () => {
     const says = (revision: number, state: string, worker: string | null) => {
       const status = JSON.stringify({ reason: null, outcome: null, worker });
       const args = ['s', String(revision), state, status];
-      served('progress', args, [1, facts(state, revision + 1)]);
+      served('intent/advance', args, [1, facts(state, revision + 1)]);
     };
     says(1, 'STARTING', 'a');
-    served('consume', ['stream', 'b', '1', '9'], [['s', 7, 2, '{}']]);
+    served('stream/consume', ['stream', 'b', '1', '9'], [['s', 7, 2, '{}']]);
     says(2, 'RUNNING', 'b');
     says(3, 'RUNNING', null);
     says(4, 'RUNNING', 'c');
@@ -243,10 +243,10 @@ describe('the auditor finds, about sessions', () => {
   it('I-13 one that is started once more, and is not new', () => {
     const { broken, make, served, change } = scene();
     make({ id: 's' });
-    served('republish', ['s', '{}'], [1]);
+    served('intent/republish', ['s', '{}'], [1]);
     expect(broken()).toBeNull();
     change('s', 1, 'STARTING');
-    served('republish', ['s', '{}'], [1]);
+    served('intent/republish', ['s', '{}'], [1]);
     expect(broken()).toBe('sessions');
   });
 
@@ -254,11 +254,11 @@ describe('the auditor finds, about sessions', () => {
     const pruned = scene();
     pruned.make({ id: 's' });
     pruned.toEnd('s');
-    pruned.served('prune', ['9', '500'], [1, 1]);
+    pruned.served('intent/prune', ['9', '500'], [1, 1]);
     pruned.stop('s', 'c', null);
     expect(pruned.broken()).toBeNull();
     pruned.make({ id: 'open' });
-    pruned.served('prune', ['9', '500'], [1, 1]);
+    pruned.served('intent/prune', ['9', '500'], [1, 1]);
     expect(pruned.broken()).toBe('sessions');
     const { broken, make, stop } = scene();
     make({ id: 's' });

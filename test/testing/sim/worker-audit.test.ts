@@ -40,20 +40,25 @@ function scene() {
   const grant = (by: SimProcess, holder: string, fence: number, key = 'lease:tuner:1') => {
     held.set(key, holder);
     const args = ['2', 'marker', key, 'era', '1000', 'inbox', holder, ''];
-    audit.served(['EVALSHA', scripts.acquire.sha, ...args], [fence], by);
+    audit.served(['EVALSHA', scripts['lease/acquire'].sha, ...args], [fence], by);
   };
   const release = (by: SimProcess, holder: string, fence: number, reply: Reply = []) => {
     const args = ['1', 'lease:tuner:1', holder, String(fence)];
-    audit.served(['EVALSHA', scripts.release.sha, ...args], reply, by);
+    audit.served(['EVALSHA', scripts['lease/release'].sha, ...args], reply, by);
   };
-  const session = (by: SimProcess, verb: 'start' | 'progress', args: string[], reply: Reply) =>
+  const session = (
+    by: SimProcess,
+    verb: 'intent/start' | 'intent/advance',
+    args: string[],
+    reply: Reply,
+  ) =>
     audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', 's', ...args], reply, by);
   const made = (by: SimProcess) =>
-    session(by, 'start', ['t', 'c', WANTED, '{}', '5', '{}', 'k'], [1, 7]);
+    session(by, 'intent/start', ['t', 'c', WANTED, '{}', '5', '{}', 'k'], [1, 7]);
   const state = (by: SimProcess, revision: number, name: string, status: object = {}) => {
     const json = JSON.stringify({ worker: by.name, ...status });
     const facts = ['t', name, String(revision + 1), '{}', json, '1', '7', '7'];
-    session(by, 'progress', [String(revision), name, json], [1, facts]);
+    session(by, 'intent/advance', [String(revision), name, json], [1, facts]);
   };
   const broken = () => audit.violation?.invariant ?? null;
   const later = (ms: number) => timeline.run(timeline.nowMs + ms);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../src/core/random.ts';
 import type { Reply } from '../../../src/store/redis/client/wire.ts';
-import { scripts } from '../../../src/store/redis/scripts.ts';
+import { type ScriptName, scripts } from '../../../src/store/redis/scripts.ts';
 import { Audit } from '../../../testing/sim/audit.ts';
 import { Counters } from '../../../testing/sim/counters.ts';
 import { SimHost, SimProcess } from '../../../testing/sim/host.ts';
@@ -23,29 +23,37 @@ function scene() {
   });
   const host = new SimHost(timeline);
   const somebody = new SimProcess(host, 'somebody', seededRandom(2));
-  const served = (verb: keyof typeof scripts, args: readonly string[], reply: Reply) =>
+  const served = (verb: ScriptName, args: readonly string[], reply: Reply) =>
     audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply, somebody);
   const hold = (leaseId: string | null) => store.set('GET workflow:lease:w', leaseId);
   const begin = (leaseId: string, epoch: number, again: string[] = [], dropped: string[] = []) => {
     hold(leaseId);
     const facts = [leaseId, String(epoch), '"x"', '0', '0'];
     const snapshot = [facts, again.length / 2, 0, 0];
-    served('begin', ['w', leaseId, '7', 'inbox', '0', '"x"'], [1, snapshot, again, dropped]);
+    served(
+      'workflow/begin',
+      ['w', leaseId, '7', 'inbox', '0', '"x"'],
+      [1, snapshot, again, dropped],
+    );
   };
   const emit = (leaseId: string, epoch: number, id: string) =>
-    served('emit', ['w', leaseId, String(epoch), '0', id, 'press', '5', '{}'], [1, epoch + 1]);
+    served(
+      'workflow/emit',
+      ['w', leaseId, String(epoch), '0', id, 'press', '5', '{}'],
+      [1, epoch + 1],
+    );
   const update = (leaseId: string, epoch: number) =>
-    served('update', ['w', leaseId, String(epoch), '0', '"x"'], [1, epoch + 1]);
+    served('workflow/update', ['w', leaseId, String(epoch), '0', '"x"'], [1, epoch + 1]);
   const handoff = (leaseId: string, epoch: number, successor: string) => {
     hold(successor);
     const args = ['w', leaseId, String(epoch), '0', successor, '1000'];
-    served('handoff', args, [1, epoch + 1, 10]);
+    served('workflow/handoff', args, [1, epoch + 1, 10]);
   };
   const take = (id: string, record: string, fence: number) =>
-    served('take', ['press', 'i', '1', '1000'], [[1, 'w', id, record, fence, 1]]);
+    served('workflow/take', ['press', 'i', '1', '1000'], [[1, 'w', id, record, fence, 1]]);
   const settle = (fence: number, outcome = 'succeeded', reply = 1) =>
-    served('settle', ['press', 'w', String(fence), outcome, '1', ''], [reply]);
-  const revoke = (leaseId: string) => served('depose', [leaseId, 'why'], ['w', '0']);
+    served('workflow/settle', ['press', 'w', String(fence), outcome, '1', ''], [reply]);
+  const revoke = (leaseId: string) => served('workflow/revoke', [leaseId, 'why'], ['w', '0']);
   const process = (name: string) => new SimProcess(host, name, seededRandom(1));
   const verbs = { begin, emit, update, handoff, take, settle, revoke };
   return { audit, counters, timeline, store, hold, process, ...verbs };

@@ -122,7 +122,7 @@ export class Connection {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    return this.use(script.verb, timeoutMs, (link, deadline) =>
+    return this.use(script.operation, timeoutMs, (link, deadline) =>
       sendScript(link, script, keys, args, { deadline }),
     );
   }

@@ -143,7 +143,7 @@ export class ClusterServers implements Servers {
       const args = [...head, ...(perKey[at] ?? [])];
       return sendScript(link, script, declared(work, keys[at] ?? ''), args, how);
     };
-    const { verb: operation, isAboutLeases } = script;
+    const { operation, isAboutLeases } = script;
     return this.#do(
       { operation, isAboutLeases, keys, send, ...(prepare && { prepare }) },
       timeoutMs,

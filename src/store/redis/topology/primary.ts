@@ -226,7 +226,7 @@ export class Primary {
   async #checkFormat(link: Link, marker: string): Promise<void> {
     const reply = await this.#context.onMarker(
       link,
-      scripts.format,
+      scripts['server/format'],
       [marker],
       [String(STORE_FORMAT), this.#context.mayCreate ? '1' : ''],
     );

@@ -26,7 +26,7 @@ export class RedisBounds implements BoundStore {
 
   async change(to: MaxTtls, { timeoutMs }: Call): Promise<void> {
     const bounds = KEYSPACE_NAMES.map((name) => String(to[name]));
-    const command = ['EVAL', scripts.bound.source, '1', this.#marker, ...bounds];
+    const command = ['EVAL', scripts['server/change-bounds'].source, '1', this.#marker, ...bounds];
     await this.#servers.send('bound', this.#marker, command, timeoutMs);
     // On a Cluster others go by the witnesses, which an examination places anew. A client with other bounds cannot examine.
     const { primaries } = this.#servers;

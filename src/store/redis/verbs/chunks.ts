@@ -21,7 +21,7 @@ export async function inChunks(
 
 function repliesOf(part: Part, { script }: Work): unknown[] {
   if (part.kind === 'reply') return part.reply as unknown[];
-  const error = part.kind === 'failed' ? part.error : new Error(`${script.verb}: no reply`);
+  const error = part.kind === 'failed' ? part.error : new Error(`${script.operation}: no reply`);
   return new Array(part.count).fill(error);
 }
 

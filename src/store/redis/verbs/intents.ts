@@ -51,7 +51,7 @@ export class RedisIntents implements IntentStore {
     const { id, tenant, keys, client, body, status, priority } = request;
     sized('session', id, body + status);
     const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
-    const reply = (await this.#run(scripts.start, args, call)) as ScriptStart;
+    const reply = (await this.#run(scripts['intent/start'], args, call)) as ScriptStart;
     if (reply[0] === 0) throw foreign(reply[1]);
     if (reply[0] !== 1) {
       const session = this.#session(reply[2], reply[1]);
@@ -67,7 +67,7 @@ export class RedisIntents implements IntentStore {
     const { id, client, force, ending, tenant } = request;
     const args = [id, client, force ? '1' : '0', ending];
     if (tenant !== null) args.push(tenant);
-    const reply = (await this.#run(scripts.stop, args, call)) as ScriptChange;
+    const reply = (await this.#run(scripts['intent/stop'], args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);
     return { kind: 'found', session: this.#session(id, reply[1]), changed: reply[0] === 2 };
@@ -76,7 +76,7 @@ export class RedisIntents implements IntentStore {
   async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
     const status = sized('session', id, change.status);
     const args = [id, String(change.ifRevision), change.state, status];
-    const reply = (await this.#run(scripts.progress, args, call)) as ScriptChange;
+    const reply = (await this.#run(scripts['intent/advance'], args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);
     const session = this.#session(id, reply[1]);
@@ -85,13 +85,13 @@ export class RedisIntents implements IntentStore {
 
   async republish(ids: readonly string[], call: Call): Promise<string[]> {
     const each = ids.map((id) => [id, entryOf(id)]);
-    const replies = await this.#runEach(scripts.republish, each, call);
+    const replies = await this.#runEach(scripts['intent/republish'], each, call);
     return ids.filter((_, i) => replies[i] === 1);
   }
 
   async read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
     const each = ids.map((id) => [id]);
-    const replies = await this.#runEach(scripts.view, each, call);
+    const replies = await this.#runEach(scripts['intent/read'], each, call);
     return replies.map((reply, i) => {
       return reply === null ? null : this.#session(ids[i] ?? '', reply as ScriptFacts);
     });
@@ -110,7 +110,7 @@ export class RedisIntents implements IntentStore {
     while (isMore && found.length <= size) {
       const count = Math.min(CHUNK, size + 1 - found.length);
       const args = [index, from, String(count)];
-      const rows = (await this.#run(scripts.browse, args, left())) as ScriptRow[];
+      const rows = (await this.#run(scripts['intent/list'], args, left())) as ScriptRow[];
       for (const [id, place, facts] of rows) {
         const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
         if (session !== null) found.push({ place, session });
@@ -133,7 +133,7 @@ export class RedisIntents implements IntentStore {
     while (isMore && forgotten < call.most) {
       const count = Math.min(CHUNK, call.most - forgotten);
       const args = [String(call.endedBeforeMs), String(count)];
-      const reply = await this.#run(scripts.prune, args, left());
+      const reply = await this.#run(scripts['intent/prune'], args, left());
       const [met, gone] = reply as [met: number, gone: number];
       forgotten += gone;
       isMore = met === count;

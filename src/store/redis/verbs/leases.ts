@@ -65,7 +65,7 @@ export class RedisLeases implements LeaseStore {
     }
     const inbox = this.#keys.channel(call.inbox);
     const work: Work = {
-      script: scripts.acquire,
+      script: scripts['lease/acquire'],
       keys,
       perKey,
       before: this.#keys.marker,
@@ -99,7 +99,7 @@ export class RedisLeases implements LeaseStore {
     }
     const withFences = call.keepFences ?? false;
     const head = () => [String(call.ttlMs), withFences ? '1' : '0'];
-    const work = { script: scripts.renew, keys, perKey, head, withFences };
+    const work = { script: scripts['lease/renew'], keys, perKey, head, withFences };
     const parts = await this.#servers.run(work, leftMs());
     const replies = new Array<RenewReply>(tenures.length).fill(RENEWED);
     const vanished: number[] = [];
@@ -123,7 +123,13 @@ export class RedisLeases implements LeaseStore {
     const keys = tenures.map(({ key }) => this.#keys.lease(key));
     const perKey = tenures.map(({ holder, fence }) => [holder, String(fence)]);
     const work: Work = {
-      ...{ script: scripts.reassert, keys, perKey, before: this.#keys.marker, withFences: true },
+      ...{
+        script: scripts['lease/reassert'],
+        keys,
+        perKey,
+        before: this.#keys.marker,
+        withFences: true,
+      },
       prepare: async (primary, withinMs) => {
         // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
         if (call.forgotten && primary.quarantine.leftMs(keyspaceOf(tenures[0]?.key ?? '')) === 0)
@@ -157,7 +163,7 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(tenure.key);
       perKey[i] = [tenure.holder, String(tenure.fence)];
     }
-    const work = { script: scripts.release, keys, perKey, withFences: true };
+    const work = { script: scripts['lease/release'], keys, perKey, withFences: true };
     const replies = new Array<ReleaseReply>(tenures.length).fill(RELEASED);
     for (const part of await this.#servers.run(work, call.timeoutMs)) {
       markFailed(part, replies);
@@ -184,7 +190,7 @@ export class RedisLeases implements LeaseStore {
       const { era = '', leftMs = 0 } = known.get(primary) ?? {};
       return [String(call.windowMs), era, String(Math.max(call.windowMs, leftMs))];
     };
-    const work = { script: scripts.transfer, keys, perKey, head, withFences: true };
+    const work = { script: scripts['lease/transfer'], keys, perKey, head, withFences: true };
     const parts = await this.#servers.run(work, call.timeoutMs);
     // Quarantine keeps no lease from changing hands.
     const never = (): TransferReply => failed(new Error('quarantined'));
@@ -195,7 +201,7 @@ export class RedisLeases implements LeaseStore {
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
     const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS), String(call.fence)];
-    const reply = (await this.#one(scripts.revoke, key, args, call)) as ScriptRevokeReply;
+    const reply = (await this.#one(scripts['lease/revoke'], key, args, call)) as ScriptRevokeReply;
     const [holder, fence, mayActForMs, woken = 0] = reply;
     if (holder === null || mayActForMs === undefined) return { kind: 'not-held', holder, fence };
     return { kind: 'revoked', holder, fence, mayActForMs, woke: woken > 0 };
@@ -241,7 +247,11 @@ export class RedisLeases implements LeaseStore {
     const names = keys.map((key) => this.#keys.lease(key));
     const channel = leaving === undefined ? null : this.#keys.channel(leaving);
     const work = {
-      ...{ script: scripts.wakeNext, keys: names, perKey: names.map(() => [String(most)]) },
+      ...{
+        script: scripts['lease/wake-next'],
+        keys: names,
+        perKey: names.map(() => [String(most)]),
+      },
       head: ({ at }: Primary) => [channel === null ? '' : channel + at, String(apartMs)],
       withFences: true,
     };
@@ -265,7 +275,7 @@ export class RedisLeases implements LeaseStore {
     if (barred.length === 0) return;
     const asked = barred.map((at) => requests[at] as AcquireRequest);
     const work: Work = {
-      ...{ script: scripts.claim, before: this.#keys.marker, withFences: true },
+      ...{ script: scripts['lease/claim'], before: this.#keys.marker, withFences: true },
       keys: asked.map(({ key }) => this.#keys.lease(key)),
       perKey: asked.map(({ holder, fenceFloor = 0 }) => [holder, String(fenceFloor)]),
       head: ({ quarantine: { era, handover } }) => [era, handover.era, String(ttlMs)],
@@ -347,7 +357,7 @@ export class RedisLeases implements LeaseStore {
 
   async #readRaw(keys: readonly string[], timeoutMs: number): Promise<(ScriptReadReply | Error)[]> {
     const names = keys.map((key) => this.#keys.lease(key));
-    const work = { script: scripts.read, keys: names, perKey: names.map(() => []) };
+    const work = { script: scripts['lease/read'], keys: names, perKey: names.map(() => []) };
     const parts = await this.#servers.run(work, timeoutMs);
     const raw = (reply: unknown) => reply as ScriptReadReply | Error;
     return each(parts, () => new Error('quarantined'), raw, raw);

@@ -32,25 +32,25 @@ export class RedisLog implements LogStore {
   async append(values: readonly unknown[], call: Call): Promise<void> {
     if (values.length === 0) return;
     const args = [String(LOG_KEPT), ...asEntries(values)];
-    await this.#run(scripts.append, args, call);
+    await this.#run(scripts['log/append'], args, call);
   }
 
   async read(call: LogReadCall): Promise<LogPage> {
     const { after } = call;
     if (after === undefined || POSITION.test(after))
-      return this.#page(scripts.follow, after ?? '', call);
-    return { ...(await this.#page(scripts.follow, '', call)), gap: true };
+      return this.#page(scripts['log/read'], after ?? '', call);
+    return { ...(await this.#page(scripts['log/read'], '', call)), gap: true };
   }
 
   async recall(call: LogRecallCall): Promise<LogPage> {
     const { before } = call;
     if (before === undefined || POSITION.test(before))
-      return this.#page(scripts.recall, before ?? '', call);
+      return this.#page(scripts['log/recall'], before ?? '', call);
     return { entries: [], more: false, gap: true };
   }
 
   async trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
-    return Number(await this.#run(scripts.trim, [String(Math.round(keptMs))], call));
+    return Number(await this.#run(scripts['log/trim'], [String(Math.round(keptMs))], call));
   }
 
   async #page(
@@ -75,7 +75,7 @@ export class RedisLog implements LogStore {
     if (part?.kind === 'failed') throw part.error;
     const reply = part?.kind === 'reply' ? part.reply : null;
     if (typeof reply === 'string')
-      throw keyFailure(reply, key, { store: this.#servers.name, operation: script.verb });
+      throw keyFailure(reply, key, { store: this.#servers.name, operation: script.operation });
     return reply;
   }
 }

@@ -121,7 +121,7 @@ export class MemberDiscovery {
   ): Promise<Found[]> {
     const { keys, servers, index } = this.#parts;
     const work = {
-      script: scripts.discover,
+      script: scripts['record/discover'],
       keys: records.map(([id]) => keys.record(collection, id)),
       perKey: records,
       before: keys.index(collection),

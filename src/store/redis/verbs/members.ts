@@ -44,7 +44,7 @@ export class RedisMembers implements MemberStore {
     if (!this.#isApart) {
       const keys = [key, this.#keys.members];
       await this.#run(
-        { script: scripts.beat, keys, perKey: [[text, String(ttlMs), id]] },
+        { script: scripts['member/beat'], keys, perKey: [[text, String(ttlMs), id]] },
         leftMs(),
       );
       return;
@@ -79,7 +79,7 @@ export class RedisMembers implements MemberStore {
 
   async #muster(leftMs: () => number): Promise<Beating[]> {
     const perKey = [[this.#keys.member('')]];
-    const work = { script: scripts.muster, keys: [this.#keys.members], perKey };
+    const work = { script: scripts['member/list'], keys: [this.#keys.members], perKey };
     return (await this.#run(work, leftMs())) as Beating[];
   }
 
@@ -88,7 +88,7 @@ export class RedisMembers implements MemberStore {
     const ids = (await this.#send('members', set, ['SMEMBERS', set], leftMs())) as string[];
     if (ids.length === 0) return [];
     const keys = ids.map((id) => this.#keys.member(id));
-    const work = { script: scripts.look, keys, perKey: keys.map(() => []) };
+    const work = { script: scripts['member/read'], keys, perKey: keys.map(() => []) };
     const found: Beating[] = [];
     const gone = new Set(ids);
     for (const part of await this.#servers.run(work, leftMs())) {

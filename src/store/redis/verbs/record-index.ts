@@ -26,7 +26,7 @@ export class RecordIndex {
   async changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
     const { since, began = 0, most = CHANGES_PAGE, timeoutMs } = call;
     const args = [since, began, Math.min(most, CHANGES_PAGE)].map(String);
-    const reply = await this.#run(scripts.changes, collection, args, timeoutMs);
+    const reply = await this.#run(scripts['record/changes'], collection, args, timeoutMs);
     const [version, from, more, reset, written, removed] = reply as [
       ...[version: string, began: string, more: number, reset: number],
       ...[written: string[], removed: string[]],
@@ -39,7 +39,7 @@ export class RecordIndex {
   async announce(collection: string, told: readonly Told[], timeoutMs: number): Promise<void> {
     if (told.length === 0) return;
     const args = told.flatMap(([id, what]) => [what === '-' ? '-' : '+', id]);
-    await this.#run(scripts.announce, collection, [this.kept, ...args], timeoutMs);
+    await this.#run(scripts['record/announce'], collection, [this.kept, ...args], timeoutMs);
   }
 
   /** Says that records are gone, unless there is news of them since this version; gives those it has said it of. */
@@ -51,7 +51,7 @@ export class RecordIndex {
   ): Promise<string[]> {
     if (ids.length === 0) return [];
     const args = [this.kept, String(version), String(ON_ITS_WAY_MS), ...ids];
-    return (await this.#run(scripts.retire, collection, args, timeoutMs)) as string[];
+    return (await this.#run(scripts['record/retire'], collection, args, timeoutMs)) as string[];
   }
 
   async #run(

@@ -41,7 +41,7 @@ export class RedisRecords implements RecordStore {
 
   async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
     const keys = ids.map((id) => this.#keys.record(collection, id));
-    const work = { script: scripts.get, keys, perKey: keys.map(() => []) };
+    const work = { script: scripts['record/get'], keys, perKey: keys.map(() => []) };
     const replies = await inChunks(this.#servers, work, timeLeft(this.#clock, call.timeoutMs));
     return replies.map((reply, i) => {
       if (reply instanceof Error) return { kind: 'failed', error: reply };
@@ -111,7 +111,7 @@ export class RedisRecords implements RecordStore {
     if (isApart && verb === 'put') await this.#index.announce(collection, coming, leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = {
-      script: scripts[verb],
+      script: scripts[`record/${verb}`],
       keys,
       perKey,
       before: this.#keys.index(collection),

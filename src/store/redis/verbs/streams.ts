@@ -43,7 +43,7 @@ export class RedisStreams implements StreamStore {
       const json = sized('stream entry', lane, asJson(value, 'an entry of a stream'));
       return [lane, String(priority), json];
     });
-    await this.#hub.run(scripts.enqueue, [stream, ...each.flat()], call);
+    await this.#hub.run(scripts['stream/append'], [stream, ...each.flat()], call);
   }
 
   async consume(stream: string, call: ConsumeCall): Promise<Delivery[]> {
@@ -53,7 +53,7 @@ export class RedisStreams implements StreamStore {
       String(atMost(call.most, TAKE_MOST)),
       String(call.claimMs),
     ];
-    const found = (await this.#hub.run(scripts.consume, args, call)) as ScriptDelivery[];
+    const found = (await this.#hub.run(scripts['stream/consume'], args, call)) as ScriptDelivery[];
     return found.map(([lane, fence, tries, json]) => {
       return { lane, fence, tries, value: jsonOrText(json) };
     });
@@ -65,17 +65,17 @@ export class RedisStreams implements StreamStore {
 
   ack(stream: string, held: readonly Held[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence }) => [lane, String(fence)]);
-    return this.#hub.runHeld(scripts.ack, [stream], each, call);
+    return this.#hub.runHeld(scripts['stream/ack'], [stream], each, call);
   }
 
   retry(stream: string, held: readonly RetryLater[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence, afterMs }) => [lane, String(fence), String(afterMs)]);
-    return this.#hub.runHeld(scripts.retry, [stream], each, call);
+    return this.#hub.runHeld(scripts['stream/retry'], [stream], each, call);
   }
 
   bury(stream: string, held: readonly Burial[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence, reason }) => [lane, String(fence), reason]);
-    return this.#hub.runHeld(scripts.bury, [stream], each, call);
+    return this.#hub.runHeld(scripts['stream/bury'], [stream], each, call);
   }
 
   async dead(stream: string, { after, most, timeoutMs }: DeadCall): Promise<DeadPage> {

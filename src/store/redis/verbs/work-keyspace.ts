@@ -90,7 +90,7 @@ export class WorkKeyspace {
     call: Call & { readonly claimMs: number },
   ): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence }) => [lane, String(fence)]);
-    return this.runHeld(scripts.extend, [stream, String(call.claimMs)], each, call);
+    return this.runHeld(scripts['stream/extend'], [stream, String(call.claimMs)], each, call);
   }
 
   /** One page of a Redis Stream; what is no position of it begins at the beginning. */

@@ -82,7 +82,7 @@ export class RedisWorkflows implements WorkflowStore {
     const { leaseId, fence, inbox, resume } = request;
     const channel = this.#hub.keys.channel(inbox);
     const args = [id, leaseId, String(fence), channel, resume ? '1' : '0', FIRST_STATE];
-    const reply = (await this.#hub.run(scripts.begin, args, call)) as ScriptBegin;
+    const reply = (await this.#hub.run(scripts['workflow/begin'], args, call)) as ScriptBegin;
     if (reply[0] === 2) return notHeld(reply[1]);
     const [, found, reemitted, dropped] = reply;
     const workflow = snapshotOf(id, found);
@@ -99,7 +99,7 @@ export class RedisWorkflows implements WorkflowStore {
     const args = stepArgs(id, step);
     for (const { id: actionId, target, priority, body } of step.actions)
       args.push(actionId, target, String(priority), sized('action', actionId, body));
-    return stepReply((await this.#hub.run(scripts.emit, args, call)) as ScriptStep);
+    return stepReply((await this.#hub.run(scripts['workflow/emit'], args, call)) as ScriptStep);
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
@@ -107,22 +107,24 @@ export class RedisWorkflows implements WorkflowStore {
       ...stepArgs(id, step),
       sized('workflow state', id, asJson(step.state, 'a state')),
     ];
-    return stepReply((await this.#hub.run(scripts.update, args, call)) as ScriptStep);
+    return stepReply((await this.#hub.run(scripts['workflow/update'], args, call)) as ScriptStep);
   }
 
   async markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
     const args = [id, step.leaseId, ...readArgs(step)];
-    return stepReply((await this.#hub.run(scripts.mark, args, call)) as ScriptStep);
+    return stepReply(
+      (await this.#hub.run(scripts['workflow/mark-read'], args, call)) as ScriptStep,
+    );
   }
 
   async unpark(id: string, step: Step, call: Call): Promise<StepReply> {
-    const reply = await this.#hub.run(scripts.unpark, stepArgs(id, step), call);
+    const reply = await this.#hub.run(scripts['workflow/unpark'], stepArgs(id, step), call);
     return stepReply(reply as ScriptStep);
   }
 
   async handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
     const args = [...stepArgs(id, step), step.successor, String(step.windowMs)];
-    const found = (await this.#hub.run(scripts.handoff, args, call)) as ScriptStep;
+    const found = (await this.#hub.run(scripts['workflow/handoff'], args, call)) as ScriptStep;
     const reply = stepReply(found);
     if (reply.kind === 'done') return { ...reply, fence: found[2] ?? 0 };
     if (reply.kind === 'full') throw new TypeError('a handoff needs no room');
@@ -130,7 +132,7 @@ export class RedisWorkflows implements WorkflowStore {
   }
 
   async revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
-    const reply = await this.#hub.run(scripts.depose, [leaseId, call.reason], call);
+    const reply = await this.#hub.run(scripts['workflow/revoke'], [leaseId, call.reason], call);
     if (reply === null) return { kind: 'not-found' };
     const [workflow, revokedAtMs] = reply as [string, string];
     return { kind: 'revoked', workflow, revokedAtMs: Number(revokedAtMs) };
@@ -143,7 +145,7 @@ export class RedisWorkflows implements WorkflowStore {
       String(atMost(call.most, TAKE_MOST)),
       String(call.claimMs),
     ];
-    const found = (await this.#hub.run(scripts.take, args, call)) as ScriptTaken[];
+    const found = (await this.#hub.run(scripts['workflow/take'], args, call)) as ScriptTaken[];
     return found.map(takenOf);
   }
 
@@ -153,7 +155,7 @@ export class RedisWorkflows implements WorkflowStore {
       ...[target, workflow, id, leaseId, String(epoch), call.consumer, String(call.claimMs)],
       call.strictness === 'strict' ? '1' : '0',
     ];
-    const reply = (await this.#hub.run(scripts.reserve, args, call)) as ScriptReserved;
+    const reply = (await this.#hub.run(scripts['workflow/reserve'], args, call)) as ScriptReserved;
     switch (reply[0]) {
       case 'reserved':
         return takenOf([1, workflow, id, reply[1], reply[2], reply[3]]);
@@ -187,19 +189,19 @@ export class RedisWorkflows implements WorkflowStore {
       const { workflow, fence, outcome } = settlement;
       return [workflow, String(fence), outcome, ...settlementArgs(settlement)];
     });
-    return this.#hub.runHeld(scripts.settle, [target], each, call);
+    return this.#hub.runHeld(scripts['workflow/settle'], [target], each, call);
   }
 
   async revive(target: string, deadId: string, call: Call) {
     if (!isStreamId(deadId)) return { kind: 'absent' } as const;
-    const workflow = await this.#hub.run(scripts.revive, [target, deadId], call);
+    const workflow = await this.#hub.run(scripts['workflow/revive'], [target, deadId], call);
     if (workflow === null) return { kind: 'absent' } as const;
     return { kind: 'revived', workflow: workflow as string } as const;
   }
 
   async read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
     const each = ids.map((id) => [id]);
-    const replies = await this.#hub.runEach(scripts.snapshot, [], each, call);
+    const replies = await this.#hub.runEach(scripts['workflow/read'], [], each, call);
     return replies.map((reply, i) => {
       return reply === null ? null : snapshotOf(ids[i] ?? '', reply as ScriptSnapshot);
     });
@@ -235,7 +237,7 @@ export class RedisWorkflows implements WorkflowStore {
   }
 
   async remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
-    const reply = await this.#hub.run(scripts.forget, [id], call);
+    const reply = await this.#hub.run(scripts['workflow/remove'], [id], call);
     return reply as 'removed' | 'held' | 'absent';
   }
 }

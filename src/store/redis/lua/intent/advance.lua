@@ -1,0 +1,12 @@
+-- intent/advance: changes state and status of a session.
+-- KEYS     [1] the bus
+-- ARGV     [1] what the names of channels begin with, [2] id, [3] the revision expected, [4] state, [5] status
+-- Returns  {1, facts} | {2, facts} if it has another revision or has ended | {0, name} if something else lies there |
+--          false if there is none
+-- Needs    lib/session
+local facts, foreign = facts_of(ARGV[2])
+if foreign then return {0, foreign} end
+if not facts then return false end
+if facts[2] == 'ENDED' or facts[3] ~= ARGV[3] then return {2, facts} end
+change(ARGV[2], facts, ARGV[4], ARGV[5])
+return {1, facts}

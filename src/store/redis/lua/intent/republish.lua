@@ -1,0 +1,32 @@
+-- intent/republish: has sessions started again that are new, and that the stream of starts has lost.
+-- KEYS     [1] the bus
+-- ARGV     [1] what the names of channels begin with, then per session: id, its entry in the stream as JSON
+-- Returns  per session: 1 | 0 if it is not new, or not lost
+-- Needs    lib/lanes, lib/session
+local stream, replies = stream_at(START_STREAM), {}
+-- Of one that has lost its own: that of most.
+local MIDDLE_PRIORITY = 5
+
+-- Whether the first of a lane will be given out some day.
+local function is_there(lane, state)
+  if not state or redis.call('EXISTS', lane_of(stream, lane)) == 0 then return false end
+  local priority, entry = string.match(state, '^w (%d+) (.+)$')
+  if entry then return #redis.call('XRANGE', bus_of(stream, priority), entry, entry) == 1 end
+  return redis.call('ZSCORE', stream.due, lane) and true
+end
+
+for i = 2, #ARGV, 2 do
+  local id = ARGV[i]
+  local facts = facts_of(id, 'priority')
+  local state = redis.call('HGET', stream.lanes, id)
+  local is_lost = facts and facts[2] == 'NEW' and not is_there(id, state)
+  if is_lost then
+    if state then withdraw(stream, id, state) end
+    redis.call('DEL', lane_of(stream, id))
+    push(stream, id, (tonumber(facts[9]) or MIDDLE_PRIORITY) .. ' ' .. ARGV[i + 1])
+  end
+  replies[#replies + 1] = is_lost and 1 or 0
+end
+if stream.has_more then redis.call('ZADD', HUB .. 'stream:all', 0, START_STREAM) end
+tell(stream)
+return replies

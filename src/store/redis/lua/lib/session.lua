@@ -1,0 +1,53 @@
+-- lib/session: not a verb, but what stands before every script about sessions that were started by an intent.
+-- KEYS     none of its own
+-- ARGV     none of its own
+-- Returns  nothing; defines INTENT, CLIENTS_MOST, START_STREAM, session_at, facts_of, now_of and change
+-- Needs    lib/work-keyspace
+
+-- As intent-store.ts has them.
+local CLIENTS_MOST, START_STREAM = 10000, 'intent:start'
+
+-- A session is one hash, so that none is ever there in part: its facts; its clients, a field 'c:<client>' each; and its keys, as
+-- 'key:1' and so on. `keys` says where each key leads. The order of making is that of scores below 0, so that the latest is the
+-- first and is the soonest put in: `all`, and `open` for what has not ended, and both again for each tenant. `ended` has when.
+local INTENT = HUB .. 'intent:'
+
+local function session_at(id) return INTENT .. 'session:' .. id end
+
+-- What is told of a session, and one field more. Nil where there is none; and where something else lies there, its name too.
+local function facts_of(id, field)
+  local at = session_at(id)
+  local facts = redis.pcall('HMGET', at, 'tenant', 'state', 'revision', 'body', 'status', 'clients', 'created', 'changed', field or 'state')
+  if facts.err then return nil, at end
+  if not facts[2] then return nil end
+  local is_ours = facts[1] and facts[4] and facts[5]
+    and tonumber(facts[3]) and tonumber(facts[6]) and tonumber(facts[7]) and tonumber(facts[8])
+  if not is_ours then return nil, at end
+  return facts
+end
+
+-- The store's wall clock in ms and in µs.
+local function now_of()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
+end
+
+-- Nothing leads to a session that has ended. A key that has come to lead to another is left to that one.
+local function close(id, at, tenant, now_ms)
+  for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do
+    local key = redis.call('HGET', at, 'key:' .. n)
+    if key and redis.call('HGET', INTENT .. 'keys', key) == id then redis.call('HDEL', INTENT .. 'keys', key) end
+  end
+  redis.call('ZREM', INTENT .. 'open', id)
+  redis.call('ZREM', INTENT .. 'open:' .. tenant, id)
+  redis.call('ZADD', INTENT .. 'ended', now_ms, id)
+end
+
+-- Changes state and status, in the facts too; tells of another state.
+local function change(id, facts, state, status)
+  local at, before, now_ms = session_at(id), facts[2], now_of()
+  facts[2], facts[3], facts[5], facts[8] = state, facts[3] + 1, status, now_ms
+  if state == 'ENDED' then close(id, at, facts[1], now_ms) end
+  redis.call('HSET', at, 'state', state, 'revision', facts[3], 'status', status, 'changed', now_ms)
+  if state ~= before then hint(ARGV[1] .. 'intent:sessions', id) end
+end

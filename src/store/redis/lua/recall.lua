@@ -1,9 +1,0 @@
--- recall: what came before a position in the log, the newest first.
--- KEYS     [1] log
--- ARGV     [1] the position, '' = from the newest there is, [2] how many at most
--- Returns  {0, entries as XREVRANGE gives them} | error text
--- Before:  mint.lua, log.lua
-local last, problem = last_of(KEYS[1])
-if not last then return problem end
-local newest = ARGV[1] == '' and '+' or '(' .. ARGV[1]
-return {0, redis.call('XREVRANGE', KEYS[1], newest, '-', 'COUNT', ARGV[2])}

@@ -1,0 +1,72 @@
+-- server/examine: compares servers with the store's marker and says since when each may have forgotten grants.
+-- KEYS     [1] the store's marker
+-- ARGV     [1] an era of the caller's making, [2] the era the caller is in, [3] what it has noticed itself, '' for nothing,
+--          [4] the origin and [5] the count of looks it remembers, '' and 0 for none,
+--          [6] to [8] its bounds of the keyspaces lease, poll and workflow in ms, '' for an observer, [9] '1' if it may make the
+--          marker, '' if not, then per server (several on a Cluster): what its fields in the marker begin with, run id,
+--          replication id, ms its process has been up
+-- Returns  {'UNUSED'} if there is no marker and the caller may not make it (nothing was done),
+--          {'BOUNDS', {ms, ms, ms}} if the store has other bounds (nothing was done), else
+--          {origin, count of looks, per server {era, ms since it may have forgotten, why a new era began or '', names of its
+--          witness, and of the one before that is still to be removed, or ''}}
+-- Needs    lib/fences
+local micros, micros_text = clock()
+local now = math.floor(micros / 1000)
+local origin, remembered = redis.call('HGET', KEYS[1], 'origin'), ARGV[4]
+-- The origin is when the marker was first made. A client that took an emptied store for a new one has made a younger one than
+-- the caller remembers. The caller puts back the older one, so that each emptying is found once, and its bounds.
+local is_first = not origin and remembered == ''
+if is_first and ARGV[9] == '' then return {'UNUSED'} end
+local is_emptied = remembered ~= '' and (not origin or tonumber(origin) > tonumber(remembered))
+
+-- Nothing is written where nothing is new: a Redis that is out of memory can still be examined.
+local function keep(field, value)
+  if value ~= '' and redis.call('HGET', KEYS[1], field) ~= value then redis.call('HSET', KEYS[1], field, value) end
+end
+
+local bounds = redis.call('HMGET', KEYS[1], 'maxttl:lease', 'maxttl:poll', 'maxttl:workflow')
+for i = 1, 3 do
+  local is_other = bounds[i] and bounds[i] ~= ARGV[5 + i] and ARGV[5 + i] ~= ''
+  if is_other and not is_emptied then return {'BOUNDS', bounds} end
+end
+for i, name in ipairs({'lease', 'poll', 'workflow'}) do keep('maxttl:' .. name, ARGV[5 + i]) end
+if is_first then origin = micros_text elseif is_emptied then origin = remembered end
+keep('origin', origin)
+-- A count lower than the caller remembers shows older data. A new era raises it above what any client remembers.
+local looks, step = tonumber(redis.call('HGET', KEYS[1], 'looks')) or 0, 1
+local is_older = looks < tonumber(ARGV[5])
+
+local function judge(own, run, replication, up)
+  local known = redis.call('HMGET', KEYS[1], own .. 'era', own .. 'run', own .. 'replication', own .. 'since', own .. 'witness',
+    own .. 'former')
+  local era, since, why, witness, former = known[1], tonumber(known[4]), '', known[5] or '', known[6] or ''
+  if is_first then why, since = 'first use', now - tonumber(up)
+  elseif is_emptied then
+    why, since = 'the marker is gone: flushed, or restarted without its data', now
+  elseif known[2] ~= run then
+    why, since = 'another server process answers', now
+  elseif known[3] ~= replication then
+    why, since = 'the replication history has changed', now
+  elseif is_older then
+    why, since = 'an earlier state of its data is back', now
+  elseif ARGV[3] ~= '' and era == ARGV[2] then why, since = ARGV[3], now end
+  if why ~= '' then
+    era, step = ARGV[1], 1000000
+    if witness ~= '' then
+      redis.call('HSET', KEYS[1], own .. 'former', witness)
+      redis.call('HDEL', KEYS[1], own .. 'witness')
+      witness, former = '', witness
+    end
+  end
+  -- A clock that was set back would make the quarantine last as long as it was ahead: it begins again instead.
+  if since > now then since = now end
+  if why ~= '' or since ~= tonumber(known[4]) then
+    redis.call('HSET', KEYS[1], own .. 'era', era, own .. 'run', run, own .. 'replication', replication, own .. 'since', since)
+  end
+  return {era, now - since, why, witness, former}
+end
+
+local verdicts = {}
+for i = 10, #ARGV, 4 do verdicts[#verdicts + 1] = judge(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
+if type(redis.pcall('HSET', KEYS[1], 'looks', looks + step)) == 'number' then looks = looks + step end
+return {origin, looks, verdicts}
