@@ -22,7 +22,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/dead-worker.js',
+        file: 'worker/worker-name.js',
         find: 'const isTheirs = holder === instance ||',
         replace: 'const isTheirs = true ||',
       },
@@ -50,7 +50,7 @@ export const WORKER_BUGS = [
       {
         file: 'worker/session-run.js',
         find: 'running.stop();',
-        replace: 'running.stop();\n            void this.#tenures.release();',
+        replace: 'running.stop();\n            void this.#leases.release();',
       },
     ],
   },
@@ -62,7 +62,7 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-run.js',
-        find: "await this.#settle('STOPPING', change);",
+        find: "await this.#advance('STOPPING', change);",
         replace: ';',
       },
     ],
@@ -74,8 +74,8 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-run.js',
-        find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
-        replace: "await this.#settle('ENDED', change);\n        await this.#release(verdict);",
+        find: "await this.#release(outcome);\n        await this.#advance('ENDED', change);",
+        replace: "await this.#advance('ENDED', change);\n        await this.#release(outcome);",
       },
     ],
   },
@@ -86,9 +86,9 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-run.js',
-        find: "await this.#release(verdict);\n        await this.#settle('ENDED', change);",
+        find: "await this.#release(outcome);\n        await this.#advance('ENDED', change);",
         replace:
-          "if (this.#running !== null)\n            await this.#release(verdict);\n        await this.#settle('ENDED', change);",
+          "if (this.#running !== null)\n            await this.#release(outcome);\n        await this.#advance('ENDED', change);",
       },
     ],
   },
@@ -118,11 +118,11 @@ export const WORKER_BUGS = [
         file: 'worker/session-run.js',
         find: `if (!(own instanceof Lease))
             return own;
-        this.#keep(own, span);`,
+        this.#watch(own, span);`,
         replace: `if (!(own instanceof Lease) && !this.#isRecovery)
             return own;
         if (own instanceof Lease)
-            this.#keep(own, span);`,
+            this.#watch(own, span);`,
       },
     ],
   },
@@ -133,7 +133,7 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-monitor.js',
-        find: 'this.#parts.recover(stored)',
+        find: 'this.#runs.recover(stored)',
         replace: 'stored === null',
       },
     ],
@@ -143,10 +143,10 @@ export const WORKER_BUGS = [
     about: 'a pipeline is neither told nor, when it asks, stopped when a lease of its is lost',
     worlds,
     patches: [
-      { file: 'worker/session-run.js', find: "this.#end('lost');\n        };", replace: '};' },
+      { file: 'worker/session-run.js', find: "this.#stopFor('lost');\n        };", replace: '};' },
       {
         file: 'worker/session-run.js',
-        find: 'signal.throwIfAborted();\n                this.#tenures.assertHeld();',
+        find: 'signal.throwIfAborted();\n                this.#leases.assertHeld();',
         replace: 'signal.throwIfAborted();',
       },
     ],
@@ -158,7 +158,7 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-monitor.js',
-        find: 'for (const id of this.#parts.own())\n                    heard.add(id);',
+        find: 'for (const id of this.#runs.ids)\n                    changed.add(id);',
         replace: ';',
       },
       {
@@ -188,13 +188,13 @@ export const WORKER_BUGS = [
     worlds: replacements,
     patches: [
       {
-        file: 'worker/worker.js',
+        file: 'worker/session-runs.js',
         find: 'await Promise.all([...this.#runs.values()].map(({ run }) => run.abandon()));',
         replace: ';',
       },
       {
         file: 'worker/session-run.js',
-        find: 'It finds the leases free.\n            await this.#release(verdict);',
+        find: 'It finds the leases free.\n            await this.#release(outcome);',
         replace: '',
       },
     ],
@@ -210,7 +210,7 @@ export const WORKER_BUGS = [
         find: 'return holder === tenure?.holder ?',
         replace: 'return tenure === null ?',
       },
-      { file: 'worker/dead-worker.js', find: '&& !spared.has(holder)', replace: '' },
+      { file: 'worker/worker-name.js', find: '&& !spared.has(holder)', replace: '' },
     ],
   },
 ];

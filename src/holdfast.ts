@@ -373,8 +373,8 @@ export class Holdfast implements AsyncDisposable {
     const { prefix } = this.#settings;
     const commands = (lock: HostLock | null) =>
       supervisedCommands({ clock, ...(lock !== null && { lock }) });
-    const parts = { ...this.#rt, leases: this.#leases, prefix, host: systemHost, commands };
-    this.#worker = new Worker(parts, options);
+    const environment = { host: systemHost, prefix, commands };
+    this.#worker = new Worker(this.#rt, this.#leases, environment, options);
     this.#recordHistory();
     return this.#worker;
   }

@@ -21,7 +21,7 @@ describe('a page that leads through the files', () => {
     '| `src/fleet/poll/poll-scheduler.ts` `PollScheduler.#try` | and `#try` |',
     '`src/lease/`: `renewer.ts` `Renewer.keep`, `wait-queue.ts`\nand `release.ts`',
     '`src/store/`: the `*-store.ts` files',
-    '`src/worker/session-leases.ts` `takeOwn()`, anywhere',
+    '`src/worker/session-leases.ts` `acquireOwn()`, anywhere',
     '`leases.acquire` is a verb, `lease.lost` an event, `lease/acquire.lua` a script, `STARTING` a state',
     '`Processor` is declared somewhere',
     'not a name: `session:<id>`, `npm test`, `202`, `--json`',

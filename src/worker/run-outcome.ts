@@ -1,23 +1,25 @@
 import type { Outcome, Reason } from '../intents/intent-session.ts';
 import type { PipelineDetail } from './pipelines/pipeline.ts';
 
-/** What has come of a session in the hands of a worker. */
-export type RunOutcome =
-  /** `left`: this worker stops, and others are to go on with it. `gone`: it is not this worker's (any more). */
-  Left | Ended;
+/** How a run ended, and so what becomes of its session. */
+export type RunOutcome = Left | Ended;
 
 interface Left {
+  /**
+   * `left`: this worker stops, and another worker continues the session. `gone`: the session does
+   * not belong to this worker, or no longer does.
+   */
   readonly kind: 'left' | 'gone';
-  /** False: some of its pipeline could not be ended. */
-  readonly isGone: boolean;
+  /** False: some processes of its pipeline could not be ended. */
+  readonly isPipelineGone: boolean;
 }
 
 export interface Ended {
   readonly kind: 'ended';
   readonly reason: Reason;
   readonly outcome: Outcome;
-  readonly detail: Partial<PipelineDetail> & { readonly why?: string };
-  readonly isGone: boolean;
+  readonly detail: Partial<PipelineDetail> & { readonly why?: string | undefined };
+  readonly isPipelineGone: boolean;
 }
 
 const OUTCOME_OF: Readonly<Record<Reason, Outcome>> = {
@@ -30,6 +32,6 @@ const OUTCOME_OF: Readonly<Record<Reason, Outcome>> = {
   R_WORKER_LOST: 'FAILED',
 };
 
-export function ended(reason: Reason, detail: Ended['detail'] = {}, isGone = true): Ended {
-  return { kind: 'ended', reason, outcome: OUTCOME_OF[reason], detail, isGone };
+export function ended(reason: Reason, detail: Ended['detail'] = {}, isPipelineGone = true): Ended {
+  return { kind: 'ended', reason, outcome: OUTCOME_OF[reason], detail, isPipelineGone };
 }

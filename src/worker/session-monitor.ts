@@ -1,17 +1,15 @@
 /**
- * Keeps an eye on sessions. On those in the hands of this worker, because their clients may want them stopped. And on those of others: when the
- * lease of one is nobody's, its worker is no more, and somebody has to go on with it.
+ * Watches open sessions: those that this worker runs, because their clients may stop them, and those
+ * of other workers. If the lease of a session is free, its worker is dead, and this one recovers it.
  *
- * It is told of changes by signals; what these miss is found every few seconds for its own, and every half minute for all. A session of another is
- * looked at again when its lease would run out, as last seen: a worker that lives has renewed it by then. What is found in nobody's hands is looked
- * at once more, because who is just ending with it holds nothing for a moment either; and who has not begun with it, and may take as long as
- * its store does, is given the time of a lease: nothing runs then. If two are mistaken, or equally fast, the lease decides between them.
+ * Hints tell of changes. What they miss is found by reading: the own sessions every few seconds, all
+ * open sessions every half minute. The lease of another worker's session is read again when it would
+ * expire: a living worker has renewed it by then. A session whose lease is free is read once more
+ * after a pause, because a worker that is just ending it holds no lease for a moment either. A worker
+ * that has claimed a session, and has not acquired its lease yet, gets the time of a TTL: nothing
+ * runs meanwhile. If two workers recover the same session, its lease decides between them.
  */
-
-import type { Clock } from '../core/clock.ts';
-import type { Emitter } from '../core/events.ts';
 import { Loop } from '../core/loop.ts';
-import type { Random } from '../core/random.ts';
 import { type Entry, TimerHeap } from '../core/timer-heap.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import { openSessions, putBackLost } from '../intents/open-sessions.ts';
@@ -19,159 +17,150 @@ import { readable, readSessions } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/port/intent-store.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
+import type { SessionRuns } from './session-runs.ts';
 
-/** How often all open sessions are gone through, and how often its own. */
+/** How often all open sessions are read, and how often those that this worker runs. */
 const ALL_EVERY_MS = 30_000;
 const OWN_EVERY_MS = 3_000;
-/** What is in nobody's hands, and was in somebody's, still has to be so after this. */
-const SETTLED_MS = 300;
-/** A lease that would run out is looked at a moment later: the store counts in whole milliseconds. */
+/** A lease that was held and is free is still free after this, or its session is not recovered. */
+const RECHECK_MS = 300;
+/** A lease is read this much after it would expire: the store counts whole milliseconds. */
 const AFTER_EXPIRY_MS = 5;
-/** However long a lease may last. */
-const LONGEST_MS = 60_000;
-/** When there is no room for one more. */
-const NO_ROOM_MS = 500;
+/** A lease is read again after this, however long its TTL is. */
+const MAX_RECHECK_MS = 60_000;
+/** When to try again if this worker has no room, or a lease could not be read. */
+const RETRY_MS = 500;
 /** Sessions in one request. */
 const BATCH = 500;
 const CALL = { timeoutMs: 5_000 };
 const { keyspace } = LEASE_CLASSES.resource;
 
-export interface LookoutParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  /** How long another worker may take to begin with what it has claimed. */
-  readonly patienceMs: number;
-  /** The sessions that this worker has. */
-  own(): Iterable<string>;
-  /** What the store shows of one of them. False: it has it no more. */
-  seen(id: string, stored: StoredSession | null): boolean;
-  /** A session is nobody's. False: there is no room for it now. */
-  recover(stored: StoredSession): boolean;
-}
-
 /** A session of another worker. */
-interface Watched extends Entry {
+interface WatchedSession extends Entry {
   stored: StoredSession;
-  key: string;
+  /** The key of its lease. */
+  readonly key: string;
   worker: string | null;
-  /** It was seen in the hands of that worker. */
+  /** `worker` was seen to hold the lease. */
   wasHeld: boolean;
-  /** The revision at which it was found in nobody's hands. */
-  nobodysAt: number | null;
+  /** The revision at which the lease was found free; null: it was held when it was read last. */
+  freeAtRevision: number | null;
 }
 
 export class SessionMonitor {
-  readonly #parts: LookoutParts;
-  readonly #chore: Loop;
-  readonly #listening: Subscription;
-  readonly #others = new Map<string, Watched>();
-  readonly #agenda: TimerHeap<Watched>;
-  /** Those whose lease is to be looked at now. */
-  #due: Watched[] = [];
-  #heard = new Set<string>();
-  #allDueMs = 0;
-  #ownDueMs = 0;
+  readonly #rt: Runtime;
+  readonly #runs: SessionRuns;
+  readonly #ttlMs: number;
+  readonly #loop: Loop;
+  readonly #hints: Subscription;
+  readonly #others = new Map<string, WatchedSession>();
+  readonly #schedule: TimerHeap<WatchedSession>;
+  /** Sessions whose lease is to be read in the next round. */
+  #due: WatchedSession[] = [];
+  /** Sessions that are to be read in the next round. */
+  #changed = new Set<string>();
+  #allDueAtMs = 0;
+  #ownDueAtMs = 0;
   #isStopped = false;
 
-  constructor(parts: LookoutParts) {
-    this.#parts = parts;
-    this.#agenda = new TimerHeap(parts.clock, () => {
-      this.#due.push(...this.#agenda.takeDue(parts.clock.monotonicMs()));
-      this.#chore.wake();
+  /** `ttlMs`: how long another worker may take to acquire the lease of a session it has claimed. */
+  constructor(rt: Runtime, runs: SessionRuns, ttlMs: number) {
+    this.#rt = rt;
+    this.#runs = runs;
+    this.#ttlMs = ttlMs;
+    this.#schedule = new TimerHeap(rt.clock, () => {
+      this.#due.push(...this.#schedule.takeDue(rt.clock.monotonicMs()));
+      this.#loop.wake();
     });
-    this.#chore = new Loop(parts, {
+    this.#loop = new Loop(rt, {
       everyMs: OWN_EVERY_MS,
-      round: () => this.#look(),
-      onStalled: (error) => parts.events.emit('worker.stalled', { error }),
-      onResumed: (afterMs) => parts.events.emit('worker.resumed', { afterMs }),
+      round: () => this.#round(),
+      onStalled: (error) => rt.events.emit('worker.stalled', { error }),
+      onResumed: (afterMs) => rt.events.emit('worker.resumed', { afterMs }),
     });
-    this.#listening = new Subscription(parts, SESSION_CHANGES_TOPIC, (id) => {
-      if (id !== null) this.look(id);
+    this.#hints = new Subscription(rt, SESSION_CHANGES_TOPIC, (id) => {
+      if (id !== null) this.refresh(id);
       else {
-        this.#allDueMs = 0;
-        this.#chore.wake();
+        this.#allDueAtMs = 0;
+        this.#loop.wake();
       }
     });
   }
 
   async start(): Promise<void> {
-    await this.#listening.open();
-    // It may have been told to stop meanwhile.
-    if (!this.#isStopped) await this.#chore.start();
+    await this.#hints.open();
+    // `stop` may have been called meanwhile.
+    if (!this.#isStopped) await this.#loop.start();
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#listening.close();
-    await this.#chore.stop();
-    // Not before: a look that was under way plans the next ones.
-    this.#agenda.clear();
+    this.#hints.close();
+    await this.#loop.stop();
+    // Last, because a round that was under way schedules the next reads.
+    this.#schedule.clear();
   }
 
-  /** This worker has one no more: others may. */
-  look(id: string): void {
-    this.#heard.add(id);
-    this.#chore.wake();
+  /** Reads the session soon: it has changed, or this worker runs it no longer. */
+  refresh(id: string): void {
+    this.#changed.add(id);
+    this.#loop.wake();
   }
 
-  async #look(): Promise<undefined> {
-    const { clock } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    await this.#listening.open();
-    const heard = this.#heard;
-    this.#heard = new Set();
+  async #round(): Promise<undefined> {
+    const nowMs = this.#rt.clock.monotonicMs();
+    await this.#hints.open();
+    const changed = this.#changed;
+    this.#changed = new Set();
     try {
-      if (nowMs >= this.#ownDueMs) for (const id of this.#parts.own()) heard.add(id);
-      if (nowMs >= this.#allDueMs) await this.#lookAtAll();
-      await this.#lookAt([...heard]);
-      this.#ownDueMs = nowMs >= this.#ownDueMs ? nowMs + OWN_EVERY_MS : this.#ownDueMs;
-      await this.#lookAtLeases(this.#due.splice(0));
+      if (nowMs >= this.#ownDueAtMs) for (const id of this.#runs.ids) changed.add(id);
+      if (nowMs >= this.#allDueAtMs) await this.#readAll();
+      await this.#read([...changed]);
+      this.#ownDueAtMs = nowMs >= this.#ownDueAtMs ? nowMs + OWN_EVERY_MS : this.#ownDueAtMs;
+      await this.#readLeases(this.#due.splice(0));
     } catch (error) {
-      for (const id of heard) this.#heard.add(id);
+      for (const id of changed) this.#changed.add(id);
       throw error;
     }
     return undefined;
   }
 
-  async #lookAtAll(): Promise<void> {
-    const { clock } = this.#parts;
-    const startMs = clock.monotonicMs();
+  async #readAll(): Promise<void> {
+    const startMs = this.#rt.clock.monotonicMs();
     const found = new Set<string>();
-    for await (const { sessions } of openSessions(this.#parts)) {
+    for await (const { sessions } of openSessions(this.#rt)) {
       for (const stored of sessions) {
         found.add(stored.id);
-        this.#note(stored.id, stored);
+        this.#update(stored.id, stored);
       }
-      await putBackLost(this.#parts, sessions);
+      await putBackLost(this.#rt, sessions);
       if (this.#isStopped) return;
     }
     for (const id of this.#others.keys()) if (!found.has(id)) this.#forget(id);
-    this.#allDueMs = startMs + ALL_EVERY_MS;
+    this.#allDueAtMs = startMs + ALL_EVERY_MS;
   }
 
-  async #lookAt(ids: readonly string[]): Promise<void> {
+  async #read(ids: readonly string[]): Promise<void> {
     for (let i = 0; i < ids.length; i += BATCH) {
       const batch = ids.slice(i, i + BATCH);
-      const found = await readSessions(this.#parts, batch, CALL);
-      for (const [j, id] of batch.entries()) this.#note(id, found[j] ?? null);
+      const found = await readSessions(this.#rt, batch, CALL);
+      for (const [j, id] of batch.entries()) this.#update(id, found[j] ?? null);
     }
   }
 
-  #note(id: string, stored: StoredSession | null): void {
-    // What waits for a worker is in the stream of starts.
+  #update(id: string, stored: StoredSession | null): void {
+    // A NEW session waits for a worker in the stream of starts.
     const isIdle = stored === null || stored.state === 'ENDED' || stored.state === 'NEW';
-    if (this.#parts.seen(id, stored) || isIdle) {
+    if (this.#runs.refresh(id, stored) || isIdle) {
       this.#forget(id);
       return;
     }
     const known = this.#others.get(id);
     if (known?.stored.revision === stored.revision) return;
-    const session = readable(this.#parts.events, stored);
-    // Nobody can go on with it before somebody has corrected it.
+    const session = readable(this.#rt.events, stored);
+    // No worker can continue an unreadable session before it is corrected.
     if (session === null) {
       this.#forget(id);
       return;
@@ -181,16 +170,23 @@ export class SessionMonitor {
     if (watched.worker !== session.worker) watched.wasHeld = false;
     watched.worker = session.worker;
     if (session.worker !== null) return;
-    // Its worker has left it, and said so.
-    watched.nobodysAt = stored.revision;
-    this.#agenda.schedule(watched, this.#parts.clock.monotonicMs());
+    // Its worker has left the session: it can be recovered at once.
+    watched.freeAtRevision = stored.revision;
+    this.#schedule.schedule(watched, this.#rt.clock.monotonicMs());
   }
 
-  #watch(stored: StoredSession, key: string): Watched {
-    const unknown = { worker: null, wasHeld: false, nobodysAt: null };
-    const watched: Watched = { stored, key, ...unknown, dueMs: 0, slot: -1 };
+  #watch(stored: StoredSession, key: string): WatchedSession {
+    const watched: WatchedSession = {
+      stored,
+      key,
+      worker: null,
+      wasHeld: false,
+      freeAtRevision: null,
+      dueMs: 0,
+      slot: -1,
+    };
     this.#others.set(stored.id, watched);
-    this.#agenda.schedule(watched, this.#parts.clock.monotonicMs() + SETTLED_MS);
+    this.#schedule.schedule(watched, this.#rt.clock.monotonicMs() + RECHECK_MS);
     return watched;
   }
 
@@ -198,40 +194,41 @@ export class SessionMonitor {
     const watched = this.#others.get(id);
     if (watched === undefined) return;
     this.#others.delete(id);
-    this.#agenda.remove(watched);
+    this.#schedule.remove(watched);
   }
 
-  async #lookAtLeases(due: readonly Watched[]): Promise<void> {
+  async #readLeases(due: readonly WatchedSession[]): Promise<void> {
     for (let i = 0; i < due.length; i += BATCH) {
       const batch = due.slice(i, i + BATCH);
       try {
         const keys = batch.map(({ key }) => key);
-        const leases = await this.#parts.store.leases.read(keys, CALL);
-        for (const [j, watched] of batch.entries()) this.#judge(watched, leases[j]);
+        const leases = await this.#rt.store.leases.read(keys, CALL);
+        for (const [j, watched] of batch.entries()) this.#decide(watched, leases[j]);
       } catch (error) {
-        const laterMs = this.#parts.clock.monotonicMs() + NO_ROOM_MS;
-        for (const watched of due.slice(i)) this.#agenda.schedule(watched, laterMs);
+        const laterMs = this.#rt.clock.monotonicMs() + RETRY_MS;
+        for (const watched of due.slice(i)) this.#schedule.schedule(watched, laterMs);
         throw error;
       }
     }
   }
 
-  #judge(watched: Watched, lease: ReadReply | undefined): void {
+  /** Recovers the session if its lease is free, or schedules the next read of the lease. */
+  #decide(watched: WatchedSession, lease: ReadReply | undefined): void {
     const { stored } = watched;
     const { id, revision } = stored;
     if (this.#others.get(id) !== watched) return;
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#rt.clock.monotonicMs();
     const isHeld = lease?.kind === 'held' && lease.holder.endsWith(`/${id}`);
     if (isHeld || lease === undefined || lease.kind === 'failed') {
-      const leftMs = isHeld ? Math.min(lease.expiresInMs, LONGEST_MS) : NO_ROOM_MS;
-      watched.nobodysAt = null;
+      const leftMs = isHeld ? Math.min(lease.expiresInMs, MAX_RECHECK_MS) : RETRY_MS;
+      watched.freeAtRevision = null;
       watched.wasHeld ||= isHeld;
-      this.#agenda.schedule(watched, nowMs + leftMs + AFTER_EXPIRY_MS);
-    } else if (watched.nobodysAt !== revision) {
-      watched.nobodysAt = revision;
-      const isBegun = watched.wasHeld || stored.state !== 'STARTING';
-      this.#agenda.schedule(watched, nowMs + (isBegun ? SETTLED_MS : this.#parts.patienceMs));
-    } else if (this.#parts.recover(stored)) this.#forget(id);
-    else this.#agenda.schedule(watched, nowMs + NO_ROOM_MS);
+      this.#schedule.schedule(watched, nowMs + leftMs + AFTER_EXPIRY_MS);
+    } else if (watched.freeAtRevision !== revision) {
+      watched.freeAtRevision = revision;
+      const hasBegun = watched.wasHeld || stored.state !== 'STARTING';
+      this.#schedule.schedule(watched, nowMs + (hasBegun ? RECHECK_MS : this.#ttlMs));
+    } else if (this.#runs.recover(stored)) this.#forget(id);
+    else this.#schedule.schedule(watched, nowMs + RETRY_MS);
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What the store knows of one session, as this worker has seen it last, and the one way to change it: from the revision seen, one change after the
- * other. Who finds that somebody else was faster looks at what came of that, and decides anew.
+ * One session as this worker last read it from the store, and the only way to change it. Each write
+ * starts from the revision that was read last, and writes follow one another. A write that loses to
+ * another writer takes over what that one wrote; the caller then decides again.
  */
 import { KeyForeignError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
 import {
   type IntentSession,
   mayFollow,
@@ -13,28 +13,22 @@ import {
 } from '../intents/intent-session.ts';
 import { readable } from '../intents/session-reading.ts';
 import type { SessionState, StoredSession } from '../store/port/intent-store.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 
 const CALL = { timeoutMs: 2_000 };
 
-export interface SessionFileParts {
-  readonly store: Store;
-  readonly events: Emitter;
-  readonly instanceId: string;
-}
-
 export class SessionRecord {
   readonly id: string;
-  readonly #parts: SessionFileParts;
+  readonly #rt: Pick<Runtime, 'store' | 'events' | 'instanceId'>;
   #session: IntentSession;
-  #isThere = true;
-  /** What was read last is older than what was seen before. */
+  #exists = true;
+  /** The revision that was read last is older than the one before it. */
   #wasOlder = false;
   #writing: Promise<unknown> = Promise.resolve();
 
-  /** Throws `SESSION_UNREADABLE` for what is no session. */
-  constructor(parts: SessionFileParts, stored: StoredSession) {
-    this.#parts = parts;
+  /** Throws `SESSION_UNREADABLE` if `stored` is not a valid session. */
+  constructor(rt: Pick<Runtime, 'store' | 'events' | 'instanceId'>, stored: StoredSession) {
+    this.#rt = rt;
     this.id = stored.id;
     this.#session = sessionOf(stored);
   }
@@ -43,33 +37,36 @@ export class SessionRecord {
     return this.#session;
   }
 
-  /** There, and not ended. */
+  /** The session exists and has not ended. */
   get isOpen(): boolean {
-    return this.#isThere && this.#session.state !== 'ENDED';
+    return this.#exists && this.#session.state !== 'ENDED';
   }
 
-  /** And said to be this worker's. */
+  /** The session is open, and the store names this worker as its worker. */
   get isMine(): boolean {
-    return this.isOpen && this.#session.worker === this.#parts.instanceId;
+    return this.isOpen && this.#session.worker === this.#rt.instanceId;
   }
 
   /**
-   * What was read of it; null: it is not there any more. What is older than what was seen before is believed when it is said once more:
-   * answers may come in another order than they were asked for, and a store that has failed over may have lost the last changes.
+   * Takes over a revision read from the store; null means that the session was removed.
+   *
+   * An older revision is ignored once: answers may arrive out of order. Read a second time it is
+   * accepted, because after a failover the store may have lost the newer one.
    */
-  see(stored: StoredSession | null): void {
+  refresh(stored: StoredSession | null): void {
     if (stored === null) {
-      this.#isThere = false;
+      this.#exists = false;
       return;
     }
     const isOlder = stored.revision < this.#session.revision;
     if (isOlder && !this.#wasOlder) this.#wasOlder = true;
-    else this.#believe(stored);
+    else this.#accept(stored);
   }
 
   /**
-   * Changes state and status from what was seen last, if that still allows it. False if it does not, or somebody else was faster: what
-   * came of that is seen now. Throws what the store does; after an unknown outcome asking once more finds out.
+   * Writes state and status over the revision that was read last, if `mayStill` and the state allow
+   * it. False: they do not, or another writer was faster; `session` then has what that one wrote.
+   * Throws what the store throws. After an unknown outcome, another write finds out.
    */
   write(
     state: SessionState,
@@ -81,34 +78,35 @@ export class SessionRecord {
     return writing;
   }
 
-  #believe(stored: StoredSession): void {
-    this.#isThere = true;
+  #accept(stored: StoredSession): void {
+    this.#exists = true;
     this.#wasOlder = false;
-    // What it was made with never changes, and what this worker has said of it still counts: it is ended as it should be.
+    // The body never changes. If the record has become unreadable, the status that this worker
+    // knows still counts, so that the session ends with the right reason.
     const { state, revision, clients, changedAtMs } = stored;
     const kept = { ...this.#session, state, revision, clients, changedAtMs };
-    this.#session = readable(this.#parts.events, stored) ?? kept;
+    this.#session = readable(this.#rt.events, stored) ?? kept;
   }
 
   async #write(state: SessionState, change: Partial<SessionStatus>): Promise<boolean> {
-    const { store, events } = this.#parts;
+    const { store, events } = this.#rt;
     const before = this.#session;
-    if (!this.#isThere || (state !== before.state && !mayFollow(before.state, state))) return false;
+    if (!this.#exists || (state !== before.state && !mayFollow(before.state, state))) return false;
     const status = JSON.stringify({ ...statusOf(before), ...change });
     const step = { ifRevision: before.revision, state, status };
     const reply = await store.intents.advance(this.id, step, CALL).catch((error: unknown) => {
-      // Another program has put something else in its place: there is no session any more, and nobody to be told.
+      // Another program has overwritten the session with something else: it does not exist any more.
       if (error instanceof KeyForeignError) return { kind: 'absent' } as const;
       throw error;
     });
     if (reply.kind === 'absent') {
-      this.see(null);
+      this.refresh(null);
       return false;
     }
-    // Writes come one after the other, and so do their answers.
-    this.#believe(reply.session);
+    // Writes follow one another, so the answer to the last one is the newest revision.
+    this.#accept(reply.session);
     const { tenant, reason } = this.#session;
-    // An answer that was lost: it had been carried out.
+    // A conflict with exactly this write: it was carried out before, and its answer was lost.
     const isSame = reply.session.state === state && reply.session.status === status;
     if (reply.kind === 'conflict' && !isSame) return false;
     if (state !== before.state)
@@ -117,15 +115,8 @@ export class SessionRecord {
   }
 }
 
-/** What its workers have said of it. */
-function statusOf(session: IntentSession): SessionStatus {
+/** The part of a session that its workers write. JSON leaves out what is undefined. */
+function statusOf(session: IntentSession): Record<keyof SessionStatus, unknown> {
   const { reason, outcome, worker, slot, losses, group, progress, detail } = session;
-  return {
-    ...NO_STATUS,
-    ...{ reason, outcome, worker, slot },
-    ...(losses !== undefined && { losses }),
-    ...(group !== undefined && { group }),
-    ...(progress !== undefined && { progress }),
-    ...(detail !== undefined && { detail }),
-  };
+  return { ...NO_STATUS, reason, outcome, worker, slot, losses, group, progress, detail };
 }

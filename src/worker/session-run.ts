@@ -1,296 +1,295 @@
 /**
- * One session in the hands of this worker, from the moment it is claimed until nothing of it is held here any more.
+ * One session at this worker, from its claim until the worker holds nothing for it.
  *
- * **Taking.** In: its start was taken from the stream, and the store says that it is this worker's; or it was nobody's any more. Takes its leases
- * (`taking.ts`). A store that does not answer is asked again, for as long as it takes. Out: all of them are had → running; one is not to
- * be had, or it is to stop → letting go.
+ * **Acquiring.** In: the worker took the session's start from the stream and claimed it; or the
+ * session had no living worker, and this one recovers it. Acquires the leases (`SessionLeases`), and
+ * asks again for as long as the store does not answer. Out: all leases are held and the pipeline was
+ * started → running; a lease is unavailable, or the run is stopped → releasing.
  *
- * **Running.** In: as above; the pipeline was started, and the store is told. Out: it ends by itself, nobody needs the session any
- * more, a lease is lost, the session is another worker's or nobody's, this worker stops → letting go.
+ * **Running.** In: as above. The store is told the slot and the process group, and then the command
+ * begins. The run is stopped when no client needs the session, a lease is lost, the session belongs
+ * to another worker or to none, or this worker stops. The pipeline is then told to end, and the run
+ * waits until nothing of it is left, however long that takes. Out: nothing of the pipeline is left
+ * → releasing.
  *
- * **Letting go.** In: as above; the pipeline is told to end. Waits until nothing of it is left, however long that takes: what may still
- * act is never handed over. Then the store is told that it is over and why (`STOPPING`), the leases are released, the last taken first, and it is
- * `ENDED`. So who reads that finds everything free; and who finds it before that, because we died here, knows what to say of it.
+ * **Releasing.** In: as above. `STOPPING` and the reason are written first, then the leases are
+ * released, the last acquired first, and then `ENDED` is written. So a client that reads `ENDED`
+ * finds the leases free, and a worker that recovers the session before that knows its reason.
+ * A session that is only left, because this worker stops, keeps its state: its leases are released,
+ * and then the worker's name is removed from it, so that another worker continues. Out: → over.
  *
- * A session that is only left, because this worker stops, keeps its state: its leases are released, then the worker's name is taken off
- * it, and others go on.
+ * **Over.** The worker holds nothing for the session.
  */
-import type { Clock } from '../core/clock.ts';
+import { assert } from '../core/assert.ts';
 import { ClosedError, LeaseLostError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import type { Random } from '../core/random.ts';
 import { retryStore } from '../core/retry.ts';
-import { type Span, type Tracing, untraced } from '../core/tracing.ts';
+import type { Span } from '../core/tracing.ts';
 import type { SessionStatus } from '../intents/intent-session.ts';
 import { Lease } from '../lease/lease.ts';
-import type { Leases } from '../lease/leases.ts';
-import type { AcquireOptions } from '../lease/options.ts';
-import type { Pool } from '../lease/pool/pool.ts';
 import {
   SESSION_CHANGES_TOPIC,
   type SessionState,
   type StoredSession,
 } from '../store/port/intent-store.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import type { Pipeline, PipelineEnd, PipelineHold, Running } from './pipelines/pipeline.ts';
 import { Progress } from './pipelines/progress.ts';
 import { type Ended, ended, type RunOutcome } from './run-outcome.ts';
-import { takeOwn, takeSlot } from './session-leases.ts';
+import { SessionLeases } from './session-leases.ts';
 import type { SessionRecord } from './session-record.ts';
-import { SessionTenures } from './session-tenures.ts';
+import type { WorkerResources } from './worker-resources.ts';
 
-export interface RunParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly leases: Pick<Leases, 'acquire'>;
-  readonly tracing?: Tracing;
-  /** How its leases are taken. */
-  readonly options: AcquireOptions;
-  readonly graceMs: number;
-  /** Fires when the worker is over: nothing is tried again any more. */
-  readonly over: AbortSignal;
-  pipelineFor(kind: 'live' | 'vod'): Pipeline;
-  poolFor(resource: string): { readonly pool: Pool; readonly waitMs: number };
-}
+type State = 'acquiring' | 'running' | 'releasing' | 'over';
 
-/** Why a run is told to end: nobody needs its session; a lease is lost; the session is not this worker's; the worker stops. */
+const FROM: Readonly<Record<State, readonly State[]>> = {
+  acquiring: [],
+  running: ['acquiring'],
+  releasing: ['acquiring', 'running'],
+  over: ['releasing'],
+};
+
+/**
+ * Why a run is stopped. `stopped`: no client needs the session. `lost`: a lease is lost. `gone`: the
+ * session does not belong to this worker any more. `left`: the worker stops.
+ */
 type Cause = 'stopped' | 'lost' | 'gone' | 'left';
 
-const TOLD: Readonly<Record<Cause, string>> = {
-  stopped: 'nobody needs this session any more',
-  lost: 'a lease of this session is lost',
-  gone: 'this session is not in the hands of this worker any more',
-  left: 'this worker stops, and others go on with this session',
+/** The reason of the pipeline's `AbortSignal`. */
+const STOP_MESSAGES: Readonly<Record<Cause, string>> = {
+  stopped: 'this session was stopped: no client needs it any more',
+  lost: 'a lease of this session was lost',
+  gone: 'this session does not belong to this worker any more',
+  left: 'this worker is stopping: another worker continues this session',
 };
 const CALL = { timeoutMs: 2_000 };
-/** How often a session is begun again after its worker was lost: it may be what ends them. */
-const MOST_LOSSES = 3;
+/** A session is started again after this many lost workers. It may be what kills them. */
+const MAX_LOSSES = 3;
 
 export class SessionRun {
-  readonly #parts: RunParts;
-  readonly #file: SessionRecord;
+  readonly #rt: Runtime;
+  readonly #record: SessionRecord;
   readonly #isRecovery: boolean;
-  readonly #tenures: SessionTenures;
+  readonly #leases: SessionLeases;
+  readonly #pipeline: Pipeline;
+  readonly #graceMs: number;
   readonly #stop = new AbortController();
+  readonly #abandoned = new AbortController();
+  #state: State = 'acquiring';
   #cause: Cause | null = null;
-  /** Which lease, and why. */
-  #lost = 'its leases: its time was up';
-  /** The name of its slot, and the key of that. */
-  #slot: { readonly name: string; readonly key: string } | null = null;
+  /** Which lease was lost, and why. */
+  #lost = 'its leases: they were not renewed in time';
+  /** The pipeline once it was started; also when it has ended. */
   #running: Running | null = null;
-  #hasEnded = false;
-  /** The store says that the session is this worker's, or was told so. */
+  /** The store names this worker as the worker of the session, or did so. */
   #isClaimed: boolean;
 
-  constructor(parts: RunParts, file: SessionRecord, { isRecovery }: { isRecovery: boolean }) {
-    this.#parts = parts;
-    this.#file = file;
+  /** `isRecovery`: the session belonged to another worker, which is dead or has left it. */
+  constructor(rt: Runtime, resources: WorkerResources, record: SessionRecord, isRecovery: boolean) {
+    this.#rt = rt;
+    this.#record = record;
     this.#isRecovery = isRecovery;
     this.#isClaimed = !isRecovery;
-    this.#tenures = new SessionTenures();
+    this.#leases = new SessionLeases(rt, resources, record.session, isRecovery);
+    this.#pipeline = resources.pipeline(record.session.kind);
+    this.#graceMs = resources.graceMs;
   }
 
-  get id(): string {
-    return this.#file.id;
+  /** Takes over what the store says of the session. */
+  refresh(stored: StoredSession | null): void {
+    this.#record.refresh(stored);
+    this.#stopIfRecordSaysSo();
   }
 
-  /** What the store shows of its session now. */
-  see(stored: StoredSession | null): void {
-    this.#file.see(stored);
-    this.#heed();
-  }
-
-  /** A lease of its may have been renewed. */
+  /** A lease of this run may have been renewed. */
   extend(): void {
     if (this.#cause !== 'lost') this.#running?.extend();
   }
 
-  /** This worker stops: others are to go on with it. */
+  /** This worker stops: another worker continues the session. */
   leave(): void {
-    this.#end('left');
+    this.#stopFor('left');
   }
 
-  /** The worker waits no longer. Leases of a pipeline that still runs are never handed over: they are not renewed any more, and expire. */
+  /**
+   * The worker waits no longer, and no write to the store is tried again. The leases of a pipeline
+   * that still runs are never handed over: they are not renewed any more, and expire.
+   */
   async abandon(): Promise<void> {
-    if (this.#running !== null && !this.#hasEnded) await this.#tenures.abandon(this.#running.ended);
+    this.#abandoned.abort(new Error('the worker has stopped'));
+    if (this.#state === 'running') await this.#leases.abandon(this.#running?.ended);
   }
 
-  /** Until nothing of it is held here any more. Never rejects. `onRunning` is called as soon as its pipeline was started. */
-  async go(onRunning: () => void): Promise<void> {
-    const verdict = await this.#traced('holdfast.session', (span) => this.#bring(onRunning, span));
-    try {
-      await this.#letGo(verdict);
-    } catch {
-      // The store could not be told: the worker that finds the session goes on from what the store knows. It finds the leases free.
-      await this.#release(verdict);
-    }
-  }
-
-  async #bring(onRunning: () => void, span: Span): Promise<RunOutcome> {
-    try {
-      this.#heed();
-      const run = (inner: Span) => this.#run(onRunning, inner);
-      return (await this.#take(span)) ?? (await this.#traced('holdfast.pipeline', run));
-    } catch (error) {
-      // Whoever waits in there is called back by an error, too. Nothing runs.
-      if (this.#cause !== null) return this.#verdictOf(this.#cause, null);
-      if (error instanceof ClosedError) return { kind: 'left', isGone: true };
-      return ended('R_PIPELINE_FAILED', { error: String(error) });
-    }
-  }
-
-  #traced<T>(name: string, work: (span: Span) => Promise<T>): T | Promise<T> {
-    const { tracing = untraced } = this.#parts;
-    const { id, kind } = this.#file.session;
+  /** Resolves when the run is over. Never rejects. Calls `onStarted` when the pipeline was started. */
+  async run(onStarted: () => void): Promise<void> {
+    const { tracing } = this.#rt;
+    const { id, kind } = this.#record.session;
     const attributes = { 'holdfast.session': id, 'holdfast.kind': kind };
-    const isWhole = name === 'holdfast.session';
-    return tracing.run({ name, attributes, ...(isWhole && { isRoot: true }) }, work);
+    const session = { name: 'holdfast.session', attributes, isRoot: true } as const;
+    const pipeline = { name: 'holdfast.pipeline', attributes };
+    const outcome = await tracing.run(session, async (span) => {
+      try {
+        this.#stopIfRecordSaysSo();
+        const refusal = await this.#acquireLeases(span);
+        if (refusal !== null) return refusal;
+        return await tracing.run(pipeline, (inner) => this.#runPipeline(onStarted, inner));
+      } catch (error) {
+        return this.#outcomeOfError(error);
+      }
+    });
+    if (this.#state !== 'releasing') this.#enter('releasing');
+    try {
+      if (outcome.kind === 'ended') await this.#endSession(outcome);
+      else await this.#leaveSession(outcome);
+    } catch {
+      // The store could not be told. The worker that recovers the session continues from what the
+      // store has. It finds the leases free.
+      await this.#release(outcome);
+    }
+    this.#enter('over');
   }
 
-  /** Null: it has all it needs. */
-  async #take(span: Span): Promise<RunOutcome | null> {
+  /** Null: the run holds all leases that the pipeline needs. */
+  async #acquireLeases(span: Span): Promise<RunOutcome | null> {
     const { signal } = this.#stop;
-    const wish = { session: this.#file.session, isRecovery: this.#isRecovery, signal };
-    const own = await takeOwn(this.#parts, wish);
+    const own = await this.#leases.acquireOwn(signal);
     if (!(own instanceof Lease)) return own;
-    this.#keep(own, span);
-    const over = this.#isRecovery ? await this.#goOn() : await this.#lookAgain();
-    if (over !== null) return over;
-    const { resource } = this.#parts.pipelineFor(wish.session.kind);
+    this.#watch(own, span);
+    const refusal = this.#isRecovery ? await this.#claimRecovered() : await this.#readAgain();
+    if (refusal !== null) return refusal;
+    const { resource } = this.#pipeline;
     if (resource === null) return null;
-    const slot = await takeSlot(this.#parts, resource, wish);
-    if ('kind' in slot) return slot;
-    this.#keep(slot.lease, span);
-    this.#slot = { name: slot.name, key: slot.lease.key };
+    const slot = await this.#leases.acquireSlot(resource, signal);
+    if (!(slot instanceof Lease)) return slot;
+    this.#watch(slot, span);
     return null;
   }
 
-  /** Whoever had the lease just before may have recovered and ended this session: nobody can any more, so what is read now holds. */
-  async #lookAgain(): Promise<null> {
-    const { signal } = this.#stop;
-    const read = () => this.#parts.store.intents.read([this.id], CALL);
-    const [stored = null] = await retryStore(this.#parts, signal, read);
-    this.see(stored);
-    signal.throwIfAborted();
-    return null;
-  }
-
-  #keep(lease: Lease, span: Span): void {
-    this.#tenures.add(lease);
+  #watch(lease: Lease, span: Span): void {
     span.watch(lease);
     const onLost = () => {
       const { reason } = lease.signal;
       this.#lost = `'${lease.key}' (${reason instanceof LeaseLostError ? reason.reason : reason})`;
-      this.#end('lost');
+      this.#stopFor('lost');
     };
     if (lease.signal.aborted) onLost();
     else lease.signal.addEventListener('abort', onLost, { once: true });
   }
 
-  /** Another worker had it, and is no more. Null: it is to run again, here. */
-  async #goOn(): Promise<RunOutcome | null> {
-    const { events, instanceId } = this.#parts;
-    const { worker: from, tenant } = this.#file.session;
-    while (this.#file.isOpen) {
-      const { state, worker, losses: before = 0, reason } = this.#file.session;
-      const losses = worker === null ? before : before + 1;
-      const change = { worker: instanceId, ...(losses > 0 && { losses }) };
-      if (!(await this.#write(state, change, this.#stop.signal))) continue;
-      this.#isClaimed = true;
-      events.emit('session.recovered', { session: this.id, tenant, from });
-      if (state === 'STOPPING') return ended(reason ?? 'R_STOPPED', this.#file.session.detail);
-      if (losses <= MOST_LOSSES) return null;
-      return ended('R_WORKER_LOST', { why: `${losses} workers were lost with it` });
-    }
-    return { kind: 'gone', isGone: true };
+  /**
+   * The previous holder of the lease may have recovered and ended this session. No other worker can
+   * do that while this one holds the lease, so what is read now stays true.
+   */
+  async #readAgain(): Promise<null> {
+    const { signal } = this.#stop;
+    const { id } = this.#record;
+    const read = () => this.#rt.store.intents.read([id], CALL);
+    const [stored = null] = await retryStore(this.#rt, signal, read);
+    this.refresh(stored);
+    signal.throwIfAborted();
+    return null;
   }
 
-  async #run(onRunning: () => void, span: Span): Promise<RunOutcome> {
-    const { events } = this.#parts;
-    const { session } = this.#file;
+  /** Writes this worker's name to a session of a dead worker. Null: the session is to run here. */
+  async #claimRecovered(): Promise<RunOutcome | null> {
+    const { events, instanceId } = this.#rt;
+    const { id, session: found } = this.#record;
+    const { worker: from, tenant } = found;
+    while (this.#record.isOpen) {
+      const { state, worker, losses: before, reason } = this.#record.session;
+      const losses = (before ?? 0) + (worker === null ? 0 : 1);
+      const change = losses > 0 ? { worker: instanceId, losses } : { worker: instanceId };
+      if (!(await this.#write(state, change, this.#stop.signal))) continue;
+      this.#isClaimed = true;
+      events.emit('session.recovered', { session: id, tenant, from });
+      if (state === 'STOPPING') return ended(reason ?? 'R_STOPPED', this.#record.session.detail);
+      if (losses <= MAX_LOSSES) return null;
+      return ended('R_WORKER_LOST', { why: `${losses} workers died while they ran it` });
+    }
+    return { kind: 'gone', isPipelineGone: true };
+  }
+
+  async #runPipeline(onStarted: () => void, span: Span): Promise<RunOutcome> {
+    const { clock, events } = this.#rt;
+    const { session } = this.#record;
+    const { fence, slot } = this.#leases;
     this.#stop.signal.throwIfAborted();
-    this.#tenures.assertHeld();
-    const progress = new Progress(this.#parts, (value) => this.#tell(value));
-    const running = this.#parts.pipelineFor(session.kind).start(session, this.#hold(progress));
+    this.#leases.assertHeld();
+    const progress = new Progress(clock, (value) => this.#writeProgress(value));
+    const running = this.#pipeline.start(session, this.#hold(progress));
     this.#running = running;
-    onRunning();
-    const facts = { session: this.id, tenant: session.tenant, slot: this.#slot?.key ?? null };
-    span.set({ 'holdfast.fence': this.#fence, 'holdfast.slot': this.#slot?.key ?? '' });
-    events.emit('pipeline.started', { ...facts, fence: this.#fence });
+    this.#enter('running');
+    onStarted();
+    const facts = { session: session.id, tenant: session.tenant, slot: slot?.key ?? null };
+    span.set({ 'holdfast.fence': fence, 'holdfast.slot': slot?.key ?? '' });
+    events.emit('pipeline.started', { ...facts, fence });
     const announcing = this.#announce(running).catch(() => {});
     const end = await this.#endOf(running);
-    this.#hasEnded = true;
+    this.#enter('releasing');
     progress.close();
     const { how, detail, isGone } = end;
-    // Whoever supervises it knows before this process does, if that has stood still.
-    if (how === 'stopped') this.#end('lost');
+    // The supervisor knew of the deadline before this process did, which may have been suspended.
+    if (how === 'stopped') this.#stopFor('lost');
     const { tookMs, error: why = null } = detail;
     span.set({ 'holdfast.outcome': how });
-    if (how === 'failed') span.fail(why ?? 'it failed');
+    if (how === 'failed') span.fail(why ?? 'the pipeline failed');
     events.emit('pipeline.ended', { ...facts, how, why, isGone, tookMs });
     await announcing;
-    return this.#verdictOf(this.#cause, end);
+    return this.#outcomeOf(end);
   }
 
   #hold(progress: Progress): PipelineHold {
     const { signal } = this.#stop;
     return {
       signal,
-      fence: this.#fence,
-      slot: this.#slot?.name ?? null,
+      fence: this.#leases.fence,
+      slot: this.#leases.slot?.name ?? null,
       assertHeld: () => {
         signal.throwIfAborted();
-        this.#tenures.assertHeld();
+        this.#leases.assertHeld();
       },
       progress: (value) => progress.report(value),
-      deadline: () => this.#tenures.deadline,
-      confirm: () => this.#tenures.confirm(),
+      deadline: () => this.#leases.deadline,
+      confirm: () => this.#leases.confirm(),
     };
   }
 
-  get #fence(): number {
-    return this.#tenures.last?.fence ?? 0;
-  }
-
-  /** Says that it runs, in which slot, and which processes that are. These begin when the store knows them. */
+  /** Writes `RUNNING`, the slot and the process group. The command begins when the store has them. */
   async #announce(running: Running): Promise<void> {
     const group = await running.started;
-    // What could not even be started says so at the same moment, and has never run.
-    await new Promise<void>((resolve) => this.#parts.clock.soon(resolve));
-    const change = { slot: this.#slot?.key ?? null, ...(group !== null && { group }) };
-    while (!this.#hasEnded && this.#file.isMine) {
-      const { state } = this.#file.session;
+    // A command that could not be started reports that in the same turn, and has never run.
+    await new Promise<void>((resolve) => this.#rt.clock.soon(resolve));
+    const slot = this.#leases.slot?.key ?? null;
+    const change = group === null ? { slot } : { slot, group };
+    while (this.#state === 'running' && this.#record.isMine) {
+      const { state } = this.#record.session;
       if (await this.#write(state === 'STARTING' ? 'RUNNING' : state, change)) {
         running.begin();
         return;
       }
-      this.#heed();
+      this.#stopIfRecordSaysSo();
     }
   }
 
-  /** Says how far it is, and whether that could be said now. */
-  async #tell(progress: unknown): Promise<boolean> {
-    const isRunning = () => this.#file.isMine && this.#file.session.state === 'RUNNING';
-    const isTold = await this.#file.write('RUNNING', { progress }, isRunning);
-    this.#heed();
-    return isTold;
+  /** False: the store does not take progress now. */
+  async #writeProgress(progress: unknown): Promise<boolean> {
+    const isRunning = () => this.#record.isMine && this.#record.session.state === 'RUNNING';
+    const isWritten = await this.#record.write('RUNNING', { progress }, isRunning);
+    this.#stopIfRecordSaysSo();
+    return isWritten;
   }
 
-  /** When nothing of it is left. */
+  /** Tells the pipeline to end when the run is stopped. Resolves when nothing of it is left. */
   async #endOf(running: Running): Promise<PipelineEnd> {
-    const { clock, events, graceMs } = this.#parts;
+    const { clock, events } = this.#rt;
     const { signal } = this.#stop;
-    const { tenant } = this.#file.session;
+    const { id, session } = this.#record;
     const over = new AbortController();
     const onStop = () => {
       running.stop();
-      const toldMs = clock.monotonicMs();
-      const stuck = clock.after(graceMs, () => {
-        const runsForMs = clock.monotonicMs() - toldMs;
-        events.emit('pipeline.stuck', { session: this.id, tenant, runsForMs });
+      const stoppedAtMs = clock.monotonicMs();
+      const stuck = clock.after(this.#graceMs, () => {
+        const runsForMs = clock.monotonicMs() - stoppedAtMs;
+        events.emit('pipeline.stuck', { session: id, tenant: session.tenant, runsForMs });
       });
       over.signal.addEventListener('abort', () => stuck.cancel(), { once: true });
     };
@@ -301,55 +300,64 @@ export class SessionRun {
     return end;
   }
 
-  #verdictOf(cause: Cause | null, end: PipelineEnd | null): RunOutcome {
+  /** `end`: how the pipeline ended; null: it was never started. */
+  #outcomeOf(end: PipelineEnd | null): RunOutcome {
     const { detail = {}, isGone = true, how = 'failed' } = end ?? {};
-    if (cause === 'gone' || cause === 'left') return { kind: cause, isGone };
+    const cause = this.#cause;
+    if (cause === 'gone' || cause === 'left') return { kind: cause, isPipelineGone: isGone };
     if (cause === 'stopped') return ended('R_STOPPED', detail, isGone);
     if (cause === 'lost')
       return ended('R_LEASE_EXPIRED', { ...detail, why: `lost ${this.#lost}` }, isGone);
     return ended(how === 'completed' ? 'R_PIPELINE_ENDED' : 'R_PIPELINE_FAILED', detail, isGone);
   }
 
-  async #letGo(verdict: RunOutcome): Promise<void> {
-    if (verdict.kind === 'ended') return this.#endSession(verdict);
-    await this.#release(verdict);
-    if (verdict.kind === 'left') await this.#handOn();
+  /** Something threw while no pipeline ran. */
+  #outcomeOfError(error: unknown): RunOutcome {
+    // A stopped run throws the reason of its signal.
+    if (this.#cause !== null) return this.#outcomeOf(null);
+    if (error instanceof ClosedError) return { kind: 'left', isPipelineGone: true };
+    return ended('R_PIPELINE_FAILED', { error: String(error) });
   }
 
-  #release({ isGone }: RunOutcome): Promise<void> {
-    return isGone ? this.#tenures.release() : this.#tenures.abandon();
+  #release({ isPipelineGone }: RunOutcome): Promise<void> {
+    return isPipelineGone ? this.#leases.release() : this.#leases.abandon();
   }
 
-  async #endSession(verdict: Ended): Promise<void> {
-    const { reason, outcome, detail } = verdict;
-    const change = { reason, outcome, detail: { ...detail } };
-    // Whoever goes on with it, should we die here, must not run it once more.
-    if (this.#running !== null) await this.#settle('STOPPING', change);
-    await this.#release(verdict);
-    await this.#settle('ENDED', change);
+  async #endSession(outcome: Ended): Promise<void> {
+    const { reason, outcome: result, detail } = outcome;
+    const change = { reason, outcome: result, detail: { ...detail } };
+    // If this worker dies here, the worker that recovers the session must not run it again.
+    if (this.#running !== null) await this.#advance('STOPPING', change);
+    await this.#release(outcome);
+    await this.#advance('ENDED', change);
   }
 
-  /** Tells the store what came of the session, unless that is somebody else's affair by now. */
-  async #settle(state: SessionState, change: Partial<SessionStatus>): Promise<void> {
-    const { instanceId: worker } = this.#parts;
-    while (this.#mayTell()) {
-      // One that was never this worker's, and that somebody has changed, is in better hands.
+  async #leaveSession(outcome: RunOutcome): Promise<void> {
+    await this.#release(outcome);
+    if (outcome.kind === 'left') await this.#removeWorker();
+  }
+
+  /** Writes what became of the session, unless the session belongs to another worker by now. */
+  async #advance(state: SessionState, change: Partial<SessionStatus>): Promise<void> {
+    const { instanceId: worker } = this.#rt;
+    while (this.#mayWrite()) {
+      // A session that was never this worker's, and that another writer has changed, is left alone.
       if ((await this.#write(state, { ...change, worker })) || !this.#isClaimed) return;
     }
   }
 
-  /** Whether the session is this worker's to tell of. */
-  #mayTell(): boolean {
-    return this.#isClaimed ? this.#file.isMine : this.#file.isOpen;
+  #mayWrite(): boolean {
+    return this.#isClaimed ? this.#record.isMine : this.#record.isOpen;
   }
 
-  /** Takes this worker's name off it, so that others need not find out by themselves that it is nobody's. */
-  async #handOn(): Promise<void> {
-    while (this.#file.isMine) {
-      const { state } = this.#file.session;
+  /** Removes this worker's name, so that other workers need not wait for its leases to expire. */
+  async #removeWorker(): Promise<void> {
+    const { signals } = this.#rt.store;
+    while (this.#record.isMine) {
+      const { state } = this.#record.session;
       if (!(await this.#write(state, { worker: null, slot: null }))) continue;
-      // Its state is the same, so the store says nothing.
-      await this.#parts.store.signals.publish(SESSION_CHANGES_TOPIC, this.id).catch(() => {});
+      // The store sends a hint only when the state changes.
+      await signals.publish(SESSION_CHANGES_TOPIC, this.#record.id).catch(() => {});
       return;
     }
   }
@@ -357,23 +365,27 @@ export class SessionRun {
   #write(
     state: SessionState,
     change: Partial<SessionStatus>,
-    signal = this.#parts.over,
+    signal = this.#abandoned.signal,
   ): Promise<boolean> {
-    const mayStill = () => this.#mayTell();
-    return retryStore(this.#parts, signal, () => this.#file.write(state, change, mayStill));
+    const mayStill = () => this.#mayWrite();
+    return retryStore(this.#rt, signal, () => this.#record.write(state, change, mayStill));
   }
 
-  /** Does what the session's state asks for. */
-  #heed(): void {
+  #stopIfRecordSaysSo(): void {
     if (!this.#isClaimed) return;
-    if (!this.#file.isMine) this.#end('gone');
-    else if (this.#file.session.state === 'STOPPING') this.#end('stopped');
+    if (!this.#record.isMine) this.#stopFor('gone');
+    else if (this.#record.session.state === 'STOPPING') this.#stopFor('stopped');
   }
 
   /** The first cause counts. */
-  #end(cause: Cause): void {
+  #stopFor(cause: Cause): void {
     if (this.#cause !== null) return;
     this.#cause = cause;
-    this.#stop.abort(new Error(TOLD[cause]));
+    this.#stop.abort(new Error(STOP_MESSAGES[cause]));
+  }
+
+  #enter(state: State): void {
+    assert(FROM[state].includes(this.#state), `a ${this.#state} run does not become ${state}`);
+    this.#state = state;
   }
 }

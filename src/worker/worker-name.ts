@@ -1,27 +1,30 @@
 /**
- * A name that one worker has at a time, and that it has again when it is started anew: so that what it held when it was killed is free at once, and not
- * only when its leases have run out.
+ * A name that one worker has at a time, and has again when it is restarted. What the worker held when
+ * it was killed is then free at once, and not only when its leases expire.
  *
- * That takes proof that the process which held them is dead, with all that it had started. There is proof where the kernel gives it: the
- * name is locked on this host by a socket that the process and its supervisor of commands share. Who gets the lock knows that both are gone. The store
- * says which instance had the name last, on which host, and under which lock; if that is this host and this lock, that instance is
- * dead. What is left of its process groups is killed, and its own leases are released, by the fences they show: nobody else's.
- * Where any of this is missing (another host, another system, a group that can not be told from a stranger's) the leases run out by themselves.
+ * That takes proof that the process which held the leases is dead, with everything it had started.
+ * The kernel gives that proof: the process and its supervisor of commands share a socket, which locks
+ * the name on this host. A process that gets the lock knows that both are gone. The store has a
+ * registration: which instance had the name last, on which host, and under which lock. If host and
+ * lock are the same, that instance is dead. `DeadWorker` then kills what is left of its process
+ * groups and releases its leases, by the fences that they show, and no other leases.
+ * Where a part of the proof is missing (another host, another system, a process group that cannot be
+ * told from a stranger's) the leases expire.
  */
-import type { Clock } from '../core/clock.ts';
-import type { Emitter } from '../core/events.ts';
-import type { Random } from '../core/random.ts';
 import { retryStore } from '../core/retry.ts';
+import { dedupKey } from '../intents/dedup-key.ts';
+import { openSessions } from '../intents/open-sessions.ts';
+import { readable } from '../intents/session-reading.ts';
+import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';
-import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
-import type { Pool } from '../lease/pool/pool.ts';
-import type { Store } from '../store/port/store.ts';
-import { DeadWorker } from './dead-worker.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { WorkerNameTakenError } from './errors.ts';
-import type { Host, HostLock } from './supervisor/host.ts';
+import { SessionRecord } from './session-record.ts';
+import type { HostLock } from './supervisor/host.ts';
+import type { WorkerEnvironment, WorkerResources } from './worker-resources.ts';
 
-/** Who has the name, or had it last. */
+/** The worker that has the name, or had it last. */
 interface Registration {
   readonly instance: string;
   readonly host: string | null;
@@ -30,62 +33,56 @@ interface Registration {
   readonly process: string;
 }
 
-export interface WorkerNameParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly leases: Leases;
-  readonly prefix: string;
-  readonly host: Host;
-}
-
-export interface WorkerNameOptions {
-  readonly name: string;
-  /** How leases are taken. */
-  readonly options: AcquireOptions;
-  readonly pools: readonly Pool[];
-}
-
 const COLLECTION = 'workers';
 const CALL = { timeoutMs: 2_000 };
-/** While who had the lock is dying: how often it is tried, how long before what it has started is killed, and how long at most. */
+/** How often the lock of a dying process is tried. */
 const LOCK_EVERY_MS = 50;
-const LOCK_KINDLY_MS = 1_000;
-const LOCK_MOST_MS = 10_000;
-/** How much longer than it lasts a lease is waited for that nobody may have any more. */
-const LATER_MS = 1_000;
-/** How long one wait for a name lasts at most. */
-const AGAIN_MS = 60_000;
+/** The supervisor of a dead process has this long to end its commands before they are killed. */
+const KILL_AFTER_MS = 1_000;
+/** How long the lock is tried at most. */
+const MAX_LOCK_MS = 10_000;
+/** The lease of a dead worker is waited for this much longer than it lasts. */
+const EXTRA_WAIT_MS = 1_000;
+/** The longest wait for the name in one request. */
+const MAX_WAIT_MS = 60_000;
 
 export class WorkerName {
-  readonly #parts: WorkerNameParts;
+  readonly #rt: Runtime;
+  readonly #resources: WorkerResources;
+  readonly #environment: WorkerEnvironment;
   readonly #name: string;
-  readonly #options: AcquireOptions;
-  readonly #estate: DeadWorker;
-  readonly #over = new AbortController();
+  readonly #acquireOptions: AcquireOptions;
+  readonly #closed = new AbortController();
   #lock: HostLock | null = null;
   #lease: Lease | null = null;
 
-  constructor(parts: WorkerNameParts, { name, options, pools }: WorkerNameOptions) {
-    this.#parts = parts;
+  constructor(
+    rt: Runtime,
+    resources: WorkerResources,
+    environment: WorkerEnvironment,
+    name: string,
+  ) {
+    this.#rt = rt;
+    this.#resources = resources;
+    this.#environment = environment;
     this.#name = name;
-    this.#options = { ...options, holder: parts.instanceId, untilReleased: true };
-    this.#estate = new DeadWorker(parts, pools);
+    this.#acquireOptions = {
+      ...resources.acquireOptions,
+      holder: rt.instanceId,
+      untilReleased: true,
+    };
   }
 
-  /** For a child that is to hold it, too. Null where there is none. */
+  /** The lock on this host, for a child that is to hold it, too. Null: there is none. */
   get lock(): HostLock | null {
     return this.#lock;
   }
 
   /** Makes the name this worker's, and frees what it held before. Throws `WORKER_NAME_TAKEN`. */
   async claim(): Promise<void> {
-    const { host } = this.#parts;
-    if (host.id !== null) this.#lock = await this.#takeLock();
+    if (this.#environment.host.id !== null) this.#lock = await this.#acquireLock();
     try {
-      this.#hold(await this.#takeLease());
+      this.#keep(await this.#acquireLease());
     } catch (error) {
       this.unlock();
       throw error;
@@ -93,99 +90,107 @@ export class WorkerName {
   }
 
   async release(): Promise<void> {
-    this.#over.abort();
+    this.#closed.abort();
     await this.#lease?.release();
   }
 
-  /** Only when nothing that it protects is left. */
+  /** Only when nothing that the lock protects is left. */
   unlock(): void {
-    this.#over.abort();
+    this.#closed.abort();
     this.#lock?.close();
     this.#lock = null;
   }
 
-  async #takeLock(): Promise<HostLock> {
-    const { clock, host } = this.#parts;
+  async #acquireLock(): Promise<HostLock> {
+    const { clock } = this.#rt;
+    const { host } = this.#environment;
     const startMs = clock.monotonicMs();
     for (;;) {
       const lock = await host.lock(this.#lockName);
       if (lock !== null) return lock;
-      const before = await this.#registration();
+      const before = await this.#readRegistration();
       const isHere = before?.host === host.id;
       if (isHere && host.isAlive(before.process))
-        throw this.#taken(`its process lives on this host (${before.process})`);
+        throw this.#taken(`its process is alive on this host (${before.process})`);
       const waitedMs = clock.monotonicMs() - startMs;
-      if (waitedMs > LOCK_MOST_MS) throw this.#taken('a process on this host holds its lock');
-      // It is dead, and its supervisor ends what it had started.
-      if (isHere && waitedMs > LOCK_KINDLY_MS) await this.#estate.endGroups(before.instance);
-      await clock.sleep(LOCK_EVERY_MS, this.#over.signal);
+      if (waitedMs > MAX_LOCK_MS) throw this.#taken('a process on this host holds its lock');
+      // The process is dead, and its supervisor is ending what it had started.
+      if (isHere && waitedMs > KILL_AFTER_MS) await this.#deadWorker(before.instance).killGroups();
+      await clock.sleep(LOCK_EVERY_MS, this.#closed.signal);
     }
   }
 
-  async #takeLease(): Promise<Lease> {
+  async #acquireLease(): Promise<Lease> {
     for (let wait = 0, isLast = false; ; ) {
-      const result = await this.#insist(() => this.#acquire(wait));
+      const result = await this.#retry(() => this.#acquire(wait));
       if (result.ok) return result.lease;
       const holder = result.reason === 'held' ? result.holder : null;
       if (holder !== null && isLast) throw this.#taken(`${holder} has it, and renews it`);
-      const isFreed = holder !== null && (await this.#inherit(holder));
-      wait = isFreed ? 0 : Math.min(result.expiresInMs, AGAIN_MS) + LATER_MS;
+      const isFreed = holder !== null && (await this.#freeDeadHolder(holder));
+      wait = isFreed ? 0 : Math.min(result.expiresInMs, MAX_WAIT_MS) + EXTRA_WAIT_MS;
       isLast = holder !== null && !isFreed;
     }
   }
 
-  /** Frees what an instance held, the name included, if it is dead for sure; says whether it was. */
-  async #inherit(holder: string): Promise<boolean> {
-    const { host, events } = this.#parts;
-    const before = await this.#registration();
+  /** Frees what the instance held, the name included, if that is proven dead. False: it is not. */
+  async #freeDeadHolder(holder: string): Promise<boolean> {
+    const { events } = this.#rt;
+    const { host } = this.#environment;
+    const before = await this.#readRegistration();
     const isProven =
       this.#lock !== null &&
       before?.instance === holder &&
       before.host === host.id &&
       before.lock === this.#lockName;
-    if (!isProven || !(await this.#insist(() => this.#estate.endGroups(holder)))) return false;
-    const count = await this.#insist(() => this.#estate.release(holder, [this.#key]));
-    await this.#insist(() => this.#estate.disown(holder));
+    if (!isProven) return false;
+    const dead = this.#deadWorker(holder);
+    if (!(await this.#retry(() => dead.killGroups()))) return false;
+    const count = await this.#retry(() => dead.releaseLeases(this.#key));
+    await this.#retry(() => dead.removeFromSessions());
     events.emit('worker.reclaimed', { worker: this.#name, predecessor: holder, count });
     return true;
   }
 
-  /** Keeps the name for as long as this worker lives. Should it be lost, it is taken again; nothing but a restart depends on it. */
-  #hold(lease: Lease): void {
+  /** Keeps the name while this worker lives. A lost name is acquired again: only a restart needs it. */
+  #keep(lease: Lease): void {
     this.#lease = lease;
     this.#register(lease).catch(() => {});
-    const onLost = () => void this.#takeAgain().catch(() => {});
+    const onLost = () => void this.#acquireAgain().catch(() => {});
     lease.signal.addEventListener('abort', onLost, { once: true });
   }
 
-  async #takeAgain(): Promise<void> {
-    while (!this.#over.signal.aborted) {
-      const result = await this.#insist(() => this.#acquire(AGAIN_MS));
-      if (result.ok) return this.#hold(result.lease);
+  async #acquireAgain(): Promise<void> {
+    while (!this.#closed.signal.aborted) {
+      const result = await this.#retry(() => this.#acquire(MAX_WAIT_MS));
+      if (result.ok) return this.#keep(result.lease);
     }
   }
 
   #acquire(wait: number) {
-    const { signal } = this.#over;
-    return this.#parts.leases.acquire(this.#key, { ...this.#options, wait, signal });
+    const { signal } = this.#closed;
+    return this.#resources.leases.acquire(this.#key, { ...this.#acquireOptions, wait, signal });
   }
 
   async #register({ fence }: Lease): Promise<void> {
-    const { store, host, instanceId: instance } = this.#parts;
-    const { id: where, self } = host;
-    const value: Registration = { instance, host: where, lock: this.#lockName, process: self };
+    const { store, instanceId: instance } = this.#rt;
+    const { id, self } = this.#environment.host;
+    const value: Registration = { instance, host: id, lock: this.#lockName, process: self };
     const write = { id: this.#name, value, fence };
-    await this.#insist(() => store.records.put(COLLECTION, [write], CALL));
+    await this.#retry(() => store.records.put(COLLECTION, [write], CALL));
   }
 
-  async #registration(): Promise<Registration | null> {
-    const { records } = this.#parts.store;
-    const [found] = await this.#insist(() => records.get(COLLECTION, [this.#name], CALL));
+  async #readRegistration(): Promise<Registration | null> {
+    const { records } = this.#rt.store;
+    const [found] = await this.#retry(() => records.get(COLLECTION, [this.#name], CALL));
     return found?.kind === 'found' ? (found.value as Registration) : null;
   }
 
-  #insist<T>(ask: () => Promise<T>): Promise<T> {
-    return retryStore(this.#parts, this.#over.signal, ask);
+  #retry<T>(request: () => Promise<T>): Promise<T> {
+    return retryStore(this.#rt, this.#closed.signal, request);
+  }
+
+  #deadWorker(instance: string): DeadWorker {
+    return new DeadWorker(this.#rt, this.#resources, this.#environment, instance);
   }
 
   #taken(why: string): WorkerNameTakenError {
@@ -196,9 +201,116 @@ export class WorkerName {
     return `worker:${this.#name}`;
   }
 
-  /** Of this name in this store. A process that reaches the store by another address has another lock, and so no proof. */
+  /**
+   * Names this worker in this store. A process that reaches the store by another address has another
+   * lock, and so no proof.
+   */
   get #lockName(): string {
-    const { store, prefix } = this.#parts;
-    return JSON.stringify([store.identity ?? store.name, prefix, this.#name]);
+    const { store } = this.#rt;
+    return JSON.stringify([store.identity ?? store.name, this.#environment.prefix, this.#name]);
+  }
+}
+
+/** Keys in one request. */
+const BATCH = 500;
+const CLEANUP_CALL = { timeoutMs: 5_000 };
+const { keyspace } = LEASE_CLASSES.resource;
+
+/** Frees what a dead instance has left behind: process groups, leases, and sessions. */
+class DeadWorker {
+  readonly #rt: Runtime;
+  readonly #resources: WorkerResources;
+  readonly #environment: WorkerEnvironment;
+  readonly #instance: string;
+
+  constructor(
+    rt: Runtime,
+    resources: WorkerResources,
+    environment: WorkerEnvironment,
+    instance: string,
+  ) {
+    this.#rt = rt;
+    this.#resources = resources;
+    this.#environment = environment;
+    this.#instance = instance;
+  }
+
+  /** Kills the process groups that ran for its sessions. False: some may still be there. */
+  async killGroups(): Promise<boolean> {
+    const { host } = this.#environment;
+    let areGone = true;
+    for await (const { session } of this.#openSessions()) {
+      const { id, worker, group } = session;
+      if (worker === this.#instance && group !== undefined)
+        areGone = (await host.endGroup(group, id)) && areGone;
+    }
+    return areGone;
+  }
+
+  /** Removes its name from its sessions, so that no worker waits for a sign of its death. */
+  async removeFromSessions(): Promise<void> {
+    for await (const record of this.#openSessions()) {
+      const { worker, state, losses = 0 } = record.session;
+      const isTheirs = () => record.session.worker === this.#instance;
+      if (worker !== this.#instance) continue;
+      // False: another worker was faster, and has the session.
+      await record.write(state, { worker: null, slot: null, losses: losses + 1 }, isTheirs);
+    }
+  }
+
+  /**
+   * Releases the leases of this instance and of no other: those of open sessions, of slots, and that
+   * of the worker's name. Returns how many there were.
+   *
+   * Two kinds are left to expire: leases of pools that are not configured any more, and a lease that
+   * the API of this instance acquired for a session that another worker may have continued under
+   * that holder.
+   */
+  async releaseLeases(nameKey: string): Promise<number> {
+    const instance = this.#instance;
+    const keys = new Set([nameKey]);
+    for (const pool of this.#resources.pools)
+      for (const slot of pool.slots) keys.add(pool.keyOf(slot));
+    // The commands of an unreadable session have not been killed: its leases expire.
+    const spared = new Set<string>();
+    const spare = (id: string) => {
+      for (const holder of [`${instance}/${id}`, `${instance}/again/${id}`]) spared.add(holder);
+    };
+    for await (const { session } of this.#openSessions(spare)) {
+      keys.add(dedupKey(session));
+      const { worker, tenure } = session;
+      if (tenure !== undefined && worker !== instance) spared.add(tenure.holder);
+    }
+    const all = [...keys].map((key) => keyspace + key);
+    let released = 0;
+    for (let i = 0; i < all.length; i += BATCH)
+      released += await this.#release(all.slice(i, i + BATCH), spared);
+    return released;
+  }
+
+  async #release(keys: readonly string[], spared: ReadonlySet<string>): Promise<number> {
+    const { leases } = this.#rt.store;
+    const instance = this.#instance;
+    const found = await leases.read(keys, CLEANUP_CALL);
+    const tenancies = keys.flatMap((key, i) => {
+      const lease = found[i];
+      if (lease?.kind !== 'held') return [];
+      const { holder, fence } = lease;
+      const isTheirs = holder === instance || holder.startsWith(`${instance}/`);
+      return isTheirs && !spared.has(holder) ? [{ key, holder, fence }] : [];
+    });
+    if (tenancies.length === 0) return 0;
+    const replies = await leases.release(tenancies, CLEANUP_CALL);
+    return replies.filter(({ kind }) => kind === 'released').length;
+  }
+
+  /** `skipped` is called with the id of each session that cannot be read. */
+  async *#openSessions(skipped: (id: string) => void = () => {}): AsyncGenerator<SessionRecord> {
+    for await (const { sessions, foreign } of openSessions(this.#rt)) {
+      for (const id of foreign) skipped(id);
+      for (const stored of sessions)
+        if (readable(this.#rt.events, stored) === null) skipped(stored.id);
+        else yield new SessionRecord(this.#rt, stored);
+    }
   }
 }

@@ -5,23 +5,23 @@ import { checkKnown } from '../core/options.ts';
 import { type WorkTimings, workTimings } from '../lease/work-timings.ts';
 import type { PipelineFunction } from './pipelines/pipeline.ts';
 
-/** Things of which each can be used by one session at a time. */
+/** A pool of scarce things: one session at a time can use each of them. */
 export interface ResourceOptions {
   /** How many there are, called 1, 2, 3 …, or what each is called. */
   slots: number | readonly string[];
-  /** How long a start waits for one to be free before its session ends with `R_NO_TUNER`; default 0. */
+  /** How long a start waits for a free slot before its session ends with `R_NO_TUNER`; default 0. */
   wait?: Duration;
-  /** What stands before a slot's name in the key of its lease; default the name of the pool, and for `tuners` `tuner`. */
+  /** The prefix of a slot's lease key; default the name of the pool, and `tuner` for `tuners`. */
   key?: string;
 }
 
 export interface CommandPipeline {
-  /** A program and its arguments. It is not given to a shell. */
+  /** A program and its arguments. No shell reads them. */
   command: readonly string[];
-  /** Beside the worker's own environment and what it is told of its session. */
+  /** Added to the worker's own environment and the variables about the session. */
   env?: Readonly<Record<string, string>>;
   cwd?: string;
-  /** The pool that it needs a slot of; default `tuners` for `live` and null, none, for `vod`. */
+  /** The pool that it needs a slot of; null: none. Default `tuners` for `live`, null for `vod`. */
   resource?: string | null;
 }
 
@@ -34,23 +34,30 @@ export type PipelineOption = PipelineFunction | FunctionPipeline | CommandPipeli
 
 export interface WorkerOptions {
   /**
-   * Its own among all workers of the store, and the same at every start. A worker that has one, was killed and is started again on the same
-   * host frees at once what it had; one without waits until that has run out. Never the host's name.
+   * Unique among all workers of the store, and the same at every start. A named worker that was
+   * killed, and is restarted on the same host, frees at once what it held. Without a name, its leases
+   * have to expire. Do not use the name of the host.
    */
   name?: string;
-  /** Pools of scarce things, by name; default `{ tuners: 4 }`. All workers have to say the same. */
+  /** Pools of scarce things, by name; default `{ tuners: 4 }`. The same at all workers. */
   resources?: Readonly<Record<string, number | readonly string[] | ResourceOptions>>;
-  /** What runs for a session; default something small that can be seen. */
+  /** What runs for a session; default a small function that only reports progress. */
   pipelines?: { live?: PipelineOption; vod?: PipelineOption };
-  /** How many starts may be under way at once, waiting for a slot included; default 64. Stops have no limit. */
+  /**
+   * How many starts may be under way at once, those that wait for a slot included; default 64. Stops
+   * have no limit.
+   */
   starts?: number;
-  /** How long its leases last without a renewal: how long it takes until others go on with what it had, should it die. Default 30 s. */
+  /**
+   * The TTL of its leases: if the worker dies, other workers continue its sessions after this time.
+   * Default 30 s.
+   */
   ttl?: Duration;
   /** How long a pipeline may take to end before it is killed; default 5 s. */
   grace?: Duration;
 }
 
-/** The same, checked, with what was left out. */
+/** The options, checked and with their defaults. */
 export interface WorkerSettings {
   readonly name: string | null;
   readonly resources: readonly ResourceSettings[];
@@ -69,23 +76,23 @@ interface ResourceSettings {
 
 export interface PipelineSettings {
   readonly resource: string | null;
-  /** What runs. */
+  /** The function or the command that runs. */
   readonly work: PipelineFunction | CommandPipeline;
 }
 
-type Kind = 'live' | 'vod';
+export type Kind = 'live' | 'vod';
 
 const KNOWN = new Set(['name', 'resources', 'pipelines', 'starts', 'ttl', 'grace']);
-const FOR_RESOURCE = new Set(['slots', 'wait', 'key']);
-const FOR_COMMAND = new Set(['command', 'env', 'cwd', 'resource']);
-const FOR_FUNCTION = new Set(['run', 'resource']);
+const KNOWN_OF_RESOURCE = new Set(['slots', 'wait', 'key']);
+const KNOWN_OF_COMMAND = new Set(['command', 'env', 'cwd', 'resource']);
+const KNOWN_OF_FUNCTION = new Set(['run', 'resource']);
 const KINDS: readonly Kind[] = ['live', 'vod'];
 const DEFAULT_RESOURCES = { tuners: 4 };
-/** The leases of tuners are named in the singular, as other programs name them. */
+/** Lease keys of tuners are in the singular, as other programs write them. */
 const DEFAULT_KEYS: Readonly<Record<string, string>> = { tuners: 'tuner' };
 const DEFAULT_RESOURCE: Readonly<Record<Kind, string | null>> = { live: 'tuners', vod: null };
 const DEFAULT_STARTS = 64;
-const MOST_STARTS = 10_000;
+const MAX_STARTS = 10_000;
 
 export function readWorkerOptions(
   options: WorkerOptions,
@@ -94,56 +101,64 @@ export function readWorkerOptions(
   checkKnown(options, KNOWN);
   const { name, starts = DEFAULT_STARTS, ttl, grace } = options;
   if (name !== undefined) checkTargetId(name, 'name');
-  const isCount = Number.isInteger(starts) && starts >= 1 && starts <= MOST_STARTS;
-  if (!isCount) refuse('starts', starts, 'it is a whole number from 1 to 10,000');
+  const isCount = Number.isInteger(starts) && starts >= 1 && starts <= MAX_STARTS;
+  if (!isCount) refuse('starts', starts, 'it must be a whole number from 1 to 10,000');
   const resources = readResources(options.resources ?? DEFAULT_RESOURCES);
   const pipelines = options.pipelines ?? {};
   checkKnown(pipelines, new Set(KINDS));
   const readPipeline = (kind: Kind) =>
-    pipelineOf(kind, pipelines[kind] ?? { run: builtIn, ...withoutResource(kind, resources) });
+    pipelineOf(kind, pipelines[kind] ?? builtInOption(kind, builtIn, resources));
   const settings = { live: readPipeline('live'), vod: readPipeline('vod') };
   for (const kind of KINDS) checkResource(`pipelines.${kind}`, settings[kind].resource, resources);
   const timings = workTimings({ ttl, grace });
   return {
-    ...{ name: name ?? null, resources, pipelines: settings, starts },
-    ...{ timings, graceMs: timings.stop },
+    name: name ?? null,
+    resources,
+    pipelines: settings,
+    starts,
+    timings,
+    graceMs: timings.stop,
   };
 }
 
-function readResources(given: NonNullable<WorkerOptions['resources']>): ResourceSettings[] {
-  if (typeof given !== 'object' || given === null)
-    return refuse('resources', given, 'it is an object: the pools by name');
-  return Object.entries(given).map(([name, said]) => {
+function readResources(resources: NonNullable<WorkerOptions['resources']>): ResourceSettings[] {
+  if (typeof resources !== 'object' || resources === null)
+    return refuse('resources', resources, 'it must be an object: the pools by name');
+  return Object.entries(resources).map(([name, option]) => {
     checkTargetId(name, 'resources');
-    const isBare = typeof said === 'number' || Array.isArray(said);
-    const options = (isBare ? { slots: said } : said) as ResourceOptions;
-    checkKnown(options, FOR_RESOURCE);
+    const isBare = typeof option === 'number' || Array.isArray(option);
+    const options = (isBare ? { slots: option } : option) as ResourceOptions;
+    checkKnown(options, KNOWN_OF_RESOURCE);
     const { slots, wait = 0, key = DEFAULT_KEYS[name] ?? name } = options;
     checkTargetId(key, `resources.${name}.key`);
     return { name, slots, key, waitMs: durationMs(wait, `resources.${name}.wait`) };
   });
 }
 
-/** Where there are no tuners, what is there by itself needs none. */
-function withoutResource(kind: Kind, resources: readonly ResourceSettings[]): { resource?: null } {
-  const isThere = resources.some(({ name }) => name === DEFAULT_RESOURCE[kind]);
-  return isThere ? {} : { resource: null };
+/** Where no tuners are configured, the built-in pipeline needs none. */
+function builtInOption(
+  kind: Kind,
+  run: PipelineFunction,
+  resources: readonly ResourceSettings[],
+): FunctionPipeline {
+  const hasDefault = resources.some(({ name }) => name === DEFAULT_RESOURCE[kind]);
+  return hasDefault ? { run } : { run, resource: null };
 }
 
-function pipelineOf(kind: Kind, said: PipelineOption): PipelineSettings {
+function pipelineOf(kind: Kind, option: PipelineOption): PipelineSettings {
   const field = `pipelines.${kind}`;
-  if (typeof said === 'function') return { work: said, resource: DEFAULT_RESOURCE[kind] };
-  if (typeof said !== 'object' || said === null)
-    return refuse(field, said, 'it is a function, { run } or { command }');
-  const { resource = DEFAULT_RESOURCE[kind] } = said;
-  if ('command' in said) {
-    checkKnown(said, FOR_COMMAND);
-    checkCommand(`${field}.command`, said.command);
-    return { work: said, resource };
+  if (typeof option === 'function') return { work: option, resource: DEFAULT_RESOURCE[kind] };
+  if (typeof option !== 'object' || option === null)
+    return refuse(field, option, 'it must be a function, { run } or { command }');
+  const { resource = DEFAULT_RESOURCE[kind] } = option;
+  if ('command' in option) {
+    checkKnown(option, KNOWN_OF_COMMAND);
+    checkCommand(`${field}.command`, option.command);
+    return { work: option, resource };
   }
-  checkKnown(said, FOR_FUNCTION);
-  if (typeof said.run !== 'function') refuse(`${field}.run`, said.run, 'it has to be a function');
-  return { work: said.run, resource };
+  checkKnown(option, KNOWN_OF_FUNCTION);
+  if (typeof option.run !== 'function') refuse(`${field}.run`, option.run, 'it must be a function');
+  return { work: option.run, resource };
 }
 
 function checkCommand(field: string, command: unknown): void {
@@ -152,7 +167,7 @@ function checkCommand(field: string, command: unknown): void {
     command.length > 0 &&
     command.every((part) => typeof part === 'string');
   if (!isCommand || command[0] === '')
-    refuse(field, command, "it is a program and its arguments: ['ffmpeg', '-i', …]");
+    refuse(field, command, "it must be a program and its arguments: ['ffmpeg', '-i', …]");
 }
 
 function checkResource(
@@ -162,7 +177,7 @@ function checkResource(
 ): void {
   if (resource === null || resources.some(({ name }) => name === resource)) return;
   const there = resources.map(({ name }) => name).join(', ') || 'none';
-  const rule = `there is no such pool in resources; there are: ${there}. null is for what needs no slot`;
+  const rule = `resources has no such pool, it has: ${there}. Pass null if it needs no slot`;
   refuse(`${field}.resource`, resource, rule);
 }
 

@@ -1,5 +1,6 @@
 import { Emitter, type EventName, type Events } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import type { Intent, Requester } from '../../src/intents/intent.ts';
 import { type IntentSession, sessionOf } from '../../src/intents/intent-session.ts';
 import { type IntentOptions, Intents } from '../../src/intents/intents.ts';
@@ -127,7 +128,7 @@ export function workerWorld(hostWorld = newHostWorld()) {
     for (const name of WATCHED)
       events.on(name, (facts: Events[typeof name]) => happened.push({ name, facts }));
     const random = seededRandom(actors);
-    const shared = { store: reached, clock, random, events, instanceId };
+    const shared = { store: reached, clock, random, events, instanceId, tracing: untraced };
     const leases = new Leases({ ...shared, maxTtls: DEFAULT_MAX_TTLS });
     const own = Object.assign(new FakeHost(instanceId, hostWorld), host);
     const commands = () => {
@@ -135,10 +136,9 @@ export function workerWorld(hostWorld = newHostWorld()) {
       return runner;
     };
     const play = playing(instanceId);
-    const made = new Worker(
-      { ...shared, leases, prefix: '', host: own, commands },
-      { pipelines: { live: play, vod: play }, ...options },
-    );
+    const environment = { host: own, prefix: '', commands };
+    const pipelines = { live: play, vod: play };
+    const made = new Worker(shared, leases, environment, { pipelines, ...options });
     return { worker: made, instanceId, faults, happened, host: own, leases, store: reached };
   };
 

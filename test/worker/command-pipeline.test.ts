@@ -18,9 +18,8 @@ beforeEach(() => {
 });
 
 function start(option: Partial<CommandPipeline> = {}, session = sessionFor({})) {
-  const pipeline = commandPipeline({ command: ['ffmpeg', '-i', 'x'], ...option }, 'tuners', {
-    ...{ clock, commands, graceMs: 700 },
-  });
+  const command = { command: ['ffmpeg', '-i', 'x'], ...option };
+  const pipeline = commandPipeline(clock, commands, { command, resource: 'tuners', graceMs: 700 });
   expect(pipeline.resource).toBe('tuners');
   return pipeline.start(session, hold);
 }
@@ -108,10 +107,10 @@ describe('I-17 a pipeline that is a command', () => {
   });
 
   it.each([
-    ['ends with another code', { code: 3 }, 'it ended with exit code 3'],
-    ['is ended by a signal', { code: null, signal: 'SIGSEGV' }, 'it was ended by SIGSEGV'],
-    ['loses its supervisor', { why: 'unsupervised', code: null }, /supervised it died or stood/],
-    ['’s supervisor is told to end', { why: 'terminated' }, /supervised it was told to end/],
+    ['ends with another code', { code: 3 }, 'the command ended with exit code 3'],
+    ['is ended by a signal', { code: null, signal: 'SIGSEGV' }, 'the command was ended by SIGSEGV'],
+    ['loses its supervisor', { why: 'unsupervised', code: null }, /supervisor process was killed or suspended/],
+    ['’s supervisor is told to end', { why: 'terminated' }, /supervisor process was told to end/],
   ] as const)('has failed when it %s', async (_, outcome, error) => {
     const end = await endWith({ ...ENDED, ...outcome });
     expect(end).toMatchObject({ how: 'failed', isGone: true, detail: { output: ['last'] } });
@@ -121,9 +120,9 @@ describe('I-17 a pipeline that is a command', () => {
   it.each([
     ['ENOENT', {}, "'ffmpeg' was not found. Check its name, and PATH"],
     ['ENOENT', { cwd: '/none' }, "…, and PATH, and that the directory '/none' exists"],
-    ['EACCES', {}, "'ffmpeg' can not be executed (EACCES). Check that it is a program, …"],
-    ['EMFILE', {}, "'ffmpeg' could not be started (EMFILE): the host has no room for more. …"],
-    ['CLOSED', {}, 'it was not started: the worker stops'],
+    ['EACCES', {}, "'ffmpeg' cannot be executed (EACCES). Check that it is a program, …"],
+    ['EMFILE', {}, "'ffmpeg' could not be started (EMFILE): the host is out of processes, …"],
+    ['CLOSED', {}, 'the command was not started, because the worker is stopping'],
   ])(
     'has failed when it can not be started (%s), and says what to do',
     async (error, option, text) => {

@@ -9,7 +9,7 @@ const session = sessionFor({});
 
 function start(run: PipelineFunction, clock = new FakeClock()) {
   const hold = new FakeHold(clock);
-  const running = functionPipeline(run, 'tuners', { clock }).start(session, hold);
+  const running = functionPipeline(clock, run, 'tuners').start(session, hold);
   return { hold, running };
 }
 
@@ -64,7 +64,7 @@ describe('I-17 a pipeline that is a function', () => {
     ['a text', 'no signal', 'no signal'],
     ['something long', new Error('x'.repeat(9_000)), 'x'.repeat(500)],
     ['nothing', undefined, 'undefined'],
-    ['what can not be shown', Object.create(null), 'it threw something that can not be shown'],
+    ['what can not be shown', Object.create(null), 'the function threw a value that cannot be shown'],
   ])('that throws %s has failed, and says why', async (_, thrown, error) => {
     const failed = { how: 'failed', isGone: true, detail: { tookMs: 0, error } };
     const { running } = start(() => {
@@ -97,7 +97,7 @@ describe('the pipeline that runs where none is configured', () => {
   it('says every second for how long it has run, and ends when it is told to', async () => {
     const clock = new FakeClock();
     const hold = new FakeHold(clock);
-    const running = functionPipeline(builtIn(clock), null, { clock }).start(session, hold);
+    const running = functionPipeline(clock, builtIn(clock), null).start(session, hold);
     await clock.advance(2_500);
     expect(hold.said).toEqual([0, 1_000, 2_000].map((runningForMs) => ({ runningForMs })));
     hold.abort();

@@ -27,24 +27,24 @@ function scene(reply: AdvanceReply = { kind: 'absent' }) {
     return reply;
   };
   const store = { intents: { advance } } as unknown as Store;
-  const parts = { store, events: new Emitter(), instanceId: ME };
-  return { asked, file: new SessionRecord(parts, stored(5, 'RUNNING')) };
+  const rt = { store, events: new Emitter(), instanceId: ME };
+  return { asked, file: new SessionRecord(rt, stored(5, 'RUNNING')) };
 }
 
 describe('what a worker knows of a session', () => {
   it('I-09 an answer that is older than another is not believed at once: they come in any order', () => {
     const { file } = scene();
-    file.see(stored(4, 'STOPPING'));
+    file.refresh(stored(4, 'STOPPING'));
     expect(file.session.state).toBe('RUNNING');
-    file.see(stored(6, 'RUNNING'));
-    file.see(stored(5, 'STOPPING'));
+    file.refresh(stored(6, 'RUNNING'));
+    file.refresh(stored(5, 'STOPPING'));
     expect(file.session.revision).toBe(6);
   });
 
   it('I-13 is what the store says again, also if that is older: it has lost the last changes', () => {
     const { file } = scene();
-    file.see(stored(3, 'STOPPING'));
-    file.see(stored(3, 'STOPPING'));
+    file.refresh(stored(3, 'STOPPING'));
+    file.refresh(stored(3, 'STOPPING'));
     expect(file.session).toMatchObject({ state: 'STOPPING', revision: 3 });
   });
 
@@ -62,7 +62,7 @@ describe('what a worker knows of a session', () => {
     expect([file.isOpen, file.isMine]).toEqual([false, false]);
     expect(await file.write('STOPPING', {}, () => true)).toBe(false);
     expect(asked).toEqual([5]);
-    file.see(stored(5, 'RUNNING'));
+    file.refresh(stored(5, 'RUNNING'));
     expect(file.isMine).toBe(true);
   });
 });

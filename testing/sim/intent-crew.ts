@@ -3,6 +3,7 @@
  * was lost; the production `Worker` runs sessions, whoever accepted them.
  */
 import type { Emitter } from '../../src/core/events.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import { wantedBy } from '../../src/intents/intent.ts';
 import { type Accepted, Intents } from '../../src/intents/intents.ts';
 import type { SecretOptions } from '../../src/intents/secrets.ts';
@@ -83,7 +84,7 @@ export class IntentCrew implements Gateway {
     this.#parts = parts;
     this.process = process;
     const { random, name: instanceId } = process;
-    const own = { store, events, clock: process, random, instanceId };
+    const own = { store, events, clock: process, random, instanceId, tracing: untraced };
     const { apiLeases, graceMs } = setting;
     this.#intents = new Intents(own, { ...this.#secrets(), apiLeases });
     this.#retention = new Retention(own, { sessions: KEEP_ENDED });
@@ -91,9 +92,10 @@ export class IntentCrew implements Gateway {
     this.#pipelines = new Pipelines({ ...parts, graceMs });
     const [machine = ''] = process.name.split('.', 1);
     const host = new SimWorkerHost(process, machine);
-    const common = { ...own, leases: this.#leases, host, prefix: '', commands: noCommands };
+    const environment = { host, prefix: '', commands: noCommands };
     const isSecond = setting.isNameShared && machine === 'i1';
-    this.#hire = () => new Worker(common, this.#options(`worker-${isSecond ? 'i0' : machine}`));
+    const name = `worker-${isSecond ? 'i0' : machine}`;
+    this.#hire = () => new Worker(own, this.#leases, environment, this.#options(name));
     this.#worker = this.#hire();
   }
 

@@ -1,56 +1,57 @@
-/** A pipeline that is a command, in a process group of its own and under a supervisor: see `process/commands.ts`. */
+/** A pipeline that is a command, in its own process group and under a supervisor: see `commands.ts`. */
 import type { Clock } from '../../core/clock.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import type { CommandOutcome, Commands } from '../supervisor/commands.ts';
 import type { CommandPipeline } from '../worker-options.ts';
 import type { Pipeline, PipelineEnd, PipelineHold, Running } from './pipeline.ts';
 
-interface CommandPipelineParts {
-  readonly clock: Clock;
-  readonly commands: Commands;
-  /** How long it may take to end, asked to, before it is killed. */
+export interface CommandPipelineSettings {
+  readonly command: CommandPipeline;
+  readonly resource: string | null;
+  /** How long the command may take to end before it is killed. */
   readonly graceMs: number;
 }
 
 export function commandPipeline(
-  option: CommandPipeline,
-  resource: string | null,
-  { clock, commands, graceMs }: CommandPipelineParts,
+  clock: Clock,
+  commands: Commands,
+  settings: CommandPipelineSettings,
 ): Pipeline {
-  const { command, cwd } = option;
+  const { command: option, resource, graceMs } = settings;
   const start = (session: IntentSession, hold: PipelineHold): Running => {
-    const startedMs = clock.monotonicMs();
-    const env = { ...option.env, ...environmentOf(session, hold) };
-    const deadline = hold.deadline();
+    const startedAtMs = clock.monotonicMs();
     const run = commands.run({
-      command,
-      env,
-      ...(cwd !== undefined && { cwd }),
-      deadline,
+      command: option.command,
+      env: { ...option.env, ...environmentOf(session, hold) },
+      cwd: option.cwd,
+      deadline: hold.deadline(),
       graceMs,
     });
     run.onProgress((text) => hold.progress(text));
     run.onDoubt(() => hold.confirm());
-    let isTold = false;
+    let isStopped = false;
     const ended = run.outcome.then((outcome) => {
-      const tookMs = Math.round(clock.monotonicMs() - startedMs);
-      return endOf(option, outcome, { tookMs, isTold: isTold || hold.signal.aborted });
+      const tookMs = Math.round(clock.monotonicMs() - startedAtMs);
+      return endOf(option, outcome, tookMs, isStopped || hold.signal.aborted);
     });
-    const stop = () => {
-      isTold = true;
-      run.stop();
+    return {
+      started: run.started,
+      ended,
+      begin: () => run.begin(),
+      extend: () => run.extend(hold.deadline()),
+      stop: () => {
+        isStopped = true;
+        run.stop();
+      },
     };
-    const begin = () => run.begin();
-    const extend = () => run.extend(hold.deadline());
-    return { started: run.started, begin, ended, extend, stop };
   };
   return { resource, start };
 }
 
-/** What a command is told of its session. */
+/** The variables that tell a command about its session. */
 function environmentOf(session: IntentSession, hold: PipelineHold): Record<string, string> {
   const { id, kind, type, target, profile, bucket, tenant, startMs } = session;
-  return {
+  const environment: Record<string, string> = {
     HOLDFAST_SESSION_ID: id,
     HOLDFAST_SESSION_KIND: kind,
     HOLDFAST_SESSION_TYPE: type,
@@ -58,34 +59,37 @@ function environmentOf(session: IntentSession, hold: PipelineHold): Record<strin
     HOLDFAST_SESSION_PROFILE: profile,
     HOLDFAST_SESSION_BUCKET: bucket,
     HOLDFAST_SESSION_TENANT: tenant,
-    ...(startMs !== undefined && { HOLDFAST_SESSION_START_MS: String(startMs) }),
-    ...(hold.slot !== null && { HOLDFAST_SLOT: hold.slot }),
     HOLDFAST_FENCE: String(hold.fence),
   };
-}
-
-interface HowItWent {
-  readonly tookMs: number;
-  readonly isTold: boolean;
+  if (startMs !== undefined) environment.HOLDFAST_SESSION_START_MS = String(startMs);
+  if (hold.slot !== null) environment.HOLDFAST_SLOT = hold.slot;
+  return environment;
 }
 
 function endOf(
   option: CommandPipeline,
   outcome: CommandOutcome,
-  { tookMs, isTold }: HowItWent,
+  tookMs: number,
+  isStopped: boolean,
 ): PipelineEnd {
   if (outcome.event === 'failed') {
     const error = whyNotStarted(option, outcome.error);
-    return { how: isTold ? 'stopped' : 'failed', isGone: true, detail: { tookMs, error } };
+    return { how: isStopped ? 'stopped' : 'failed', isGone: true, detail: { tookMs, error } };
   }
   const { why, code, signal, survivors, output } = outcome;
   const error = survivors ? SURVIVORS : whyFailed(outcome);
-  const wasStopped = isTold || why === 'deadline' || why === 'ordered';
-  const isComplaint = survivors || (!wasStopped && error !== null);
+  const wasStopped = isStopped || why === 'deadline' || why === 'ordered';
+  const isFailure = survivors || (!wasStopped && error !== null);
   return {
     how: wasStopped ? 'stopped' : error === null ? 'completed' : 'failed',
     isGone: !survivors,
-    detail: { tookMs, code, signal, output, ...(isComplaint && error !== null && { error }) },
+    detail: {
+      tookMs,
+      code,
+      signal,
+      output,
+      error: isFailure && error !== null ? error : undefined,
+    },
   };
 }
 
@@ -98,23 +102,23 @@ function whyFailed({
   signal,
 }: Extract<CommandOutcome, { event: 'ended' }>): string | null {
   if (why === 'unsupervised')
-    return 'the process that supervised it died or stood still, so it was ended. Find out who killed or stopped that';
+    return 'its supervisor process was killed or suspended, so the command was ended. Find out what killed or suspended that process';
   if (why === 'terminated' || why === 'orphaned')
-    return 'the process that supervised it was told to end, so it was ended. Stop the worker instead, and nobody else';
-  if (signal !== null) return `it was ended by ${signal}`;
-  return code === 0 ? null : `it ended with exit code ${code}`;
+    return 'its supervisor process was told to end, so the command was ended. Stop the worker instead of its supervisor';
+  if (signal !== null) return `the command was ended by ${signal}`;
+  return code === 0 ? null : `the command ended with exit code ${code}`;
 }
 
-/** No such program, or no such directory to run it in. */
+/** The program, or the directory to run it in, does not exist. */
 const NOT_FOUND = ['ENOENT', 'ENOTDIR'];
-/** The host has no room for another. */
+/** The host is out of processes, files or memory. */
 const NO_ROOM = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
 function whyNotStarted({ command: [name = ''], cwd }: CommandPipeline, error: string): string {
   const where = cwd === undefined ? '' : `, and that the directory '${cwd}' exists`;
   if (NOT_FOUND.includes(error)) return `'${name}' was not found. Check its name, and PATH${where}`;
   if (NO_ROOM.includes(error))
-    return `'${name}' could not be started (${error}): the host has no room for more. Raise its limits of processes, files or memory`;
-  if (error === 'CLOSED') return 'it was not started: the worker stops';
-  return `'${name}' can not be executed (${error}). Check that it is a program, and its permissions`;
+    return `'${name}' could not be started (${error}): the host is out of processes, files or memory. Raise its limits`;
+  if (error === 'CLOSED') return 'the command was not started, because the worker is stopping';
+  return `'${name}' cannot be executed (${error}). Check that it is a program, and its permissions`;
 }

@@ -11,67 +11,72 @@ import type {
 } from './pipeline.ts';
 
 /** Longer results are not kept. */
-const RESULT_BYTES = 4_096;
+const MAX_RESULT_BYTES = 4_096;
 /** Longer messages are cut. */
-const ERROR_LENGTH = 500;
+const MAX_ERROR_LENGTH = 500;
 
 export function functionPipeline(
+  clock: Clock,
   run: PipelineFunction,
   resource: string | null,
-  { clock }: { readonly clock: Clock },
 ): Pipeline {
   const start = (session: IntentSession, hold: PipelineHold): Running => {
-    const startedMs = clock.monotonicMs();
-    let isTold = false;
+    const startedAtMs = clock.monotonicMs();
+    let isStopped = false;
     const end = (how: 'completed' | 'failed', rest: Partial<PipelineDetail>): PipelineEnd => {
-      const tookMs = Math.round(clock.monotonicMs() - startedMs);
-      const wasStopped = isTold || hold.signal.aborted;
+      const tookMs = Math.round(clock.monotonicMs() - startedAtMs);
+      const wasStopped = isStopped || hold.signal.aborted;
       return { how: wasStopped ? 'stopped' : how, isGone: true, detail: { tookMs, ...rest } };
     };
     const ended = call(run, session, hold).then(
-      (result) => end('completed', kept(result)),
+      (result) => end('completed', resultDetail(result)),
       (error: unknown) => end('failed', { error: messageOf(error) }),
     );
-    const stop = () => {
-      isTold = true;
+    return {
+      started: NO_GROUP,
+      ended,
+      begin: () => {},
+      extend: () => {},
+      stop: () => {
+        isStopped = true;
+      },
     };
-    return { started: NO_GROUP, begin: () => {}, ended, extend: () => {}, stop };
   };
   return { resource, start };
 }
 
-/** It runs in this process. */
+/** A function runs in this process. */
 const NO_GROUP = Promise.resolve(null);
 
-/** It is called at once, not when whatever else is due has been done. */
+/** Calls the function before it returns, and turns what the function throws into a rejection. */
 async function call(
   run: PipelineFunction,
   session: IntentSession,
   hold: PipelineHold,
 ): Promise<unknown> {
   const { signal, fence, slot } = hold;
-  // Whoever is given these may well take them apart.
+  // Closures, because the function may destructure its context.
   const progress = (value: unknown) => hold.progress(value);
   return run(session, { signal, fence, slot, assertHeld: () => hold.assertHeld(), progress });
 }
 
-/** What it returned, if that can be JSON and is short. */
-function kept(result: unknown): Partial<PipelineDetail> {
+/** The result, if it can be JSON and is short. */
+function resultDetail(result: unknown): Partial<PipelineDetail> {
   try {
     const json = JSON.stringify(result);
-    if (json === undefined || Buffer.byteLength(json) > RESULT_BYTES) return {};
+    if (json === undefined || Buffer.byteLength(json) > MAX_RESULT_BYTES) return {};
     return { result: JSON.parse(json) as unknown };
   } catch {
     return {};
   }
 }
 
-/** What it threw may be anything, also something that can not be made a text of. */
+/** A function may throw anything, even a value that has no text. */
 function messageOf(error: unknown): string {
   try {
     const message = error instanceof Error ? error.message || error.name : String(error);
-    return message.slice(0, ERROR_LENGTH).toWellFormed();
+    return message.slice(0, MAX_ERROR_LENGTH).toWellFormed();
   } catch {
-    return 'it threw something that can not be shown';
+    return 'the function threw a value that cannot be shown';
   }
 }

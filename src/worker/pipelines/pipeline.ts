@@ -1,6 +1,7 @@
 /**
- * What runs for a session while its worker holds the leases that it needs: a function of the configuration, or a command in a process
- * group of its own. Whoever starts one is told when it has begun and when nothing of it is left; and no lease of its is let go of before that.
+ * What runs for a session while its worker holds the leases that it needs: a function of the
+ * configuration, or a command in its own process group. The worker is told when the pipeline has
+ * started and when nothing of it is left, and releases no lease before that.
  */
 import type { IntentSession } from '../../intents/intent-session.ts';
 import type { CommandDeadline } from '../supervisor/command-validity.ts';
@@ -8,67 +9,76 @@ import type { GroupRecord } from '../supervisor/host.ts';
 
 /** What a function that runs for a session is given. */
 export interface PipelineContext {
-  /** Fires when it is to end: the session is stopped, a lease is lost, or the worker stops. */
+  /** Fires when the pipeline is to end: the session is stopped, a lease is lost, or the worker stops. */
   readonly signal: AbortSignal;
-  /** Of the slot it has, or of the session's own lease where it needs none: for whatever refuses what is older. */
+  /** The fence of the slot, or of the session's own lease if it needs no slot. */
   readonly fence: number;
-  /** The name of its slot; null where it needs none. */
+  /** The name of the slot; null if the pipeline needs none. */
   readonly slot: string | null;
-  /** Throws if it may not go on: ask before every step that matters. */
+  /** Throws if the pipeline may not continue. Call it before every step that matters. */
   assertHeld(): void;
-  /** Says how far it is: whatever can be JSON, and is short. The last one counts; they are written down once a second at most. */
+  /**
+   * Reports how far the pipeline is: a short value that can be JSON. The last one counts, and is
+   * written at most once a second.
+   */
   progress(value: unknown): void;
 }
 
-/** What it returns is kept with the session, if it can be JSON. It has to end when `signal` fires: nothing is let go of before that. */
+/**
+ * Its result is kept with the session, if it can be JSON. It has to end when `signal` fires: no lease
+ * is released before that.
+ */
 export type PipelineFunction = (session: IntentSession, context: PipelineContext) => unknown;
 
-/** What a pipeline is given to run under. */
+/** What a pipeline runs under. */
 export interface PipelineHold extends PipelineContext {
-  /** Until when it may run, unless it is told of a later moment. */
+  /** Until when the pipeline may run, unless its leases are renewed. */
   deadline(): CommandDeadline;
-  /** The clocks disagree: its leases are to be confirmed at once. */
+  /** The two clocks disagree: the leases have to be confirmed at once. */
   confirm(): void;
 }
 
 export interface Pipeline {
-  /** The pool that it needs a slot of; null: none. */
+  /** The pool that the pipeline needs a slot of; null: none. */
   readonly resource: string | null;
-  /** Never throws: what goes wrong is how it ended. */
+  /** Never throws: a failure is in `ended`. */
   start(session: IntentSession, hold: PipelineHold): Running;
 }
 
-/** One that runs. */
+/** A pipeline that was started. */
 export interface Running {
-  /** Resolves with its process group, which then waits for `begin`; null where it has none, or has ended before that. Never rejects. */
+  /**
+   * Resolves with the process group, which then waits for `begin`; null if there is none, or if it
+   * has ended before. Never rejects.
+   */
   readonly started: Promise<GroupRecord | null>;
-  /** The store has its process group on record: whoever comes after us could end it, so it may begin. */
+  /** The store has the process group, so that another worker could end it: the command may begin. */
   begin(): void;
-  /** Resolves when nothing of it is left, or nothing more can be done about that. Never rejects. */
+  /** Resolves when nothing of it is left, or the rest cannot be ended. Never rejects. */
   readonly ended: Promise<PipelineEnd>;
-  /** The deadline has moved. */
+  /** The deadline of its hold has moved. */
   extend(): void;
-  /** It is to end. `signal` of its hold has fired. */
+  /** Tells the pipeline to end. The `signal` of its hold has fired. */
   stop(): void;
 }
 
 export interface PipelineEnd {
   /** `stopped`: it was told to end, and did. */
   readonly how: 'completed' | 'failed' | 'stopped';
-  /** False: some of it may still act, and could not be ended. */
+  /** False: some of its processes could not be ended, and may still act. */
   readonly isGone: boolean;
-  /** For the record of its session: exit code, duration, last lines, what it returned or threw. JSON. */
+  /** For the record of its session; JSON. */
   readonly detail: PipelineDetail;
 }
 
 export interface PipelineDetail {
   readonly tookMs: number;
-  readonly code?: number | null;
-  readonly signal?: string | null;
-  /** Its last lines, both outputs together, as they came. */
-  readonly output?: readonly string[];
+  readonly code?: number | null | undefined;
+  readonly signal?: string | null | undefined;
+  /** The last lines of both outputs, in the order in which they came. */
+  readonly output?: readonly string[] | undefined;
   /** Why it failed, in words. */
-  readonly error?: string;
+  readonly error?: string | undefined;
   /** What a function returned. */
   readonly result?: unknown;
 }

@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 
-/** How often it is written down at most. */
-const EVERY_MS = 1_000;
-/** What is longer, as JSON, is not written down. */
-const MOST_CHARACTERS = 2_000;
+/** Progress is written at most this often. */
+const WRITE_EVERY_MS = 1_000;
+/** Longer values, as JSON, are not written. */
+const MAX_CHARACTERS = 2_000;
 
-/** What a pipeline says of itself: however often it does, the last of it is written down once a second at most. */
+/** The progress of one pipeline: of the values that it reports, the last one is written once a second. */
 export class Progress {
   readonly #clock: Clock;
   readonly #write: (value: unknown) => Promise<boolean>;
@@ -13,8 +13,8 @@ export class Progress {
   #timer: Timer | null = null;
   #isClosed = false;
 
-  /** `write` says whether it could be written. */
-  constructor({ clock }: { clock: Clock }, write: (value: unknown) => Promise<boolean>) {
+  /** `write` resolves with false if the value could not be written now. */
+  constructor(clock: Clock, write: (value: unknown) => Promise<boolean>) {
     this.#clock = clock;
     this.#write = write;
   }
@@ -22,39 +22,39 @@ export class Progress {
   report(value: unknown): void {
     if (this.#isClosed || !isShortJson(value)) return;
     this.#waiting = { value };
-    if (this.#timer === null) this.#next();
+    if (this.#timer === null) this.#writeNext();
   }
 
-  /** What has not been written is not worth it any more. */
+  /** Drops a value that has not been written yet. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
   }
 
-  #next(): void {
+  #writeNext(): void {
     this.#timer = null;
     const waiting = this.#waiting;
     if (waiting === null || this.#isClosed) return;
     this.#waiting = null;
-    this.#timer = this.#clock.after(EVERY_MS, () => this.#next());
-    // It is a courtesy: where the store is away, the next one tells more.
+    this.#timer = this.#clock.after(WRITE_EVERY_MS, () => this.#writeNext());
+    // If the store is unavailable this value is dropped: the next one says more.
     this.#write(waiting.value).then(
       (isWritten) => isWritten || this.#keep(waiting),
       () => {},
     );
   }
 
-  /** Not yet: it has said so before it is known to run, or somebody else changed the session just then. */
+  /** The session is not `RUNNING` yet, or another writer has just changed it: try again later. */
   #keep(value: { readonly value: unknown }): void {
     if (this.#isClosed) return;
     this.#waiting ??= value;
-    this.#timer ??= this.#clock.after(EVERY_MS, () => this.#next());
+    this.#timer ??= this.#clock.after(WRITE_EVERY_MS, () => this.#writeNext());
   }
 }
 
 function isShortJson(value: unknown): boolean {
   try {
-    return (JSON.stringify(value)?.length ?? Number.POSITIVE_INFINITY) <= MOST_CHARACTERS;
+    return (JSON.stringify(value)?.length ?? Number.POSITIVE_INFINITY) <= MAX_CHARACTERS;
   } catch {
     return false;
   }

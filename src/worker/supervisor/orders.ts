@@ -10,7 +10,7 @@ export interface Start {
   readonly command: readonly string[];
   /** Beside the environment that the supervisor has itself. */
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   readonly deadline: CommandDeadline;
   readonly graceMs: number;
   /** Input and outputs are those of the supervisor; else there is nothing to read, and what it writes is read by the supervisor. */

@@ -24,7 +24,7 @@ export interface CommandOrder {
   readonly command: readonly string[];
   /** Beside the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Until when it may run, unless that is extended. */
   readonly deadline: CommandDeadline;
   /** How long it may take to end, asked to, before it is killed. */
