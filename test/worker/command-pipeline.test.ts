@@ -109,7 +109,11 @@ describe('I-17 a pipeline that is a command', () => {
   it.each([
     ['ends with another code', { code: 3 }, 'the command ended with exit code 3'],
     ['is ended by a signal', { code: null, signal: 'SIGSEGV' }, 'the command was ended by SIGSEGV'],
-    ['loses its supervisor', { why: 'unsupervised', code: null }, /supervisor process was killed or suspended/],
+    [
+      'loses its supervisor',
+      { why: 'unsupervised', code: null },
+      /supervisor process was killed or suspended/,
+    ],
     ['’s supervisor is told to end', { why: 'terminated' }, /supervisor process was told to end/],
   ] as const)('has failed when it %s', async (_, outcome, error) => {
     const end = await endWith({ ...ENDED, ...outcome });

@@ -64,7 +64,11 @@ describe('I-17 a pipeline that is a function', () => {
     ['a text', 'no signal', 'no signal'],
     ['something long', new Error('x'.repeat(9_000)), 'x'.repeat(500)],
     ['nothing', undefined, 'undefined'],
-    ['what can not be shown', Object.create(null), 'the function threw a value that cannot be shown'],
+    [
+      'what can not be shown',
+      Object.create(null),
+      'the function threw a value that cannot be shown',
+    ],
   ])('that throws %s has failed, and says why', async (_, thrown, error) => {
     const failed = { how: 'failed', isGone: true, detail: { tookMs: 0, error } };
     const { running } = start(() => {
