@@ -203,6 +203,38 @@ describe('K-15 the bound', () => {
     });
   });
 
+  it('K-15 the same where the clock of the server was set back before the flush, so that its marker looks older', async () => {
+    const site = await newSite();
+    site.serverAheadMs = 3_600_000;
+    const client = await site.client();
+    site.serverAheadMs = 0;
+    site.redis.flush();
+    const stranger = await site.client({ maxTtl: { lease: '60s' } });
+    await site.clock.advance(11_000);
+    const refused = { code: 'STORE_UNSUITABLE' };
+    await expect(stranger.holdfast.acquire('k')).rejects.toMatchObject(refused);
+    await client.takeWhenFree('k', { ttl: '30s' });
+  });
+
+  it('K-15 a client that was refused for its bound stays refused after a flush, because a longer lease may be held', async () => {
+    const site = await newSite();
+    const short = await site.client();
+    const operator = await site.client({ observe: true });
+    await operator.holdfast.changeMaxTtl({ lease: '60s' });
+    const refused = { code: 'STORE_UNSUITABLE' };
+    await expect(short.holdfast.acquire('k')).rejects.toMatchObject(refused);
+    const long = await site.client({ maxTtl: { lease: '60s' } });
+    await long.takeWhenFree('k', { ttl: '60s' });
+    long.isCutOff = true;
+    site.redis.flush();
+    await site.clock.advance(40_000);
+    await expect(short.holdfast.acquire('k')).rejects.toMatchObject(refused);
+    site.expectOneHolder();
+    long.isCutOff = false;
+    await site.clock.advance(10_000);
+    await expect(short.holdfast.acquire('k')).rejects.toMatchObject(refused);
+  });
+
   it('K-15 one who only looks needs none, records none, and takes no lease', async () => {
     const site = await newSite();
     const looking = await site.client({ observe: true });

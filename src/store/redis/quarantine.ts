@@ -54,6 +54,13 @@ const MOST_LOOKS = 3;
 export class RememberedStore {
   origin = '';
   looks = 0;
+  /** The server process that was examined last; '' on a Cluster. */
+  runId = '';
+  /**
+   * The bounds of the store when it refused this client for having others. Leases as long as these may be held, so the
+   * client may not put its own, shorter bounds into a store that loses its marker later.
+   */
+  refusedFor: readonly (string | null)[] | null = null;
   readonly #left = new Set<string>();
 
   leave(era: string): void {
@@ -220,16 +227,18 @@ interface Look {
  */
 async function examineMarker(run: RunScript, marker: string, look: Look): Promise<Verdict | null> {
   const { remembered, maxTtls, mayCreate, isShared, store } = look;
+  const isRefused = remembered.refusedFor !== null;
   const reply = (await run(
     scripts['server/examine'],
     [marker],
     [
       ...look.args,
-      remembered.origin,
+      isRefused ? '' : remembered.origin,
       // On a Cluster the marker's server may lose looks in a failover that the others take no part in.
-      isShared ? '0' : String(remembered.looks),
+      isShared || isRefused ? '0' : String(remembered.looks),
       ...KEYSPACE_NAMES.map((name) => (maxTtls === null ? '' : String(maxTtls[name]))),
-      mayCreate ? '1' : '',
+      mayCreate && !isRefused ? '1' : '',
+      remembered.runId,
       ...look.servers.flatMap(({ runId, replicationId, upMs }) => {
         return [isShared ? `${runId}:` : '', runId, replicationId, String(upMs)];
       }),
@@ -237,13 +246,19 @@ async function examineMarker(run: RunScript, marker: string, look: Look): Promis
   )) as ExamineReply;
   if (reply[0] === 'UNUSED') {
     if (maxTtls === null) return null;
+    if (remembered.refusedFor !== null) throw otherBounds(look, remembered.refusedFor);
     const why = 'no process has used this store yet, and { create: false } does not make one';
     throw new StoreUnreachableError({ store, operation: 'connect', why });
   }
-  if (reply[0] === 'BOUNDS') throw otherBounds(look, reply[1] as (string | null)[]);
+  if (reply[0] === 'BOUNDS') {
+    remembered.refusedFor = reply[1] as (string | null)[];
+    throw otherBounds(look, remembered.refusedFor);
+  }
+  remembered.refusedFor = null;
   const [origin, looks, [verdict]] = reply as [string, number, [Verdict]];
   remembered.origin = origin;
   remembered.looks = looks;
+  remembered.runId = isShared ? '' : (look.servers[0]?.runId ?? '');
   return verdict;
 }
 
