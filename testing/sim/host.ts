@@ -26,6 +26,7 @@ export class SimHost {
   readonly locks = new Map<string, SimProcess>();
   #wallOffsetMs: number;
   #sleptMs = 0;
+  #asleepUntilMs = 0;
   /** By how much its wall clock has moved against the monotonic one, and when. */
   readonly #shifts: { readonly atMs: number; readonly ms: number; readonly isSleep: boolean }[] =
     [];
@@ -70,10 +71,14 @@ export class SimHost {
     });
   }
 
-  /** The whole machine sleeps: its monotonic clock stands still. */
+  /** The whole machine sleeps: its monotonic clock stands still. A machine that sleeps already sleeps on, if that is longer. */
   sleep(ms: number): void {
-    this.#sleptMs += ms;
-    this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: true });
+    const { nowMs } = this.timeline;
+    const addedMs = nowMs + ms - Math.max(nowMs, this.#asleepUntilMs);
+    if (addedMs <= 0) return;
+    this.#asleepUntilMs = nowMs + ms;
+    this.#sleptMs += addedMs;
+    this.#shifts.push({ atMs: nowMs, ms: addedMs, isSleep: true });
     for (const process of this.processes) process.freeze(ms);
   }
 }

@@ -65,6 +65,8 @@ export class MixedClient implements Occupant {
   readonly process: SimProcess;
   /** The keys that it waits for, and since when. */
   readonly waiting = new Map<string, number>();
+  /** The keys that were revoked from it, and when: it leaves each of them alone for one TTL. */
+  readonly revokedMs = new Map<string, number>();
   readonly #parts: MixedClientParts;
   readonly #events = new Emitter();
   readonly #over = new AbortController();
@@ -242,8 +244,10 @@ export class MixedClient implements Occupant {
     };
     counters.add(reason === undefined ? name : `${name}: ${reason}`);
     const named = key !== undefined && leaseClass !== undefined;
-    const inStore = named ? { key: this.#storeKeyOf({ leaseClass, key }) } : {};
+    const inStore: { key?: string } = named ? { key: this.#storeKeyOf({ leaseClass, key }) } : {};
     trace.note(this.process.name, name, { ...facts, ...inStore });
+    if (name === 'lease.lost' && reason === 'revoked' && inStore.key !== undefined)
+      this.revokedMs.set(inStore.key, this.#parts.network.timeline.nowMs);
     if (name !== 'store.quarantined' || leftMs === undefined) return;
     this.#parts.onQuarantine(leftMs);
     if (leftMs > this.#setting.bounds.lease + QUARANTINE_MARGIN_MS)

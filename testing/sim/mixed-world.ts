@@ -213,7 +213,10 @@ export class MixedWorld {
     const sinceMs = instance?.waiting.get(key);
     if (instance === null || sinceMs === undefined || path.isCutOut || path.isCutBack) return false;
     const { process } = instance;
-    return this.#timeline.nowMs - Math.max(sinceMs, process.thawedMs) > WELL_SINCE_MS;
+    const leavesAloneMs =
+      (instance.revokedMs.get(key) ?? Number.NEGATIVE_INFINITY) + 2 * this.#setting.boundMs;
+    const wellSinceMs = Math.max(sinceMs, process.thawedMs, leavesAloneMs);
+    return this.#timeline.nowMs - wellSinceMs > WELL_SINCE_MS;
   }
 
   #isFree(key: string): boolean {
