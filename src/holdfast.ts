@@ -371,8 +371,7 @@ export class Holdfast implements AsyncDisposable {
     this.#checkOpen('worker', this.#worker);
     const { clock } = this.#rt;
     const { prefix } = this.#settings;
-    const commands = (lock: HostLock | null) =>
-      supervisedCommands({ clock, ...(lock !== null && { lock }) });
+    const commands = (lock: HostLock | null) => supervisedCommands(clock, { lock });
     const environment = { host: systemHost, prefix, commands };
     this.#worker = new Worker(this.#rt, this.#leases, environment, options);
     this.#recordHistory();

@@ -21,7 +21,7 @@ import type { Pool } from '../lease/pool/pool.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { type Ended, ended, type RunOutcome } from './run-outcome.ts';
-import type { CommandDeadline } from './supervisor/command-validity.ts';
+import type { CommandDeadline } from './supervisor/command-deadline.ts';
 import type { WorkerResources } from './worker-resources.ts';
 
 /** A key that may not be granted yet is waited for this much longer than the store says. */

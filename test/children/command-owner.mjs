@@ -14,7 +14,7 @@ if (lock === null) {
   say({ event: 'taken' });
   process.exit(1);
 }
-const supervised = supervisedCommands({ clock, lock });
+const supervised = supervisedCommands(clock, { lock });
 const runs = commands.map((command) =>
   supervised.run({ command, env: {}, deadline: deadline(), graceMs }),
 );

@@ -4,7 +4,7 @@
  * started and when nothing of it is left, and releases no lease before that.
  */
 import type { IntentSession } from '../../intents/intent-session.ts';
-import type { CommandDeadline } from '../supervisor/command-validity.ts';
+import type { CommandDeadline } from '../supervisor/command-deadline.ts';
 import type { GroupRecord } from '../supervisor/host.ts';
 
 /** What a function that runs for a session is given. */

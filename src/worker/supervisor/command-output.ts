@@ -1,98 +1,100 @@
 /**
- * What a command writes. Its supervisor reads it all the time, so that the command never waits for a reader, and keeps little of it: its
- * last lines, both outputs together as they came, as a terminal would show them; and what it says of how far it is.
+ * The output of a command. Its supervisor always reads it, so that the command never waits for a
+ * reader, and keeps little of it: the last lines of both outputs, in the order in which a terminal
+ * would show them, and the progress that the command reports.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 
-/** What begins like this is no line to keep: it says how far the command is. */
+/** A line that starts like this reports progress, and is not kept. */
 const PROGRESS = '::progress ';
-/** Older lines are forgotten. */
-const LINES = 20;
-/** What is behind that in a line is not kept. */
-const LINE_LENGTH = 500;
-/** As much as that many characters can take. */
-const LINE_BYTES = 4 * LINE_LENGTH;
-/** Of what is said more often, the last is passed on when that time is over. */
+/** Older lines are dropped. */
+const MAX_LINES = 20;
+/** The rest of a longer line is dropped. */
+const MAX_LINE_LENGTH = 500;
+/** So many characters take at most this many bytes. */
+const MAX_LINE_BYTES = 4 * MAX_LINE_LENGTH;
+/** Progress is passed on at most this often. The last report counts. */
 const PROGRESS_EVERY_MS = 100;
 
-const LINE_OF_PROGRESS = Buffer.from(`\n${PROGRESS}`);
+const PROGRESS_LINE = Buffer.from(`\n${PROGRESS}`);
 const LINE_FEED = 10;
 const RETURN = 13;
 
-/** Control characters (C0, DEL, C1), what turns the direction of writing, line ends of Unicode, halves of characters. */
+/** Control characters (C0, DEL, C1), marks of writing direction, line ends of Unicode, lone surrogates. */
 const UNSAFE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
 
-export interface OutputParts {
-  readonly clock: Clock;
-  /** Whether those who are told of progress keep up; if not, the last is told later. */
-  isHeard(): boolean;
+export interface ProgressListener {
+  /** False: earlier reports are still unread, so progress is passed on later. */
+  isReady(): boolean;
   onProgress(text: string): void;
 }
 
 export class CommandOutput {
-  readonly #parts: OutputParts;
-  /** As they came, which whoever sees them may not get: most of them are never seen. */
+  readonly #clock: Clock;
+  readonly #listener: ProgressListener;
+  /** As they came. `end` replaces unsafe characters, because most lines are dropped before. */
   readonly #lines: string[] = [];
   readonly #open: Line[] = [];
   #progress: string | null = null;
-  #saidMs = Number.NEGATIVE_INFINITY;
+  #passedOnAtMs = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
 
-  constructor(parts: OutputParts) {
-    this.#parts = parts;
+  constructor(clock: Clock, listener: ProgressListener) {
+    this.#clock = clock;
+    this.#listener = listener;
   }
 
-  /** Gives a function to feed with what comes out of one of its outputs. */
+  /** Returns a function that takes the bytes of one of its outputs. */
   reader(): (bytes: Buffer) => void {
     const line = new Line((text) => this.#keep(text));
     this.#open.push(line);
     return (bytes) => line.feed(bytes);
   }
 
-  /** The last lines, when no more is read: also one that has no end. */
+  /** The last lines, when nothing more is read; the last one may have no line end. */
   end(): readonly string[] {
     for (const line of this.#open) line.end();
     this.#timer?.cancel();
-    this.#sayProgress();
-    return this.#lines.map(harmless);
+    this.#passOnProgress();
+    return this.#lines.map(withoutUnsafe);
   }
 
   #keep(text: string): void {
     if (text.startsWith(PROGRESS)) {
       this.#progress = text.slice(PROGRESS.length);
-      this.#timer ??= this.#parts.clock.after(this.#waitMs(), () => this.#look());
+      this.#timer ??= this.#clock.after(this.#waitMs(), () => this.#passOnIfReady());
       return;
     }
     this.#lines.push(text);
-    if (this.#lines.length > LINES) this.#lines.shift();
+    if (this.#lines.length > MAX_LINES) this.#lines.shift();
   }
 
   #waitMs(): number {
-    return Math.max(0, this.#saidMs + PROGRESS_EVERY_MS - this.#parts.clock.monotonicMs());
+    return Math.max(0, this.#passedOnAtMs + PROGRESS_EVERY_MS - this.#clock.monotonicMs());
   }
 
-  #look(): void {
+  #passOnIfReady(): void {
     this.#timer = null;
-    if (this.#parts.isHeard()) this.#sayProgress();
-    else this.#timer = this.#parts.clock.after(PROGRESS_EVERY_MS, () => this.#look());
+    if (this.#listener.isReady()) this.#passOnProgress();
+    else this.#timer = this.#clock.after(PROGRESS_EVERY_MS, () => this.#passOnIfReady());
   }
 
-  #sayProgress(): void {
+  #passOnProgress(): void {
     if (this.#progress === null) return;
-    this.#saidMs = this.#parts.clock.monotonicMs();
-    this.#parts.onProgress(harmless(this.#progress));
+    this.#passedOnAtMs = this.#clock.monotonicMs();
+    this.#listener.onProgress(withoutUnsafe(this.#progress));
     this.#progress = null;
   }
 }
 
-/** The beginning of a line, for as long as it has no end. Always takes the same little room. */
+/** The start of a line that has no end yet. It takes the same small memory for any length. */
 class Line {
   readonly #onLine: (text: string) => void;
-  readonly #bytes = Buffer.alloc(LINE_BYTES);
+  readonly #bytes = Buffer.alloc(MAX_LINE_BYTES);
   #length = 0;
-  /** Went back to the first column: what comes now is written over what is there. */
+  /** A carriage return was read: the next bytes overwrite the line. */
   #hasReturned = false;
 
   constructor(onLine: (text: string) => void) {
@@ -100,8 +102,9 @@ class Line {
   }
 
   /**
-   * Of very many lines only those are looked at that may be kept: the one that had begun, the last that speaks of progress, and the last ones. A
-   * command that writes as fast as it can would else take the time that others of its supervisor need.
+   * Of very many lines, only those that may be kept are read: the one that had begun, the last one that
+   * reports progress, and the last ones. Otherwise a command that writes very fast would take the time
+   * that the other commands of the supervisor need.
    */
   feed(bytes: Buffer): void {
     const first = indexOf(bytes, LINE_FEED, 0) + 1;
@@ -111,7 +114,7 @@ class Line {
       return;
     }
     this.#read(bytes.subarray(0, first));
-    const progressAt = bytes.lastIndexOf(LINE_OF_PROGRESS, last - 1) + 1;
+    const progressAt = bytes.lastIndexOf(PROGRESS_LINE, last - 1) + 1;
     if (progressAt >= first && progressAt < last)
       this.#read(bytes.subarray(progressAt, indexOf(bytes, LINE_FEED, progressAt) + 1));
     this.#read(bytes.subarray(last));
@@ -143,26 +146,27 @@ class Line {
   }
 
   #finish(): void {
-    const text = this.#bytes.toString('utf8', 0, this.#length).slice(0, LINE_LENGTH);
+    const text = this.#bytes.toString('utf8', 0, this.#length).slice(0, MAX_LINE_LENGTH);
     this.#length = 0;
     this.#hasReturned = false;
     this.#onLine(text);
   }
 }
 
-/** The end, if it is not there. */
+/** The length of `bytes` if they have no such byte. */
 function indexOf(bytes: Buffer, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at === -1 ? bytes.length : at;
 }
 
-/** Where the last lines begin that may be kept, and what has no end yet. */
+/** Where the last lines begin that may be kept, an unfinished one included. */
 function lastLinesOf(bytes: Buffer): number {
   let at = bytes.length;
-  for (let lines = 0; lines <= LINES && at > 0; lines++) at = bytes.lastIndexOf(LINE_FEED, at - 1);
+  for (let lines = 0; lines <= MAX_LINES && at > 0; lines++)
+    at = bytes.lastIndexOf(LINE_FEED, at - 1);
   return at + 1;
 }
 
-function harmless(text: string): string {
+function withoutUnsafe(text: string): string {
   return text.replace(UNSAFE, (character) => (character === '\t' ? ' ' : '\ufffd'));
 }

@@ -1,107 +1,104 @@
 /**
- * Commands under a supervisor process, which ends each of them in time whatever becomes of this process: see `supervision.ts`. All of them have
- * the same one, and this process sees to it that they have one that does its work:
+ * Commands under a supervisor process, which ends each of them in time even if this process is killed
+ * or suspended: see `supervision.ts`. All commands share one supervisor. This process makes sure that
+ * they have one that works:
  *
- * - **It has died.** What it ran is ended from here, because nobody else would. The next command gets a new one.
- * - **It stands still**: it has not stopped what it was told to, or not started it. What was to be stopped is killed from here when its grace is
- *   over, as it would have been. Then everything it ran is ended, because nobody would do that in time if this process died now; and last
- *   the supervisor, so that one who wakes up meanwhile still finds out whether this process is no more.
- * - **It was told to end.** It ends what it runs, and says so. What it had not started yet the next one does.
+ * - **The supervisor has died.** This process ends the commands that it ran, because no other process
+ *   would. The next command gets a new supervisor.
+ * - **The supervisor is stalled**: it has not stopped or started a command in time. This process kills
+ *   the command that was to stop, when its grace is over. Then it ends everything that the supervisor
+ *   ran, because no process would do that in time if this one died now. It kills the supervisor last,
+ *   so that one that wakes up meanwhile still notices if this process dies.
+ * - **The supervisor was told to end.** It ends what it runs, and reports that. A new supervisor starts
+ *   the commands that it had not started.
  */
 import type { Clock } from '../../core/clock.ts';
-import type { HostLock } from './host.ts';
 import { KILLED_WITHIN_MS } from './process-group.ts';
 import { type CommandOrder, type CommandRun, SupervisedRun } from './supervised-run.ts';
-import { SupervisorProcess } from './supervisor-process.ts';
+import { type SupervisorOptions, SupervisorProcess } from './supervisor-process.ts';
 
 export type { CommandOrder, CommandOutcome, CommandRun } from './supervised-run.ts';
 
 export interface Commands {
   run(order: CommandOrder): CommandRun;
-  /** Nothing is started any more. Resolves when what runs has ended, and the supervisor with it. */
+  /** Starts no more commands. Resolves when all commands have ended, and the supervisor, too. */
   close(): Promise<void>;
 }
 
-interface CommandsParts {
-  readonly clock: Clock;
-  /** Commands have the input and the outputs of this process; else they have nothing to read, and their last lines are kept. */
-  readonly isInherited?: boolean;
-  /** Is not free before the supervisor is gone, too. */
-  readonly lock?: HostLock;
-}
-
-/** Starts the supervisor, so that no command has to wait for that. */
-export function supervisedCommands(parts: CommandsParts): Commands {
-  return new SupervisedCommands(parts);
+/** Starts the supervisor at once, so that no command has to wait for it. */
+export function supervisedCommands(clock: Clock, options: SupervisorOptions = {}): Commands {
+  return new SupervisedCommands(clock, options);
 }
 
 class SupervisedCommands implements Commands {
-  readonly #parts: CommandsParts;
-  readonly #crews = new Set<Crew>();
-  /** For the next command; null: there has to be a new one. */
-  #crew: Crew | null;
+  readonly #clock: Clock;
+  readonly #options: SupervisorOptions;
+  readonly #supervisors = new Set<CommandSupervisor>();
+  /** Gets the next command; null: there has to be a new one. */
+  #current: CommandSupervisor | null;
   #isClosed = false;
 
-  constructor(parts: CommandsParts) {
-    this.#parts = parts;
-    this.#crew = this.#newCrew();
+  constructor(clock: Clock, options: SupervisorOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#current = this.#newSupervisor();
   }
 
   run(order: CommandOrder): CommandRun {
-    const run = new SupervisedRun(this.#parts.clock, order);
-    void this.#give(run);
+    const run = new SupervisedRun(this.#clock, order);
+    void this.#assign(run);
     return run;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#crews].map((crew) => crew.close()));
+    await Promise.all([...this.#supervisors].map((supervisor) => supervisor.close()));
   }
 
-  #newCrew(): Crew {
-    const crew = new Crew(this.#parts);
-    this.#crews.add(crew);
-    void crew.supervisor.gone.then(async () => {
-      await this.#retire(crew);
-      this.#crews.delete(crew);
+  #newSupervisor(): CommandSupervisor {
+    const supervisor = new CommandSupervisor(this.#clock, this.#options);
+    this.#supervisors.add(supervisor);
+    void supervisor.process.gone.then(async () => {
+      await this.#retire(supervisor);
+      this.#supervisors.delete(supervisor);
     });
-    return crew;
+    return supervisor;
   }
 
-  async #give(run: SupervisedRun): Promise<void> {
+  async #assign(run: SupervisedRun): Promise<void> {
     if (this.#isClosed) {
       run.refuse('CLOSED');
       return;
     }
-    this.#crew ??= this.#newCrew();
-    const crew = this.#crew;
-    const end = await crew.run(run, () => void this.#retire(crew));
-    if (end !== 'ended') void this.#retire(crew);
-    if (end === 'refused') await this.#give(run);
+    this.#current ??= this.#newSupervisor();
+    const supervisor = this.#current;
+    const end = await supervisor.run(run, () => void this.#retire(supervisor));
+    if (end !== 'ended') void this.#retire(supervisor);
+    if (end === 'refused') await this.#assign(run);
   }
 
-  /** It gets no more orders, and is let go of when all that it runs has ended. */
-  async #retire(crew: Crew): Promise<void> {
-    if (this.#crew === crew) this.#crew = null;
-    await crew.close();
+  /** Gives the supervisor no more commands, and closes it when all that it runs have ended. */
+  async #retire(supervisor: CommandSupervisor): Promise<void> {
+    if (this.#current === supervisor) this.#current = null;
+    await supervisor.close();
   }
 }
 
-/** A supervisor, and what it runs. */
-class Crew {
-  readonly supervisor: SupervisorProcess;
+/** A supervisor process and the commands that it runs. */
+class CommandSupervisor {
+  readonly process: SupervisorProcess;
   readonly #clock: Clock;
   readonly #runs = new Map<SupervisedRun, Promise<unknown>>();
   #isAbandoned = false;
 
-  constructor({ clock, lock, isInherited = false }: CommandsParts) {
+  constructor(clock: Clock, options: SupervisorOptions) {
     this.#clock = clock;
-    this.supervisor = new SupervisorProcess({ clock, isInherited, ...(lock && { lock }) });
+    this.process = new SupervisorProcess(clock, options);
   }
 
-  async run(run: SupervisedRun, onStandstill: () => void): ReturnType<SupervisedRun['under']> {
-    const end = run.under(this.supervisor, () => {
-      onStandstill();
+  async run(run: SupervisedRun, onStalled: () => void): ReturnType<SupervisedRun['under']> {
+    const end = run.under(this.process, () => {
+      onStalled();
       void this.#abandon();
     });
     this.#runs.set(run, end);
@@ -110,27 +107,27 @@ class Crew {
     return end;
   }
 
-  /** Waits until it runs nothing, and lets it go. */
+  /** Waits until the supervisor runs nothing, and has it exit. */
   async close(): Promise<void> {
     await Promise.all(this.#runs.values());
-    this.supervisor.dismiss();
-    const timer = this.#clock.after(KILLED_WITHIN_MS, () => this.supervisor.kill());
-    await this.supervisor.gone;
+    this.process.dismiss();
+    const timer = this.#clock.after(KILLED_WITHIN_MS, () => this.process.kill());
+    await this.process.gone;
     timer.cancel();
   }
 
-  /** It stands still. */
+  /** The supervisor is stalled. */
   async #abandon(): Promise<void> {
     if (this.#isAbandoned) return;
     this.#isAbandoned = true;
     const known = [...this.#runs.keys()].filter(({ isKnown }) => isKnown);
     await Promise.all(known.map((run) => run.endFromHere()));
-    this.supervisor.kill();
-    // What became of the others can be found out when it is dead: until then it may start them.
+    this.process.kill();
+    // The other commands can be searched for when the supervisor is dead: it may still start them.
     const timer = this.#clock.after(KILLED_WITHIN_MS, () => {
       for (const run of this.#runs.keys()) run.giveUp();
     });
-    await this.supervisor.gone;
+    await this.process.gone;
     timer.cancel();
   }
 }

@@ -1,41 +1,44 @@
 /**
- * What those who run commands and their supervisor say to each other: JSON, a line each, over a pipe for orders and one
- * for reports. Each is about one command, by the number that whoever orders it has given it. The end of a pipe says that
- * the other one is no more.
+ * What the process that runs commands, and their supervisor, send each other: lines of JSON, over a
+ * pipe for orders and a pipe for reports. Each line is about one command, by the number that the
+ * ordering process gave it. The end of a pipe means that the other process is gone.
  */
-import type { CommandDeadline } from './command-validity.ts';
+import type { CommandDeadline } from './command-deadline.ts';
 
 /** What is to be run, and how. */
 export interface Start {
   readonly command: readonly string[];
-  /** Beside the environment that the supervisor has itself. */
+  /** Added to the environment of the supervisor. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
   readonly deadline: CommandDeadline;
   readonly graceMs: number;
-  /** Input and outputs are those of the supervisor; else there is nothing to read, and what it writes is read by the supervisor. */
+  /**
+   * The command has the input and outputs of the supervisor. Otherwise it has no input, and the
+   * supervisor reads its outputs.
+   */
   readonly isInherited: boolean;
 }
 
 export type Order =
   | ({ readonly do: 'start' } & Start)
-  /** Its process group is on record: the command may begin. */
+  /** The process group of the command is on record: the command may begin. */
   | { readonly do: 'begin' }
-  /** The lease was renewed: the command may run until then. */
+  /** A lease was renewed: the command may run until then. */
   | { readonly do: 'extend'; readonly deadline: CommandDeadline }
   | { readonly do: 'signal'; readonly signal: NodeJS.Signals }
-  /** The lease is lost, or nobody needs it any more: stop the command. */
+  /** A lease is lost, or the command is not needed any more: stop it. */
   | { readonly do: 'stop' };
 
 /** Why the command is no longer running. */
 export type EndReason =
   /** It ended by itself. */
   | 'done'
-  /** Nothing was heard of a renewal before the deadline. */
+  /** No renewal arrived before the deadline. */
   | 'deadline'
   /** There was an order to stop it. */
   | 'ordered'
-  /** Whoever gave the orders is no more. */
+  /** The process that gave the orders is gone. */
   | 'orphaned'
   /** The supervisor itself was told to end. */
   | 'terminated';
@@ -47,7 +50,7 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
   /** Some of its processes could not be ended: they run as another user, or hang in the kernel. */
   readonly survivors: boolean;
-  /** The last lines that it wrote; none where its outputs are inherited. */
+  /** The last lines that it wrote; none if its outputs are inherited. */
   readonly output: readonly string[];
 }
 
@@ -58,28 +61,28 @@ export interface Failed {
 }
 
 export type Report =
-  /** Its processes are there, and wait for the order to begin: see `gate.ts`. */
+  /** The processes of the command exist, and wait for the order to begin: see `gate.ts`. */
   | { readonly event: 'started'; readonly group: number; readonly startedTicks: number | null }
   | { readonly event: 'progress'; readonly text: string }
-  /** The clocks disagree: whoever holds the leases has to have them confirmed at once. */
+  /** The two clocks disagree: the holder has to have its leases confirmed at once. */
   | { readonly event: 'doubt' }
-  /** It could not be started. */
+  /** The command could not be started. */
   | Failed
   | Ended;
 
-/** Says which command it is about. */
+/** A message with the number of its command. */
 export type About<M extends Order | Report> = M & { readonly id: number };
 
 export function encode(message: About<Order> | About<Report>): string {
   return `${JSON.stringify(message)}\n`;
 }
 
-/** Gives a function to feed with what arrives, which calls `hear` for each whole line. */
-export function decoder<M>(hear: (message: M) => void): (chunk: string) => void {
+/** Returns a function that takes what arrives, and calls `receive` for each whole line. */
+export function decoder<M>(receive: (message: M) => void): (chunk: string) => void {
   let rest = '';
   return (chunk) => {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
-    for (const line of lines) hear(JSON.parse(line) as M);
+    for (const line of lines) receive(JSON.parse(line) as M);
   };
 }

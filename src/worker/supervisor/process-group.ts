@@ -2,26 +2,26 @@ import { type Clock, systemClock } from '../../core/clock.ts';
 import type { GroupRecord } from './host.ts';
 import { type ProcessStat, processes, statOf } from './proc.ts';
 
-/** Pauses between two looks whether a group is gone double from the first to the second. */
-const LOOK_FIRST_MS = 2;
-const LOOK_MOST_MS = 50;
-/** How long what got SIGKILL may take to be gone; what is still there then can not be ended by us. */
+/** Pauses between two checks whether a group is gone double from the first to the second. */
+const MIN_PAUSE_MS = 2;
+const MAX_PAUSE_MS = 50;
+/** How long a group may take to be gone after SIGKILL. After that it cannot be ended by us. */
 export const KILLED_WITHIN_MS = 2_000;
 
-/** How long to wait before looking at a group again, from one look to the next. */
-export function* lookPauses(): Generator<number, never> {
-  for (let pauseMs = LOOK_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, LOOK_MOST_MS)) yield pauseMs;
+/** The pauses before each next check of a group. */
+export function* pollPauses(): Generator<number, never> {
+  for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) yield pauseMs;
 }
 
 /** A process group that is ours to end. */
 export interface ProcessGroup {
-  /** Sends a signal to all of it. A group that is gone is fine. */
+  /** Sends a signal to all members. A group that is gone is no error. */
   signal(signal: NodeJS.Signals): void;
-  /** Whether anybody in it can still act. */
+  /** Whether a member can still act. */
   isAlive(): boolean;
 }
 
-/** The group that `leader` leads, or led: a group outlives its leader while it has members, and its id is not reused. */
+/** The group of `leader`. A group outlives its leader while it has members, and its id is not reused. */
 export function processGroup(leader: number): ProcessGroup {
   return {
     signal: (signal) => void send(leader, signal),
@@ -30,8 +30,8 @@ export function processGroup(leader: number): ProcessGroup {
 }
 
 /**
- * The group that was started then. Where another process has the id of its leader, it is gone: no id is given to anybody for as
- * long as a group has it.
+ * The group that was started then. If another process has the id of its leader, the group is gone: no
+ * process gets an id that a group still has.
  */
 export function recordedGroup({ group, startedTicks }: GroupRecord): ProcessGroup {
   const processes = processGroup(group);
@@ -45,7 +45,7 @@ export function recordedGroup({ group, startedTicks }: GroupRecord): ProcessGrou
   };
 }
 
-/** Ends a group: asks, waits for as long as the grace, then kills. False if some of it could not be ended. */
+/** Ends a group: asks, waits for the grace, then kills. False: some of it could not be ended. */
 export async function endGroup(
   group: ProcessGroup,
   graceMs: number,
@@ -62,7 +62,7 @@ export async function endGroup(
 
 async function isGoneWithin(group: ProcessGroup, ms: number, clock: Clock): Promise<boolean> {
   const endMs = clock.monotonicMs() + ms;
-  for (const pauseMs of lookPauses()) {
+  for (const pauseMs of pollPauses()) {
     if (!group.isAlive()) return true;
     const leftMs = endMs - clock.monotonicMs();
     if (leftMs <= 0) return false;
@@ -71,7 +71,7 @@ async function isGoneWithin(group: ProcessGroup, ms: number, clock: Clock): Prom
   return false;
 }
 
-/** False if there is no such group. Members that belong to another user can not be signalled, but they are there. */
+/** False: there is no such group. Members of another user exist, but cannot be signalled. */
 function send(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);
@@ -81,21 +81,22 @@ function send(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * The dead stay in their group until somebody reaps them, and in a container whose first process does not, that is never.
- * Where there is no /proc, everybody in the group counts as alive.
+ * Whether only zombies are left. A dead process stays in its group until its parent reaps it, and in a
+ * container whose first process does not, that is never. Without /proc all members count as alive.
  *
- * All who ask in one turn of the event loop share one look: who stops hundreds of commands would else look at every process
- * of the host for each of them. It can not be too old to tell that all are dead, for the dead have no children.
+ * All checks in one turn of the event loop share one reading of /proc: otherwise stopping hundreds of
+ * commands would read every process of the host for each of them. The reading cannot be too old to
+ * show that all are dead, because dead processes start no others.
  */
 function isAllZombies(group: number): boolean {
-  if (seen === null) {
-    seen = processes();
+  if (reading === null) {
+    reading = processes();
     systemClock.afterInput(() => {
-      seen = null;
+      reading = null;
     });
   }
-  const members = seen.filter((stat) => stat.group === group);
+  const members = reading.filter((stat) => stat.group === group);
   return members.length > 0 && members.every(({ isDead }) => isDead);
 }
 
-let seen: readonly ProcessStat[] | null = null;
+let reading: readonly ProcessStat[] | null = null;

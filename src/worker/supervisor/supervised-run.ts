@@ -1,64 +1,67 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import { systemRandom } from '../../core/random.ts';
 import { type Confirmation, confirmationNow } from '../../core/validity.ts';
-import { type CommandDeadline, graceLeftMs } from './command-validity.ts';
+import { type CommandDeadline, graceLeftMs } from './command-deadline.ts';
 import type { GroupRecord } from './host.ts';
 import type { Ended, EndReason, Failed } from './orders.ts';
 import { groupStartedWith } from './proc.ts';
-import { endGroup, lookPauses, type ProcessGroup, recordedGroup } from './process-group.ts';
+import { endGroup, type ProcessGroup, pollPauses, recordedGroup } from './process-group.ts';
 import type { OrderedCommand, Outcome, SupervisorProcess } from './supervisor-process.ts';
 
-/** A supervisor that takes longer to start a command, its own start included, stands still. */
+/** A supervisor that takes longer to start a command, its own start included, is stalled. */
 const START_WITHIN_MS = 10_000;
-/** One that takes longer to say that what was killed is gone, as well. */
+/** A supervisor that takes longer to report that a killed command is gone is stalled. */
 const REPORT_WITHIN_MS = 3_000;
-/** What a supervisor that reads has not read yet is far less; one that lets so much lie does not read any more. */
-const MOST_UNHEARD_BYTES = 1_024 * 1_024;
-/** Whoever is killed between starting a command and saying so leaves a shell at its gate, which ends in a moment, or is found and ended. */
+/** A supervisor that has left more orders unread is stalled. */
+const MAX_UNREAD_BYTES = 1_024 * 1_024;
+/** How long a command is searched for whose supervisor died before it reported the start. */
 const FOUND_WITHIN_MS = 100;
-/** Different for each command, in its environment: what has it belongs to the command. */
+/** A variable with another value for each command: a process that has it belongs to the command. */
 const MARK = 'HOLDFAST_COMMAND';
 
 export interface CommandOrder {
   /** A program and its arguments. */
   readonly command: readonly string[];
-  /** Beside the environment of this process. */
+  /** Added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
-  /** Until when it may run, unless that is extended. */
+  /** Until when the command may run, unless that is extended. */
   readonly deadline: CommandDeadline;
-  /** How long it may take to end, asked to, before it is killed. */
+  /** How long the command may take to end, once it was asked to, before it is killed. */
   readonly graceMs: number;
 }
 
 export type CommandOutcome =
   | Failed
-  /** `unsupervised`: its supervisor had died or stood still, so it was ended from here. */
+  /** `unsupervised`: its supervisor had died or was stalled, so this process ended the command. */
   | (Omit<Ended, 'why'> & { readonly why: EndReason | 'unsupervised' });
 
 export interface CommandRun {
   /**
-   * Resolves when it has processes, which wait to begin; null: it could not be started, or had ended before that was heard. Never
-   * rejects.
+   * Resolves when the command has processes, which wait to begin. Null: it could not be started, or
+   * had ended before its start was reported. Never rejects.
    */
   readonly started: Promise<GroupRecord | null>;
-  /** Resolves when nothing of it is left, or nothing more can be done about that. Never rejects. */
+  /** Resolves when nothing of the command is left, or the rest cannot be ended. Never rejects. */
   readonly outcome: Promise<CommandOutcome>;
-  /** Its process group is on record: from now on it can be ended by whoever ordered it, so it may begin. */
+  /** The caller has its process group on record, and could end it: the command may begin. */
   begin(): void;
-  /** Passes a signal on to its processes; `then` is called when it is on its way. */
+  /** Passes a signal on to its processes. Calls `then` when the order was written. */
   signal(signal: NodeJS.Signals, then?: () => void): void;
-  /** The lease was renewed: it may run until then. */
+  /** The leases were renewed: the command may run until then. */
   extend(deadline: CommandDeadline): void;
-  /** It is to end: SIGTERM, and SIGKILL when its grace is over. */
+  /** Ends the command: SIGTERM, and SIGKILL when its grace is over. */
   stop(): void;
-  /** Called with what it says of how far it is: a line of its output that begins with `::progress `, without that. */
+  /** Called with each line of output that starts with `::progress `, without that. */
   onProgress(listener: (text: string) => void): void;
-  /** Called when the clocks disagree: its leases have to be confirmed at once, and `extend` told of that, or it is stopped. */
+  /**
+   * Called when the two clocks disagree: the caller has to have the leases confirmed at once, and
+   * call `extend`, or the command is stopped.
+   */
   onDoubt(listener: () => void): void;
 }
 
-/** One command, from here to its end: see `commands.ts`. */
+/** One command as its owner sees it, from its order to its end: see `commands.ts`. */
 export class SupervisedRun implements CommandRun {
   readonly started: Promise<GroupRecord | null>;
   readonly outcome: Promise<CommandOutcome>;
@@ -68,25 +71,25 @@ export class SupervisedRun implements CommandRun {
   #command: OrderedCommand | null = null;
   #deadline: CommandDeadline;
   #stopped: Confirmation | null = null;
-  #isSettled = false;
+  #isOver = false;
   #wasRefused = false;
   #timer: Timer | null = null;
-  #onStandstill: () => void = () => {};
+  #onStalled: () => void = () => {};
   #isBehind: () => boolean = () => false;
   #onProgress: (text: string) => void = () => {};
   #onDoubt: () => void = () => {};
-  #onStarted: (group: GroupRecord | null) => void = () => {};
-  #onOutcome: (outcome: CommandOutcome) => void = () => {};
+  #resolveStarted: (group: GroupRecord | null) => void = () => {};
+  #resolveOutcome: (outcome: CommandOutcome) => void = () => {};
 
   constructor(clock: Clock, order: CommandOrder) {
     this.#clock = clock;
     this.#order = order;
     this.#deadline = order.deadline;
     this.started = new Promise((resolve) => {
-      this.#onStarted = resolve;
+      this.#resolveStarted = resolve;
     });
     this.outcome = new Promise((resolve) => {
-      this.#onOutcome = resolve;
+      this.#resolveOutcome = resolve;
     });
   }
 
@@ -96,35 +99,39 @@ export class SupervisedRun implements CommandRun {
   }
 
   /**
-   * Has it run by this supervisor, and sees to it that it has ended then: `terminated` if that was because the supervisor
-   * is about to end. Or else it was `refused` for that reason, and was never started.
+   * Runs the command under this supervisor, and resolves when it has ended. `terminated`: it has ended
+   * because the supervisor was told to end. `refused`: the supervisor was told to end before it had
+   * started the command, so that another supervisor can run it.
    */
   async under(
-    supervisor: Pick<SupervisorProcess, 'start' | 'unheardBytes'>,
-    onStandstill: () => void,
+    supervisor: Pick<SupervisorProcess, 'start' | 'unreadBytes'>,
+    onStalled: () => void,
   ): Promise<'ended' | 'terminated' | 'refused'> {
     const { command: words, env, cwd, graceMs } = this.#order;
     const command = supervisor.start({
-      ...{ command: words, env: { ...env, [MARK]: this.#mark }, ...(cwd !== undefined && { cwd }) },
-      ...{ deadline: this.#deadline, graceMs },
+      command: words,
+      env: { ...env, [MARK]: this.#mark },
+      cwd,
+      deadline: this.#deadline,
+      graceMs,
     });
     this.#command = command;
-    this.#onStandstill = onStandstill;
-    this.#isBehind = () => supervisor.unheardBytes > MOST_UNHEARD_BYTES;
+    this.#onStalled = onStalled;
+    this.#isBehind = () => supervisor.unreadBytes > MAX_UNREAD_BYTES;
     command.onProgress((text) => this.#onProgress(text));
     command.onDoubt(() => this.#onDoubt());
     if (this.#stopped !== null) command.stop();
-    this.#timer ??= this.#clock.after(START_WITHIN_MS, () => this.#doubt(() => !this.isKnown));
-    void command.started.then((group) => group !== null && this.#onStarted(group));
+    this.#timer ??= this.#clock.after(START_WITHIN_MS, () => this.#stalledIf(() => !this.isKnown));
+    void command.started.then((group) => group !== null && this.#resolveStarted(group));
     const outcome = await command.outcome;
     if (this.#isRefusal(outcome)) return 'refused';
     if (outcome.event === 'gone') await this.endFromHere();
-    else this.#settle(outcome);
+    else this.#end(outcome);
     return outcome.event === 'ended' && outcome.why === 'terminated' ? 'terminated' : 'ended';
   }
 
   begin(): void {
-    if (this.#stopped === null && !this.#isSettled) this.#command?.begin();
+    if (this.#stopped === null && !this.#isOver) this.#command?.begin();
   }
 
   signal(signal: NodeJS.Signals, then?: () => void): void {
@@ -133,17 +140,17 @@ export class SupervisedRun implements CommandRun {
 
   extend(deadline: CommandDeadline): void {
     this.#deadline = deadline;
-    if (this.#isSettled) return;
+    if (this.#isOver) return;
     this.#command?.extend(deadline);
-    if (this.#isBehind()) this.#onStandstill();
+    if (this.#isBehind()) this.#onStalled();
   }
 
   stop(): void {
-    if (this.#stopped !== null || this.#isSettled) return;
+    if (this.#stopped !== null || this.#isOver) return;
     this.#stopped = confirmationNow(this.#clock);
     this.#command?.stop();
     this.#timer?.cancel();
-    this.#timer = this.#clock.after(this.#order.graceMs, () => void this.#insist());
+    this.#timer = this.#clock.after(this.#order.graceMs, () => void this.#killAfterGrace());
   }
 
   onProgress(listener: (text: string) => void): void {
@@ -154,23 +161,24 @@ export class SupervisedRun implements CommandRun {
     this.#onDoubt = listener;
   }
 
-  /** It is not started at all. */
+  /** The command is not started at all. */
   refuse(error: string): void {
-    this.#settle({ event: 'failed', error });
+    this.#end({ event: 'failed', error });
   }
 
-  /** Ends what there is of it, its supervisor can not: it has died or stands still. */
+  /** Ends what there is of the command, because its supervisor has died or is stalled. */
   async endFromHere(): Promise<void> {
     const group = this.#group ?? (await this.#find());
     const graceMs = this.#graceLeftMs();
-    // What nobody knows of has not begun, and never will: its supervisor alone could open its gate.
+    // A command that cannot be found has not begun, and never will: only its supervisor could have
+    // opened its gate.
     const isGone = group === null || (await endGroup(group, graceMs, this.#clock));
-    this.#settle(endedFromHere(!isGone));
+    this.#end(endedFromHere(!isGone));
   }
 
-  /** Nothing more can be done about it. */
+  /** Some of the command may be left, and cannot be ended. */
   giveUp(): void {
-    this.#settle(endedFromHere(true));
+    this.#end(endedFromHere(true));
   }
 
   get #group(): ProcessGroup | null {
@@ -178,25 +186,31 @@ export class SupervisedRun implements CommandRun {
     return record && recordedGroup(record);
   }
 
-  /** The grace is over: its supervisor has killed it by now, and is about to say so. Or it stands still. */
-  async #insist(): Promise<void> {
+  /** A working supervisor has killed the group by now, and is about to report that. */
+  async #killAfterGrace(): Promise<void> {
     const group = this.#group;
     if (group !== null) await endGroup(group, 0, this.#clock);
-    if (this.#isSettled) return;
-    this.#timer = this.#clock.after(REPORT_WITHIN_MS, () => this.#doubt(() => true));
+    if (this.#isOver) return;
+    this.#timer = this.#clock.after(REPORT_WITHIN_MS, () => this.#stalledIf(() => true));
   }
 
-  /** Who stood still itself wakes to its timers first: what was waited for may have arrived and not be read yet. */
-  #doubt(isMissing: () => boolean): void {
+  /**
+   * If this process itself was suspended, it wakes to its timers first: the missing report may have
+   * arrived and not be read yet.
+   */
+  #stalledIf(isMissing: () => boolean): void {
     this.#clock.afterInput(() => {
-      if (!this.#isSettled && isMissing()) this.#onStandstill();
+      if (!this.#isOver && isMissing()) this.#onStalled();
     });
   }
 
-  /** What a supervisor has started that died before it could say so. It has not begun; this is the second line of defence. */
+  /**
+   * Finds a command whose supervisor died before it reported the start. Its shell waits at the gate
+   * and ends soon by itself; this is the second line of defence.
+   */
   async #find(): Promise<ProcessGroup | null> {
     const endMs = this.#clock.monotonicMs() + FOUND_WITHIN_MS;
-    for (const pauseMs of lookPauses()) {
+    for (const pauseMs of pollPauses()) {
       const found = groupStartedWith(MARK, this.#mark);
       if (found !== null) return recordedGroup(found);
       if (this.#clock.monotonicMs() >= endMs) break;
@@ -205,14 +219,13 @@ export class SupervisedRun implements CommandRun {
     return null;
   }
 
-  /** It is asked to end now, unless it was before; and killed when its supervisor would have killed it. */
+  /** Counts from now if the command was not asked to end before. */
   #graceLeftMs(): number {
     const stopped = this.#stopped ?? confirmationNow(this.#clock);
-    const { graceMs } = this.#order;
-    return graceLeftMs({ deadline: this.#deadline, graceMs }, stopped, this.#clock);
+    return graceLeftMs(this.#deadline, this.#order.graceMs, stopped, this.#clock);
   }
 
-  /** The supervisor was told to end before it could start it. Once: should they all be told to, it can not be run. */
+  /** Once: if all supervisors are told to end, the command cannot be run. */
   #isRefusal(outcome: Outcome): boolean {
     const isRefusal = outcome.event === 'ended' && outcome.why === 'terminated' && !this.isKnown;
     if (!isRefusal || this.#wasRefused || this.#stopped !== null) return false;
@@ -220,15 +233,21 @@ export class SupervisedRun implements CommandRun {
     return true;
   }
 
-  #settle(outcome: CommandOutcome): void {
-    this.#isSettled = true;
+  #end(outcome: CommandOutcome): void {
+    this.#isOver = true;
     this.#timer?.cancel();
-    this.#onStarted(null);
-    this.#onOutcome(outcome);
+    this.#resolveStarted(null);
+    this.#resolveOutcome(outcome);
   }
 }
 
 function endedFromHere(survivors: boolean): CommandOutcome {
-  const [code, signal] = [null, null];
-  return { event: 'ended', why: 'unsupervised', code, signal, survivors, output: [] };
+  return {
+    event: 'ended',
+    why: 'unsupervised',
+    code: null,
+    signal: null,
+    survivors,
+    output: [],
+  };
 }

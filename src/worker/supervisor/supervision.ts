@@ -1,35 +1,43 @@
 /**
- * Keeps a command inside its lease. The property: **every process of the command's group is dead before the store can
- * grant the lease to another**, whatever becomes of the process that holds the lease.
+ * Keeps one command inside its leases. The property: **every process of the command's group is dead
+ * before the store can grant a lease to another holder**, even if the process that holds the leases
+ * is killed or suspended.
  *
- * That process, A, tells a deadline: the moment its lease is no longer good for. The store's expiry lies behind it by
- * the guard, which is the grace and a margin. So a group that is asked to end at the deadline, and killed when the grace
- * is over, is dead in time.
+ * That process, the owner, sends a deadline: the moment until which its leases are good. The store's
+ * expiry is later by the guard, which is the grace and a margin. So a group that is asked to end at
+ * the deadline, and killed when the grace is over, is dead in time.
  *
- * A may have many commands, each under leases of its own. They have one supervisor process, and in it a supervision
- * each, which knows nothing of the others.
+ * An owner may have many commands, each under its own leases. They share one supervisor process,
+ * which has one `Supervision` for each.
  *
- * **Idle.** In: at the beginning. Nothing runs. Out: A orders the start → waiting, or ended if the deadline has passed
- * already or the command can not be started; A is no more, or we are told to end → ended.
+ * **Idle.** In: at the beginning. Nothing runs. Out: the owner orders the start → waiting, or ended if
+ * the deadline has passed or the command cannot be started; the owner is gone, or the supervisor is
+ * told to end → ended.
  *
- * **Waiting.** In: the command has a process, the leader of a group of its own, which waits at a gate (`gate.ts`). A is told of the
- * group. Out: A orders it to begin, which A does when it knows the group, and the lease is good → running; as below → stopping or ended.
- * So a command that A does not know of never begins, even if this process is killed or frozen at any moment.
+ * **Waiting.** In: the command has a process, the leader of its own group, which waits at a gate
+ * (`gate.ts`). The group is reported to the owner. Out: the owner orders the command to begin, which
+ * it does when it knows the group, and the leases are good → running; as below → stopping or ended.
+ * So a command that its owner does not know never begins, even if the supervisor is killed or
+ * suspended at any moment.
  *
- * **Running.** In: the command has begun. Signals are passed on to the group, and
- * renewals move the deadline. Out, to stopping: the command has ended but its group has not; the deadline has passed; A
- * orders the stop; A is no more; we are told to end. To ended: the command and its group are gone.
+ * **Running.** In: the command has begun. Signals are passed on to the group, and renewals move the
+ * deadline. Out: the command has ended but its group has not, the deadline has passed, the owner
+ * orders the stop, the owner is gone, or the supervisor is told to end → stopping; the command and
+ * its group are gone → ended.
  *
- * **Stopping.** In: as above. The group got SIGTERM, and SIGCONT because who is stopped does not see the other. It gets
- * SIGKILL when the grace is over, counted from then or from the deadline, whichever comes first. Out: the group is gone,
- * or is still there a while after SIGKILL → ended.
+ * **Stopping.** In: as above. The group got SIGTERM, and SIGCONT because a stopped process does not
+ * handle SIGTERM. It gets SIGKILL when the grace is over, counted from the stop or from the deadline,
+ * whichever comes first. Out: the group is gone, or still there a while after SIGKILL → ended.
  *
- * **Ended.** What came of it is reported once, when what it wrote has been read, and nothing happens any more.
+ * **Ended.** In: as above. Out: the command's output has been read, or that took too long → reported.
  *
- * Both clocks are read, every tick, and `base/deadline.ts` says what they mean: after the host has slept, the monotonic one
- * says that the deadline is still to come, and timers believe it. If the clocks disagree, A is told, and asks the store for a
- * confirmation at once. If the wall clock was set back, nothing shows any more that the lease still lasts. The command then
- * may run on for as long as a confirmation takes, and never beyond the deadline on the monotonic clock.
+ * **Reported.** The owner was told how the command ended. Nothing happens any more.
+ *
+ * Every tick reads both clocks, and `core/validity.ts` says what they mean: after the host has slept,
+ * the monotonic clock and its timers still have the deadline ahead. If the clocks disagree, the owner
+ * is told, and asks the store for a confirmation at once. If the wall clock was set back, the clocks
+ * no longer prove that the leases last. The command may then run for as long as a confirmation takes,
+ * and never beyond the deadline on the monotonic clock.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { type Confirmation, confirmationNow } from '../../core/validity.ts';
@@ -39,54 +47,65 @@ import {
   hasDoubt,
   leftMs,
   standingOf,
-} from './command-validity.ts';
+} from './command-deadline.ts';
 import type { Ended, EndReason, Order, Report, Start } from './orders.ts';
-import { KILLED_WITHIN_MS, lookPauses, type ProcessGroup } from './process-group.ts';
+import { KILLED_WITHIN_MS, type ProcessGroup, pollPauses } from './process-group.ts';
 
-/** How often the clocks are asked: how late a host that has slept may notice. */
+/** How often the clocks are read, and so how late a sleep of the host may be noticed. */
 const TICK_MS = 100;
 
 /**
- * What the dead have written is read within a moment. Somebody who has left the group may keep the outputs open for ever, and
- * nobody waits for that.
+ * How long reading the output of a dead command may take. A process that has left its group may keep
+ * the outputs open for ever.
  */
 const READ_WITHIN_MS = 200;
 
-/** How long a confirmation may take after the wall clock was set back: a renewal, and another if the first is lost. */
+/** How long a confirmation may take after the wall clock was set back: two renewals. */
 const CONFIRMED_WITHIN_MS = 2_000;
 
 type Exit = Pick<Ended, 'code' | 'signal'>;
+
+type State = 'idle' | 'waiting' | 'running' | 'stopping' | 'ended' | 'reported';
+
+const FROM: Readonly<Record<State, readonly State[]>> = {
+  idle: [],
+  waiting: ['idle'],
+  running: ['waiting'],
+  stopping: ['waiting', 'running'],
+  ended: ['idle', 'waiting', 'running', 'stopping'],
+  reported: ['waiting', 'ended'],
+};
 
 /** A command that was started. */
 export interface Spawned {
   readonly group: number;
   readonly startedTicks: number | null;
   readonly processes: ProcessGroup;
-  /** It waits until this is called. */
+  /** The command waits until this is called. */
   begin(): void;
-  /** Its last lines. Nothing is read any more. */
+  /** Stops reading its outputs, and returns its last lines. */
   endOutput(): readonly string[];
-}
-
-export interface SupervisionParts {
-  readonly clock: Clock;
-  /** Starts the command as the leader of a new group; null if it can not be started, which `onError` is told about. */
-  spawn(start: Start, on: SpawnListener): Spawned | null;
-  report(report: Report): void;
 }
 
 export interface SpawnListener {
   onExit(exit: Exit): void;
-  /** All that it wrote has been read, and nobody can write more. */
+  /** The whole output was read, and no process can write more. */
   onRead(): void;
   onProgress(text: string): void;
   onError(error: string): void;
 }
 
+/** Starts the command as the leader of a new group. Null: it cannot be started, see `onError`. */
+export type Spawn = (start: Start, on: SpawnListener) => Spawned | null;
+
 export class Supervision {
-  readonly #parts: SupervisionParts;
-  #state: 'idle' | 'waiting' | 'running' | 'stopping' | 'ended' = 'idle';
+  readonly #clock: Clock;
+  readonly #spawn: Spawn;
+  readonly #report: (report: Report) => void;
+  #state: State = 'idle';
+  /** The owner has ordered the command to begin. */
   #mayBegin = false;
+  /** Null: there is none, or it is gone and its id may be another group's. */
   #group: ProcessGroup | null = null;
   #spawned: Spawned | null = null;
   #exit: Exit | null = null;
@@ -94,25 +113,27 @@ export class Supervision {
   #graceMs = 0;
   #deadline: CommandDeadline = [];
   #stopped: Confirmation | null = null;
-  /** Since when nothing shows that the lease still lasts, on the monotonic clock. */
+  /** Since when the clocks do not prove that the leases last, on the monotonic clock. */
   #unprovenSinceMs: number | null = null;
-  #hasToldDoubt = false;
+  /** The owner was told that the clocks disagree, and has not renewed since. */
+  #isDoubtReported = false;
   #killedAtMs: number | null = null;
-  #pauses = lookPauses();
+  #pauses = pollPauses();
   #why: EndReason = 'done';
   #survivors = false;
-  #isTold = false;
   #timer: Timer | null = null;
 
-  constructor(parts: SupervisionParts) {
-    this.#parts = parts;
+  constructor(clock: Clock, spawn: Spawn, report: (report: Report) => void) {
+    this.#clock = clock;
+    this.#spawn = spawn;
+    this.#report = report;
   }
 
-  get state(): 'idle' | 'waiting' | 'running' | 'stopping' | 'ended' {
+  get state(): State {
     return this.#state;
   }
 
-  hear(order: Order): void {
+  receive(order: Order): void {
     if (order.do === 'start') this.#start(order);
     else if (order.do === 'begin') this.#begin();
     else if (order.do === 'extend') this.#extend(order.deadline);
@@ -120,7 +141,7 @@ export class Supervision {
     else this.#stop('ordered');
   }
 
-  /** Whoever gave the orders is no more. */
+  /** The owner is gone. */
   orphan(): void {
     this.#stop('orphaned');
   }
@@ -139,152 +160,158 @@ export class Supervision {
       this.#end(false);
       return;
     }
-    this.#state = 'waiting';
-    const spawned = this.#parts.spawn(start, {
+    this.#enter('waiting');
+    const spawned = this.#spawn(start, {
       onExit: (exit) => {
         this.#exit = exit;
-        this.#look();
+        this.#check();
       },
       onRead: () => {
         this.#isRead = true;
-        if (this.#state === 'ended') this.#tell();
+        if (this.#state === 'ended') this.#reportEnd();
       },
-      onProgress: (text) => this.#parts.report({ event: 'progress', text }),
+      onProgress: (text) => this.#report({ event: 'progress', text }),
       onError: (error) => {
-        this.#state = 'ended';
-        this.#isTold = true;
-        this.#parts.report({ event: 'failed', error });
+        if (this.#state !== 'waiting') return;
+        this.#enter('reported');
+        this.#report({ event: 'failed', error });
       },
     });
     if (spawned === null) return;
     this.#spawned = spawned;
     this.#group = spawned.processes;
     const { group, startedTicks } = spawned;
-    this.#parts.report({ event: 'started', group, startedTicks });
-    this.#look();
+    this.#report({ event: 'started', group, startedTicks });
+    this.#check();
   }
 
   #begin(): void {
     this.#mayBegin = true;
-    this.#look();
+    this.#check();
   }
 
-  /** Not while nothing shows that the lease still lasts: this process may have stood still since it was ordered. */
-  #beginIfGood(leftMs: number): void {
-    if (this.#state !== 'waiting' || !this.#mayBegin || leftMs === 0) return;
-    this.#state = 'running';
+  /** Not while the leases are unproven: this process may have been suspended since the order. */
+  #beginIfGood(restMs: number): void {
+    if (this.#state !== 'waiting' || !this.#mayBegin || restMs === 0) return;
+    this.#enter('running');
     this.#spawned?.begin();
+  }
+
+  #extend(deadline: CommandDeadline): void {
+    this.#deadline = deadline;
+    this.#isDoubtReported = false;
   }
 
   #stop(why: EndReason): void {
     if (this.#state === 'idle') {
       this.#why = why;
       this.#end(false);
+      return;
     }
-    // A command that could not be started says so by itself.
+    // A command that could not be started reports that through `onError`.
     const group = this.#group;
     const isUp = this.#state === 'waiting' || this.#state === 'running';
     if (!isUp || group === null) return;
-    this.#state = 'stopping';
+    this.#enter('stopping');
     this.#why = why;
-    this.#stopped = confirmationNow(this.#parts.clock);
+    this.#stopped = confirmationNow(this.#clock);
     group.signal('SIGTERM');
     group.signal('SIGCONT');
-    this.#look();
+    this.#check();
   }
 
-  /** Looks at the clocks and at the group, does what is due, and comes back in time for what is next. */
-  #look(): void {
-    if (this.#group === null || this.#state === 'ended') return;
+  /** Checks the clocks and the group, does what is due, and schedules the next check. */
+  #check(): void {
+    if (this.#group === null || this.#state === 'ended' || this.#state === 'reported') return;
     this.#timer?.cancel();
     if (this.#exit !== null && !this.#group.isAlive()) {
       this.#end(false);
     } else if (this.#state === 'stopping') {
-      this.#lookAtStopping(this.#group);
+      this.#checkStopping(this.#group);
     } else if (this.#exit !== null) {
       this.#stop('done');
     } else if (!this.#isOver()) {
-      const restMs = leftMs(this.#deadline, this.#parts.clock);
-      this.#tellDoubt();
+      const restMs = leftMs(this.#deadline, this.#clock);
+      this.#reportDoubt();
       this.#beginIfGood(restMs);
-      this.#lookIn(Math.min(restMs || TICK_MS, TICK_MS));
+      this.#checkIn(Math.min(restMs || TICK_MS, TICK_MS));
     } else {
-      // Who stood still wakes to its timers first: a renewal may have arrived that is not read yet.
-      this.#parts.clock.afterInput(() => {
+      // A process that was suspended wakes to its timers first: a renewal may have arrived that is
+      // not read yet.
+      this.#clock.afterInput(() => {
         if (this.#isOver()) this.#stop('deadline');
-        else this.#look();
+        else this.#check();
       });
     }
   }
 
-  #extend(deadline: CommandDeadline): void {
-    this.#deadline = deadline;
-    this.#hasToldDoubt = false;
-  }
-
-  #tellDoubt(): void {
-    if (this.#hasToldDoubt || !hasDoubt(this.#deadline, this.#parts.clock)) return;
-    this.#hasToldDoubt = true;
-    this.#parts.report({ event: 'doubt' });
-  }
-
-  /** Whether the command may run no longer. */
-  #isOver(): boolean {
-    const { clock } = this.#parts;
-    const standing = standingOf(this.#deadline, clock);
-    if (standing !== 'unproven') {
-      this.#unprovenSinceMs = null;
-      return standing === 'over';
-    }
-    this.#unprovenSinceMs ??= clock.monotonicMs();
-    return clock.monotonicMs() - this.#unprovenSinceMs >= CONFIRMED_WITHIN_MS;
-  }
-
-  #lookAtStopping(group: ProcessGroup): void {
-    const nowMs = this.#parts.clock.monotonicMs();
+  #checkStopping(group: ProcessGroup): void {
+    const nowMs = this.#clock.monotonicMs();
     const graceMs = this.#graceLeftMs();
     if (this.#killedAtMs === null && graceMs === 0) {
       this.#killedAtMs = nowMs;
-      this.#pauses = lookPauses();
+      this.#pauses = pollPauses();
       group.signal('SIGKILL');
     }
     const pauseMs = this.#pauses.next().value;
     if (this.#killedAtMs === null) {
-      this.#lookIn(Math.min(pauseMs, graceMs));
+      this.#checkIn(Math.min(pauseMs, graceMs));
     } else if (nowMs - this.#killedAtMs > KILLED_WITHIN_MS) {
       this.#end(true);
     } else {
-      this.#lookIn(pauseMs);
+      this.#checkIn(pauseMs);
     }
   }
 
-  #lookIn(delayMs: number): void {
-    this.#timer = this.#parts.clock.after(delayMs, () => this.#look());
+  #checkIn(delayMs: number): void {
+    this.#timer = this.#clock.after(delayMs, () => this.#check());
   }
 
-  #end(survivors: boolean): void {
-    this.#state = 'ended';
-    this.#survivors = survivors;
-    // From here on its id may be another's.
-    this.#group = null;
-    if (this.#isRead || this.#spawned === null) this.#tell();
-    else this.#timer = this.#parts.clock.after(READ_WITHIN_MS, () => this.#tell());
+  #reportDoubt(): void {
+    if (this.#isDoubtReported || !hasDoubt(this.#deadline, this.#clock)) return;
+    this.#isDoubtReported = true;
+    this.#report({ event: 'doubt' });
   }
 
-  #tell(): void {
-    this.#timer?.cancel();
-    if (this.#isTold) return;
-    const { code = null, signal = null } = this.#exit ?? {};
-    const [why, survivors] = [this.#why, this.#survivors];
-    // Before it is said that it has ended: there may be a last word in it on how far it came.
-    const output = this.#spawned?.endOutput() ?? [];
-    this.#isTold = true;
-    this.#parts.report({ event: 'ended', why, code, signal, survivors, output });
+  /** Whether the command may run no longer. */
+  #isOver(): boolean {
+    const standing = standingOf(this.#deadline, this.#clock);
+    if (standing !== 'unproven') {
+      this.#unprovenSinceMs = null;
+      return standing === 'over';
+    }
+    const nowMs = this.#clock.monotonicMs();
+    this.#unprovenSinceMs ??= nowMs;
+    return nowMs - this.#unprovenSinceMs >= CONFIRMED_WITHIN_MS;
   }
 
   #graceLeftMs(): number {
-    const { clock } = this.#parts;
-    const stopped = this.#stopped ?? confirmationNow(clock);
-    return graceLeftMs({ deadline: this.#deadline, graceMs: this.#graceMs }, stopped, clock);
+    const stopped = this.#stopped ?? confirmationNow(this.#clock);
+    return graceLeftMs(this.#deadline, this.#graceMs, stopped, this.#clock);
+  }
+
+  #end(survivors: boolean): void {
+    this.#enter('ended');
+    this.#survivors = survivors;
+    this.#group = null;
+    if (this.#isRead || this.#spawned === null) this.#reportEnd();
+    else this.#timer = this.#clock.after(READ_WITHIN_MS, () => this.#reportEnd());
+  }
+
+  #reportEnd(): void {
+    this.#timer?.cancel();
+    const { code = null, signal = null } = this.#exit ?? {};
+    const [why, survivors] = [this.#why, this.#survivors];
+    // Before the end is reported, because the last lines may still report progress.
+    const output = this.#spawned?.endOutput() ?? [];
+    this.#enter('reported');
+    this.#report({ event: 'ended', why, code, signal, survivors, output });
+  }
+
+  /** Throws a plain error: this process loads next to nothing, and the owner sees it exit. */
+  #enter(state: State): void {
+    if (!FROM[state].includes(this.#state))
+      throw new Error(`a supervision that is ${this.#state} does not become ${state}`);
+    this.#state = state;
   }
 }

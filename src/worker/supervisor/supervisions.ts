@@ -1,33 +1,41 @@
+import type { Clock } from '../../core/clock.ts';
 import type { About, Order, Report } from './orders.ts';
-import { Supervision, type SupervisionParts } from './supervision.ts';
-
-export interface SupervisionsParts extends Pick<SupervisionParts, 'clock' | 'spawn'> {
-  report(report: About<Report>): void;
-  /** Nobody gives orders any more, and nothing runs. */
-  leave(): void;
-}
+import { type Spawn, Supervision } from './supervision.ts';
 
 /**
- * What one supervisor process does: a supervision for each command that it is ordered to run, until there is nobody to give orders and nothing
- * runs. One that is told to end runs nothing any more, but stays to say so for as long as there are orders.
+ * All commands of one supervisor process: a `Supervision` for each that it is ordered to run. The
+ * process leaves when its owner is gone and nothing runs. A process that is told to end starts
+ * nothing more, but stays while its owner is there, and reports that.
  */
 export class Supervisions {
-  readonly #parts: SupervisionsParts;
+  readonly #clock: Clock;
+  readonly #spawn: Spawn;
+  readonly #send: (report: About<Report>) => void;
+  readonly #leave: () => void;
   readonly #byId = new Map<number, Supervision>();
   #isOrphaned = false;
   #isTerminated = false;
 
-  constructor(parts: SupervisionsParts) {
-    this.#parts = parts;
+  /** `leave` is called when the owner is gone and nothing runs. */
+  constructor(
+    clock: Clock,
+    spawn: Spawn,
+    send: (report: About<Report>) => void,
+    leave: () => void,
+  ) {
+    this.#clock = clock;
+    this.#spawn = spawn;
+    this.#send = send;
+    this.#leave = leave;
   }
 
-  hear({ id, ...order }: About<Order>): void {
+  receive({ id, ...order }: About<Order>): void {
     if (order.do === 'start' && !this.#byId.has(id)) this.#add(id);
-    // What has ended by now has no use for orders.
-    this.#byId.get(id)?.hear(order);
+    // Orders for a command that has ended are ignored.
+    this.#byId.get(id)?.receive(order);
   }
 
-  /** Whoever gave the orders is no more. */
+  /** The owner is gone. */
   orphan(): void {
     this.#isOrphaned = true;
     for (const supervision of this.#byId.values()) supervision.orphan();
@@ -41,24 +49,20 @@ export class Supervisions {
   }
 
   #add(id: number): void {
-    const { clock, spawn } = this.#parts;
-    const supervision = new Supervision({
-      clock,
-      spawn,
-      report: (report) => this.#report(id, report),
-    });
+    const report = (message: Report) => this.#report(id, message);
+    const supervision = new Supervision(this.#clock, this.#spawn, report);
     this.#byId.set(id, supervision);
     if (this.#isTerminated) supervision.terminate();
   }
 
   #report(id: number, report: Report): void {
-    this.#parts.report({ id, ...report });
+    this.#send({ id, ...report });
     if (report.event !== 'ended' && report.event !== 'failed') return;
     this.#byId.delete(id);
     this.#leaveIfDone();
   }
 
   #leaveIfDone(): void {
-    if (this.#isOrphaned && this.#byId.size === 0) this.#parts.leave();
+    if (this.#isOrphaned && this.#byId.size === 0) this.#leave();
   }
 }

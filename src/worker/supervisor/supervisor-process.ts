@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { type Clock, systemClock } from '../../core/clock.ts';
-import type { CommandDeadline } from './command-validity.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { CommandDeadline } from './command-deadline.ts';
 import type { GroupRecord, HostLock } from './host.ts';
 import { NO_LOCK } from './host-lock.ts';
 import {
@@ -21,82 +21,84 @@ const SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.url));
 export type Outcome =
   | Ended
   | Failed
-  /** The supervisor itself is no more, and has not said what became of the command. */
+  /** The supervisor itself is gone, and has not reported what became of the command. */
   | { readonly event: 'gone' };
 
 export interface SupervisorOptions {
-  /** Commands have the input and the outputs of this process; else they have nothing to read, and their last lines are kept. */
-  readonly isInherited: boolean;
-  /** Is not free before the supervisor is gone. */
-  readonly lock?: HostLock;
-  readonly clock?: Clock;
+  /**
+   * Commands have the input and outputs of this process. Default: they have no input, and their last
+   * lines are kept.
+   */
+  readonly isInherited?: boolean;
+  /** A lock that is not free before the supervisor is gone, too. */
+  readonly lock?: HostLock | null;
 }
 
-/** The supervisor as those see it who give it orders: see `supervision.ts`. */
+/** The supervisor process as its owner sees it: see `supervision.ts`. */
 export class SupervisorProcess {
-  /** Resolves when it is no more, and all that it said has been heard. */
+  /** Resolves when the process is gone, and all its reports were read. */
   readonly gone: Promise<void>;
-  readonly #isInherited: boolean;
   readonly #clock: Clock;
+  readonly #isInherited: boolean;
   readonly #child: ChildProcess | null;
   readonly #orders: Socket | null;
   readonly #reports: Socket | null;
   readonly #commands = new Map<number, OrderedCommand>();
-  #ordered = 0;
+  #lastId = 0;
   #isGone = false;
 
-  /** Starts the process, which then waits for orders: it takes as long to start as the store takes to connect to. */
-  constructor({ isInherited, lock, clock = systemClock }: SupervisorOptions) {
-    this.#isInherited = isInherited;
+  /** Starts the process, which then waits for orders. Meanwhile the caller can connect to its store. */
+  constructor(clock: Clock, { isInherited = false, lock = null }: SupervisorOptions = {}) {
     this.#clock = clock;
+    this.#isInherited = isInherited;
     this.#child = spawnSupervisor(isInherited, lock);
     this.#child?.unref();
-    // Where it can not be started, there are no pipes to it either.
+    // A process that could not be started has no pipes.
     const [, , , orders = null, reports = null] = this.#child?.stdio ?? [];
     this.#orders = orders as Socket | null;
     this.#reports = reports as Socket | null;
-    // Whoever does not read orders any more has said what there is to say on the other pipe, which shows its end too.
+    // A supervisor that reads no orders any more is gone, and the pipe for reports ends, too.
     this.#orders?.on('error', () => {});
-    const decode = decoder<About<Report>>((report) => this.#hear(report));
+    const decode = decoder<About<Report>>((report) => this.#receive(report));
     this.gone = new Promise((resolve) => {
       const gone = () => resolve(this.#end());
       if (this.#reports === null) gone();
       this.#child?.once('error', gone);
       this.#reports?.setEncoding('utf8').on('data', decode).on('close', gone).on('error', gone);
     });
-    this.#keepUp();
+    this.#refPipes();
   }
 
-  /** How much of what it was told it has not heard yet. */
-  get unheardBytes(): number {
+  /** How many bytes of orders the supervisor has not read yet. */
+  get unreadBytes(): number {
     return this.#orders?.writableLength ?? 0;
   }
 
   start(what: Omit<Start, 'isInherited'>): OrderedCommand {
-    const id = ++this.#ordered;
-    const command = new OrderedCommand((order, then) => this.#tell({ id, ...order }, then));
+    const id = ++this.#lastId;
+    const command = new OrderedCommand((order, then) => this.#send({ id, ...order }, then));
     if (this.#isGone) {
-      command.settle({ event: 'gone' });
+      command.end({ event: 'gone' });
       return command;
     }
     this.#commands.set(id, command);
-    this.#keepUp();
-    this.#tell({ id, do: 'start', isInherited: this.#isInherited, ...what });
+    this.#refPipes();
+    this.#send({ id, do: 'start', isInherited: this.#isInherited, ...what });
     return command;
   }
 
-  /** No more orders. What runs is stopped, and then it ends. */
+  /** Sends no more orders. The supervisor stops what it runs, and exits. */
   dismiss(): void {
     this.#orders?.destroy();
   }
 
-  /** For one that does not do its work, when somebody else has. */
+  /** For a stalled supervisor, when its commands were ended from here. */
   kill(): void {
     this.#child?.kill('SIGKILL');
   }
 
-  /** What is said in one turn of the event loop is written at once: a renewal may concern hundreds of commands. */
-  #tell(order: About<Order>, then?: () => void): void {
+  /** Orders of one turn of the event loop are one write: a renewal may concern hundreds of commands. */
+  #send(order: About<Order>, then?: () => void): void {
     const orders = this.#orders;
     if (orders === null) return;
     if (orders.writableCorked === 0) {
@@ -106,26 +108,21 @@ export class SupervisorProcess {
     orders.write(encode(order), () => then?.());
   }
 
-  #hear({ id, ...report }: About<Report>): void {
-    const command = this.#commands.get(id);
-    if (report.event === 'started') command?.start(report);
-    else if (report.event === 'progress') command?.progress(report.text);
-    else if (report.event === 'doubt') command?.doubt();
-    else {
-      this.#commands.delete(id);
-      command?.settle(report);
-      this.#keepUp();
-    }
+  #receive({ id, ...report }: About<Report>): void {
+    this.#commands.get(id)?.receive(report);
+    if (report.event !== 'ended' && report.event !== 'failed') return;
+    this.#commands.delete(id);
+    this.#refPipes();
   }
 
   #end(): void {
     this.#isGone = true;
-    for (const command of this.#commands.values()) command.settle({ event: 'gone' });
+    for (const command of this.#commands.values()) command.end({ event: 'gone' });
     this.#commands.clear();
   }
 
-  /** Who has nothing to wait for is not kept from ending. */
-  #keepUp(): void {
+  /** The pipes keep this process alive only while it waits for a command. */
+  #refPipes(): void {
     for (const pipe of [this.#orders, this.#reports]) {
       if (this.#commands.size > 0) pipe?.ref();
       else pipe?.unref();
@@ -133,62 +130,58 @@ export class SupervisorProcess {
   }
 }
 
-function spawnSupervisor(isInherited: boolean, lock: HostLock | undefined): ChildProcess | null {
+function spawnSupervisor(isInherited: boolean, lock: HostLock | null): ChildProcess | null {
+  const own = isInherited ? 'inherit' : 'ignore';
+  const inherited = lock === null || lock === NO_LOCK ? [] : [lock.fd];
   try {
     return spawn(process.execPath, [SCRIPT], {
-      // A session of its own, so that what a terminal or a shell does to us is not done to it.
+      // In its own session, so that a terminal or a shell does not signal it together with us.
       detached: true,
-      stdio: [
-        ...(isInherited ? (['inherit', 'inherit'] as const) : (['ignore', 'ignore'] as const)),
-        ...(['inherit', 'pipe', 'pipe'] as const),
-        ...(lock === undefined || lock === NO_LOCK ? [] : [lock.fd]),
-      ],
+      stdio: [own, own, 'inherit', 'pipe', 'pipe', ...inherited],
     });
   } catch {
     return null;
   }
 }
 
-/** A command as whoever has ordered it sees it. */
+/** A command as the process that ordered it sees it. */
 export class OrderedCommand {
-  /** Its process group, once there is one, before it begins; null if there never was. */
+  /** Resolves with its process group, before it begins; null: there never was one. */
   readonly started: Promise<GroupRecord | null>;
-  /** What became of it. */
   readonly outcome: Promise<Outcome>;
-  readonly #tell: (order: Order, then?: () => void) => void;
-  readonly #onStarted: (group: GroupRecord | null) => void;
-  readonly #onOutcome: (outcome: Outcome) => void;
+  readonly #send: (order: Order, then?: () => void) => void;
+  readonly #resolveStarted: (group: GroupRecord | null) => void;
+  readonly #resolveOutcome: (outcome: Outcome) => void;
   #group: GroupRecord | null = null;
   #onProgress: (text: string) => void = () => {};
   #onDoubt: () => void = () => {};
 
-  constructor(tell: (order: Order, then?: () => void) => void) {
-    this.#tell = tell;
-    const [started, outcome] = [withResolver<GroupRecord | null>(), withResolver<Outcome>()];
-    [this.started, this.#onStarted] = started;
-    [this.outcome, this.#onOutcome] = outcome;
+  constructor(send: (order: Order, then?: () => void) => void) {
+    this.#send = send;
+    [this.started, this.#resolveStarted] = withResolver<GroupRecord | null>();
+    [this.outcome, this.#resolveOutcome] = withResolver<Outcome>();
   }
 
   get group(): GroupRecord | null {
     return this.#group;
   }
 
-  /** Its group is on record: it may begin. */
+  /** Its process group is on record: the command may begin. */
   begin(): void {
-    this.#tell({ do: 'begin' });
+    this.#send({ do: 'begin' });
   }
 
   extend(deadline: CommandDeadline): void {
-    this.#tell({ do: 'extend', deadline });
+    this.#send({ do: 'extend', deadline });
   }
 
-  /** Passes a signal on to the command's group; `then` is called when it is on its way. */
+  /** Passes a signal on to the command's group. Calls `then` when the order was written. */
   signal(signal: NodeJS.Signals, then?: () => void): void {
-    this.#tell({ do: 'signal', signal }, then);
+    this.#send({ do: 'signal', signal }, then);
   }
 
   stop(): void {
-    this.#tell({ do: 'stop' });
+    this.#send({ do: 'stop' });
   }
 
   onProgress(listener: (text: string) => void): void {
@@ -199,23 +192,20 @@ export class OrderedCommand {
     this.#onDoubt = listener;
   }
 
-  /** For the supervisor: it has said so. */
-  start({ group, startedTicks }: GroupRecord): void {
-    this.#group = { group, startedTicks };
-    this.#onStarted(this.#group);
+  /** Takes a report of the supervisor. */
+  receive(report: Report): void {
+    if (report.event === 'started') {
+      const { group, startedTicks } = report;
+      this.#group = { group, startedTicks };
+      this.#resolveStarted(this.#group);
+    } else if (report.event === 'progress') this.#onProgress(report.text);
+    else if (report.event === 'doubt') this.#onDoubt();
+    else this.end(report);
   }
 
-  progress(text: string): void {
-    this.#onProgress(text);
-  }
-
-  doubt(): void {
-    this.#onDoubt();
-  }
-
-  settle(outcome: Outcome): void {
-    this.#onStarted(null);
-    this.#onOutcome(outcome);
+  end(outcome: Outcome): void {
+    this.#resolveStarted(null);
+    this.#resolveOutcome(outcome);
   }
 }
 

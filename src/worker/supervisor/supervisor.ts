@@ -1,7 +1,8 @@
 /**
- * The process between those who hold leases and the commands that run under them: see `supervision.ts`. Loads next to
- * nothing, because it stays for as long as the commands run, and `holdfast run` starts one every time. Whatever else it
- * was given open it keeps open, and gives to nobody: a lock on a name of its host is free when it is gone, too.
+ * The program of the supervisor process, which is between a process that holds leases and the
+ * commands under them: see `supervision.ts`. It loads next to nothing, because it lives as long as
+ * the commands, and `holdfast run` starts one every time. It keeps every other file that it inherits
+ * open, and passes none on: so a lock on a name of the host is not free before this process is gone.
  */
 import type { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
@@ -14,29 +15,30 @@ import { processGroup } from './process-group.ts';
 import type { Spawned, SpawnListener } from './supervision.ts';
 import { Supervisions } from './supervisions.ts';
 
-/** Where orders come from; its end says that whoever gives them is no more. */
+/** The pipe for orders. Its end means that the owner is gone. */
 const orders = new Socket({ fd: 3, readable: true, writable: false });
 /**
- * Where reports go to. Not back over the first: an order to the dead breaks its pipe, and what was not read is lost.
- * Never waited for: whoever gives orders may stand still, and commands have to be stopped all the same.
+ * The pipe for reports. There are two pipes because an order to a dead supervisor breaks the pipe, and
+ * reports in it that were not read would be lost. Reports are never waited for: a suspended owner must
+ * not keep its commands from being stopped.
  */
 const reports = new Socket({ fd: 4, readable: false, writable: true });
-/** What our own settings are called in the environment, now and before. */
-const OURS = /^(HOLDFAST|XG2G)_/;
-/** While more than that is not read, nothing is said of progress. How a command ended is kept for whenever it is. */
-const UNHEARD_BYTES = 64 * 1_024;
+/** Our own settings in the environment, under the present and the former name. */
+const OWN_VARIABLES = /^(HOLDFAST|XG2G)_/;
+/** While more bytes than this are unread, progress is not reported. The end of a command is. */
+const MAX_UNREAD_BYTES = 64 * 1_024;
 
-const supervisions = new Supervisions({
-  clock: systemClock,
-  spawn: spawnCommand,
-  report: (report) => void reports.write(encode(report)),
-  leave: () => process.exit(),
-});
+const supervisions = new Supervisions(
+  systemClock,
+  spawnCommand,
+  (report) => void reports.write(encode(report)),
+  () => process.exit(),
+);
 
 function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
   const failed = (error: NodeJS.ErrnoException) => on.onError(error.code ?? error.message);
   try {
-    const { child, open } = spawnWaiting(start);
+    const { child, open } = spawnAtGate(start);
     child.once('error', failed);
     child.once('exit', (code, signal) => on.onExit({ code, signal }));
     child.once('close', () => on.onRead());
@@ -51,31 +53,30 @@ function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
   }
 }
 
-/** In a session and group of its own; and of our files it gets the first three at most, never the pipes to our orders. */
-function spawnWaiting({ command, env, cwd, isInherited }: Start): Gated {
+/** In its own session and group. It inherits at most the first three files, never our two pipes. */
+function spawnAtGate({ command, env, cwd, isInherited }: Start): Gated {
   return spawnGated(command, {
     detached: true,
     stdio: isInherited ? ['inherit', 'inherit', 'inherit'] : ['ignore', 'pipe', 'pipe'],
-    env: { ...(isInherited ? process.env : withoutOurs(process.env)), ...env },
-    ...(cwd !== undefined && { cwd }),
+    env: { ...(isInherited ? process.env : withoutOwn(process.env)), ...env },
+    cwd,
   });
 }
 
-/** Tokens, secrets and the password of the store are in there, and what is run for a session needs none of them. */
-function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !OURS.test(name)));
+/** Our variables may have tokens, secrets and the store's password. Pipelines need none of them. */
+function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !OWN_VARIABLES.test(name)));
 }
 
 function readOutput({ stdout, stderr }: ChildProcess, on: SpawnListener): Spawned['endOutput'] {
-  const output = new CommandOutput({
-    clock: systemClock,
-    isHeard: () => reports.writableLength < UNHEARD_BYTES,
+  const output = new CommandOutput(systemClock, {
+    isReady: () => reports.writableLength < MAX_UNREAD_BYTES,
     onProgress: (text) => on.onProgress(text),
   });
   const streams = [stdout, stderr].filter((stream) => stream !== null);
   for (const stream of streams) stream.on('data', output.reader()).on('error', () => {});
   return () => {
-    // Somebody may still have them open; that is no business of ours.
+    // A process outside the group may still have them open, and is not waited for.
     for (const stream of streams) stream.destroy();
     return output.end();
   };
@@ -84,15 +85,15 @@ function readOutput({ stdout, stderr }: ChildProcess, on: SpawnListener): Spawne
 orders.setEncoding('utf8');
 orders.on(
   'data',
-  decoder<About<Order>>((order) => supervisions.hear(order)),
+  decoder<About<Order>>((order) => supervisions.receive(order)),
 );
 orders.on('error', () => {});
 orders.on('close', () => supervisions.orphan());
-// Nobody is there to hear them; the commands are stopped all the same.
+// The owner is gone. The commands are stopped all the same.
 reports.on('error', () => {});
 
 process.on('SIGTERM', () => supervisions.terminate());
-// Meant for the command, which gets them passed on; or for debuggers.
+// Meant for the command, to which its owner passes them on; or for debuggers.
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const) {
   process.on(signal, () => {});
 }

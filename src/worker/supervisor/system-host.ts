@@ -2,15 +2,16 @@ import { accessSync, constants, readFileSync, readlinkSync } from 'node:fs';
 import { systemClock } from '../../core/clock.ts';
 import type { GroupRecord, Host, HostLock } from './host.ts';
 import { lockName, NO_LOCK, SOCKETS } from './host-lock.ts';
-import { CAN_LOOK, hasInEnvironment, membersOf, statOf } from './proc.ts';
+import { HAS_PROC, hasInEnvironment, membersOf, statOf } from './proc.ts';
 import { endGroup, recordedGroup } from './process-group.ts';
 
-/** In the environment of a pipeline's command, and of all that it starts. */
+/** A variable of a pipeline's command, and of all processes that it starts. */
 const SESSION = 'HOLDFAST_SESSION_ID';
 
 /**
- * The host that this process runs on. Where that is no Linux, or one that hides what it knows, `id` is null, and nothing can be known of others:
- * nobody counts as dead, everybody gets every lock, and so none proves anything, and no group counts as gone.
+ * The host that this process runs on. On other systems than Linux, or if /proc is hidden, `id` is null
+ * and nothing is proven: no process counts as dead, every process gets every lock, and no group counts
+ * as gone.
  */
 export const systemHost: Host = {
   get id() {
@@ -23,7 +24,7 @@ export const systemHost: Host = {
   },
 
   isAlive(self: string): boolean {
-    if (!CAN_LOOK) return true;
+    if (!HAS_PROC) return true;
     const [pid = '', startedTicks] = self.split('-');
     const found = statOf(pid);
     return found !== null && !found.isDead && found.startedTicks === Number(startedTicks);
@@ -34,20 +35,20 @@ export const systemHost: Host = {
   },
 
   async endGroup(record: GroupRecord, session: string): Promise<boolean> {
-    if (!CAN_LOOK) return false;
+    if (!HAS_PROC) return false;
     const group = recordedGroup(record);
     if (!group.isAlive()) return true;
     return isOf(session, record) && endGroup(group, 0, systemClock);
   },
 };
 
-/** Read once, when it is needed: none of it changes while the process lives. */
+/** Read once, on first use: it does not change while the process lives. */
 let id: string | null | undefined;
 
 function readId(): string | null {
-  if (!CAN_LOOK) return null;
+  if (!HAS_PROC) return null;
   try {
-    // Without it there are no locks.
+    // Without this file there are no locks.
     accessSync(SOCKETS, constants.R_OK);
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const spaces = ['pid', 'net'].map((space) => readlinkSync(`/proc/self/ns/${space}`));
@@ -57,7 +58,7 @@ function readId(): string | null {
   }
 }
 
-/** Whether what is left of a group is known to have run for this session. */
+/** Whether the rest of a group is known to have run for this session. */
 function isOf(session: string, { group, startedTicks }: GroupRecord): boolean {
   if (startedTicks !== null && statOf(group)?.startedTicks === startedTicks) return true;
   return membersOf(group).some(({ pid }) => hasInEnvironment(pid, SESSION, session));

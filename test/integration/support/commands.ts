@@ -1,5 +1,5 @@
 import { systemClock as clock } from '../../../src/core/clock.ts';
-import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-deadline.ts';
 import type * as CommandsModule from '../../../src/worker/supervisor/commands.ts';
 import type { HostLock } from '../../../src/worker/supervisor/host.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
@@ -7,7 +7,7 @@ import { atExit } from '../../support/process.ts';
 import { childrenOf } from './cli.ts';
 
 /** As it is published: the supervisor is a script of its own. */
-const PATH: string = '../../../dist/process/commands.js';
+const PATH: string = '../../../dist/worker/supervisor/commands.js';
 const { supervisedCommands } = (await import(PATH)) as typeof CommandsModule;
 
 export function inMs(ms: number): CommandDeadline {
@@ -36,7 +36,7 @@ export class Crew {
 
   constructor(lock?: HostLock) {
     const before = supervisors();
-    this.commands = supervisedCommands({ clock, ...(lock && { lock }) });
+    this.commands = supervisedCommands(clock, { lock: lock ?? null });
     this.supervisor = supervisors().find((pid) => !before.includes(pid)) ?? 0;
     // One that was frozen would stay for ever.
     atExit(() => {

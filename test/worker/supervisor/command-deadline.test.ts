@@ -11,7 +11,7 @@ import {
   hasDoubt,
   leftMs,
   standingOf,
-} from '../../../src/worker/supervisor/command-validity.ts';
+} from '../../../src/worker/supervisor/command-deadline.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 import fc from '../../support/fast-check.ts';
@@ -81,23 +81,23 @@ describe('the deadline of a command', () => {
 
   it('the grace counts from when the command was stopped, or from its deadline, whichever comes first', () => {
     const clock = new FakeClock();
-    const order = { deadline: deadlineIn(clock, 1_000), graceMs: 500 };
+    const deadline = deadlineIn(clock, 1_000);
     clock.block(200);
     const stopped = confirmationNow(clock);
-    expect(graceLeftMs(order, stopped, clock)).toBe(500);
+    expect(graceLeftMs(deadline, 500, stopped, clock)).toBe(500);
     clock.block(1_100);
-    expect(graceLeftMs(order, confirmationNow(clock), clock)).toBe(200);
-    expect(graceLeftMs({ ...order, deadline: [] }, stopped, clock)).toBe(0);
+    expect(graceLeftMs(deadline, 500, confirmationNow(clock), clock)).toBe(200);
+    expect(graceLeftMs([], 500, stopped, clock)).toBe(0);
   });
 
   it('a wall clock that is set back neither shortens the grace nor lengthens it; a sleep ends it', () => {
     const clock = new FakeClock();
-    const order = { deadline: deadlineIn(clock, 60_000), graceMs: 500 };
+    const deadline = deadlineIn(clock, 60_000);
     const stopped = confirmationNow(clock);
     clock.jumpWall(-40_000);
     clock.block(100);
-    expect(graceLeftMs(order, stopped, clock)).toBe(400);
+    expect(graceLeftMs(deadline, 500, stopped, clock)).toBe(400);
     clock.jumpWall(80_000);
-    expect(graceLeftMs(order, stopped, clock)).toBe(0);
+    expect(graceLeftMs(deadline, 500, stopped, clock)).toBe(0);
   });
 });

@@ -5,16 +5,15 @@ import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 let clock: FakeClock;
 let output: CommandOutput;
 let said: [string, number][];
-let isHeard: boolean;
+let isReady: boolean;
 
 beforeEach(() => {
   clock = new FakeClock();
   said = [];
-  isHeard = true;
+  isReady = true;
   const startedMs = clock.monotonicMs();
-  output = new CommandOutput({
-    clock,
-    isHeard: () => isHeard,
+  output = new CommandOutput(clock, {
+    isReady: () => isReady,
     onProgress: (text) => void said.push([text, clock.monotonicMs() - startedMs]),
   });
 });
@@ -117,13 +116,13 @@ describe('what a command says of how far it is', () => {
   });
 
   it('waits while nobody listens; then it is the last that is heard', async () => {
-    isHeard = false;
+    isReady = false;
     const read = output.reader();
     feed('::progress 1\n', undefined, read);
     await clock.advance(1_000);
     feed('::progress 2\n', undefined, read);
     expect(said).toEqual([]);
-    isHeard = true;
+    isReady = true;
     await clock.advance(100);
     expect(said.map(([text]) => text)).toEqual(['2']);
   });

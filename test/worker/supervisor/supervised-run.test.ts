@@ -15,10 +15,10 @@ const TERMINATED: Ended = {
 
 /** Does nothing by itself. */
 class FakeSupervisor {
-  unheardBytes = 0;
-  readonly heard: Order[] = [];
+  unreadBytes = 0;
+  readonly orders: Order[] = [];
   readonly started: Omit<Start, 'isInherited'>[] = [];
-  readonly command = new OrderedCommand((order) => void this.heard.push(order));
+  readonly command = new OrderedCommand((order) => void this.orders.push(order));
 
   start(what: Omit<Start, 'isInherited'>): OrderedCommand {
     this.started.push(what);
@@ -29,9 +29,9 @@ class FakeSupervisor {
 let clock: FakeClock;
 let run: SupervisedRun;
 let supervisor: FakeSupervisor;
-let standstills: number;
-const onStandstill = () => {
-  standstills += 1;
+let stalls: number;
+const onStalled = () => {
+  stalls += 1;
 };
 
 const inMs = (ms: number) => deadlineIn(clock, ms);
@@ -39,81 +39,81 @@ const inMs = (ms: number) => deadlineIn(clock, ms);
 beforeEach(() => {
   clock = new FakeClock();
   supervisor = new FakeSupervisor();
-  standstills = 0;
+  stalls = 0;
   const order = { command: ['x'], env: { MINE: '1' }, deadline: inMs(60_000), graceMs: GRACE_MS };
   run = new SupervisedRun(clock, order);
 });
 
 describe('the supervisor of a command counts as standing still', () => {
   it('when it has not started it in time', async () => {
-    void run.under(supervisor, onStandstill);
+    void run.under(supervisor, onStalled);
     await clock.advance(9_999);
-    expect(standstills).toBe(0);
+    expect(stalls).toBe(0);
     await clock.advance(1);
-    expect(standstills).toBe(1);
+    expect(stalls).toBe(1);
   });
 
   it('when it has not said in time that it was stopped', async () => {
-    void run.under(supervisor, onStandstill);
-    supervisor.command.start(NOBODY);
+    void run.under(supervisor, onStalled);
+    supervisor.command.receive({ event: 'started', ...NOBODY });
     run.stop();
     run.stop();
-    expect(supervisor.heard).toEqual([{ do: 'stop' }]);
+    expect(supervisor.orders).toEqual([{ do: 'stop' }]);
     await clock.advance(GRACE_MS + 2_999);
-    expect(standstills).toBe(0);
+    expect(stalls).toBe(0);
     await clock.advance(1);
-    expect(standstills).toBe(1);
+    expect(stalls).toBe(1);
   });
 
   it('not when what it said has arrived, and only we were too late to hear it', async () => {
-    void run.under(supervisor, onStandstill);
+    void run.under(supervisor, onStalled);
     clock.block(20_000);
     clock.afterInput = (then) => {
-      supervisor.command.start(NOBODY);
+      supervisor.command.receive({ event: 'started', ...NOBODY });
       then();
     };
     await clock.advance(0);
-    expect(standstills).toBe(0);
+    expect(stalls).toBe(0);
   });
 
   it('when it lets lie what it is told', async () => {
-    void run.under(supervisor, onStandstill);
+    void run.under(supervisor, onStalled);
     run.extend(inMs(1_000));
-    expect(standstills).toBe(0);
-    supervisor.unheardBytes = 2 * 1_024 * 1_024;
+    expect(stalls).toBe(0);
+    supervisor.unreadBytes = 2 * 1_024 * 1_024;
     run.extend(inMs(1_000));
-    expect(standstills).toBe(1);
+    expect(stalls).toBe(1);
   });
 
   it('never, where it does what it is told', async () => {
-    const under = run.under(supervisor, onStandstill);
-    supervisor.command.start(NOBODY);
+    const under = run.under(supervisor, onStalled);
+    supervisor.command.receive({ event: 'started', ...NOBODY });
     await clock.advance(30_000);
     run.stop();
     await clock.advance(GRACE_MS + 500);
-    supervisor.command.settle({ ...TERMINATED, why: 'ordered' });
+    supervisor.command.end({ ...TERMINATED, why: 'ordered' });
     expect(await under).toBe('ended');
     run.extend(inMs(1_000));
     await clock.advance(30_000);
-    expect(standstills).toBe(0);
+    expect(stalls).toBe(0);
     expect(clock.pendingTimers).toBe(0);
-    expect(supervisor.heard).toEqual([{ do: 'stop' }]);
+    expect(supervisor.orders).toEqual([{ do: 'stop' }]);
   });
 });
 
 describe('a command', () => {
   it('K-04 begins when it is told to; not if it was stopped before that', () => {
-    void run.under(supervisor, onStandstill);
-    supervisor.command.start(NOBODY);
+    void run.under(supervisor, onStalled);
+    supervisor.command.receive({ event: 'started', ...NOBODY });
     run.begin();
     run.stop();
     run.begin();
-    expect(supervisor.heard).toEqual([{ do: 'begin' }, { do: 'stop' }]);
+    expect(supervisor.orders).toEqual([{ do: 'begin' }, { do: 'stop' }]);
   });
 
   it('K-04 that its supervisor has not reported has not begun: nothing of it is left when the supervisor is gone', async () => {
-    const under = run.under(supervisor, onStandstill);
-    supervisor.command.settle({ event: 'gone' });
+    const under = run.under(supervisor, onStalled);
+    supervisor.command.end({ event: 'gone' });
     await clock.advance(200);
     expect(await under).toBe('ended');
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
@@ -121,43 +121,43 @@ describe('a command', () => {
 
   it('has what it can be found by, and its deadline as it is when it is started', () => {
     run.extend(inMs(70_000));
-    void run.under(supervisor, onStandstill);
+    void run.under(supervisor, onStalled);
     const [{ env, deadline } = { env: {}, deadline: null }] = supervisor.started;
     expect(env).toEqual({ MINE: '1', HOLDFAST_COMMAND: expect.stringMatching(/^[0-9a-f]{16}$/) });
     expect(deadline).toEqual(inMs(70_000));
   });
 
   it('that its supervisor does not start because it is about to end is for another, once', async () => {
-    const under = run.under(supervisor, onStandstill);
-    supervisor.command.settle(TERMINATED);
+    const under = run.under(supervisor, onStalled);
+    supervisor.command.end(TERMINATED);
     expect(await under).toBe('refused');
     const next = new FakeSupervisor();
-    const again = run.under(next, onStandstill);
-    next.command.settle(TERMINATED);
+    const again = run.under(next, onStalled);
+    next.command.end(TERMINATED);
     expect(await again).toBe('terminated');
     expect(await run.outcome).toEqual(TERMINATED);
     expect(await run.started).toBeNull();
   });
 
   it('that is stopped before its supervisor could start it is not given to another', async () => {
-    const under = run.under(supervisor, onStandstill);
+    const under = run.under(supervisor, onStalled);
     run.stop();
-    supervisor.command.settle(TERMINATED);
+    supervisor.command.end(TERMINATED);
     expect(await under).toBe('terminated');
     expect(await run.outcome).toEqual(TERMINATED);
   });
 
   it('whose supervisor is gone, and which is gone as well, has ended', async () => {
-    const under = run.under(supervisor, onStandstill);
-    supervisor.command.start(NOBODY);
+    const under = run.under(supervisor, onStalled);
+    supervisor.command.receive({ event: 'started', ...NOBODY });
     expect(await run.started).toEqual(NOBODY);
-    supervisor.command.settle({ event: 'gone' });
+    supervisor.command.end({ event: 'gone' });
     expect(await under).toBe('ended');
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
   });
 
   it('about which nothing can be done may still be there', async () => {
-    void run.under(supervisor, onStandstill);
+    void run.under(supervisor, onStalled);
     run.giveUp();
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: true });
   });

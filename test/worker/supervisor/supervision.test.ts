@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../../../src/worker/supervisor/orders.ts';
-import { Supervision } from '../../../src/worker/supervisor/supervision.ts';
+import { type Spawn, Supervision } from '../../../src/worker/supervisor/supervision.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 
@@ -34,47 +34,44 @@ beforeEach(() => {
   isReadAtOnce = true;
   begun = 0;
   startedMs = clock.monotonicMs();
-  supervision = new Supervision({
-    clock,
-    spawn: ({ command }, on) => {
-      onExit = (exit) => {
-        on.onExit(exit);
-        if (isReadAtOnce) on.onRead();
-      };
-      onRead = () => on.onRead();
-      onError = (error) => on.onError(error);
-      if (command[0] === 'none') return null;
-      return {
-        group: 42,
-        startedTicks: 4711,
-        begin: () => {
-          begun += 1;
+  const spawn: Spawn = ({ command }, on) => {
+    onExit = (exit) => {
+      on.onExit(exit);
+      if (isReadAtOnce) on.onRead();
+    };
+    onRead = () => on.onRead();
+    onError = (error) => on.onError(error);
+    if (command[0] === 'none') return null;
+    return {
+      group: 42,
+      startedTicks: 4711,
+      begin: () => {
+        begun += 1;
+      },
+      endOutput: () => {
+        on.onProgress('the last word');
+        return ['its last line'];
+      },
+      processes: {
+        isAlive: () => group.isAlive,
+        signal(signal) {
+          group.signals.push([signal, clock.monotonicMs() - startedMs]);
+          group.onSignal(signal);
         },
-        endOutput: () => {
-          on.onProgress('the last word');
-          return ['its last line'];
-        },
-        processes: {
-          isAlive: () => group.isAlive,
-          signal(signal) {
-            group.signals.push([signal, clock.monotonicMs() - startedMs]);
-            group.onSignal(signal);
-          },
-        },
-      };
-    },
-    report: (report) => void reports.push(report),
-  });
+      },
+    };
+  };
+  supervision = new Supervision(clock, spawn, (report) => void reports.push(report));
 });
 
 function order(command = ['sleep'], validMs = VALID_MS): void {
   const what = { command, env: {}, deadline: deadlineIn(clock, validMs), graceMs: GRACE_MS };
-  supervision.hear({ do: 'start', isInherited: false, ...what });
+  supervision.receive({ do: 'start', isInherited: false, ...what });
 }
 
 function start(command?: string[], validMs?: number): void {
   order(command, validMs);
-  supervision.hear({ do: 'begin' });
+  supervision.receive({ do: 'begin' });
 }
 
 /** The command ends, and with it its group. */
@@ -92,8 +89,8 @@ describe('a command that has not begun', () => {
     await clock.advance(30_000);
     expect(reports).toEqual([{ event: 'started', group: 42, startedTicks: 4711 }]);
     expect([supervision.state, begun]).toEqual(['waiting', 0]);
-    supervision.hear({ do: 'begin' });
-    supervision.hear({ do: 'begin' });
+    supervision.receive({ do: 'begin' });
+    supervision.receive({ do: 'begin' });
     expect([supervision.state, begun]).toEqual(['running', 1]);
   });
 
@@ -101,7 +98,7 @@ describe('a command that has not begun', () => {
     order();
     endsBy('SIGTERM');
     clock.block(VALID_MS);
-    supervision.hear({ do: 'begin' });
+    supervision.receive({ do: 'begin' });
     supervision.orphan();
     await clock.advance(100);
     expect(begun).toBe(0);
@@ -111,17 +108,17 @@ describe('a command that has not begun', () => {
   it('K-04 begins when its lease is confirmed, if the wall clock was set back in the meantime', async () => {
     order();
     clock.jumpWall(-40_000);
-    supervision.hear({ do: 'begin' });
+    supervision.receive({ do: 'begin' });
     await clock.advance(500);
     expect([supervision.state, begun]).toEqual(['waiting', 0]);
-    supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
+    supervision.receive({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
     await clock.advance(100);
     expect([supervision.state, begun]).toEqual(['running', 1]);
   });
 
   it.each([
     ['orphaned', () => supervision.orphan()],
-    ['ordered', () => supervision.hear({ do: 'stop' })],
+    ['ordered', () => supervision.receive({ do: 'stop' })],
     ['terminated', () => supervision.terminate()],
     ['deadline', () => clock.block(VALID_MS)],
   ])('is ended when it is %s, and does not begin after that', async (why, stop) => {
@@ -129,7 +126,7 @@ describe('a command that has not begun', () => {
     endsBy('SIGTERM');
     stop();
     await clock.advance(100);
-    supervision.hear({ do: 'begin' });
+    supervision.receive({ do: 'begin' });
     expect(reports.at(-1)).toMatchObject({ event: 'ended', why, signal: 'SIGTERM' });
     expect(begun).toBe(0);
   });
@@ -175,7 +172,7 @@ describe('a command that is supervised', () => {
 
   it.each([
     ['orphaned', () => supervision.orphan()],
-    ['ordered', () => supervision.hear({ do: 'stop' })],
+    ['ordered', () => supervision.receive({ do: 'stop' })],
     ['terminated', () => supervision.terminate()],
   ])('is asked to stop at once when it is %s', async (why, stop) => {
     start();
@@ -206,7 +203,7 @@ describe('a command that is supervised', () => {
     start();
     for (let i = 0; i < 5; i++) {
       await clock.advance(VALID_MS - 100);
-      supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
+      supervision.receive({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
     }
     expect(supervision.state).toBe('running');
     await clock.advance(VALID_MS);
@@ -229,7 +226,7 @@ describe('a command that is supervised', () => {
     start();
     clock.block(VALID_MS + 100);
     clock.afterInput = (run) => {
-      supervision.hear({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
+      supervision.receive({ do: 'extend', deadline: deadlineIn(clock, VALID_MS) });
       run();
     };
     await clock.advance(VALID_MS - 100);
@@ -240,7 +237,7 @@ describe('a command that is supervised', () => {
   it('that is stopped early is killed when the grace is over, counted from then', async () => {
     start();
     endsBy('SIGKILL');
-    supervision.hear({ do: 'stop' });
+    supervision.receive({ do: 'stop' });
     await clock.advance(2 * GRACE_MS);
     expect(group.signals.at(-1)).toEqual(['SIGKILL', GRACE_MS]);
   });
@@ -262,7 +259,7 @@ describe('a command that is supervised', () => {
     await clock.advance(100);
     expect(reports.slice(1)).toEqual([{ event: 'doubt' }]);
     await clock.advance(1_500);
-    supervision.hear({ do: 'extend', deadline: deadlineIn(clock, 23_000) });
+    supervision.receive({ do: 'extend', deadline: deadlineIn(clock, 23_000) });
     await clock.advance(20_000);
     expect(supervision.state).toBe('running');
     expect(reports).toHaveLength(2);
@@ -344,12 +341,12 @@ describe('a command that is supervised', () => {
   });
 
   it('gets the signals that are passed on, while there is a command', () => {
-    supervision.hear({ do: 'signal', signal: 'SIGHUP' });
+    supervision.receive({ do: 'signal', signal: 'SIGHUP' });
     start();
-    supervision.hear({ do: 'signal', signal: 'SIGUSR1' });
+    supervision.receive({ do: 'signal', signal: 'SIGUSR1' });
     group.isAlive = false;
     onExit({ code: 0, signal: null });
-    supervision.hear({ do: 'signal', signal: 'SIGUSR2' });
+    supervision.receive({ do: 'signal', signal: 'SIGUSR2' });
     expect(group.signals.map(([signal]) => signal)).toEqual(['SIGUSR1']);
   });
 });

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { About, Report } from '../../../src/worker/supervisor/orders.ts';
-import type { SpawnListener } from '../../../src/worker/supervisor/supervision.ts';
+import type { Spawn, SpawnListener } from '../../../src/worker/supervisor/supervision.ts';
 import { Supervisions } from '../../../src/worker/supervisor/supervisions.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
@@ -17,29 +17,30 @@ beforeEach(() => {
   reports = [];
   left = 0;
   running = new Map();
-  supervisions = new Supervisions({
+  const spawn: Spawn = ({ command: [name = ''] }, on) => {
+    const command = { on, isAlive: true, signals: [] as string[] };
+    running.set(name, command);
+    const processes = {
+      isAlive: () => command.isAlive,
+      signal: (signal: string) => void command.signals.push(signal),
+    };
+    const endOutput = () => [name];
+    return { group: running.size, startedTicks: null, processes, endOutput, begin: () => {} };
+  };
+  supervisions = new Supervisions(
     clock,
-    spawn({ command: [name = ''] }, on) {
-      const command = { on, isAlive: true, signals: [] as string[] };
-      running.set(name, command);
-      const processes = {
-        isAlive: () => command.isAlive,
-        signal: (signal: string) => void command.signals.push(signal),
-      };
-      const endOutput = () => [name];
-      return { group: running.size, startedTicks: null, processes, endOutput, begin: () => {} };
-    },
-    report: (report) => void reports.push(report),
-    leave: () => {
+    spawn,
+    (report) => void reports.push(report),
+    () => {
       left += 1;
     },
-  });
+  );
 });
 
 function start(id: number, name: string, validMs = 1_000): void {
   const deadline = deadlineIn(clock, validMs);
   const what = { command: [name], env: {}, deadline, graceMs: 100, isInherited: false };
-  supervisions.hear({ id, do: 'start', ...what });
+  supervisions.receive({ id, do: 'start', ...what });
 }
 
 function end(name: string): void {
@@ -62,18 +63,18 @@ it('each command has a deadline of its own, and what is said of it has its numbe
   expect(running.get('long')?.signals).toEqual([]);
   end('short');
   expect(ends()).toMatchObject([{ id: 1, why: 'deadline', output: ['short'] }]);
-  supervisions.hear({ id: 2, do: 'stop' });
+  supervisions.receive({ id: 2, do: 'stop' });
   end('long');
   expect(ends()).toMatchObject([{ id: 1 }, { id: 2, why: 'ordered' }]);
   expect(left).toBe(0);
 });
 
 it('orders for what has ended, or was never started, are for nobody', () => {
-  supervisions.hear({ id: 7, do: 'stop' });
+  supervisions.receive({ id: 7, do: 'stop' });
   start(1, 'one');
   start(1, 'one again');
   end('one');
-  supervisions.hear({ id: 1, do: 'signal', signal: 'SIGHUP' });
+  supervisions.receive({ id: 1, do: 'signal', signal: 'SIGHUP' });
   expect([...running.keys()]).toEqual(['one']);
   expect(running.get('one')?.signals).toEqual([]);
   expect(ends()).toHaveLength(1);

@@ -1,4 +1,4 @@
-import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-deadline.ts';
 import type {
   CommandOrder,
   CommandOutcome,

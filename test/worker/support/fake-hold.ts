@@ -1,6 +1,6 @@
 import type { IntentSession } from '../../../src/intents/intent-session.ts';
 import type { PipelineHold } from '../../../src/worker/pipelines/pipeline.ts';
-import type { CommandDeadline } from '../../../src/worker/supervisor/command-validity.ts';
+import type { CommandDeadline } from '../../../src/worker/supervisor/command-deadline.ts';
 import type { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 

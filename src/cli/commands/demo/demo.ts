@@ -51,7 +51,7 @@ export async function demo(context: Context, { port }: DemoFlags): Promise<Exit>
   const premises = new DemoFolder(context.flags);
   const board = new Board(context.output);
   const settings = { ...premises.store, api: { ...(port !== undefined && { port }) } };
-  const commands = supervisedCommands({ clock: systemClock });
+  const commands = supervisedCommands(systemClock);
   const cast = castOf(premises, commands, (told) => {
     if (!ending.asked.aborted) board.tell(told);
   });

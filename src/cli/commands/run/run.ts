@@ -61,7 +61,7 @@ export async function run(
     throw new CliError(EXIT.usage, 'UNSUPPORTED', message);
   }
   neverBlock({ isShared: true });
-  const commands = supervisedCommands({ clock: systemClock, isInherited: true });
+  const commands = supervisedCommands(systemClock, { isInherited: true });
   const signals = new Signals();
   try {
     const opening = openConfigured(flags);

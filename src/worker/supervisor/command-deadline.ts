@@ -1,6 +1,7 @@
 /**
- * When a command has to end. It may run under several leases, and needs all of them: the first that is over decides. Whoever asks, the process
- * that holds the leases or the supervisor, works it out from the same facts by the same rule: `base/deadline.ts`.
+ * When a command has to end. A command may run under several leases and needs all of them, so the
+ * first lease that is over decides. The process that holds the leases and the supervisor apply the
+ * same rule to the same facts: `core/validity.ts`.
  */
 import type { Clock } from '../../core/clock.ts';
 import {
@@ -13,7 +14,7 @@ import {
   standing,
 } from '../../core/validity.ts';
 
-/** One for each lease that the command runs under; none: it runs under no lease any more, and has to end. */
+/** One deadline for each lease. None: the command runs under no lease any more, and has to end. */
 export type CommandDeadline = readonly Deadline[];
 
 /** How long the command may run; 0: not at all. */
@@ -28,14 +29,18 @@ export function standingOf(deadline: CommandDeadline, clock: Clock): Standing {
   return all.includes('unproven') ? 'unproven' : 'good';
 }
 
-/** Whether the clocks disagree: the store has to be asked for a confirmation. */
+/** Whether the two clocks disagree: the store has to confirm the leases. */
 export function hasDoubt(deadline: CommandDeadline, clock: Clock): boolean {
   return deadline.some((each) => isInDoubt(each, each, clock));
 }
 
-/** How long until a command is killed that was asked to end: the grace counts from then, or from its deadline if that was earlier. */
+/**
+ * How long until a command that was asked to end is killed. The grace counts from `stopped`, or from
+ * the deadline if that was earlier.
+ */
 export function graceLeftMs(
-  { deadline, graceMs }: { deadline: CommandDeadline; graceMs: number },
+  deadline: CommandDeadline,
+  graceMs: number,
   stopped: Confirmation,
   clock: Clock,
 ): number {
