@@ -1,9 +1,9 @@
 import { sleepOn } from './sleep.ts';
 
 /**
- * Time, as the rest of Holdfast may see it. Two clocks, because neither is enough alone: the monotonic one decides
- * expiry and never goes back, but stands still while the host sleeps; the wall clock shows such a sleep, but anyone may
- * set it. Nothing outside `base/` reads a clock or starts a timer by itself, so that a test can own all of time.
+ * The time of a process. Two clocks, because neither is enough alone. The monotonic clock decides expiry and never
+ * goes back, but stands still while the host sleeps. The wall clock shows such a sleep, but an operator may set it.
+ * No code outside `core/` reads a clock or starts a timer, so that a test controls all of time.
  */
 export interface Clock {
   /** When this process started, in milliseconds since 1970. */
@@ -14,9 +14,9 @@ export interface Clock {
   wallMs(): number;
   /** Calls `run` once, `delayMs` from now or later: a blocked event loop makes every timer late. */
   after(delayMs: number, run: () => void): Timer;
-  /** Calls `run` when the code that runs now, and what its promises lead to, is done; before anything else is read. */
+  /** Calls `run` after the current code and its promise callbacks, before the next input is read. */
   soon(run: () => void): void;
-  /** Calls `run` when what has arrived by now has been read. */
+  /** Calls `run` after the input that has arrived so far has been read. */
   afterInput(run: () => void): void;
   /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -61,13 +61,13 @@ class SystemClock implements Clock {
 
 export const systemClock: Clock = new SystemClock();
 
-/** For what needs more than one step and has one time limit for all of them: how much is left of it, at least 1 ms. */
+/** One time limit for several steps: returns how much of it is left, at least 1 ms. */
 export function timeLeft(clock: Clock, timeoutMs: number): () => number {
   const untilMs = clock.monotonicMs() + timeoutMs;
   return () => Math.max(1, untilMs - clock.monotonicMs());
 }
 
-/** Whether `promise` is done, well or badly, before `ms` are over. */
+/** Whether `promise` settles, either way, within `ms`. */
 export async function isDoneWithin(
   clock: Clock,
   ms: number,

@@ -13,14 +13,14 @@ interface LeaseFacts {
 }
 
 /**
- * The one catalogue of what can happen. Logs, metrics and tests subscribe to it; there is no second source of truth.
+ * The one catalogue of events. Logs, metrics and tests subscribe to it; there is no second source of truth.
  * `docs/events.md` has a line per name.
  */
 export interface Events {
   'lease.acquired': LeaseFacts & { ttlMs: number; remainingMs: number; waitedMs: number };
   'lease.refused': LeaseFacts & { by: string; reason: BusyReason; expiresInMs: number };
   'lease.renewed': { leaseClass: string; count: number; tookMs: number };
-  /** One of a batch; told only where somebody listens. */
+  /** One lease of a renewed batch. Emitted only if it has a listener. */
   'lease.extended': LeaseFacts & { remainingMs: number };
   'lease.uncertain': LeaseFacts & { reason: DoubtReason; remainingMs: number };
   'lease.confirmed': LeaseFacts;
@@ -29,7 +29,7 @@ export interface Events {
   'lease.released': LeaseFacts & { heldForMs: number };
   'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
   'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
-  /** `lateMs`: how long after its deadline the holder noticed. More than a moment: its process stood still. */
+  /** `lateMs`: how long after its deadline the holder noticed. If it is long, the process stood still. */
   'lease.lost': LeaseFacts & { reason: LossReason; heldForMs: number; lateMs: number };
   'lease.revoked': LeaseFacts & { reason: string; force: boolean; mayActForMs: number };
   'lease.returned': LeaseFacts;
@@ -39,7 +39,7 @@ export interface Events {
   'leader.lost': { election: string; fence: number; reason: LossReason | 'failed' | 'stopped' };
   'leader.failed': { election: string; error: unknown };
   'member.joined': { member: string; isForeign: boolean };
-  /** `left`: it said so, or its heartbeat was removed. `expired`: its heartbeat ran out. */
+  /** `left`: the member said so, or its heartbeat was removed. `expired`: its heartbeat expired. */
   'member.left': { member: string; reason: 'left' | 'expired' };
   'member.draining': { member: string };
   'member.undrained': { member: string };
@@ -52,9 +52,9 @@ export interface Events {
   };
   'fleet.asked': { member: string; count: number };
   /**
-   * A target became this instance's. `first`: nobody had it that this instance knew of. `handover`: `from` gave it to this instance, or
-   * let it go before its time. `failover`: the lease of `from` expired, or was taken away. How long no owner worked on it, and what that is
-   * made of, is a `Gap`; for a handover it begins when the offer was heard.
+   * This instance took a target. `first`: it knew of no owner before. `handover`: `from` gave the target to this
+   * instance, or released it early. `failover`: the lease of `from` expired, or was revoked. The `Gap` says how long
+   * no instance worked on the target; for a handover it begins when the offer arrived.
    */
   'target.taken': Gap & {
     target: string;
@@ -62,60 +62,60 @@ export interface Events {
     from: string | null;
     how: 'first' | 'handover' | 'failover';
   };
-  /** The fleet can not be seen or told of: what is owned is kept while it can be, and the rest is tried again. */
+  /** The instance cannot read the fleet, or send its heartbeat. It keeps what it owns while it can, and retries. */
   'fleet.stalled': { error: unknown };
   'fleet.resumed': { afterMs: number };
-  /** What other programs put into the store is not found for now. */
+  /** Targets that other programs write into the store cannot be found for now. */
   'discovery.failed': { error: unknown };
   'session.added': { session: string };
   'session.changed': { session: string };
   'session.paused': { session: string };
   'session.resumed': { session: string };
   'session.removed': { session: string };
-  /** `tenant` where an intent has started it; null: that cannot be read either. */
+  /** `tenant`: for a session that an intent started; null if it cannot be read either. */
   'session.unreadable': { session: string; why: string; tenant?: string | null };
-  /** A session that came from an intent is in another state. */
+  /** A session that an intent started changed its state. */
   'session.advanced': { session: string; tenant: string; state: string; reason: string | null };
-  /** Its worker was lost, or has left it (`from` is null then): another goes on with it. */
+  /** Another worker continues the session, because its worker was lost, or left it (then `from` is null). */
   'session.recovered': { session: string; tenant: string; from: string | null };
   'pipeline.started': { session: string; tenant: string; slot: string | null; fence: number };
-  /** `isGone`: nothing of it is left. Where something is, its leases are left to run out. */
+  /** `isGone`: no process of the pipeline is left. If one is, the leases of the session are left to expire. */
   'pipeline.ended': {
     session: string;
     tenant: string;
     slot: string | null;
     how: 'completed' | 'failed' | 'stopped';
-    /** What it said, or its exit code, where it failed. */
+    /** The message or exit code of a pipeline that failed. */
     why: string | null;
     isGone: boolean;
     tookMs: number;
   };
-  /** It was told to end, and has not: what it holds is kept until it has. */
+  /** The pipeline was told to end, and still runs. Its leases are kept until it has ended. */
   'pipeline.stuck': { session: string; tenant: string; runsForMs: number };
-  /** A worker that was killed is back under its name: what the dead one held is free. */
+  /** A killed worker was restarted under its name. The leases of the dead process are free. */
   'worker.reclaimed': { worker: string; predecessor: string; count: number };
-  /** Sessions can not be taken, or not be looked at; it goes on by itself. */
+  /** The worker cannot take or read sessions. It retries automatically. */
   'worker.stalled': { error: unknown };
   'worker.resumed': { afterMs: number };
   'intent.accepted': { session: string; tenant: string; type: string; client: string };
-  /** The session was there already. */
+  /** The session existed already. */
   'intent.replayed': { session: string; tenant: string; type: string; client: string };
   'intent.refused': { tenant: string; type: string; client: string; why: string };
-  /** It waited for a worker, and the stream that workers take from had lost it. */
+  /** The stream had lost the start of a session that waits for a worker. */
   'intent.republished': { session: string; tenant: string };
   'sweep.failed': { error: unknown };
-  /** Kept long enough, and forgotten: how many of each. Only where there were any. */
+  /** How many expired entries retention removed. Emitted only if there were any. */
   'retention.swept': { sessions: number; deadLetters: number; entries: number };
-  /** No secret for idempotency is configured: one was made, and is kept in the store. */
+  /** No secret for idempotency is configured. A new one was created in the store. */
   'secret.created': Record<string, never>;
-  /** Another instance is, or was, configured with a secret that this one does not know. */
+  /** Another instance has, or had, a secret that this instance does not know. */
   'secret.differs': Record<string, never>;
   'poll.done': { target: string; fence: number; tookMs: number };
   'poll.failed': { target: string; fence: number; tookMs: number; why: string };
-  /** It was told to stop, and has not: its target is not polled again, nor handed over, until it has. */
+  /** The poll was told to stop, and still runs. Its target is not polled again, nor handed over, until it ends. */
   'poll.stuck': { target: string; fence: number; runsForMs: number };
   'poll.settled': { target: string; fence: number; tookMs: number };
-  /** A result came after the target had gone to another owner. */
+  /** A result came after the target had moved to another owner. */
   'result.refused': { target: string; fence: number; seen: number };
   'result.failed': { count: number; error: unknown };
   'workflow.claimed': {
@@ -133,13 +133,13 @@ export interface Events {
     transferEpoch: number;
   };
   'workflow.revoked': { workflow: string; leaseId: string; reason: string; revokedAt: string };
-  /** An action, or a step, that its lease or its epoch did not allow. */
+  /** An action or a step was refused for its lease or its epoch. */
   'workflow.violation': Violation;
-  /** Somebody has had something done: `by` says with which token, or whose command it was. */
+  /** An operator acted. `by` is the token, or the user of the command. */
   'operator.acted': {
     action: string;
     subject: string;
-    /** To whom something goes by it: a member. */
+    /** The member that receives a target. */
     to: string | null;
     by: string;
     reason: string | null;
@@ -147,7 +147,7 @@ export interface Events {
   'action.emitted': ActionFacts & { leaseId: string; epoch: number };
   'action.started': ActionFacts & { fence: number; tries: number };
   'action.done': ActionFacts & { fence: number; tookMs: number };
-  /** `retryInMs` is null where it is not tried again: `isDead` says whether for having been tried too often. */
+  /** `retryInMs` is null if there is no other attempt; `isDead`: because there were too many. */
   'action.failed': ActionFacts & {
     fence: number;
     tries: number;
@@ -155,22 +155,22 @@ export interface Events {
     retryInMs: number | null;
     isDead: boolean;
   };
-  /** It was given to another processor meanwhile: what came of it here does not count. */
+  /** Another processor has the action now. The outcome of this attempt does not count. */
   'action.gone': ActionFacts & { fence: number };
-  /** Its handler was asked to stop, and still runs now that its claim is over: its place is another's, and the action is tried again. */
+  /** The handler was told to stop, and still runs after its claim ended. The action is tried again elsewhere. */
   'action.stuck': ActionFacts & { fence: number; tries: number; runsForMs: number };
-  /** Actions can not be taken, or their outcomes not be brought in; it goes on by itself. */
+  /** The processor cannot take actions, or report their outcomes. It retries automatically. */
   'processor.stalled': { processor: string; error: unknown };
   'processor.resumed': { processor: string; afterMs: number };
   'log.dropped': { count: number; error: unknown };
-  /** The log that all instances share has an entry that is no event. It is skipped; told once, of the first. */
+  /** The shared log has an entry that is no event. Readers skip it; the first one is reported. */
   'log.unreadable': { position: string };
   'loop.delayed': { lateMs: number };
   'store.connected': { store: string };
   'store.disconnected': { store: string; why: string };
   'store.forgot': { store: string; why: string };
   'store.quarantined': { store: string; keyspace: string; leftMs: number };
-  /** Under a key lies something that is not Holdfast's. It is skipped; told once for each. */
+  /** A non-Holdfast program has written under a key. Readers skip it; each key is reported once. */
   'store.unreadable': { key: string; found: string };
   'store.warned': { store: string; finding: string; advice: string };
   'listener.failed': { event: string; error: unknown };
@@ -197,7 +197,7 @@ export interface Violation {
 export type EventName = keyof Events;
 export type Listener<N extends EventName> = (facts: Events[N]) => void;
 
-/** Delivers events to whoever listens, in order, synchronously. A listener that throws harms nobody but itself. */
+/** Delivers events to its listeners, in order, synchronously. A listener that throws does not affect the others. */
 export class Emitter {
   readonly #listeners = new Map<EventName, Set<(facts: never) => void>>();
 
@@ -209,7 +209,7 @@ export class Emitter {
     return () => known.delete(listener);
   }
 
-  /** For those who tell of something often: facts that nobody wants to hear need not be put together. */
+  /** For frequent events: without a listener, the caller need not build the facts. */
   hasListener(name: EventName): boolean {
     return (this.#listeners.get(name)?.size ?? 0) > 0;
   }
@@ -221,7 +221,7 @@ export class Emitter {
       try {
         (listener as Listener<N>)(facts);
       } catch (error) {
-        // Ownership must not depend on whether somebody's logger works.
+        // Ownership must not depend on a logger that works.
         if (name !== 'listener.failed') this.emit('listener.failed', { event: name, error });
       }
     }

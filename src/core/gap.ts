@@ -1,15 +1,16 @@
 /**
- * How long a target was without an owner that works, as one number: the event, the terminal, the metrics and the page all take it from here.
+ * How long no instance worked on a target, as one number. The event, the terminal, the metrics and the dashboard all
+ * use this one.
  *
- * A gap begins at the last moment at which the old owner is known to have been able to act. A killed or frozen owner says
- * nothing, so that is its last renewal. An owner that let go of the target could act until then. A gap ends when the new owner has the
- * target, and may act. All of it is by the clock of the new owner: no two clocks are compared.
+ * A gap begins at the last moment at which the old owner could act. For a killed or frozen owner that is its last
+ * renewal; for an owner that released the target, the release. The gap ends when the new owner may act. Both moments
+ * are read from the clock of the new owner: no two clocks are compared.
  */
 
-/** A loss that is noticed later than this was noticed by a process that stood still, not by a busy one. */
+/** A process that notices a loss later than this stood still; a busy process notices sooner. */
 export const STANDSTILL_MS = 500;
 
-/** What a gap is made of, one after the other. */
+/** The parts of a gap, in order. */
 export interface GapParts {
   /** From the last renewal of the old owner until its lease expired; 0 where its lease did not. */
   readonly silentMs: number;
@@ -24,7 +25,7 @@ export interface Gap extends GapParts {
   readonly gapMs: number;
 }
 
-/** Whole numbers, so that they add up for whoever checks. */
+/** Rounds the parts, so that the sum shown equals the sum of the parts shown. */
 export function gapOf(parts: GapParts): Gap {
   const silentMs = whole(parts.silentMs);
   const wakeMs = whole(parts.wakeMs);
@@ -32,7 +33,7 @@ export function gapOf(parts: GapParts): Gap {
   return { gapMs: silentMs + wakeMs + grantMs, silentMs, wakeMs, grantMs };
 }
 
-/** The gap that an entry of the log tells of. Others write there, too: what is no number counts as nothing. */
+/** The gap in an entry of the shared log. Other programs write there too: a value that is no number counts as 0. */
 export function readGap(facts: Readonly<Record<string, unknown>>): Gap {
   const read = (value: unknown) => (typeof value === 'number' ? value : 0);
   const { silentMs, wakeMs, grantMs } = facts;

@@ -18,12 +18,12 @@ const PLAIN = /^[A-Za-z0-9._:~/@-]{1,256}$/;
 
 export const NAME_RULE = `1 to ${MAX_NAME_BYTES} bytes of well-formed text without control characters or braces`;
 
-/** What may name a lease, or throws. */
+/** Throws unless `key` may name a lease. */
 export function checkKey(key: unknown, field = 'key'): asserts key is string {
   if (!isName(key)) throw new ConfigError({ field, value: key, rule: `a key is ${NAME_RULE}` });
 }
 
-/** What may name a holder, or throws. A leading `!` marks a tombstone in the store, so no holder may have one. */
+/** Throws unless `holder` may name a holder. A leading `!` marks a tombstone in the store, so no holder has one. */
 export function checkHolder(holder: unknown, field = 'holder'): asserts holder is string {
   if (!isName(holder) || holder.startsWith('!')) {
     throw new ConfigError({
@@ -43,7 +43,7 @@ export function isTargetId(id: unknown): id is string {
   return typeof id === 'string' && TARGET_ID.test(id);
 }
 
-/** What may name a target, or throws. */
+/** Throws unless `id` may name a target. */
 export function checkTargetId(id: unknown, field = 'id'): asserts id is string {
   if (!isTargetId(id)) throw new ConfigError({ field, value: id, rule: TARGET_ID_RULE });
 }
@@ -70,15 +70,15 @@ export function isName(name: unknown): name is string {
   );
 }
 
-/** When the process started that an instance id is of, in milliseconds since 1970; null for anything else. */
+/** When the process of an instance id started, in milliseconds since 1970; null for any other text. */
 export function startedAtOf(id: string): number | null {
   const nanoseconds = /-(\d{16,19})-[0-9a-f]{8}$/.exec(id)?.[1];
   return nanoseconds === undefined ? null : Math.floor(Number(nanoseconds) / 1e6);
 }
 
 /**
- * `{name}-{boot ns}-{8 hex}`: a name people recognise, the moment this process started, and chance. A restarted process
- * has a new id, so it can never renew what its predecessor held. Parse it from the right: the name may contain dashes.
+ * `{name}-{boot ns}-{8 hex}`: a readable name, the start of this process, and random digits. A restarted process has a
+ * new id, so it can never renew its predecessor's leases. Parse it from the right: the name may contain dashes.
  */
 export function instanceId(random: Random, startedAtMs: number, name = hostname()): string {
   const safeName = name.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || 'node';
@@ -86,7 +86,7 @@ export function instanceId(random: Random, startedAtMs: number, name = hostname(
   return `${safeName}-${bootMicros * 1_000n}-${random.hex(8)}`;
 }
 
-/** Names that others choose: any well-formed text of some length, but for control characters. It goes into keys only encoded. */
+/** A name that another system chose: well-formed text without control characters. Keys contain it only encoded. */
 export function isForeignText(text: unknown, mostBytes: number): text is string {
   if (typeof text !== 'string' || text.length === 0 || text.length > mostBytes) return false;
   return !CONTROL.test(text) && text.isWellFormed() && Buffer.byteLength(text) <= mostBytes;

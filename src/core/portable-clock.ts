@@ -1,8 +1,8 @@
-/** Time and chance where there is no Node: in browsers, workers and other runtimes. It leads nowhere outside this module. */
+/** Time and chance without Node: for browsers and other runtimes. This module imports types only. */
 import type { Clock, Timer } from './clock.ts';
 import type { Random } from './random.ts';
 
-/** The part of a clock that needs nothing but what every runtime has. */
+/** The part of a clock that every JavaScript runtime can provide. */
 export type PortableClock = Pick<Clock, 'monotonicMs' | 'wallMs' | 'after'>;
 
 export const portableClock: PortableClock = {
@@ -14,5 +14,5 @@ export const portableClock: PortableClock = {
   },
 };
 
-/** Good enough to spread requests, and for nothing else. */
+/** Only for spreading requests: not good enough for secrets or ids. */
 export const portableRandom: Pick<Random, 'next'> = { next: () => Math.random() };

@@ -8,7 +8,7 @@ export interface Random {
   hex(digits: number): string;
 }
 
-/** Chance is fetched from the system this much at a time, and every byte is used once: asking for a few costs as much. */
+/** Random bytes are fetched in blocks of this size, because a few bytes cost as much as many. Each is used once. */
 const POOL_BYTES = 4_096;
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
@@ -44,7 +44,7 @@ export function seededRandom(seed: number): Random {
   return { next, hex };
 }
 
-/** `ms`, shortened by up to a tenth: loops that started together drift apart, and none is ever late for it. */
+/** `ms`, shortened by up to a tenth, so that loops that started together drift apart and none is late. */
 export function jittered(ms: number, random: Random): number {
   return ms * (1 - random.next() / 10);
 }

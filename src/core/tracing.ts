@@ -1,31 +1,31 @@
 /**
- * Spans, as the rest of Holdfast may make them. Where nobody traces, and that is nearly everywhere, `untraced` calls the work and does nothing
- * else; what stands behind it otherwise is loaded in `telemetry/` alone. `docs/tracing.md` has every name.
+ * Spans without a dependency on OpenTelemetry. Without a tracing SDK, `untraced` only calls the work; the real
+ * implementation is loaded in `telemetry/`. `docs/tracing.md` has every name.
  */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanStart {
   readonly name: string;
   readonly attributes: Attributes;
-  /** Nobody asked for it: a timer brought it about, and whatever span was active when that was set has nothing to do with it. */
+  /** A timer started the work. The span that was active when the timer was set is not its parent. */
   readonly isRoot?: true;
   readonly kind?: 'producer' | 'consumer';
-  /** Where the cause of it was, as `origin` told it there. */
+  /** The span that caused it, as `origin` returned it there. */
   readonly cause?: () => string | null;
 }
 
 export interface Span {
   set(attributes: Attributes): void;
-  /** Something ended badly without being thrown. */
+  /** Marks the span as failed without an exception. */
   fail(why: string): void;
-  /** Says when the work is told to stop before its end, and why: a lost lease above all. */
+  /** Records when and why the signal told the work to stop, such as a lost lease. */
   watch(work: { readonly signal: AbortSignal }): void;
 }
 
 export interface Tracing {
-  /** Runs `work` in a span of its own; what it throws is noted, and thrown. Spans made within it are its children. */
+  /** Runs `work` in a new span. Its error is recorded and rethrown. Spans made inside `work` are children. */
   run<T>(start: SpanStart, work: (span: Span) => T | Promise<T>): T | Promise<T>;
-  /** The span that is active here, as text for others to link to; null where there is none. */
+  /** The active span as text, for links from other spans; null if there is none. */
   origin(): string | null;
 }
 

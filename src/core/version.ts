@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Of this package, as its manifest says: the sources and what is built from them are equally deep below it. */
+/** The version of this package. Sources and built files are equally deep below package.json. */
 export function packageVersion(): string {
   const path = new URL('../../package.json', import.meta.url);
   return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;

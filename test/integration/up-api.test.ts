@@ -311,7 +311,7 @@ describe('holdfast up, with the role api', () => {
 it('a configuration that makes no sense is one line, before anything listens', SLOW, async () => {
   const at = file();
   const cases: [string, RegExp, Record<string, string>?][] = [
-    [`api: { token: 'canary' }`, /api\.token is .*: there is no such option; there are host, port/],
+    [`api: { token: 'canary' }`, /api\.token is .*: unknown option. Known options: host, port/],
     ['api: 7', /api is 7: it has to be an object/],
     [`api: { limits: { inFlight: 0 } }`, /limits\.inFlight is 0/],
     [`api: { lan: { allow: ['10.0.0.0/99'] } }`, /10\.0\.0\.0\/99/],
