@@ -6,7 +6,6 @@ import { signal } from '@preact/signals';
 import type { ApiMember, ApiTarget, FleetChange } from '../../../src/client/operating-messages.ts';
 import { client, messageOf } from './access.ts';
 import { followAgain } from './following.ts';
-import { markOf } from './palette.ts';
 import { hearServerTime } from './server-time.ts';
 
 /** A target, and since when the page knows it so. */
@@ -47,7 +46,7 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
 
 async function follow(signal: AbortSignal): Promise<void> {
   for await (const one of client.fleetLive({ signal })) {
-    if (one.kind === 'stalled') trouble.value = 'The store does not answer.';
+    if (one.kind === 'stalled') trouble.value = 'The store does not answer the server.';
     else if (one.kind === 'lost') trouble.value = 'The server does not answer.';
     else if (one.kind === 'resumed') trouble.value = null;
     else apply(one.kind === 'picture' ? one.picture : one.change, one.kind === 'picture');
@@ -65,8 +64,6 @@ function apply(change: FleetChange, isWhole: boolean): void {
     isNew ||= !targets.has(target.id);
     replace(target.id, seen(target, nowMs));
   }
-  // Colours are given in order of appearance: so they are the same in all views, whichever is opened first.
-  for (const { id } of told ?? []) markOf(id);
   if (told !== undefined)
     members.value = told.map((member) => ({ ...member, expiresAtMs: nowMs + member.expiresInMs }));
   hearServerTime(change.at, nowMs);

@@ -2,8 +2,8 @@
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import { sentenceOf } from '../../../src/telemetry/sentences.ts';
 import { nameOf } from './palette.ts';
-import { reasonText, stateWord } from './session-words.ts';
 import { isSessionId, nameOfSession, namesVersion } from './session-names.ts';
+import { reasonText, stateWord } from './session-words.ts';
 
 export function sentenceFor({ position: _, at: __, instance, event, ...facts }: ApiEvent): string {
   namesVersion.value;

@@ -72,7 +72,7 @@ export function progressFacts(
   if (typeof progress !== 'object') return [{ name: '', value: String(progress) }];
   return Object.entries(progress)
     .slice(0, MOST_FACTS)
-    .map(([key, value]) => ({ name: nameOfKey(key), value: valueOf(key, value, spanOf) }));
+    .map(([key, value]) => ({ name: nameOfKey(key), value: textOf(key, value, spanOf) }));
 }
 
 /** The same on one line: `running for 16 s · frame 1,204`. */
@@ -95,7 +95,7 @@ function nameOfKey(key: string): string {
   return words === '' ? key : words;
 }
 
-function valueOf(key: string, value: unknown, spanOf: (ms: number) => string): string {
+function textOf(key: string, value: unknown, spanOf: (ms: number) => string): string {
   if (typeof value === 'number' && MS_AT_END.test(key)) return spanOf(value);
   if (typeof value === 'number') return value.toLocaleString('en');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';

@@ -1,11 +1,12 @@
-/** Targets as a list: the same as on the map, in words. */
+/** Targets as a list. */
 import type { SeenTarget } from '../data/fleet.ts';
 import { now } from '../data/now.ts';
 import { markOf } from '../data/palette.ts';
-import { STATES, wordsFor } from '../data/states.ts';
+import { levelOf, wordsFor } from '../data/states.ts';
 import { termsOf, timeLeft } from '../data/ttl.ts';
 import { spanOf } from '../data/words.ts';
 import { Meter, Owner } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { hrefOf } from '../router.ts';
 import '../style/target-list.css';
@@ -21,7 +22,7 @@ export function TargetList({
   items: readonly SeenTarget[];
   label: string;
   height: number;
-  /** Whether to say whose they are. */
+  /** Whether to show the owners. */
   owner?: boolean;
 }) {
   return (
@@ -35,8 +36,7 @@ export function TargetList({
 }
 
 function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean }) {
-  const { kind } = STATES[target.reason];
-  const isBad = kind === 'doubt' || (target.owner === null && kind !== 'paused');
+  const level = levelOf(target);
   return (
     <>
       <a class="target-id mono" href={hrefOf('targets', target.id)} title={target.id}>
@@ -47,8 +47,8 @@ function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean
           <Owner id={target.owner} />
         </span>
       )}
-      <span class={isBad ? 'target-state bad' : 'target-state quiet'}>
-        {isBad && '▲ '}
+      <span class={`target-state ${level ?? 'quiet'}`}>
+        {level !== undefined && <Icon name="warning" />}
         {wordsFor(target).join(', ')}
       </span>
       <TimeCell target={target} />
@@ -64,7 +64,7 @@ function TimeCell({ target }: { target: SeenTarget }) {
     <span class="target-time">
       <Meter
         share={left.share}
-        label={`left of the lease of ${target.id}`}
+        label={`Lease of ${target.id} left`}
         {...(colour !== undefined && { colour })}
       />
       {left.isAtLeast && '≥ '}

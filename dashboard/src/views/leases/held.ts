@@ -10,7 +10,7 @@ export interface SeenLease {
   readonly key: string;
   readonly holder: string;
   readonly fence: string;
-  /** On the page's monotonic clock; Infinity for never. */
+  /** On the browser's monotonic clock; Infinity for never. */
   readonly expiresAtMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What the log tells of a member that drains, or that is gone. */
+/** What the log tells of an instance that drains, or that is gone. */
 import { readGap } from '../../../../src/base/gap.ts';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 

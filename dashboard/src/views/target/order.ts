@@ -1,4 +1,4 @@
-/** How far a transfer is that was ordered. */
+/** The progress of a transfer. */
 import { nameOf } from '../../data/palette.ts';
 import type { Tenure } from '../../data/tenures.ts';
 

@@ -1,17 +1,26 @@
-/**
- * What was sent by somebody who might not, and changed nothing: read back from the log, and added to as it happens.
- */
+/** Steps that the store refused, which changed nothing: read from the log, and added to as they happen. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { HistoryPage, HistoryQuery } from '../../../../src/client/operating-messages.ts';
 import { short } from '../short.ts';
 
-/** What each code says about whoever was refused. */
+/** What each code means. */
 export const CODES = {
-  STALE_EPOCH:
-    'The workflow had gone on: this was decided on what was past, or had been done before.',
-  LEASE_VIOLATION: 'It came from another tenure: somebody who was replaced or revoked still wrote.',
-  FUTURE_EPOCH: 'Something before it was missing, and nothing is applied out of order.',
-  LEASE_EXPIRED: 'Its own lease had run out without a renewal, so it was not even sent.',
+  STALE_EPOCH: {
+    name: 'Outdated step',
+    means: 'The workflow had moved on: the sender acted on an old state, or repeated a step.',
+  },
+  LEASE_VIOLATION: {
+    name: 'Replaced sender',
+    means: 'Another process had claimed the workflow, or an operator had revoked the lease.',
+  },
+  FUTURE_EPOCH: {
+    name: 'Step out of order',
+    means: 'An earlier step was missing, and the store applies steps in order only.',
+  },
+  LEASE_EXPIRED: {
+    name: 'Expired lease',
+    means: 'The lease of the sender had expired, so its process did not send the step.',
+  },
 } as const;
 
 export type Code = keyof typeof CODES;
@@ -25,7 +34,6 @@ export interface Refusals {
   readonly hasMore: boolean;
 }
 
-/** Whoever is refused all the time shows in this many, too. */
 const MOST_KEPT = 10_000;
 const PAGE = 1_000;
 
@@ -60,14 +68,22 @@ export function countsOf(events: readonly ApiEvent[]): Readonly<Record<Code, num
   return counts;
 }
 
-/** What was expected and what came, as one short sentence. */
-export function wrongOf(facts: Readonly<Record<string, unknown>>): string {
+/** What came and what the store expected. `label` names a lease. */
+export function wrongOf(
+  facts: Readonly<Record<string, unknown>>,
+  label: (leaseId: unknown) => string | null = short,
+): string {
   const { code, actionEpoch, currentEpoch, expectedLease, receivedLease } = facts;
   if (typeof actionEpoch === 'number')
     return code === 'FUTURE_EPOCH'
-      ? `epoch ${actionEpoch}, when only ${String(currentEpoch)} had been reached`
-      : `epoch ${actionEpoch}, when ${String(currentEpoch)} had been reached`;
-  return `lease ${short(receivedLease) ?? 'none'}, in the tenure of ${short(expectedLease) ?? 'nobody'}`;
+      ? `epoch ${actionEpoch}, but the workflow was only at epoch ${String(currentEpoch)}`
+      : `epoch ${actionEpoch}, but the workflow was at epoch ${String(currentEpoch)}`;
+  return `lease ${label(receivedLease) ?? 'none'}, but the workflow had ${expectedLease === null ? 'no lease' : `lease ${label(expectedLease)}`}`;
+}
+
+/** `Outdated step` for STALE_EPOCH; a code that is not known as it is. */
+export function codeName(code: unknown): string {
+  return isCode(code) ? CODES[code].name : String(code);
 }
 
 function isCode(code: unknown): code is Code {
