@@ -60,3 +60,8 @@ export function startOf(instance: string): number | null {
 }
 
 const ID = /^(.+)-(\d+)-[0-9a-f]{8}$/;
+
+/** A text of the server with the names of instances instead of their ids. */
+export function withNames(text: string): string {
+  return text.replace(/\b([\w.-]+)-\d{16,}-[0-9a-f]{8}\b/g, '$1');
+}

@@ -153,11 +153,7 @@ function Filters() {
         label="Kind"
         options={{ '': 'live and vod', live: 'live only', vod: 'vod only' }}
       />
-      <Search
-        name="q"
-        label="Search by id, channel, reason or worker"
-        hint="id, channel, reason, worker"
-      />
+      <Search name="q" label="Search by id, channel, reason or worker" hint="Search  /" />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 /** Targets as a list. */
 import type { SeenTarget } from '../data/fleet.ts';
+import { isNarrow } from '../data/narrow.ts';
 import { now } from '../data/now.ts';
 import { markOf } from '../data/palette.ts';
 import { levelOf, wordsFor } from '../data/states.ts';
@@ -11,7 +12,8 @@ import { Rows } from '../parts/rows.tsx';
 import { hrefOf } from '../router.ts';
 import '../style/target-list.css';
 
-const ROW_HEIGHT = 36;
+/** On a wide and on a narrow screen, where a target has two lines. */
+const ROW_HEIGHTS = [36, 58] as const;
 
 export function TargetList({
   items,
@@ -28,7 +30,7 @@ export function TargetList({
   return (
     <Rows
       {...{ items, label, height }}
-      rowHeight={ROW_HEIGHT}
+      rowHeight={ROW_HEIGHTS[isNarrow.value ? 1 : 0]}
       keyOf={({ id }) => id}
       row={(target) => <TargetRow target={target} hasOwner={owner} />}
     />
@@ -38,7 +40,7 @@ export function TargetList({
 function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean }) {
   const level = levelOf(target);
   return (
-    <>
+    <div class="target-row">
       <a class="target-id mono" href={hrefOf('targets', target.id)} title={target.id}>
         {target.id}
       </a>
@@ -52,7 +54,7 @@ function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean
         {wordsFor(target).join(', ')}
       </span>
       <TimeCell target={target} />
-    </>
+    </div>
   );
 }
 

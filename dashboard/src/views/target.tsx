@@ -4,6 +4,7 @@ import type { TargetDetail } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { targets } from '../data/fleet.ts';
+import { withNames } from '../data/palette.ts';
 import { expectRevoked } from '../data/revocation.ts';
 import { serverWallOf } from '../data/server-time.ts';
 import { isNotPreferred, levelOf, STATES } from '../data/states.ts';
@@ -114,7 +115,7 @@ function Known({
       </div>
       <p class={level === undefined ? 'target-why' : `notice ${level}`}>
         <span class="visually-hidden">Why: </span>
-        {why}
+        {withNames(why)}
       </p>
       <div class="target-columns">
         <Panel title="Status">

@@ -6,6 +6,7 @@ import { useArrivals } from '../data/arrivals.ts';
 import { useAsked } from '../data/asked.ts';
 import { claimantOf } from '../data/lease-names.ts';
 import { nameOf } from '../data/palette.ts';
+import { CODES, type Code, codeName } from '../data/refusal-codes.ts';
 import { latestFirst } from '../data/time-order.ts';
 import { moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
@@ -17,14 +18,7 @@ import { LongList, shareText } from './long-list.tsx';
 import { Choice, Search } from './query-fields.tsx';
 import { short } from './short.ts';
 import { DeadLetters } from './workflows/dead-letters.tsx';
-import {
-  CODES,
-  type Code,
-  codeName,
-  countsOf,
-  type Refusals,
-  wrongOf,
-} from './workflows/refusals.ts';
+import { countsOf, type Refusals, wrongOf } from './workflows/refusals.ts';
 import { stateText } from './workflows/step-words.ts';
 import { Tenure } from './workflows/tenure.tsx';
 import { useRefusals } from './workflows/use-refusals.ts';
@@ -142,7 +136,7 @@ function Filters() {
   return (
     <div class="work-filters">
       <Choice name="show" label="Which" options={SHOWN} />
-      <Search name="q" label="Search by id or lease" hint="id or lease" />
+      <Search name="q" label="Search by id or lease" hint="Search  /" />
     </div>
   );
 }
@@ -210,7 +204,7 @@ function Row({ workflow, seenAtMs }: { workflow: ApiWorkflow; seenAtMs: number }
       <span>
         <Tenure of={workflow} seenAtMs={seenAtMs} />
       </span>
-      <span class={unresolved === 0 ? 'quiet' : ''}>
+      <span class={unresolved === 0 ? 'quiet none' : ''}>
         {unresolved === 0 ? 'none' : unresolved}
         <span class="row-label"> in progress</span>
       </span>

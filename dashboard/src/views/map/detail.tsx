@@ -4,7 +4,7 @@ import type { TargetDetail } from '../../../../src/client/operating-messages.ts'
 import { client } from '../../data/access.ts';
 import { type SeenTarget, targets, version } from '../../data/fleet.ts';
 import { now } from '../../data/now.ts';
-import { nameOf } from '../../data/palette.ts';
+import { nameOf, withNames } from '../../data/palette.ts';
 import { STATES, wordsFor } from '../../data/states.ts';
 import { termsOf, timeLeft } from '../../data/ttl.ts';
 import { spanOf } from '../../data/words.ts';
@@ -110,7 +110,8 @@ function Why({ target }: { target: SeenTarget }) {
   }, [target.id]);
   return (
     <>
-      <strong>{wordsFor(target).join(', ')}</strong>: {detail?.why ?? STATES[target.reason].why}
+      <strong>{wordsFor(target).join(', ')}</strong>:{' '}
+      {detail === null ? STATES[target.reason].why : withNames(detail.why)}
     </>
   );
 }

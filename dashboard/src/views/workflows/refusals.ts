@@ -1,29 +1,8 @@
 /** Steps that the store refused, which changed nothing: read from the log, and added to as they happen. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { HistoryPage, HistoryQuery } from '../../../../src/client/operating-messages.ts';
+import { type Code, isCode } from '../../data/refusal-codes.ts';
 import { short } from '../short.ts';
-
-/** What each code means. */
-export const CODES = {
-  STALE_EPOCH: {
-    name: 'Outdated step',
-    means: 'The workflow had moved on: the sender acted on an old state, or repeated a step.',
-  },
-  LEASE_VIOLATION: {
-    name: 'Replaced sender',
-    means: 'Another process had claimed the workflow, or an operator had revoked the lease.',
-  },
-  FUTURE_EPOCH: {
-    name: 'Step out of order',
-    means: 'An earlier step was missing, and the store applies steps in order only.',
-  },
-  LEASE_EXPIRED: {
-    name: 'Expired lease',
-    means: 'The lease of the sender had expired, so its process did not send the step.',
-  },
-} as const;
-
-export type Code = keyof typeof CODES;
 
 export const VIOLATION = 'workflow.violation';
 
@@ -79,13 +58,4 @@ export function wrongOf(
       ? `epoch ${actionEpoch}, but the workflow was only at epoch ${String(currentEpoch)}`
       : `epoch ${actionEpoch}, but the workflow was at epoch ${String(currentEpoch)}`;
   return `lease ${label(receivedLease) ?? 'none'}, but the workflow had ${expectedLease === null ? 'no lease' : `lease ${label(expectedLease)}`}`;
-}
-
-/** `Outdated step` for STALE_EPOCH; a code that is not known as it is. */
-export function codeName(code: unknown): string {
-  return isCode(code) ? CODES[code].name : String(code);
-}
-
-function isCode(code: unknown): code is Code {
-  return typeof code === 'string' && Object.hasOwn(CODES, code);
 }

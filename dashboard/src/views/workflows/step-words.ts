@@ -1,9 +1,10 @@
 /** The history of a workflow as sentences, with a mark for what stands out. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { WorkflowStep } from '../../../../src/client/operating-messages.ts';
+import { codeName } from '../../data/refusal-codes.ts';
 import { counted } from '../../data/words.ts';
 import { short } from '../short.ts';
-import { codeName, wrongOf } from './refusals.ts';
+import { wrongOf } from './refusals.ts';
 
 export interface Told {
   readonly position: string;
