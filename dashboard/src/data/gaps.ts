@@ -146,7 +146,8 @@ function titleOf(gap: Gap, { name }: Words): string {
 }
 
 /** Why it began, where an operator or a death did it. */
-function beginning({ target, from, before }: Gap, around: readonly Mark[], words: Words): string[] {
+function beginning(gap: Gap, around: readonly Mark[], words: Words): string[] {
+  const { target, from, before } = gap;
   const { name, time } = words;
   const holder = before?.holder ?? null;
   const endedAt = before?.ending?.at ?? from;
@@ -160,7 +161,8 @@ function beginning({ target, from, before }: Gap, around: readonly Mark[], words
     if (mark.who !== holder || holder === null) return [];
     if (kind === 'drain')
       return [`${name(holder)} was draining since ${time(at)}: it hands over all its targets.`];
-    if (kind === 'crash')
+    // An instance that handed it over and died afterwards had nothing to do with the gap.
+    if (kind === 'crash' && gap.kind === 'failover')
       return [
         `${name(holder)} gave no sign of life: the other instances saw its heartbeat expire at ${time(at)}.`,
       ];

@@ -270,7 +270,7 @@ function Filters() {
     <div class="feed-filters">
       {field('event', 'Event or group', {
         list: 'event-names',
-        placeholder: 'lease.lost, member …',
+        placeholder: 'lease.lost',
       })}
       {field('member', 'Instance', { placeholder: 'start of its name' })}
       {field('target', 'Target or session', { placeholder: 'its full id' })}

@@ -59,7 +59,7 @@ function StageHint() {
   return (
     <p class="stage-hint">
       <strong>This is a demo: kill or freeze an instance.</strong> When its leases expire, the other
-      instances take over its targets. A frozen instance finds its leases lost when you thaw it.
+      instances take over its targets. A thawed instance finds its leases lost.
       {stageTrouble.value !== null && <span class="bad"> {stageTrouble.value}</span>}
     </p>
   );
