@@ -45,7 +45,7 @@ export function MapView() {
         )}
       </div>
       <StageHint />
-      <CountStats />
+      {counts.value.all > 0 && <CountStats />}
       <Lately />
       <h2 class="visually-hidden">Instances and their targets</h2>
       <Fleet />

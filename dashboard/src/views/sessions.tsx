@@ -82,7 +82,7 @@ export function SessionsView() {
       <Answered asked={asked}>
         {(list) => (
           <>
-            <States sessions={list.sessions} />
+            {list.sessions.length > 0 && <States sessions={list.sessions} />}
             <Panel title="All sessions" aside={<Filters />}>
               <List list={list} onMore={more} />
             </Panel>

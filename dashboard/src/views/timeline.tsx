@@ -35,7 +35,7 @@ export function TimelineView() {
         </p>
       )}
       <Body scene={scene} isTable={isTable} />
-      <Legend />
+      {scene.lanes.value.length > 0 && <Legend />}
     </>
   );
 }

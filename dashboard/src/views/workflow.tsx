@@ -163,7 +163,7 @@ function StepRow({ told: { at, epoch, leaseId, mark, tone, words } }: { told: To
       <span class="cut" title={words}>
         {words}
       </span>
-      <span class="quiet cut" title={leaseId ?? undefined}>
+      <span class="quiet step-lease" title={leaseId ?? undefined}>
         {claimant === undefined ? <code>{short(leaseId) ?? '–'}</code> : nameOf(claimant)}
       </span>
     </div>

@@ -83,6 +83,7 @@ function Counters({
 }) {
   const counts = useMemo(() => (refusals === null ? null : countsOf(refusals.events)), [refusals]);
   const oldest = refusals?.events.at(-1);
+  if (list?.workflows.length === 0 && refusals?.events.length === 0) return null;
   return (
     <section aria-label="Steps accepted and refused" class="work-section">
       <div class="stats wide">

@@ -137,7 +137,7 @@ function Row({ tenure, past, gap, chosen, onExplain }: RowProps) {
               aria-expanded={isOpen}
               onClick={() => onExplain(isOpen ? null : gap)}
             >
-              {gapWords(gap)}: why?
+              {gapWords(gap, past.isTarget)}: why?
             </button>
           )}
         </td>
@@ -163,10 +163,11 @@ function HeldFor({ from, until }: { from: number; until: number | null }) {
   return <>{spanOf(Math.max(0, (until ?? serverWallOf(now.value)) - from))}</>;
 }
 
-function gapWords({ kind, lengthMs }: Gap): string {
-  if (lengthMs === null) return 'no owner yet';
+function gapWords({ kind, lengthMs }: Gap, isTarget: boolean): string {
+  const who = isTarget ? 'owner' : 'holder';
+  if (lengthMs === null) return `no ${who} yet`;
   if (kind === 'handover') return `handed over in ${exactly(lengthMs)}`;
-  return `no owner for ${exactly(lengthMs)}`;
+  return `no ${who} for ${exactly(lengthMs)}`;
 }
 
 function wordsOf({ kind, why, successor }: Ending): string {
