@@ -187,7 +187,7 @@ describe('explaining a gap', () => {
       taken(15_000, BOB, 101, { from: ANA, how: 'handover' }),
     ];
     expect(explained(entries).unsaid[0]).toBe(
-      'By the times in the log, bob had it 5 s before ana had ended. By their fences, bob came second. Either ana logged its end late, or their clocks differ: nobody has measured it.',
+      'By the times in the log, bob had it 5 s before ana had ended. By their fences, bob came second. Either ana logged its end late, or their clocks differ: Holdfast has not measured that.',
     );
   });
 

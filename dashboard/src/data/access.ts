@@ -11,7 +11,7 @@ const KEPT = 'holdfast.token';
 
 export type Access =
   | { readonly kind: 'entering' }
-  /** Nobody is signed in; `why` says what failed. */
+  /** Not signed in; `why` says what failed. */
   | { readonly kind: 'out'; readonly why: string | null }
   | { readonly kind: 'in'; readonly about: About };
 

@@ -73,7 +73,7 @@ function kindOf(
   return isOver || ending.kind === 'abandoned' ? 'failover' : 'unsaid';
 }
 
-/** Whoever has a paused target lets it go a moment later; by another's clock perhaps a moment before. */
+/** The owner of a paused target releases it a moment later; by the clock of another instance, perhaps a moment before. */
 const PAUSE_SLACK_MS = 15_000;
 
 function isPausedAt(marks: readonly Mark[], at: number, until: number | null): boolean {
@@ -91,7 +91,7 @@ export interface Stretch {
   readonly name: string;
   readonly fromMs: number;
   readonly lengthMs: number;
-  /** Whether somebody had it then. */
+  /** Whether an instance owned it then. */
   readonly isOwned: boolean;
 }
 
@@ -291,7 +291,7 @@ function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
   return [
     ...(after !== null && taking === null
       ? [
-          `The log has no target.taken entry of ${name(after.holder)}, so nobody can tell when the lease before expired.`,
+          `The log has no target.taken entry of ${name(after.holder)}, so it is unknown when the lease before expired.`,
         ]
       : []),
     ...(ending === 'followed'
@@ -304,7 +304,7 @@ function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
       : []),
     ...(after !== null && after.overlapMs > 0
       ? [
-          `By the times in the log, ${name(after.holder)} had it ${exactly(after.overlapMs)} before ${name(before?.holder ?? '?')} had ended. By their fences, ${name(after.holder)} came second. Either ${name(before?.holder ?? '?')} logged its end late, or their clocks differ: nobody has measured it.`,
+          `By the times in the log, ${name(after.holder)} had it ${exactly(after.overlapMs)} before ${name(before?.holder ?? '?')} had ended. By their fences, ${name(after.holder)} came second. Either ${name(before?.holder ?? '?')} logged its end late, or their clocks differ: Holdfast has not measured that.`,
         ]
       : []),
     ...(until !== null && taking !== null && taking.how !== 'handover' && taking.from !== null

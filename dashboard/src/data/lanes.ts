@@ -1,5 +1,5 @@
 /**
- * Targets in the order in which the map has them: a lane per owner, one for what nobody has or might lose, one for what is paused. Kept up
+ * Targets in the order of the map: a lane per owner, one for targets that need attention, one for paused targets. Kept up
  * with each change, so that a change costs what has changed, not what there is.
  */
 import { effect, type Signal, signal, untracked } from '@preact/signals';
@@ -37,9 +37,9 @@ export class Lane {
 export interface Counts {
   readonly all: number;
   readonly owned: number;
-  /** Nobody has them, and somebody should. */
+  /** They have no owner, and should. */
   readonly unowned: number;
-  /** Somebody has them, and may lose them. */
+  /** Their owners may lose them. */
   readonly uncertain: number;
   readonly notPreferred: number;
   readonly paused: number;
@@ -135,7 +135,7 @@ function forgetThoseGone(): void {
   }
 }
 
-// For as long as the page is open, once a view has asked: what it costs is a change's cost.
+// For as long as the dashboard is open, once a view has asked. A change costs what has changed.
 for (const target of targets.values()) replace(undefined, target);
 onTarget.add(replace);
 effect(() => {

@@ -4,7 +4,7 @@ import type { SeenMember } from './fleet.ts';
 /** An instance sends three heartbeats in the time that one is valid. Older than two thirds of that, and one is missing. */
 const LATE_SHARE = 2 / 3;
 
-/** In order of severity. `info`: somebody has ordered it. `warn`: it may become bad. `bad`: the instance is dead, or nobody can tell. */
+/** In order of severity. `info`: an operator has ordered it. `warn`: it may become bad. `bad`: the instance is dead, as far as the others can tell. */
 export type Level = 'good' | '' | 'info' | 'warn' | 'bad';
 
 export interface MemberState {

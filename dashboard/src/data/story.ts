@@ -26,7 +26,7 @@ export type MarkKind =
 export interface Mark {
   readonly kind: MarkKind;
   readonly at: number;
-  /** Null: at one moment. Infinity: it goes on, as far as is known. */
+  /** Null: at one moment. Infinity: it has not ended, as far as is known. */
   readonly until: number | null;
   /** The instance that it happened to, or that did it. */
   readonly who: string | null;

@@ -194,7 +194,7 @@ function Unknown({ id }: { id: string }) {
   return (
     <Empty title="The fleet has no target with this id.">
       <span>
-        Somebody removed it, or nobody added it. If it is the key of a lease,{' '}
+        An operator removed it, or it was never added. If it is the key of a lease,{' '}
         <a href={hrefOf('leases', id)}>open the lease</a>. Add the target:
       </span>
       <AsCli command={`holdfast sessions add http://127.0.0.1:8080/health --id ${shellWord(id)}`} />

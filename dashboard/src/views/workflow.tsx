@@ -35,7 +35,7 @@ export function WorkflowView({ id }: { id: string }) {
   );
   const missing = (
     <Empty title={`Workflow ${id} does not exist.`}>
-      Somebody removed it, or no process claimed it. <a href="#/workflows">All workflows</a>
+      An operator removed it, or no process claimed it. <a href="#/workflows">All workflows</a>
     </Empty>
   );
   return (

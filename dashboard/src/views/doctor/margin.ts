@@ -36,7 +36,7 @@ function unknown(words: string): Margin {
   return { share: null, word: 'unknown', words };
 }
 
-/** What somebody has to fix, the worst first; and the checks that passed. */
+/** What an operator has to fix, the worst first; and the checks that passed. */
 export function sorted(findings: readonly Finding[]): {
   readonly warnings: readonly Finding[];
   readonly fine: readonly Finding[];

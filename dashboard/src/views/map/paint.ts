@@ -183,7 +183,7 @@ function write({ context, inks, x, y, size }: Box, letter: string): void {
   context.fillText(letter, x + size / 2, y + size / 2 + 0.5);
 }
 
-/** In a frame, with the colour of whoever had it before in the middle. */
+/** In a frame, with the colour of its former owner in the middle. */
 function paintMove(box: Box, from: string | null): void {
   const { context, inks, x, y, size } = box;
   if (from !== null) {

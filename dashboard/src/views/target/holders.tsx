@@ -40,7 +40,7 @@ export function Holders({ past, present }: { past: Past; present: Present | null
       )}
       {tenures.length === 0 ? (
         <p class="quiet">
-          {past.isReading.value ? 'Loading the log …' : 'The log names nobody who had it.'}
+          {past.isReading.value ? 'Loading the log …' : 'The log has no entries of it.'}
         </p>
       ) : (
         <Table tenures={tenures} past={past} chosen={chosen} onExplain={setChosen} />

@@ -42,7 +42,7 @@ export const MACHINE: Readonly<Record<StateName, State>> = {
   },
   paused: {
     ...{ name: 'Paused', at: [480, 156] },
-    means: 'An operator paused it. No instance takes it until somebody resumes it.',
+    means: 'An operator paused it. No instance takes it until an operator resumes it.',
   },
 };
 

@@ -4,7 +4,7 @@ import type { Tenure } from '../../data/tenures.ts';
 
 export interface Order {
   readonly to: string;
-  /** Who had it then; null: nobody. */
+  /** The owner then; null: none. */
   readonly from: string | null;
   /** Of its tenure. */
   readonly fence: string;
