@@ -98,11 +98,11 @@ describe('lanes', () => {
     tell(target('a'), target('b'));
     tell(target('a', { reason: 'expiring' }));
     expect(idsOf(lanes.attention)).toEqual(['a']);
-    expect(lanes.counts.value).toMatchObject({ owned: 2, uncertain: 1, unowned: 0 });
+    expect(lanes.counts.value).toMatchObject({ owned: 2, uncertain: 1, orphaned: 1, unowned: 0 });
     expect(lanes.doubtful.get('ana')).toBe(1);
     expect(lanes.ownedBy('ana').map(({ id }) => id)).toEqual(['a', 'b']);
     tell(target('a', { reason: 'free', owner: null }));
-    expect(lanes.counts.value).toMatchObject({ owned: 1, uncertain: 0, unowned: 1 });
+    expect(lanes.counts.value).toMatchObject({ owned: 1, uncertain: 0, orphaned: 0, unowned: 1 });
     expect(lanes.doubtful.has('ana')).toBe(false);
     tell(target('a', { owner: 'ben', preferred: 'ben' }));
     expect(idsOf(lanes.attention)).toEqual([]);
@@ -112,11 +112,11 @@ describe('lanes', () => {
   it('count each target once, and nothing after all have gone', () => {
     tell(target('a'), target('b', { preferred: 'ben' }), target('c', { reason: 'paused' }));
     expect(lanes.counts.value).toEqual({
-      ...{ all: 3, owned: 2, unowned: 0, uncertain: 0, notPreferred: 1, paused: 1 },
+      ...{ all: 3, owned: 2, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 1, paused: 1 },
     });
     tell('a', 'b', 'c');
     expect(lanes.counts.value).toEqual({
-      ...{ all: 0, owned: 0, unowned: 0, uncertain: 0, notPreferred: 0, paused: 0 },
+      ...{ all: 0, owned: 0, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 0, paused: 0 },
     });
   });
 
@@ -226,13 +226,19 @@ describe('recent activity', () => {
 });
 
 describe('the status of a fleet', () => {
-  const well = { all: 12, owned: 12, unowned: 0, uncertain: 0, paused: 0 };
+  const well = { all: 12, owned: 12, unowned: 0, uncertain: 0, orphaned: 0, paused: 0 };
 
   it.each([
     ['good', 'All 12 targets have an owner.', well, 3],
     ['bad', '2 of 12 targets have no owner.', { ...well, owned: 10, unowned: 2 }, 3],
     ['bad', '1 of 1 target has no owner.', { ...well, all: 1, owned: 0, unowned: 1 }, 3],
     ['bad', 'No instance is running.', { ...well, owned: 0, unowned: 12 }, 0],
+    [
+      'bad',
+      'The owners of 4 targets show no sign of life.',
+      { ...well, uncertain: 5, orphaned: 4 },
+      3,
+    ],
     ['warn', '1 target may lose its owner.', { ...well, uncertain: 1 }, 3],
     ['', 'All 2 targets are paused.', { ...well, all: 2, owned: 0, paused: 2 }, 3],
     ['', 'The fleet has no targets yet.', { ...well, all: 0, owned: 0 }, 3],

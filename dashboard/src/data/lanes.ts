@@ -4,7 +4,7 @@
  */
 import { effect, type Signal, signal, untracked } from '@preact/signals';
 import { members, onTarget, type SeenTarget, targets, version } from './fleet.ts';
-import { isNotPreferred, placeOnMap } from './states.ts';
+import { isNotPreferred, levelOf, placeOnMap } from './states.ts';
 
 /** Some targets in order of id; changed in place, and `version` says so. */
 export class Lane {
@@ -41,6 +41,8 @@ export interface Counts {
   readonly unowned: number;
   /** Their owners may lose them. */
   readonly uncertain: number;
+  /** Of these: the owner shows no sign of life. */
+  readonly orphaned: number;
   readonly notPreferred: number;
   readonly paused: number;
 }
@@ -55,7 +57,7 @@ export const doubtful = new Map<string, number>();
 export const ownersVersion = signal(0);
 
 const changed = new Set<Lane>();
-const tally = { owned: 0, unowned: 0, uncertain: 0, notPreferred: 0 };
+const tally = { owned: 0, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 0 };
 let areOwnersOther = false;
 
 export const counts = signal<Counts>(countsOf());
@@ -106,6 +108,7 @@ function count(target: SeenTarget, by: 1 | -1): void {
   if (where !== 'paused') tally[target.owner === null ? 'unowned' : 'owned'] += by;
   if (where === 'attention' && target.owner !== null) {
     tally.uncertain += by;
+    if (levelOf(target) === 'bad') tally.orphaned += by;
     const left = (doubtful.get(target.owner) ?? 0) + by;
     if (left === 0) doubtful.delete(target.owner);
     else doubtful.set(target.owner, left);

@@ -5,7 +5,7 @@ import type { SeenMember } from './fleet.ts';
 const LATE_SHARE = 2 / 3;
 
 /** In order of severity. `info`: an operator has ordered it. `warn`: it may become bad. `bad`: the instance is dead, as far as the others can tell. */
-export type Level = 'good' | '' | 'info' | 'warn' | 'bad';
+type Level = 'good' | '' | 'info' | 'warn' | 'bad';
 
 export interface MemberState {
   readonly word: string;

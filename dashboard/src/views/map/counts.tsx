@@ -40,7 +40,7 @@ export interface Headline {
 
 /** How the fleet is doing, in a sentence: the worst of what there is. */
 export function headlineOf(
-  { all, owned, unowned, uncertain, paused }: Omit<Counts, 'notPreferred'>,
+  { all, owned, unowned, uncertain, orphaned, paused }: Omit<Counts, 'notPreferred'>,
   instances: number,
 ): Headline {
   const active = all - paused;
@@ -51,6 +51,14 @@ export function headlineOf(
     const verb = unowned === 1 ? 'has' : 'have';
     const title = `${amount(unowned)} of ${counted(active, 'target')} ${verb} no owner.`;
     return { tone: 'bad', title, note: 'No instance polls them.' };
+  }
+  if (orphaned > 0) {
+    const whose =
+      orphaned === 1
+        ? 'The owner of 1 target shows'
+        : `The owners of ${amount(orphaned)} targets show`;
+    const note = 'Other instances take over when the leases expire.';
+    return { tone: 'bad', title: `${whose} no sign of life.`, note };
   }
   if (uncertain > 0) {
     const title = `${counted(uncertain, 'target')} may lose ${uncertain === 1 ? 'its owner' : 'their owners'}.`;
@@ -64,7 +72,7 @@ export function headlineOf(
 }
 
 function figuresOf(
-  { all, unowned, uncertain, notPreferred, paused }: Counts,
+  { all, unowned, uncertain, orphaned, notPreferred, paused }: Counts,
   there: readonly SeenMember[],
 ): readonly StatProps[] {
   const draining = there.filter(({ isDraining }) => isDraining).length;
@@ -73,7 +81,8 @@ function figuresOf(
     count === 0 ? [] : [{ ...figure, value: amount(count) }];
   return [
     ...some(unowned, { name: 'Without owner', tone: 'bad' }),
-    ...some(uncertain, { name: 'Uncertain', tone: 'warn' }),
+    ...some(orphaned, { name: 'Owner gone', tone: 'bad' }),
+    ...some(uncertain - orphaned, { name: 'Uncertain', tone: 'warn' }),
     { name: 'Targets', value: amount(all) },
     {
       ...{ name: 'Instances', value: amount(there.length) },

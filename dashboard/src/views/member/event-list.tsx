@@ -1,6 +1,7 @@
 /** The events of an instance, in words and in order of time. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { sentenceFor } from '../../data/sentence.ts';
+import { wantName } from '../../data/session-lookup.ts';
 import { latestFirst } from '../../data/time-order.ts';
 import { moment } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
@@ -38,6 +39,7 @@ export function EventList({ id, known }: { id: string; known: MemberEvents }) {
 
 function Line({ event: entry }: { event: ApiEvent }) {
   const { at, instance, event } = entry;
+  wantName(entry.session);
   const sentence = sentenceFor(entry);
   return (
     <>
