@@ -32,10 +32,10 @@ export function restartOf(id: string): string | undefined {
   return predecessorOf(id, known.value, running.value);
 }
 
-/** Whether to point the restart out: it was minutes ago. `wallMs` is the server's time. */
+/** Whether a restart was minutes ago. `wallMs` is the server's time. */
 export function isNewRestart(id: string, wallMs: number): boolean {
   const startedAt = startOf(id);
-  return startedAt !== null && wallMs - startedAt < NEWS_MS && restartOf(id) !== undefined;
+  return startedAt !== null && wallMs - startedAt < NEWS_MS;
 }
 
 function note(ids: readonly string[]): void {
