@@ -146,8 +146,8 @@ function Lanes({ width }: { width: number }) {
 }
 
 const ACTOR_WORDS: Readonly<Record<Actor['state'], string>> = {
-  dead: 'Its process is dead. The other instances own its targets.',
-  frozen: 'Its process is frozen. The other instances own its targets.',
+  dead: 'Its process is dead. The other instances take over its targets.',
+  frozen: 'Its process is frozen. The other instances take over its targets.',
   starting: 'Its process is starting.',
   running: 'Its process runs, but has not joined the fleet yet.',
 };
