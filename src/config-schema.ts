@@ -58,7 +58,7 @@ function listOf(words: readonly string[]): z.ZodType {
 
 /** An object with these fields and no others. `secrets` says where what is kept here by mistake belongs. */
 function section(shape: Record<string, z.ZodType>, secrets = ''): z.ZodType {
-  const rule = `there is no such option; there are ${Object.keys(shape).join(', ')}${secrets}`;
+  const rule = `unknown option. Known options: ${Object.keys(shape).join(', ')}${secrets}`;
   const fields = z.strictObject(
     Object.fromEntries(Object.entries(shape).map(([name, type]) => [name, type.optional()])),
     { error: ({ code }) => (code === 'unrecognized_keys' ? rule : undefined) },

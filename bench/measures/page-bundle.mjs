@@ -16,7 +16,7 @@ async function run(bench) {
     const address = await serving.ask('serve', { token: TOKEN });
     const loaded = await withPage(async (page) => {
       await page.goto(address);
-      await page.getByText(/● live/).waitFor();
+      await page.locator('[data-age=live]').waitFor();
       await page.locator('main h1').waitFor();
       return page.evaluate(() =>
         performance

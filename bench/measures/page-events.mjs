@@ -17,7 +17,7 @@ async function run(bench) {
     const address = await serving.ask('serve', { token: TOKEN });
     return withPage(async (page) => {
       await page.goto(`${address}/#/feed`);
-      await page.getByText(/● live/).waitFor();
+      await page.locator('[data-age=live]').waitFor();
       await page.evaluate(() => {
         globalThis.seen = {};
         const look = () => {

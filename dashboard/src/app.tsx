@@ -1,9 +1,11 @@
-/** The page: who looks, what they look at, and the frame around it. */
+/** The dashboard: sign-in, the current view, and the frame around it. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { access, enter, messageOf } from './data/access.ts';
 import { followEvents } from './data/events.ts';
 import { followFleet } from './data/fleet.ts';
+import { nameOf } from './data/palette.ts';
+import { nameOfSession, namesVersion } from './data/session-names.ts';
 import { Frame } from './frame.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { Empty } from './parts/basics.tsx';
@@ -18,7 +20,7 @@ export function App() {
     });
   }, []);
   const { kind } = access.value;
-  if (kind === 'entering') return <p class="visually-hidden">Entering …</p>;
+  if (kind === 'entering') return <p class="visually-hidden">Signing in …</p>;
   return kind === 'out' ? <SignIn /> : <SignedIn />;
 }
 
@@ -32,14 +34,16 @@ function SignedIn() {
   }, []);
   const { view, id } = place.value;
   const found = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
+  namesVersion.value;
+  const label = id === null ? null : (nameOfSession(id) ?? nameOf(id));
   useEffect(() => {
-    document.title = found === undefined ? 'Holdfast' : `${id ?? found.title} · Holdfast`;
-  }, [view, id]);
+    document.title = found === undefined ? 'Holdfast' : `${label ?? found.title} · Holdfast`;
+  }, [view, label]);
   return (
     <Frame>
       {found === undefined ? (
-        <Empty title="There is no such view.">
-          <a href="#/">To the map</a>
+        <Empty title="This view does not exist.">
+          <a href="#/">Go to the map</a>
         </Empty>
       ) : (
         <Guarded key={`${view}/${id ?? ''}`}>
@@ -54,7 +58,7 @@ function SignedIn() {
   );
 }
 
-/** What a view is made of comes over the network, once. */
+/** Loads the code of a view, once. */
 function Loaded<P extends object>({
   load,
   props,
@@ -72,17 +76,17 @@ function Loaded<P extends object>({
   if (found === null) return <p class="quiet">Loading …</p>;
   if ('error' in found)
     return (
-      <Empty title="This view could not be loaded.">
+      <Empty title="Your browser could not load this view.">
         {messageOf(found.error)}
         <button type="button" onClick={() => location.reload()}>
-          Load the page again
+          Reload the dashboard
         </button>
       </Empty>
     );
   return <found.view {...props} />;
 }
 
-/** A view that fails takes nothing else with it. */
+/** Shows what failed in place of a view that throws. */
 class Guarded extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state: { error: unknown } = { error: null };
 

@@ -1,58 +1,46 @@
-/** What is around every view: where one can go, whom one talks to, and how old what one sees is. */
+/** The frame around every view: navigation, which server this is, and how old the data are. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { about, signOut } from './data/access.ts';
 import { feedLostAtMs } from './data/events.ts';
 import { roundTripMs, seenAtMs, trouble } from './data/fleet.ts';
 import { now } from './data/now.ts';
+import { nameOf } from './data/palette.ts';
 import { theme, turnTheme } from './data/theme.ts';
 import { spanOf } from './data/words.ts';
 import { isHelpShown } from './keyboard.ts';
+import { Icon, type IconName } from './parts/icon.tsx';
 import { hrefOf, place } from './router.ts';
 import { VIEWS } from './views.ts';
 
-/** Older than this, and what is seen may not be so any more. */
+/** Data older than this may no longer be true. */
 const STALE_MS = 5_000;
-/** A connection that is cut and made again is not worth a word. */
+/** A connection that is cut and made again within this time is not worth a word. */
 const FEED_LOST_MS = 3_000;
 
 export function Frame({ children }: { children: ComponentChildren }) {
   return (
     <div class="shell">
       <a class="visually-hidden" href="#main">
-        Skip to the view
+        Skip to content
       </a>
       <Top />
-      <nav class="nav" aria-label="Views">
-        <ul>
-          {Object.entries(VIEWS).map(([view, { title, key, isHidden }]) =>
-            isHidden ? null : (
-              <li key={view}>
-                <a
-                  href={hrefOf(view)}
-                  aria-current={place.value.view === view ? 'page' : undefined}
-                >
-                  {title}
-                  <kbd>g {key}</kbd>
-                </a>
-              </li>
-            ),
-          )}
-        </ul>
-      </nav>
+      <Navigation />
       <main class="main" id="main">
         {trouble.value !== null && (
           <p class="notice bad" role="alert">
-            {trouble.value} What you see is from{' '}
-            {seenAtMs.value === null ? 'nobody yet' : `${spanOf(now.value - seenAtMs.value)} ago`}.
-            It is tried again.
+            {trouble.value}{' '}
+            {seenAtMs.value === null
+              ? 'The dashboard has no data yet.'
+              : `The data below are ${spanOf(now.value - seenAtMs.value)} old.`}{' '}
+            The dashboard keeps trying.
           </p>
         )}
         {lostFeedMs() !== null && (
           <p class="notice bad" role="alert">
-            No events for {spanOf(lostFeedMs() ?? 0)}: the event feed is interrupted. Leases and
-            instances are shown as they are; what happened since is missing until the feed is back.
-            It is tried again.
+            The event feed is interrupted: no events for {spanOf(lostFeedMs() ?? 0)}. Leases and
+            instances are up to date; newer events are missing until the feed is back. The dashboard
+            keeps trying.
           </p>
         )}
         {children}
@@ -62,11 +50,37 @@ export function Frame({ children }: { children: ComponentChildren }) {
   );
 }
 
+/** On a phone it is a row that scrolls: the current view is brought into sight. */
+function Navigation() {
+  const list = useRef<HTMLUListElement>(null);
+  const { view } = place.value;
+  useEffect(() => {
+    const row = list.current?.parentElement;
+    const current = list.current?.querySelector<HTMLElement>('[aria-current]');
+    if (!row || !current) return;
+    row.scrollTo({ left: current.offsetLeft - (row.clientWidth - current.offsetWidth) / 2 });
+  }, [view]);
+  return (
+    <nav class="nav" aria-label="Views">
+      <ul ref={list}>
+        {Object.entries(VIEWS).map(([name, { title, key }]) => (
+          <li key={name}>
+            <a href={hrefOf(name)} aria-current={view === name ? 'page' : undefined}>
+              {title}
+              <kbd>g {key}</kbd>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
 function Top() {
   const known = about.value;
   return (
     <header class="top">
-      <a class="brand" href="#/">
+      <a class="brand" href="#/" aria-label="Holdfast">
         <svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true">
           <rect width="32" height="32" rx="7" fill="var(--accent)" />
           <path
@@ -76,7 +90,7 @@ function Top() {
             stroke-linecap="round"
           />
         </svg>
-        Holdfast
+        <span>Holdfast</span>
       </a>
       <span class="store" title={known?.store}>
         {known?.store}
@@ -85,7 +99,7 @@ function Top() {
       <DataAge />
       {known !== null && (
         <span
-          class={known.scope === 'v3:read' ? 'badge warn' : 'badge'}
+          class={known.scope === 'v3:read' ? 'badge warn' : 'badge scope'}
           title={`Token ${known.tokenId}, scope ${known.scope}`}
         >
           {known.scope === 'v3:read' ? 'read only' : known.scope.slice(3)}
@@ -95,9 +109,9 @@ function Top() {
         type="button"
         class="plain"
         onClick={turnTheme}
-        aria-label={`Turn ${theme.value === 'dark' ? 'light' : 'dark'}`}
+        aria-label={`Use the ${theme.value === 'dark' ? 'light' : 'dark'} theme`}
       >
-        <span aria-hidden="true">{theme.value === 'dark' ? '☀' : '☾'}</span>
+        <Icon name={theme.value === 'dark' ? 'sun' : 'moon'} />
       </button>
       <button
         type="button"
@@ -105,7 +119,7 @@ function Top() {
         onClick={() => {
           isHelpShown.value = true;
         }}
-        aria-label="Keys and help"
+        aria-label="Keyboard shortcuts"
       >
         ?
       </button>
@@ -116,26 +130,35 @@ function Top() {
   );
 }
 
-/** How old what is shown is: the word changes, not only the colour. */
+type Age = 'none' | 'live' | 'old' | 'no-events';
+
+const AGE_ICONS: Readonly<Record<Age, IconName>> = {
+  ...{ none: 'waiting', live: 'dot', old: 'warning', 'no-events': 'warning' },
+};
+
+/** How old the data are: the word and the icon change, not only the colour. */
 function DataAge() {
   const seenAt = seenAtMs.value;
-  if (seenAt === null) return <span class="badge">no data yet</span>;
-  const ageMs = Math.max(0, now.value - seenAt);
-  const isStale = ageMs > STALE_MS;
-  const isDeaf = lostFeedMs() !== null;
+  const ageMs = seenAt === null ? 0 : Math.max(0, now.value - seenAt);
+  const age = ageOf(seenAt, ageMs);
+  const words = { none: 'no data yet', live: 'live', old: `${spanOf(ageMs)} old` };
+  const tone = { none: '', live: 'good', old: 'bad', 'no-events': 'bad' }[age];
   return (
     <span
-      class={isStale || isDeaf ? 'badge bad' : 'badge good'}
-      title={`The store answers in ${roundTripMs.value.toFixed(1)} ms`}
+      class={`badge ${tone}`}
+      data-age={age}
+      title={`The store answers in ${roundTripMs.value.toFixed(1)} ms. The data are ${spanOf(Math.round(ageMs / 100) * 100)} old.`}
     >
-      {wordsOf(ageMs, isDeaf)}
+      <Icon name={AGE_ICONS[age]} />
+      {age === 'no-events' ? 'no events' : words[age]}
     </span>
   );
 }
 
-function wordsOf(ageMs: number, isDeaf: boolean): string {
-  if (ageMs > STALE_MS) return `▲ ${spanOf(ageMs)} old`;
-  return isDeaf ? '▲ no events' : `● live, ${spanOf(Math.round(ageMs / 100) * 100)} old`;
+function ageOf(seenAt: number | null, ageMs: number): Age {
+  if (seenAt === null) return 'none';
+  if (ageMs > STALE_MS) return 'old';
+  return lostFeedMs() === null ? 'live' : 'no-events';
 }
 
 /** For how long no events have come; null while they do. */
@@ -151,26 +174,25 @@ function Help() {
     if (isShown) dialog.current?.showModal();
     else dialog.current?.close();
   }, [isShown]);
+  const known = about.value;
   return (
     <dialog
       ref={dialog}
-      aria-label="Keys"
+      aria-label="Keyboard shortcuts"
       onClose={() => {
         isHelpShown.value = false;
       }}
     >
-      <h2>Keys</h2>
+      <h2>Keyboard shortcuts</h2>
       <dl class="facts">
-        {Object.entries(VIEWS).map(([view, { title, key, isHidden }]) =>
-          isHidden ? null : (
-            <>
-              <dt key={view}>
-                <kbd>g</kbd> <kbd>{key}</kbd>
-              </dt>
-              <dd>{title}</dd>
-            </>
-          ),
-        )}
+        {Object.entries(VIEWS).map(([view, { title, key }]) => (
+          <>
+            <dt key={view}>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{title}</dd>
+          </>
+        ))}
         <dt>
           <kbd>/</kbd>
         </dt>
@@ -178,11 +200,12 @@ function Help() {
         <dt>
           <kbd>?</kbd>
         </dt>
-        <dd>This</dd>
+        <dd>Show these shortcuts</dd>
       </dl>
       <p class="quiet small">
-        Version {about.value?.version}, instance <code>{about.value?.instance}</code>.{' '}
-        <a href="docs">The API</a>
+        Version {known?.version}, served by{' '}
+        <span title={known?.instance}>{nameOf(known?.instance ?? '')}</span>.{' '}
+        <a href="docs">HTTP API reference</a>
       </p>
       <div class="buttons end">
         <button

@@ -1,4 +1,4 @@
-/** Keys that work everywhere: `g` and a letter to go somewhere, `/` to search, `?` for help. Not while somebody types. */
+/** Keys that work in every view: `g` and a letter opens a view, `/` searches, `?` shows help. They do nothing while the user types. */
 import { signal } from '@preact/signals';
 import { go, hrefOf } from './router.ts';
 import { VIEWS } from './views.ts';
@@ -23,11 +23,13 @@ function onKey(event: KeyboardEvent): void {
 
 function follow(letter: string): void {
   goingUntilMs = 0;
-  const found = Object.entries(VIEWS).find(([, { key }]) => key === letter);
+  const found = Object.entries(VIEWS).find(
+    ([, { key, otherKeys = '' }]) => key === letter || otherKeys.includes(letter),
+  );
   if (found !== undefined) go(hrefOf(found[0]));
 }
 
-/** Each view has at most one place to search, and marks it so. */
+/** A view marks its search field. */
 function focusSearch(event: KeyboardEvent): void {
   const input = document.querySelector<HTMLInputElement>('[data-search]');
   if (input === null) return;

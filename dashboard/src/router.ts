@@ -1,6 +1,6 @@
 /**
- * Where in the page somebody is, kept behind the `#` of the address: so that the same files work wherever the server is mounted, and what
- * one looks at, filters and all, can be sent to somebody else.
+ * The current view, kept behind the `#` of the address. So the files work under any path of a server, and a link shows somebody else the same
+ * view with the same filters.
  */
 import { computed, signal } from '@preact/signals';
 

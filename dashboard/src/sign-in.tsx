@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { access, signIn } from './data/access.ts';
 
-/** For those who are not known yet. */
+/** Asks for a token. */
 export function SignIn() {
   const [token, setToken] = useState('');
   const [remember, setRemember] = useState(false);
@@ -18,8 +18,8 @@ export function SignIn() {
       <form class="panel" onSubmit={submit}>
         <h1>Holdfast</h1>
         <p class="quiet">
-          Paste a token. Where none is configured, <code>holdfast up</code> has made one and shows
-          it in its terminal, with an address that needs no typing.
+          Paste your token. If you have configured none, <code>holdfast up</code> has made one: its
+          terminal shows the token, and an address that signs you in.
         </p>
         <label class="field">
           Token
@@ -37,7 +37,7 @@ export function SignIn() {
             checked={remember}
             onChange={({ currentTarget }) => setRemember(currentTarget.checked)}
           />
-          Remember it on this device
+          Keep me signed in on this device
         </label>
         {why !== null && (
           <p class="notice bad" role="alert">
@@ -45,7 +45,7 @@ export function SignIn() {
           </p>
         )}
         <button type="submit" class="main-action" disabled={isBusy}>
-          {isBusy ? 'Asking …' : 'Look'}
+          {isBusy ? 'Signing in …' : 'Sign in'}
         </button>
       </form>
     </main>

@@ -1,35 +1,36 @@
-/** All views there are: what they are called, which keys lead to them, and where their code is. It is loaded when somebody looks. */
+/** Every view: its title, its key, and where its code is. The code is loaded when the view is opened. */
 import type { ComponentType } from 'preact';
 
 export interface View {
   readonly title: string;
   /** After `g`. */
   readonly key: string;
+  /** Keys that work too, and are not shown. */
+  readonly otherKeys?: string;
   /** All of them. */
   list(): Promise<ComponentType>;
   /** One of them, by id. */
   one?(): Promise<ComponentType<{ id: string }>>;
-  /** Not in the navigation: reached from others. */
-  readonly isHidden?: true;
 }
 
+/** In the order of the navigation. Addresses stay as they are, whatever the titles say: people have them in bookmarks. */
 export const VIEWS: Readonly<Record<string, View>> = {
   '': { title: 'Map', key: 'h', list: async () => (await import('./views/map.tsx')).MapView },
+  targets: {
+    ...{ title: 'Targets', key: 'a', otherKeys: 'p' },
+    list: async () => (await import('./views/targets.tsx')).TargetsView,
+    one: async () => (await import('./views/target.tsx')).TargetView,
+  },
+  members: {
+    ...{ title: 'Instances', key: 'i', otherKeys: 'm' },
+    list: async () => (await import('./views/members.tsx')).MembersView,
+    one: async () => (await import('./views/member.tsx')).MemberView,
+  },
   timeline: {
     ...{ title: 'Timeline', key: 't' },
     list: async () => (await import('./views/timeline.tsx')).TimelineView,
   },
   feed: { title: 'Feed', key: 'f', list: async () => (await import('./views/feed.tsx')).FeedView },
-  members: {
-    ...{ title: 'Members', key: 'm' },
-    list: async () => (await import('./views/members.tsx')).MembersView,
-    one: async () => (await import('./views/member.tsx')).MemberView,
-  },
-  targets: {
-    ...{ title: 'Targets', key: 'p', isHidden: true },
-    list: async () => (await import('./views/map.tsx')).MapView,
-    one: async () => (await import('./views/target.tsx')).TargetView,
-  },
   leases: {
     ...{ title: 'Leases', key: 'l' },
     list: async () => (await import('./views/leases.tsx')).LeasesView,

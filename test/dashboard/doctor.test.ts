@@ -47,7 +47,7 @@ it('a difference of clocks has a direction only where it is larger than the doub
     'The store’s clock is behind by 42 ms, give or take 0.40 ms.',
   );
   expect(clockText({ offsetMs: 3, uncertaintyMs: 1 })).toContain('ahead by 3.0 ms');
-  expect(clockText({ offsetMs: 0.2, uncertaintyMs: 1 })).toContain('They agree');
+  expect(clockText({ offsetMs: 0.2, uncertaintyMs: 1 })).toContain('The clocks agree');
 });
 
 it('small times are exact, others are for people', () => {

@@ -121,16 +121,16 @@ describe('explaining a gap', () => {
       ...HANDOVER,
       entry('member.draining', 8_000, ANA, { member: ANA }),
     ]);
-    expect(title).toBe('t went from ana to bob');
+    expect(title).toBe('t moved from ana to bob');
     expect(steps[0]).toContain('ana was draining since at 8000');
-    expect(steps[1]).toContain('it was free for nobody else');
+    expect(steps[1]).toContain('no other instance could take it');
     expect([sum, stretches]).toEqual([null, null]);
   });
 
   it('a handover that an operator ordered says who did, and why', () => {
     const facts = { action: 'target.transfer', subject: 't', by: 'tok-1', reason: 'rack 2' };
     const { steps } = explained([...HANDOVER, entry('operator.acted', 8_500, CARL, facts)]);
-    expect(steps[0]).toBe('tok-1 asked for it at at 8500: target.transfer (rack 2).');
+    expect(steps[0]).toBe('tok-1 ordered target.transfer at at 8500 (rack 2).');
   });
 
   it('a revocation: whose, why, and how long the old holder could still act', () => {
@@ -143,7 +143,7 @@ describe('explaining a gap', () => {
       taken(7_010, BOB, 101, { from: ANA, how: 'failover', wakeMs: 5_010 }),
     ]);
     expect(steps[0]).toContain(
-      'It was taken from ana at at 2000 (hangs). ana could still act for 5 s',
+      'An operator revoked it from ana at at 2000 (hangs). ana could still act for 5 s',
     );
     expect([sum, stretches]).toEqual([null, null]);
   });
@@ -153,7 +153,7 @@ describe('explaining a gap', () => {
     const { sum, stretches, unsaid } = explained(entries);
     expect([sum, stretches]).toEqual([null, null]);
     expect(unsaid).toHaveLength(2);
-    expect(unsaid[0]).toContain('no target.taken');
+    expect(unsaid[0]).toContain('no target.taken entry of bob');
   });
 
   it('B-08 a freeze is explained as a freeze, and nothing is said of clocks', () => {
@@ -161,7 +161,7 @@ describe('explaining a gap', () => {
     expect(title).toBe('No owner worked on t for 30.02 s');
     expect(sum).toBe('30 s TTL + 12 ms wake-up + 8 ms grant = 30.02 s since the last renewal');
     expect(steps[0]).toBe(
-      'ana stood still: it was frozen, asleep or blocked. Its own deadline was at at 38500, and it noticed at at 43629, 5.129 s late.',
+      'ana did not run for a while: its process was frozen, asleep or blocked. Its deadline was at at 38500; it noticed at at 43629, 5.129 s late.',
     );
     expect(unsaid.join(' ')).not.toMatch(/clocks (of the two )?differ/);
   });
@@ -187,7 +187,7 @@ describe('explaining a gap', () => {
       taken(15_000, BOB, 101, { from: ANA, how: 'handover' }),
     ];
     expect(explained(entries).unsaid[0]).toBe(
-      'By the times in the log bob had it 5 s before ana had ended; by their fences it came second. Either that one wrote its end down late, or their clocks differ: nobody has measured it.',
+      'By the times in the log, bob had it 5 s before ana had ended. By their fences, bob came second. Either ana logged its end late, or their clocks differ: Holdfast has not measured that.',
     );
   });
 
@@ -199,7 +199,7 @@ describe('explaining a gap', () => {
     ];
     const { title, steps, sum } = explained(entries);
     expect(title).toBe('No owner worked on t for 2 s');
-    expect(steps[0]).toContain('ana stopped by itself at at 20000');
+    expect(steps[0]).toContain('ana stopped at at 20000');
     expect(sum).toBe('1.9 s wake-up + 100 ms grant = 2 s');
   });
 

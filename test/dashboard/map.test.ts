@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SeenTarget } from '../../dashboard/src/data/fleet.ts';
-import { isNotPreferred, placeOnMap, STATES, wordsFor } from '../../dashboard/src/data/states.ts';
+import {
+  isNotPreferred,
+  levelOf,
+  placeOnMap,
+  STATES,
+  wordsFor,
+} from '../../dashboard/src/data/states.ts';
 import { layoutFor } from '../../dashboard/src/views/map/layout.ts';
 import type { TargetReason } from '../../src/client/operating-messages.ts';
 
@@ -13,6 +19,7 @@ const lanes = await import('../../dashboard/src/data/lanes.ts');
 const { timeLeft } = await import('../../dashboard/src/data/ttl.ts');
 const { lately } = await import('../../dashboard/src/data/lately.ts');
 const { events, eventVersion } = await import('../../dashboard/src/data/events.ts');
+const { headlineOf } = await import('../../dashboard/src/views/map/counts.tsx');
 const { wanted } = await import('../../dashboard/src/views/map/filter.ts');
 
 function target(id: string, facts: Partial<SeenTarget> = {}): SeenTarget {
@@ -62,9 +69,18 @@ describe('a target', () => {
     expect(new Set(Object.values(STATES).map(({ word }) => word)).size).toBe(letters.length);
   });
 
+  it('is worse without an owner than with one that is late', () => {
+    expect(levelOf(target('a'))).toBeUndefined();
+    expect(levelOf(target('a', { reason: 'late' }))).toBe('warn');
+    expect(levelOf(target('a', { reason: 'expiring' }))).toBe('bad');
+    expect(levelOf(target('a', { reason: 'free', owner: null }))).toBe('bad');
+    expect(levelOf(target('a', { reason: 'moving', owner: null }))).toBe('bad');
+    expect(levelOf(target('a', { reason: 'paused', owner: null }))).toBeUndefined();
+  });
+
   it('says all that is special about it in words', () => {
     const elsewhere = target('a', { preferred: 'ben', pinned: 'ana' });
-    expect(wordsFor(elsewhere)).toEqual(['kept', 'not preferred', 'pinned']);
+    expect(wordsFor(elsewhere)).toEqual(['owned', 'not preferred', 'pinned']);
     expect(wordsFor(target('a', { owner: null, reason: 'moving' }))).toEqual(['unowned', 'moving']);
     expect(isNotPreferred(target('a', { owner: null, preferred: 'ben' }))).toBe(false);
   });
@@ -82,11 +98,11 @@ describe('lanes', () => {
     tell(target('a'), target('b'));
     tell(target('a', { reason: 'expiring' }));
     expect(idsOf(lanes.attention)).toEqual(['a']);
-    expect(lanes.counts.value).toMatchObject({ owned: 2, uncertain: 1, unowned: 0 });
+    expect(lanes.counts.value).toMatchObject({ owned: 2, uncertain: 1, orphaned: 1, unowned: 0 });
     expect(lanes.doubtful.get('ana')).toBe(1);
     expect(lanes.ownedBy('ana').map(({ id }) => id)).toEqual(['a', 'b']);
     tell(target('a', { reason: 'free', owner: null }));
-    expect(lanes.counts.value).toMatchObject({ owned: 1, uncertain: 0, unowned: 1 });
+    expect(lanes.counts.value).toMatchObject({ owned: 1, uncertain: 0, orphaned: 0, unowned: 1 });
     expect(lanes.doubtful.has('ana')).toBe(false);
     tell(target('a', { owner: 'ben', preferred: 'ben' }));
     expect(idsOf(lanes.attention)).toEqual([]);
@@ -96,11 +112,11 @@ describe('lanes', () => {
   it('count each target once, and nothing after all have gone', () => {
     tell(target('a'), target('b', { preferred: 'ben' }), target('c', { reason: 'paused' }));
     expect(lanes.counts.value).toEqual({
-      ...{ all: 3, owned: 2, unowned: 0, uncertain: 0, notPreferred: 1, paused: 1 },
+      ...{ all: 3, owned: 2, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 1, paused: 1 },
     });
     tell('a', 'b', 'c');
     expect(lanes.counts.value).toEqual({
-      ...{ all: 0, owned: 0, unowned: 0, uncertain: 0, notPreferred: 0, paused: 0 },
+      ...{ all: 0, owned: 0, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 0, paused: 0 },
     });
   });
 
@@ -176,7 +192,58 @@ describe('what has lately moved', () => {
     for (const instance of ['ben', 'cleo'])
       happened('member.left', 20_000, instance, { member: 'ana', reason: 'expired' });
     eventVersion.value++;
-    expect(lately.value).toMatchObject([{ member: 'ana', what: 'is gone: its heartbeat ran out' }]);
+    expect(lately.value).toMatchObject([{ member: 'ana', what: 'is gone: its heartbeat expired' }]);
+  });
+});
+
+describe('recent activity', () => {
+  it('is in order of time, even if the log is not', () => {
+    lately.value = [];
+    const joined = (position: string, at: number, member: string) =>
+      events.push({ position, at, instance: 'zoe', event: 'member.joined', member });
+    joined('late-1', 50_000, 'ana');
+    joined('late-2', 40_000, 'ben');
+    joined('late-3', 45_000, 'cleo');
+    eventVersion.value++;
+    expect(lately.value.map(({ at }) => at)).toEqual([50_000, 45_000, 40_000]);
+  });
+
+  it('stays in order when a line grows', () => {
+    lately.value = [];
+    const took = (position: string, at: number, by: string) =>
+      events.push({
+        ...{ position, at, instance: by, event: 'target.taken', from: 'x', how: 'handover' },
+      });
+    took('grow-1', 60_000, 'ana');
+    took('grow-2', 61_000, 'ben');
+    took('grow-3', 62_000, 'ana');
+    eventVersion.value++;
+    expect(lately.value).toMatchObject([
+      { by: 'ana', count: 2, at: 62_000 },
+      { by: 'ben', count: 1, at: 61_000 },
+    ]);
+  });
+});
+
+describe('the status of a fleet', () => {
+  const well = { all: 12, owned: 12, unowned: 0, uncertain: 0, orphaned: 0, paused: 0 };
+
+  it.each([
+    ['good', 'All 12 targets have an owner.', well, 3],
+    ['bad', '2 of 12 targets have no owner.', { ...well, owned: 10, unowned: 2 }, 3],
+    ['bad', '1 of 1 target has no owner.', { ...well, all: 1, owned: 0, unowned: 1 }, 3],
+    ['bad', 'No instance is running.', { ...well, owned: 0, unowned: 12 }, 0],
+    [
+      'bad',
+      'The owners of 4 targets show no sign of life.',
+      { ...well, uncertain: 5, orphaned: 4 },
+      3,
+    ],
+    ['warn', '1 target may lose its owner.', { ...well, uncertain: 1 }, 3],
+    ['', 'All 2 targets are paused.', { ...well, all: 2, owned: 0, paused: 2 }, 3],
+    ['', 'The fleet has no targets yet.', { ...well, all: 0, owned: 0 }, 3],
+  ] as const)('is %s: %s', (tone, title, counts, instances) => {
+    expect(headlineOf(counts, instances)).toMatchObject({ tone, title });
   });
 });
 

@@ -27,6 +27,17 @@ describe('a member', () => {
     expect(memberState(member(facts), nowMs).word).toBe(word);
   });
 
+  it('is worse when it is gone than when its heartbeat is late, and a drain is no alarm', () => {
+    const level = (nowMs: number, facts: Partial<SeenMember> = {}) =>
+      memberState(member(facts), nowMs).level;
+    expect([
+      level(9_000),
+      level(9_000, { isDraining: true }),
+      level(21_000),
+      level(30_000),
+    ]).toEqual(['good', 'info', 'warn', 'bad']);
+  });
+
   it('that is not told of any more is gone', () => {
     expect(memberState(null, 0)).toEqual({ word: 'gone', level: 'bad' });
   });

@@ -1,8 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import {
+  progressFacts,
+  progressLine,
+  REASON_MEANS,
+  reasonText,
+  stateWord,
+  toneOf,
+} from '../../dashboard/src/data/session-words.ts';
 import { since } from '../../dashboard/src/data/since.ts';
+import { spanOf } from '../../dashboard/src/data/words.ts';
 import { startCommand, stopCommand } from '../../dashboard/src/views/sessions/commands.ts';
-import { REASON_MEANS, toneOf } from '../../dashboard/src/views/sessions/reasons.ts';
 import {
   changedBy,
   countsByState,
@@ -85,6 +93,34 @@ describe('a list of sessions', () => {
     const page = readFileSync(new URL('../../docs/intents.md', import.meta.url), 'utf8');
     const documented = new Set(page.match(/\bR_[A-Z_]+/g));
     expect(Object.keys(REASON_MEANS).sort()).toEqual([...documented].sort());
+  });
+
+  it('says every reason as a sentence, and leaves other texts alone', () => {
+    for (const [code, means] of Object.entries(REASON_MEANS)) {
+      expect(reasonText(code)).toBe(means);
+      expect(means).toMatch(/^[A-Z].*\.$/);
+      expect(means).not.toContain('R_');
+    }
+    expect([reasonText('too loud'), reasonText('toString')]).toEqual(['too loud', 'toString']);
+    expect([stateWord('NEW'), stateWord('constructor')]).toEqual(['Waiting', 'constructor']);
+  });
+
+  it.each([
+    [{ runningForMs: 16_010 }, 'running for 16 s'],
+    [{ frames_done: 1_204, isLive: true }, 'frames done 1,204 · is live yes'],
+    ['half way', 'half way'],
+    [42, '42'],
+    [{ at: { x: 1 } }, 'at {"x":1}'],
+    [{ Ms: 5 }, 'Ms 5 ms'],
+    [undefined, ''],
+    [null, ''],
+  ])('progress %j reads: %s', (progress, line) => {
+    expect(progressLine(progress, spanOf)).toBe(line);
+  });
+
+  it('a long report is cut: the rest is in its JSON', () => {
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`fact${i}`, i]));
+    expect(progressFacts(many, spanOf)).toHaveLength(12);
   });
 
   it('marks what ended otherwise than it should', () => {

@@ -41,7 +41,7 @@ describe('the states of a lease', () => {
 
   it('is told in words to those who can not see the drawing', () => {
     expect(wordsOf('uncertain')).toBe(
-      `It is uncertain. ${MACHINE.uncertain.means} From here it goes on to: held (renewed), lost (deadline).`,
+      `It is uncertain. ${MACHINE.uncertain.means} Possible next states: held (renewed), lost (deadline).`,
     );
   });
 });

@@ -74,21 +74,21 @@ describe('refusals', () => {
 
   it('say what came and what was expected', () => {
     expect(wrongOf({ code: 'STALE_EPOCH', actionEpoch: 3, currentEpoch: 5 })).toBe(
-      'epoch 3, when 5 had been reached',
+      'epoch 3, but the workflow was at epoch 5',
     );
     expect(wrongOf({ code: 'FUTURE_EPOCH', actionEpoch: 9, currentEpoch: 5 })).toBe(
-      'epoch 9, when only 5 had been reached',
+      'epoch 9, but the workflow was only at epoch 5',
     );
     expect(wrongOf({ actionEpoch: null, receivedLease: LEASE, expectedLease: null })).toBe(
-      'lease 6b8f8e65, in the tenure of nobody',
+      'lease 6b8f8e65, but the workflow had no lease',
     );
   });
 });
 
 describe('what has happened to a workflow', () => {
   it.each<[WorkflowStep, string, string]>([
-    [step('claimed', { reemitted: 2, dropped: 0 }), 'claim', 'emits 2 actions anew'],
-    [step('claimed', { reemitted: 0, dropped: 1 }), 'claim', 'drops 1 action of a revoked tenure'],
+    [step('claimed', { reemitted: 2, dropped: 0 }), 'claim', 'emits 2 actions again'],
+    [step('claimed', { reemitted: 0, dropped: 1 }), 'claim', 'drops 1 action of a revoked lease'],
     [step('settled', { outcome: 'dead', actionId: LEASE, target: 'bank' }), 'dead', 'for bank'],
     [step('settled', { outcome: 'succeeded', target: 'bank' }), 'done', 'done'],
     [step('transferred', { successor: LEASE, transferEpoch: 4 }), 'handover', 'at epoch 4'],

@@ -83,7 +83,7 @@ describe('who may act', () => {
       { what: 't-1 to have an owner again', deadlineMs: 20_000, every: 50 },
     );
     const other = [ground.idOf('ana'), ground.idOf('ben')].find((id) => id !== owner) ?? '';
-    await page.getByLabel('Move it to').selectOption(other);
+    await page.getByLabel('Move to').selectOption(other);
     await confirm(/^Transfer/);
     await until(async () => (await ground.client.target('t-1')).owner === other, {
       what: 't-1 to be the other’s',

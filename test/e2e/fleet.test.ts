@@ -71,8 +71,8 @@ describe('the page', () => {
     await ground.visit(visit);
     const { pid } = ground.door.running;
     process.kill(pid, 'SIGSTOP');
-    await page.getByText(/▲ .* old/).waitFor();
+    await page.locator('[data-age=old]', { hasText: /\d+ s old/ }).waitFor();
     process.kill(pid, 'SIGCONT');
-    await page.getByText(/● live/).waitFor();
+    await page.locator('[data-age=live]').waitFor();
   });
 });

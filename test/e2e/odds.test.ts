@@ -30,11 +30,11 @@ describe('the page', () => {
     await page.route(feed, (route) => (isBroken ? route.fulfill(answer) : route.continue()));
     await page.addInitScript((kept) => sessionStorage.setItem('holdfast.token', kept), ADMIN);
     await page.goto(`${ground.url}/#/`);
-    await page.getByText('▲ no events').waitFor();
-    await page.getByText('the event feed is interrupted').waitFor();
+    await page.getByText('no events', { exact: true }).waitFor();
+    await page.getByText('The event feed is interrupted').waitFor();
     await ground.holdfast.sessions.add({ id: 'missed', url: URL_OF, isPaused: true });
     isBroken = false;
-    await page.getByText(/● live/).waitFor();
+    await page.locator('[data-age=live]').waitFor();
     await page.goto(`${ground.url}/#/feed?event=session.added`);
     await page.getByText('added missed').first().waitFor();
   });
@@ -67,7 +67,7 @@ describe('the page', () => {
     await ground.visit(visit);
     for (const place of ['', 'timeline', 'members', 'targets/__proto__', 'doctor', 'feed']) {
       await page.goto(`${ground.url}/#/${place}`);
-      await page.getByText(/● live/).waitFor();
+      await page.locator('[data-age=live]').waitFor();
       expect(await page.getByText('This view has failed.').count()).toBe(0);
     }
     await page.getByText('added after').first().waitFor();
@@ -107,7 +107,7 @@ describe('the page', () => {
     await ground.holdfast.sessions.add({ id: 'asleep', url: URL_OF, isPaused: true });
     await devtools.send('Page.setWebLifecycleState', { state: 'active' });
     await page.getByText('added asleep').first().waitFor();
-    await page.getByText(/● live/).waitFor();
+    await page.locator('[data-age=live]').waitFor();
   });
 
   it('asks for a token when the server does not accept its own any more', async () => {
@@ -119,7 +119,7 @@ describe('the page', () => {
     const answer = { status: 401, contentType: 'application/problem+json', body: '{}' };
     await page.route(/\/api\/v3\//, (route) => route.fulfill(answer));
     proxy.reset();
-    await page.getByText('The server does not accept the token any more.').waitFor();
+    await page.getByText('The server no longer accepts your token.').waitFor();
   });
 
   it('shows five thousand targets, and finds one of them', async () => {

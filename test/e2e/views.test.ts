@@ -37,6 +37,7 @@ async function furnished(): Promise<{ ground: Ground; places: string[] }> {
   await workflow.emit('CHARGE', { order: 42 }, { target: 'payments' });
   const places = [
     '',
+    'targets',
     'timeline',
     'feed',
     'members',
@@ -96,6 +97,7 @@ describe('every view', () => {
       await ground.visit(visit);
       for (const place of [
         '',
+        'targets',
         'timeline',
         'feed',
         'members',
@@ -125,9 +127,11 @@ describe('every view', () => {
     const { page } = visit;
     await ground.visit(visit);
     for (const [key, view] of Object.entries({
+      a: 'targets',
       t: 'timeline',
       f: 'feed',
       m: 'members',
+      i: 'members',
       l: 'leases',
       w: 'workflows',
       s: 'sessions',
@@ -147,8 +151,8 @@ describe('every view', () => {
     await page.keyboard.press('Escape');
     await page.evaluate(() => (document.activeElement as HTMLElement).blur());
     await page.keyboard.press('?');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor({ state: 'hidden' });
   });
 });

@@ -284,7 +284,7 @@ describe('the app', () => {
   });
 
   it('takes no option that it does not know', async () => {
-    await expect(serverWorld({ token: 'x' } as never)).rejects.toThrow(/there is no such option/);
+    await expect(serverWorld({ token: 'x' } as never)).rejects.toThrow(/unknown option/);
     await expect(serverWorld({ bodyTimeout: 'soon' })).rejects.toThrow(/bodyTimeout/);
   });
 

@@ -1,6 +1,7 @@
 /**
- * Who looks at the page. A token is kept for this tab, or, if somebody says so, on this device; it goes into a header and never into an
- * address. `holdfast up` prints an address with a pass behind the `#`, which no server gets to see: it is good once, and becomes a token here.
+ * Who is signed in. The browser keeps the token for this tab, or on this device if the user wants that. The token travels in a header, never in
+ * an address. `holdfast up` prints an address with a pass behind the `#`, which browsers do not send; the dashboard exchanges the pass for a
+ * token, once.
  */
 import { computed, signal } from '@preact/signals';
 import { HoldfastApiError, OperatorClient } from '../../../src/client/index.ts';
@@ -10,30 +11,30 @@ const KEPT = 'holdfast.token';
 
 export type Access =
   | { readonly kind: 'entering' }
-  /** Nobody is known yet; `why` after an attempt. */
+  /** Not signed in; `why` says what failed. */
   | { readonly kind: 'out'; readonly why: string | null }
   | { readonly kind: 'in'; readonly about: About };
 
 export const access = signal<Access>({ kind: 'entering' });
 
-/** What is shown beside the instance's name: null until it is known. */
+/** What the server says of itself and of the token; null until then. */
 export const about = computed(() => (access.value.kind === 'in' ? access.value.about : null));
 
 let token = '';
 
-/** Where the server is: wherever these files came from. */
+/** The server that these files came from. */
 const base = new URL('.', location.href.split('#')[0]).href.replace(/\/$/, '');
 
 export const client = new OperatorClient({ url: base, token: () => token, timeout: '15s' });
 
-/** Whether the token may do that; the page shows what it may not, but does not offer it. */
+/** Whether the token allows it. Buttons for the rest are disabled. */
 export function may(scope: About['scope']): boolean {
   const order: readonly About['scope'][] = ['v3:read', 'v3:write', 'v3:admin'];
   const has = about.value?.scope;
   return has !== undefined && order.indexOf(has) >= order.indexOf(scope);
 }
 
-/** Begins with what is known: a pass in the address, a token that was kept. */
+/** Signs in with the pass in the address, or with a token that was kept. */
 export async function enter(): Promise<void> {
   const pass = /^#pass=([A-Za-z0-9]+)$/.exec(location.hash)?.[1];
   if (pass !== undefined) {
@@ -47,7 +48,7 @@ export async function enter(): Promise<void> {
   const why =
     pass === undefined
       ? null
-      : 'The address you came by was used before. Paste the token that the terminal shows.';
+      : 'The pass in this address was used before, or has expired. Paste the token that the terminal shows.';
   access.value = { kind: 'out', why };
 }
 
@@ -61,7 +62,9 @@ export async function signIn(given: string, remember: boolean): Promise<void> {
   } catch (error) {
     const isRefused = error instanceof HoldfastApiError && error.status === 401;
     if (isRefused) forget();
-    const why = isRefused ? 'This token is not known here, or has expired.' : messageOf(error);
+    const why = isRefused
+      ? 'The server does not know this token, or the token has expired.'
+      : messageOf(error);
     access.value = { kind: 'out', why };
   }
 }
@@ -71,10 +74,10 @@ export function signOut(): void {
   access.value = { kind: 'out', why: null };
 }
 
-/** The server does not know the token any more: it was restarted with another, or it has expired. */
+/** The server no longer accepts the token: the server was restarted with another one, or the token has expired. */
 export function refused(): void {
   forget();
-  access.value = { kind: 'out', why: 'The server does not accept the token any more.' };
+  access.value = { kind: 'out', why: 'The server no longer accepts your token. Sign in again.' };
 }
 
 function forget(): void {

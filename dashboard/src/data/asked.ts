@@ -1,5 +1,5 @@
 /**
- * What a view asks the server for: once, again after a while as long as somebody looks, and again when something says that it has changed.
+ * What a view asks the server for: once, again after a while as long as the view is seen, and again when an event says that it has changed.
  * One question at a time; what was known stays while the next answer is on its way, or does not come.
  */
 import { useEffect, useMemo, useState } from 'preact/hooks';
@@ -11,12 +11,12 @@ interface Answer<T> {
   readonly value: T | null;
   /** Why the last question has no answer. */
   readonly error: unknown;
-  /** When the value came, on the page's monotonic clock. */
+  /** When the value came, on the browser's monotonic clock. */
   readonly seenAtMs: number | null;
 }
 
 export interface Asked<T> extends Answer<T> {
-  /** Asks again: at once, or so much later, together with whoever else wants that meanwhile. */
+  /** Asks again: at once, or so much later, together with other requests for the same. */
   again(inMs?: number): void;
   /** Changes what is known, by what is known otherwise. */
   patch(change: (value: T) => T): void;
@@ -57,7 +57,7 @@ class Questions<T> {
   #answer: Answer<T> = NOTHING;
   #over = new AbortController();
   #timer: ReturnType<typeof setTimeout> | null = null;
-  /** When it is asked again, on the page's clock. */
+  /** When it is asked again, on the browser's clock. */
   #dueMs = Number.POSITIVE_INFINITY;
   #isAsking = false;
 

@@ -5,7 +5,7 @@ import { client } from './access.ts';
 import { followAgain } from './following.ts';
 
 const MOST_KEPT = 5_000;
-/** What came before the page was opened, to begin with. */
+/** So many earlier events are loaded first. */
 const FIRST_PAGE = 500;
 /** Events that come within this time are shown together. */
 const GATHER_MS = 50;
@@ -16,15 +16,15 @@ export const eventVersion = signal(0);
 /** Positions behind which something is missing: the log had dropped it before it could be sent. */
 export const gaps = new Set<string>();
 
-/** Since when no events come, on the page's monotonic clock; null while they do. */
+/** Since when no events come, on the browser's monotonic clock; null while they do. */
 export const feedLostAtMs = signal<number | null>(null);
 
-/** Follows what happens for as long as the page is open, whatever the server answers in between. */
+/** Follows the log for as long as the dashboard is open, whatever the server answers in between. */
 export async function followEvents(signal: AbortSignal): Promise<void> {
   await followAgain(signal, follow, () => tellConnection('lost'));
 }
 
-/** From the last event that the page has; throws what does not pass by itself. */
+/** From the last event that the dashboard has; throws errors that do not pass automatically. */
 async function follow(signal: AbortSignal): Promise<void> {
   if (events.length === 0) {
     const { events: past } = await client.history({ limit: FIRST_PAGE }, { signal });
@@ -48,7 +48,7 @@ function add(more: readonly ApiEvent[]): void {
   if (events.length > MOST_KEPT) events.splice(0, events.length - MOST_KEPT);
   if (isTold) return;
   isTold = true;
-  // Once per batch, not per event: hundreds may come in a second, and each would draw the page anew.
+  // Once per batch, not per event: hundreds may come in a second, and each would draw the view again.
   setTimeout(() => {
     isTold = false;
     eventVersion.value++;

@@ -6,14 +6,13 @@ import { signal } from '@preact/signals';
 import type { ApiMember, ApiTarget, FleetChange } from '../../../src/client/operating-messages.ts';
 import { client, messageOf } from './access.ts';
 import { followAgain } from './following.ts';
-import { markOf } from './palette.ts';
 import { hearServerTime } from './server-time.ts';
 
-/** A target, and since when the page knows it so. */
+/** A target, and when the dashboard saw it change. */
 export interface SeenTarget extends ApiTarget {
-  /** When its lease ends, on the page's monotonic clock; Infinity for never or none. */
+  /** When its lease ends, on the browser's monotonic clock; Infinity for never or none. */
   readonly expiresAtMs: number;
-  /** When it last changed hands while the page looked, and from whom; null: not since. */
+  /** When it last moved while the dashboard was open, and from which owner; null: it has not. */
   readonly movedAtMs: number | null;
   readonly movedFrom: string | null;
 }
@@ -26,19 +25,19 @@ export const members = signal<readonly SeenMember[]>([]);
 export const targets = new Map<string, SeenTarget>();
 /** Grows with every change of `targets`. */
 export const version = signal(0);
-/** Grows when targets came or went: their order is to be made anew. */
+/** Grows when targets came or went: then they have to be sorted again. */
 export const listVersion = signal(0);
 /** Told of every target that changes, before `version` grows: for those who keep an order of their own, at the cost of what has changed. */
 export const onTarget = new Set<
   (before: SeenTarget | undefined, after: SeenTarget | undefined) => void
 >();
-/** When the store was last looked at, on the page's clock; null before the first picture. */
+/** When the store was last looked at, on the browser's clock; null before the first picture. */
 export const seenAtMs = signal<number | null>(null);
 export const roundTripMs = signal(0);
 /** Why nothing comes: the store does not answer the server, or the server does not answer us. */
 export const trouble = signal<string | null>(null);
 
-/** Follows the fleet for as long as the page is open, whatever the server answers in between. */
+/** Follows the fleet for as long as the dashboard is open, whatever the server answers in between. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
   await followAgain(signal, follow, (error) => {
     if (error !== null) trouble.value = messageOf(error);
@@ -47,7 +46,7 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
 
 async function follow(signal: AbortSignal): Promise<void> {
   for await (const one of client.fleetLive({ signal })) {
-    if (one.kind === 'stalled') trouble.value = 'The store does not answer.';
+    if (one.kind === 'stalled') trouble.value = 'The store does not answer the server.';
     else if (one.kind === 'lost') trouble.value = 'The server does not answer.';
     else if (one.kind === 'resumed') trouble.value = null;
     else apply(one.kind === 'picture' ? one.picture : one.change, one.kind === 'picture');
@@ -65,8 +64,6 @@ function apply(change: FleetChange, isWhole: boolean): void {
     isNew ||= !targets.has(target.id);
     replace(target.id, seen(target, nowMs));
   }
-  // Colours are given in order of appearance: so they are the same in all views, whichever is opened first.
-  for (const { id } of told ?? []) markOf(id);
   if (told !== undefined)
     members.value = told.map((member) => ({ ...member, expiresAtMs: nowMs + member.expiresInMs }));
   hearServerTime(change.at, nowMs);
@@ -92,7 +89,7 @@ function seen(target: ApiTarget, nowMs: number): SeenTarget {
     expiresAtMs:
       target.expiresInMs === null ? Number.POSITIVE_INFINITY : nowMs + target.expiresInMs,
     movedAtMs: hasMoved ? nowMs : (before?.movedAtMs ?? null),
-    // What nobody had for a moment comes from whoever had it before that.
+    // A target that had no owner for a moment comes from the owner before that.
     movedFrom: (hasMoved ? before.owner : null) ?? before?.movedFrom ?? null,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * What lies between two who had the same target, and why it took as long as it did. `target.taken` has the arithmetic; where the log does not
- * have that, this does not make it up.
+ * The gap between two owners of a target, and why it took as long as it did. `target.taken` has the figures; if the log does not have that
+ * entry, nothing is made up.
  */
 import { STANDSTILL_MS } from '../../../src/core/gap.ts';
 import type { Mark } from './story.ts';
@@ -8,8 +8,8 @@ import type { Ending, Taking, Tenure } from './tenures.ts';
 import { exactly } from './words.ts';
 
 /**
- * `failover`: the lease of the one before ran out. `handover`: it was given. `revoked`: it was taken away. `paused`: nobody was meant to have it.
- * `unsaid`: the log does not say.
+ * `failover`: the lease of the owner before expired. `handover`: the owner before handed the target over. `revoked`: an operator revoked the
+ * lease. `paused`: an operator had paused the target. `unsaid`: the log does not say.
  */
 type GapKind = 'failover' | 'handover' | 'revoked' | 'paused' | 'unsaid';
 
@@ -26,7 +26,7 @@ export interface Gap {
   readonly after: Tenure | null;
 }
 
-/** Between each two, also where it took no time; after the last, if that has ended. */
+/** One between each two owners, even if it took no time; and one after the last owner, if that has ended. */
 export function gapsOf(
   target: string,
   tenures: readonly Tenure[],
@@ -73,7 +73,7 @@ function kindOf(
   return isOver || ending.kind === 'abandoned' ? 'failover' : 'unsaid';
 }
 
-/** Whoever has a paused target lets it go a moment later; by another's clock perhaps a moment before. */
+/** The owner of a paused target releases it a moment later; by the clock of another instance, perhaps a moment before. */
 const PAUSE_SLACK_MS = 15_000;
 
 function isPausedAt(marks: readonly Mark[], at: number, until: number | null): boolean {
@@ -91,7 +91,7 @@ export interface Stretch {
   readonly name: string;
   readonly fromMs: number;
   readonly lengthMs: number;
-  /** Whether somebody had it then. */
+  /** Whether an instance owned it then. */
   readonly isOwned: boolean;
 }
 
@@ -136,17 +136,18 @@ export function explain(gap: Gap, around: readonly Mark[], words: Words): Explan
 
 function titleOf(gap: Gap, { name }: Words): string {
   const { target, kind, before, after, lengthMs } = gap;
-  if (lengthMs === null) return `Nobody has ${target}`;
+  if (lengthMs === null) return `${target} has no owner`;
   if (kind === 'handover') {
     const whose = before === null ? '' : ` from ${name(before.holder)}`;
-    return `${target} went${whose} to ${after === null ? 'nobody' : name(after.holder)}`;
+    return `${target} moved${whose} to ${after === null ? 'no owner' : name(after.holder)}`;
   }
   if (kind === 'paused') return `${target} was paused`;
   return `No owner worked on ${target} for ${exactly(lengthMs)}`;
 }
 
 /** Why it began, where an operator or a death did it. */
-function beginning({ target, from, before }: Gap, around: readonly Mark[], words: Words): string[] {
+function beginning(gap: Gap, around: readonly Mark[], words: Words): string[] {
+  const { target, from, before } = gap;
   const { name, time } = words;
   const holder = before?.holder ?? null;
   const endedAt = before?.ending?.at ?? from;
@@ -155,14 +156,15 @@ function beginning({ target, from, before }: Gap, around: readonly Mark[], words
     const { kind, at, entry } = mark;
     if (kind === 'operator' && entry.subject === target && MOVING.test(text(entry.action)))
       return [
-        `${text(entry.by)} asked for it at ${time(at)}: ${text(entry.action)}${because(entry.reason)}.`,
+        `${text(entry.by)} ordered ${text(entry.action)} at ${time(at)}${because(entry.reason)}.`,
       ];
     if (mark.who !== holder || holder === null) return [];
     if (kind === 'drain')
-      return [`${name(holder)} was draining since ${time(at)}: it hands over all it has.`];
-    if (kind === 'crash')
+      return [`${name(holder)} was draining since ${time(at)}: it hands over all its targets.`];
+    // An instance that handed it over and died afterwards had nothing to do with the gap.
+    if (kind === 'crash' && gap.kind === 'failover')
       return [
-        `${name(holder)} gave no sign of life: the others saw its heartbeat expire at ${time(at)}.`,
+        `${name(holder)} gave no sign of life: the other instances saw its heartbeat expire at ${time(at)}.`,
       ];
     return [];
   });
@@ -184,24 +186,28 @@ function endingSteps(
   const at = time(ending.at);
   switch (ending.kind) {
     case 'released':
-      return [`${who} let it go at ${at}, by itself.`];
+      return [`${who} released it at ${at}.`];
     case 'transferred':
       return [
-        `${who} finished what it was doing and handed it to ${name(ending.successor ?? '?')} at ${at}: the store named that one at once, so it was free for nobody else.`,
+        `${who} finished its poll and handed it to ${name(ending.successor ?? '?')} at ${at}. The store made that instance the next owner at once, so no other instance could take it.`,
       ];
     case 'abandoned':
-      return [`${who} stopped at ${at} and left the lease to run out: ${ending.why ?? '?'}.`];
+      return [`${who} stopped at ${at} and let the lease expire: ${ending.why ?? '?'}.`];
     case 'lost':
       if (ending.lateMs >= STANDSTILL_MS) return [standstill(who, at, ending, time)];
       return [
         ending.why === 'expired'
-          ? `${who} stopped by itself at ${at}: no renewal had been confirmed before its own deadline, which is the TTL less a guard.`
-          : `${who} lost it at ${at} (${ending.why ?? '?'}).`,
+          ? `${who} stopped at ${at}: the store had confirmed no renewal before its deadline, which is the TTL less a safety margin.`
+          : `${who} lost it at ${at}: ${lossText(ending.why)}.`,
       ];
     case 'revoked':
       return [revocation(who, at, ending)];
     case 'gone':
-      return isRunOut ? [] : [`${who} is gone since ${at}. Its lease has to run out first.`];
+      return isRunOut
+        ? []
+        : [
+            `${who} is gone since ${at}. Its lease has to expire before another instance can take over.`,
+          ];
     default:
       return [];
   }
@@ -209,15 +215,15 @@ function endingSteps(
 
 function standstill(who: string, at: string, ending: Ending, time: Words['time']): string {
   const noticedAt = time(ending.at + ending.lateMs);
-  return `${who} stood still: it was frozen, asleep or blocked. Its own deadline was at ${at}, and it noticed at ${noticedAt}, ${exactly(ending.lateMs)} late.`;
+  return `${who} did not run for a while: its process was frozen, asleep or blocked. Its deadline was at ${at}; it noticed at ${noticedAt}, ${exactly(ending.lateMs)} late.`;
 }
 
 function revocation(who: string, at: string, { why, mayActForMs }: Ending): string {
   const still =
     mayActForMs === null || mayActForMs === 0
       ? 'It was free at once.'
-      : `${who} could still act for ${exactly(mayActForMs)}, and nobody was granted it before that.`;
-  return `It was taken from ${who} at ${at}${because(why)}. ${still}`;
+      : `${who} could still act for ${exactly(mayActForMs)}, and the store granted it to no instance before that.`;
+  return `An operator revoked it from ${who} at ${at}${because(why)}. ${still}`;
 }
 
 function takingSteps(taking: Taking, before: Tenure | null, { name, time }: Words): string[] {
@@ -229,15 +235,15 @@ function takingSteps(taking: Taking, before: Tenure | null, { name, time }: Word
   if (how === 'handover')
     return [
       gapMs === 0
-        ? `${who} claimed it at ${time(at)}.`
-        : `${who} heard of it, and asked for it ${exactly(wakeMs)} later.`,
+        ? `${who} took it at ${time(at)}.`
+        : `${who} heard of the handover and asked for it ${exactly(wakeMs)} later.`,
       ...(gapMs === 0 ? [] : [granted]),
     ];
   const ranOutAt = at - wakeMs - grantMs;
-  const whose = taking.from === by ? `${who} had it before, too, and` : name(taking.from ?? '?');
+  const whose = taking.from === by ? `${who} had owned it before, and` : name(taking.from ?? '?');
   const isRevoked = before?.ending?.kind === 'revoked';
   return [
-    ...(isRevoked ? [`As ${who} saw it, it was taken away at ${time(ranOutAt)}.`] : []),
+    ...(isRevoked ? [`${who} saw the revocation at ${time(ranOutAt)}.`] : []),
     ...(silentMs > 0
       ? [
           `${whose} renewed its lease for the last time at ${time(ranOutAt - silentMs)}. A lease lasts ${exactly(silentMs)} (TTL) without a renewal, so it expired at ${time(ranOutAt)}.`,
@@ -248,17 +254,17 @@ function takingSteps(taking: Taking, before: Tenure | null, { name, time }: Word
   ];
 }
 
-/** What kept everybody from having it: the store was away, or made no grants. */
+/** Why no instance could take it: the store was unavailable, or granted nothing. */
 function meanwhile({ from, until }: Gap, around: readonly Mark[], { name, time }: Words): string[] {
   const end = until ?? Number.POSITIVE_INFINITY;
   return around.flatMap(({ kind, at, until: over, who }) => {
     if (over === null || at > end || over < from) return [];
-    const to = Number.isFinite(over) ? `until ${time(over)}` : 'and has not said that it can again';
+    const to = Number.isFinite(over) ? `until ${time(over)}` : 'and has not reached it since';
     if (kind === 'outage')
       return [`${name(who ?? '?')} could not reach the store from ${time(at)} ${to}.`];
     if (kind === 'quarantine')
       return [
-        `The store was in quarantine from ${time(at)} ${to}: it may have forgotten grants, so it made none.`,
+        `The store was in quarantine from ${time(at)} ${to}: it may have lost grants, so it made none.`,
       ];
     return [];
   });
@@ -285,26 +291,40 @@ function unsaidOf({ before, after, until }: Gap, { name }: Words): string[] {
   return [
     ...(after !== null && taking === null
       ? [
-          `${name(after.holder)} has not written down whom it had it from (no target.taken): it knew of nobody, or that entry is not in what was read of the log. So when the lease before ran out is not known.`,
+          `The log has no target.taken entry of ${name(after.holder)}, so it is unknown when the lease before expired.`,
         ]
       : []),
     ...(ending === 'followed'
       ? [
-          `The log does not say how ${name(before?.holder ?? '?')} came to have it no more: a process that is killed takes its last quarter of a second with it.`,
+          `The log does not say how ${name(before?.holder ?? '?')} lost it: a process that is killed loses its last quarter of a second of log.`,
         ]
       : []),
     ...(ending === 'gone' && after === null
-      ? ['When the lease runs out is known once somebody takes it.']
+      ? ['The log will say when the lease expired, once an instance takes it.']
       : []),
     ...(after !== null && after.overlapMs > 0
       ? [
-          `By the times in the log ${name(after.holder)} had it ${exactly(after.overlapMs)} before ${name(before?.holder ?? '?')} had ended; by their fences it came second. Either that one wrote its end down late, or their clocks differ: nobody has measured it.`,
+          `By the times in the log, ${name(after.holder)} had it ${exactly(after.overlapMs)} before ${name(before?.holder ?? '?')} had ended. By their fences, ${name(after.holder)} came second. Either ${name(before?.holder ?? '?')} logged its end late, or their clocks differ: Holdfast has not measured that.`,
         ]
       : []),
     ...(until !== null && taking !== null && taking.how !== 'handover' && taking.from !== null
-      ? [`All times are by the clock of ${name(taking.by)}, which took it.`]
+      ? [`All times are by the clock of ${name(taking.by)}, the new owner.`]
       : []),
   ];
+}
+
+const LOSSES: Readonly<Record<string, string>> = {
+  expired: 'its lease expired',
+  taken_over: 'the store names another owner',
+  revoked: 'an operator revoked it',
+  unsuitable: 'the store can no longer keep leases safe',
+};
+
+/** Why a holder lost its lease; a reason that is not known as it is. */
+export function lossText(why: string | null): string {
+  return (
+    (why !== null && Object.hasOwn(LOSSES, why) ? LOSSES[why] : why) ?? 'for an unknown reason'
+  );
 }
 
 function because(reason: unknown): string {

@@ -1,10 +1,10 @@
 /**
- * Targets in the order in which the map has them: a lane per owner, one for what nobody has or might lose, one for what is paused. Kept up
+ * Targets in the order of the map: a lane per owner, one for targets that need attention, one for paused targets. Kept up
  * with each change, so that a change costs what has changed, not what there is.
  */
 import { effect, type Signal, signal, untracked } from '@preact/signals';
 import { members, onTarget, type SeenTarget, targets, version } from './fleet.ts';
-import { isNotPreferred, placeOnMap } from './states.ts';
+import { isNotPreferred, levelOf, placeOnMap } from './states.ts';
 
 /** Some targets in order of id; changed in place, and `version` says so. */
 export class Lane {
@@ -37,10 +37,12 @@ export class Lane {
 export interface Counts {
   readonly all: number;
   readonly owned: number;
-  /** Nobody has them, and somebody should. */
+  /** They have no owner, and should. */
   readonly unowned: number;
-  /** Somebody has them, and may lose them. */
+  /** Their owners may lose them. */
   readonly uncertain: number;
+  /** Of these: the owner shows no sign of life. */
+  readonly orphaned: number;
   readonly notPreferred: number;
   readonly paused: number;
 }
@@ -55,7 +57,7 @@ export const doubtful = new Map<string, number>();
 export const ownersVersion = signal(0);
 
 const changed = new Set<Lane>();
-const tally = { owned: 0, unowned: 0, uncertain: 0, notPreferred: 0 };
+const tally = { owned: 0, unowned: 0, uncertain: 0, orphaned: 0, notPreferred: 0 };
 let areOwnersOther = false;
 
 export const counts = signal<Counts>(countsOf());
@@ -106,6 +108,7 @@ function count(target: SeenTarget, by: 1 | -1): void {
   if (where !== 'paused') tally[target.owner === null ? 'unowned' : 'owned'] += by;
   if (where === 'attention' && target.owner !== null) {
     tally.uncertain += by;
+    if (levelOf(target) === 'bad') tally.orphaned += by;
     const left = (doubtful.get(target.owner) ?? 0) + by;
     if (left === 0) doubtful.delete(target.owner);
     else doubtful.set(target.owner, left);
@@ -135,7 +138,7 @@ function forgetThoseGone(): void {
   }
 }
 
-// For as long as the page is open, once a view has asked: what it costs is a change's cost.
+// For as long as the dashboard is open, once a view has asked. A change costs what has changed.
 for (const target of targets.values()) replace(undefined, target);
 onTarget.add(replace);
 effect(() => {

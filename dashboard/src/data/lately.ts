@@ -1,6 +1,6 @@
 /**
- * What has lately moved, in as few lines as it takes: what one instance took from another within a moment is one line, and what several
- * instances tell of one member is told once.
+ * Recent activity, in as few lines as possible: the targets that one instance took from another at about the same time are one line, and what
+ * several instances report of one instance is reported once.
  */
 import { effect, signal, untracked } from '@preact/signals';
 import type { ApiEvent } from '../../../src/client/messages.ts';
@@ -27,11 +27,11 @@ export type News =
       readonly what: string;
     };
 
-/** What comes within this time of the one before belongs to it. */
+/** Events that are no further apart than this are one line. */
 const TOGETHER_MS = 4_000;
 const MOST_KEPT = 20;
 
-/** The latest first. */
+/** In order of time, the latest first. */
 export const lately = signal<readonly News[]>([]);
 
 let lastPosition: string | undefined;
@@ -42,16 +42,19 @@ function readNew(): void {
   lastPosition = events.at(-1)?.position;
   let news = lately.value;
   for (const event of events.slice(first)) news = withNews(news, newsOf(event));
-  if (news !== lately.value) lately.value = news.slice(0, MOST_KEPT);
+  if (news === lately.value) return;
+  // Instances write in batches: what comes later in the log may have happened before.
+  lately.value = [...news].sort((a, b) => b.at - a.at).slice(0, MOST_KEPT);
 }
 
 function withNews(news: readonly News[], one: News | null): readonly News[] {
   if (one === null) return news;
-  const same = news.find(({ key, at }) => key === one.key && one.at - at < TOGETHER_MS);
+  const same = news.find(({ key, at }) => key === one.key && Math.abs(one.at - at) < TOGETHER_MS);
   if (same === undefined) return [one, ...news];
   if (same.kind !== 'taken' || one.kind !== 'taken') return news;
   const joined = {
     ...one,
+    at: Math.max(same.at, one.at),
     count: same.count + one.count,
     gapMs: Math.max(same.gapMs, one.gapMs),
   };
@@ -60,19 +63,19 @@ function withNews(news: readonly News[], one: News | null): readonly News[] {
 
 const MEMBER_NEWS: Readonly<Record<string, string>> = {
   'member.joined': 'joined',
-  'member.draining': 'is draining: it hands everything over',
-  'member.undrained': 'takes part again',
+  'member.draining': 'is draining: it hands over its targets',
+  'member.undrained': 'has stopped draining',
 };
 
 function newsOf(event: ApiEvent): News | null {
   const { at, instance } = event;
   if (event.event === 'target.taken') return takenOf(event);
   if (typeof event.member !== 'string') return null;
-  const gone = event.reason === 'expired' ? 'is gone: its heartbeat ran out' : 'has left';
+  const gone = event.reason === 'expired' ? 'is gone: its heartbeat expired' : 'has stopped';
   const what = event.event === 'member.left' ? gone : MEMBER_NEWS[event.event];
   if (what === undefined) return null;
   const member = event.member;
-  // Everybody says it of the others; what one says of itself when it starts adds nothing.
+  // Every other instance reports it; what an instance says of itself when it starts adds nothing.
   if (event.event === 'member.joined' && member === instance) return null;
   return { kind: 'member', key: `${event.event} ${member}`, at, member, what };
 }
@@ -86,7 +89,7 @@ function takenOf({ at, instance, from, how, ...facts }: ApiEvent): News {
   };
 }
 
-// At the end of the file: it reads at once what has come before it was loaded, and needs all of the above.
+// At the end of the file: it runs at once, and needs all of the above.
 effect(() => {
   eventVersion.value;
   untracked(readNew);

@@ -1,4 +1,4 @@
-/** Whether the page is as narrow as a phone: rows of long lists are then higher, and say the same on two lines. */
+/** Whether the screen is as narrow as a phone: rows of long lists then have several lines. */
 import { signal } from '@preact/signals';
 
 const query = matchMedia('(max-width: 760px)');

@@ -1,9 +1,9 @@
-/** The time, for whatever shows how long ago or how soon something is: it ticks while the page is seen. */
+/** The time, for texts such as `3 s ago`: it ticks while the dashboard is visible. */
 import { signal } from '@preact/signals';
 
 const TICK_MS = 250;
 
-/** Milliseconds on the page's own monotonic clock. */
+/** Milliseconds on the browser's monotonic clock. */
 export const now = signal(performance.now());
 
 setInterval(() => {

@@ -6,13 +6,13 @@ const TOLERANCE_MS = 2_000;
 /** By how much the server's clock is ahead of the browser's, as far as that matters. */
 const aheadMs = signal(0);
 
-/** The server has said what time it was at a moment of the page's monotonic clock. */
+/** The server has said what time it was at a moment of the browser's monotonic clock. */
 export function hearServerTime(atMs: number, monotonicMs: number): void {
   const nowAheadMs = atMs - (performance.timeOrigin + monotonicMs);
   if (Math.abs(nowAheadMs - aheadMs.peek()) > TOLERANCE_MS) aheadMs.value = nowAheadMs;
 }
 
-/** Milliseconds since 1970 for a moment of the page's monotonic clock, by the server's clock. */
+/** Milliseconds since 1970 for a moment of the browser's monotonic clock, by the server's clock. */
 export function serverWallOf(monotonicMs: number): number {
   return performance.timeOrigin + monotonicMs + aheadMs.value;
 }

@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 1_000;
 export const actors = signal<readonly Actor[]>([]);
 export const stageTrouble = signal<string | null>(null);
 
-/** For as long as somebody looks. */
+/** For as long as a view shows them. */
 export function followStage(end: AbortSignal): void {
   if (about.value?.stage !== true) return;
   const look = () => {

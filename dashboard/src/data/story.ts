@@ -1,6 +1,6 @@
 /**
- * What the log tells of a fleet: whom each target belonged to, and what happened around that. It grows as entries come, old ones and new ones;
- * what is worked out of them is worked out for a target when somebody looks at it, and kept until something new is known of it.
+ * What the log tells of a fleet: who owned each target, and what happened around that. It grows with old and new entries. The tenures of a
+ * target are computed when they are asked for, and kept until the log says something new of that target.
  */
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import { numberOf, Tenancy, type Tenure, textOf } from './tenures.ts';
@@ -26,7 +26,7 @@ export type MarkKind =
 export interface Mark {
   readonly kind: MarkKind;
   readonly at: number;
-  /** Null: at one moment. Infinity: it goes on, as far as is known. */
+  /** Null: at one moment. Infinity: it has not ended, as far as is known. */
   readonly until: number | null;
   /** The instance that it happened to, or that did it. */
   readonly who: string | null;
@@ -76,8 +76,9 @@ export class Story {
     return this.#marks;
   }
 
+  /** In order of time. */
   marksOf(target: string): readonly Mark[] {
-    return this.#ofTarget.get(target) ?? [];
+    return [...(this.#ofTarget.get(target) ?? [])].sort((a, b) => a.at - b.at);
   }
 
   /** When an instance was seen to be dead, at a moment or later; null: it was not. */

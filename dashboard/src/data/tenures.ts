@@ -9,18 +9,18 @@
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import { type Gap, readGap } from '../../../src/core/gap.ts';
 
-/** What `target.taken` says, by the clock of whoever took it. */
+/** What `target.taken` says, by the clock of the new owner. */
 export interface Taking extends Gap {
   readonly at: number;
   readonly by: string;
   readonly from: string | null;
-  /** Who took what nobody had before does not write that down: `lease.acquired` says it. */
+  /** The first owner of a target logs no `target.taken`: `lease.acquired` says it. */
   readonly how: 'handover' | 'failover';
 }
 
 /**
- * How a tenure ended. `ranOut`: its holder said nothing, and whoever took it next saw its lease run out. `gone`: its holder is dead, and nobody has
- * said yet when the lease ran out. `followed`: another has it, and the log does not say how that came.
+ * How a tenure ended. `ranOut`: its holder said nothing, and the next holder saw the lease expire. `gone`: its holder is dead, and the log does not
+ * say yet when the lease expired. `followed`: another instance has it, and the log does not say how.
  */
 type EndKind =
   | 'released'
@@ -70,7 +70,7 @@ interface Notes {
   readonly reasserted: Set<number>;
 }
 
-/** Differences that answers on their way explain: whoever hands over hears of it after its successor does. */
+/** Differences below this are answers in flight: an owner hears of its handover after its successor does. */
 const SAME_MOMENT_MS = 50;
 
 /** What the log has of one key. Entries may come in any order and more than once. */
@@ -187,7 +187,7 @@ function begin({ fence, holder, acquiredAt, taking, endings, reasserted }: Notes
   };
 }
 
-/** Whoever took it says whom it had belonged to: where the log has nothing of that one, it is put in front. */
+/** A new owner names the owner before. If the log has nothing of that one, it is put in front. */
 function withForerunners(tenures: readonly Tenure[]): readonly Tenure[] {
   return tenures.flatMap((tenure, i) => {
     const from = tenure.taking?.from ?? null;
@@ -263,7 +263,7 @@ function endOf(
   return { ...plain, kind: 'followed', at: nextFrom ?? from ?? 0, successor: next.holder };
 }
 
-/** Who has it at present, as the store was seen; and since when, where it changed hands while somebody looked. */
+/** The present owner in the store; and since when, if it moved while the dashboard was open. */
 export interface Present {
   readonly owner: string | null;
   readonly since: number | null;
@@ -273,7 +273,7 @@ export interface Present {
 /** The log is behind the store by a moment, and the picture behind the log: what has only just changed is left to the log. */
 const CATCHING_UP_MS = 3_000;
 
-/** What the log does not have: whoever has it since before the log begins, holders that write nothing, leases that nobody has taken yet. */
+/** Adds what the log does not have: owners since before the log begins, holders that log nothing, leases without a holder. */
 export function withPresent(
   tenures: readonly Tenure[],
   { owner, since, fence }: Present,

@@ -1,4 +1,4 @@
-/** Light or dark: as the device says, until somebody says otherwise. */
+/** Light or dark: as the device says, until the user chooses. */
 import { effect, signal } from '@preact/signals';
 
 const KEPT = 'holdfast.theme';

@@ -1,5 +1,5 @@
 /**
- * How much of a lease is left, as far as the page can know. A server tells of renewals one by one only in small fleets; in large ones a
+ * How much of a lease is left, as far as the dashboard can know. A server tells of renewals one by one only in small fleets; in large ones a
  * lease that is not said to be late has at least what would make it late.
  */
 import { members, onTarget, type SeenTarget, targets } from './fleet.ts';

@@ -1,4 +1,4 @@
-/** How members have been doing since the page began to look: a point per heartbeat that said something else. */
+/** The reports of instances since the dashboard was opened: a point per heartbeat that said something new. */
 import { effect, untracked } from '@preact/signals';
 import { members } from './fleet.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Whatever changes something: a button that first says what will happen, and how to do the same on the command line; then does it, and says
- * what came of it. Without a token that may, it is there, but can not be pressed, and says why.
+ * A button that changes something. It opens a dialog that says what will happen and which command does the same; on confirmation it acts, and
+ * says what failed. If the token does not allow the action, the button is disabled and its tooltip says why.
  */
 import { useRef, useState } from 'preact/hooks';
 import { may, messageOf } from '../data/access.ts';
@@ -9,13 +9,13 @@ import { AsCli } from './as-cli.tsx';
 
 export interface ActionProps {
   readonly name: string;
-  /** What it does, and to what, for whoever is asked whether to. */
+  /** What it does, and to what. The dialog and the tooltip say it. */
   readonly effect: string;
   /** The command that does the same; `'…'` in it stands for the reason. */
   readonly cli: string;
   readonly scope: 'v3:write' | 'v3:admin';
   readonly danger?: boolean;
-  /** Whether a reason is asked for: it goes into the log, for whoever finds it later. */
+  /** Whether the dialog asks for a reason, which goes into the log. */
   readonly reason?: 'required' | 'optional';
   readonly disabled?: boolean;
   run(reason: string): Promise<unknown>;
@@ -60,7 +60,7 @@ export function Action({
         type="button"
         class={danger ? 'danger' : ''}
         disabled={!isAllowed || disabled}
-        title={isAllowed ? effect : `This needs a token with the scope ${scope}.`}
+        title={isAllowed ? effect : `You need a token with the scope ${scope}.`}
         onClick={open}
       >
         {name} …
@@ -91,7 +91,7 @@ export function Action({
               Cancel
             </button>
             <button type="submit" class={danger ? 'danger' : 'main-action'} disabled={isBusy}>
-              {isBusy ? 'Asking …' : name}
+              {isBusy ? 'Sending …' : name}
             </button>
           </div>
         </form>

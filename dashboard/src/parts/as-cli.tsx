@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 
 const SHOWN_MS = 1_500;
 
-/** The same, to be typed. */
+/** The command that does the same, ready to copy. */
 export function AsCli({ command }: { command: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -12,10 +12,10 @@ export function AsCli({ command }: { command: string }) {
   };
   return (
     <div class="as-cli">
-      <span class="visually-hidden">As a command: </span>
+      <span class="visually-hidden">Command: </span>
       <code>{command}</code>
       <button type="button" class="plain" onClick={copy}>
-        {isCopied ? 'copied' : 'copy'}
+        {isCopied ? 'Copied' : 'Copy'}
       </button>
     </div>
   );

@@ -1,16 +1,27 @@
-/** The small things that every view is made of. */
+/** The small parts that every view is made of. */
 import type { ComponentChildren } from 'preact';
 import { now } from '../data/now.ts';
 import { markOf, nameOf } from '../data/palette.ts';
 import { spanOf } from '../data/words.ts';
 import { hrefOf } from '../router.ts';
+import { Icon } from './icon.tsx';
 
-/** An instance: its colour, its letters, its name. */
-export function Owner({ id, link = true }: { id: string | null; link?: boolean }) {
+/** An instance: its colour, its letters, its name. Its id is the tooltip. */
+export function Owner({
+  id,
+  link = true,
+  none = 'no owner',
+}: {
+  id: string | null;
+  link?: boolean;
+  /** What to say if there is none. */
+  none?: string;
+}) {
   if (id === null)
     return (
       <span class="owner nobody">
-        <i aria-hidden="true">–</i>nobody
+        <i aria-hidden="true">–</i>
+        {none}
       </span>
     );
   const { colour, letters } = markOf(id);
@@ -24,7 +35,7 @@ export function Owner({ id, link = true }: { id: string | null; link?: boolean }
   );
 }
 
-/** How long ago, ticking. `at` is on the page's monotonic clock. */
+/** How long ago, ticking. `at` is on the browser's monotonic clock. */
 export function Ago({ at }: { at: number }) {
   return <>{spanOf(Math.max(0, now.value - at))} ago</>;
 }
@@ -54,22 +65,21 @@ export function Panel({
   );
 }
 
-/** One figure. `alarm` where it should not be what it is; `note` says in words why. */
-export function Stat({
-  name,
-  value,
-  note,
-  alarm = false,
-}: {
-  name: string;
-  value: ComponentChildren;
-  note?: ComponentChildren;
-  alarm?: boolean;
-}) {
+export interface StatProps {
+  readonly name: string;
+  readonly value: ComponentChildren;
+  /** Says in words why it is as it is. */
+  readonly note?: ComponentChildren;
+  /** `bad`: somebody has to act. `warn`: it may become bad. `quiet`: it is zero, or as usual, and steps back. */
+  readonly tone?: 'bad' | 'warn' | 'quiet' | undefined;
+}
+
+/** One figure. */
+export function Stat({ name, value, note, tone }: StatProps) {
   return (
-    <dl class={alarm ? 'stat alarm' : 'stat'}>
+    <dl class={tone === undefined ? 'stat' : `stat ${tone}`}>
       <dt>
-        {alarm && <span aria-hidden="true">▲ </span>}
+        {(tone === 'bad' || tone === 'warn') && <Icon name="warning" />}
         {name}
       </dt>
       <dd>
@@ -91,7 +101,7 @@ export function Meter({ share, label, colour }: { share: number; label: string; 
   );
 }
 
-/** Where there is nothing: what that means, and what to do next. */
+/** An empty view: what that means, and what to do next. */
 export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <div class="empty">

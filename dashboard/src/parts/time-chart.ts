@@ -34,7 +34,7 @@ export function timeChart({ box, height, leastS, data, series }: TimeChartParts)
     cursor: { show: false },
     axes: [
       { ...axis, space: 70, values: (_chart, all) => all.map(timeOf) },
-      { ...axis, size: 60, values: (_chart, all) => all.map((ms) => `${ms} ms`) },
+      { ...axis, size: 60, values: (_chart, all) => all.map(lengthOf) },
     ],
     scales: {
       x: { range: () => spanOf(data()[0], leastS) },
@@ -54,6 +54,11 @@ export function timeChart({ box, height, leastS, data, series }: TimeChartParts)
       chart.destroy();
     },
   };
+}
+
+/** Short enough for the axis: `250 ms`, `1.5 s`. */
+function lengthOf(ms: number): string {
+  return ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`;
 }
 
 function timeOf(atS: number): string {

@@ -1,4 +1,4 @@
-/** How views show that an answer is not there yet, is old, or did not come. */
+/** How views show that an answer has not come yet, is old, or failed. */
 import type { ComponentChildren } from 'preact';
 import { HoldfastApiError } from '../../../src/client/index.ts';
 import { messageOf } from '../data/access.ts';
@@ -12,7 +12,7 @@ export function Answered<T>({
   children,
 }: {
   asked: Asked<T>;
-  /** Where the server says that there is no such thing. */
+  /** What to show if the server says 404. */
   missing?: ComponentChildren;
   children: (value: T) => ComponentChildren;
 }) {
@@ -21,18 +21,18 @@ export function Answered<T>({
   if (status === 404 && missing !== undefined) return <>{missing}</>;
   if (status === 403)
     return (
-      <Empty title="This token may not see that.">
-        It belongs to a tenant, and this is about the fleet as a whole.
+      <Empty title="Your token does not allow this view.">
+        It belongs to one tenant, and this view is about the whole fleet.
       </Empty>
     );
-  if (value === null && error === null) return <p class="quiet">Asking …</p>;
+  if (value === null && error === null) return <p class="quiet">Loading data …</p>;
   return (
     <>
       {error !== null && (
         <p class="notice bad" role="alert">
           {messageOf(error)}{' '}
           <button type="button" onClick={() => asked.again()}>
-            Ask again
+            Try again
           </button>
         </p>
       )}
@@ -41,14 +41,14 @@ export function Answered<T>({
   );
 }
 
-/** How old what is shown is, beside it. */
+/** How old the data are. */
 export function Age({ asked: { seenAtMs } }: { asked: Asked<unknown> }) {
   if (seenAtMs === null) return null;
   return now.value - seenAtMs < 1_000 ? (
-    <>as of now</>
+    <>updated just now</>
   ) : (
     <>
-      as of <Ago at={seenAtMs} />
+      updated <Ago at={seenAtMs} />
     </>
   );
 }

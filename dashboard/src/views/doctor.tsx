@@ -1,10 +1,11 @@
-/** Whether all is well: the store examined, clocks compared, and how much each member has to spare. */
+/** The checks of `holdfast doctor`: the store, the clocks, and how much room each instance has for slow renewals. */
 import type { Diagnosis } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { useAsked } from '../data/asked.ts';
 import { counted } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Meter, Owner, Panel, Stat } from '../parts/basics.tsx';
+import { Icon, type IconName } from '../parts/icon.tsx';
 import { Age, Answered } from './answered.tsx';
 import {
   type Checked,
@@ -29,12 +30,12 @@ export function DoctorView() {
           <Age asked={asked} />
         </span>
         <button type="button" onClick={() => asked.again()}>
-          Examine now
+          Run checks
         </button>
       </div>
       <Answered asked={asked}>{(diagnosis) => <Findings diagnosis={diagnosis} />}</Answered>
-      <section aria-label="The same in a terminal" class="work-section">
-        <p class="quiet small">The same in a terminal:</p>
+      <section aria-label="Command" class="work-section">
+        <p class="quiet small">Run the same checks in a terminal:</p>
         <AsCli command="holdfast doctor" />
       </section>
     </>
@@ -48,22 +49,22 @@ function Findings({ diagnosis }: { diagnosis: Diagnosis }) {
     <>
       {warnings.length === 0 ? (
         <p class="notice good" role="status">
-          <strong>✓ All is well.</strong> Nothing that was looked at asks for anything to be done.
+          <Icon name="check" /> <strong>All checks passed.</strong> You do not have to do anything.
         </p>
       ) : (
-        <Panel title={`${counted(warnings.length, 'finding')} to act on`}>
+        <Panel title={`${counted(warnings.length, 'problem')} to fix`}>
           <ul class="findings">{warnings.map(finding)}</ul>
         </Panel>
       )}
       <Figures diagnosis={diagnosis} />
-      <Panel title="Renewal margin" aside="what is left of the TTL, member by member">
+      <Panel title="Renewal margin" aside="per instance">
         <p class="quiet small">
-          A lease that is not renewed before its TTL is over is lost. The margin is the TTL minus
-          the time that the slowest of a hundred renewals take: the longer the bar, the more may go
-          wrong.
+          An instance loses a lease that it does not renew within the TTL. The margin is the TTL
+          minus the time that a slow renewal takes (p99). A longer bar means more room for slow
+          renewals.
         </p>
         {members.length === 0 ? (
-          <Empty title="No member takes part.">
+          <Empty title="No instance is running.">
             <AsCli command="holdfast up" />
           </Empty>
         ) : (
@@ -74,9 +75,9 @@ function Findings({ diagnosis }: { diagnosis: Diagnosis }) {
           </ul>
         )}
       </Panel>
-      <Panel title="The store, examined" aside={<code>{store}</code>}>
+      <Panel title="Store checks" aside={<code>{store}</code>}>
         {fine.length === 0 ? (
-          <p class="quiet">Nothing that is as it should be was found.</p>
+          <p class="quiet">No check of the store passed.</p>
         ) : (
           <ul class="findings">{fine.map(finding)}</ul>
         )}
@@ -85,63 +86,71 @@ function Findings({ diagnosis }: { diagnosis: Diagnosis }) {
   );
 }
 
-const LEVELS: Readonly<Record<Finding['level'], readonly [words: string, tone: string]>> = {
-  ok: ['✓ fine', 'good'],
-  warn: ['▲ warning', 'warn'],
-  refuse: ['✕ unfit', 'bad'],
+const LEVELS: Readonly<
+  Record<Finding['level'], readonly [words: string, tone: string, icon: IconName]>
+> = {
+  ok: ['passed', 'good', 'check'],
+  warn: ['warning', 'warn', 'warning'],
+  refuse: ['failed', 'bad', 'cross'],
 };
 
 function finding({ level, subject, fact, advice }: Finding) {
-  const [words, tone] = LEVELS[level];
+  const [words, tone, icon] = LEVELS[level];
   return (
     <li key={`${subject} ${fact}`} data-level={level}>
-      <span class={`badge ${tone}`}>{words}</span>
+      <span class={`badge ${tone}`}>
+        <Icon name={icon} />
+        {words}
+      </span>
       <div>
         <strong>{subject}</strong> {fact}
-        {advice !== undefined && <div class="advice">→ {advice}</div>}
+        {advice !== undefined && <div class="advice">{advice}</div>}
       </div>
     </li>
   );
 }
 
 function Figures({ diagnosis: { findings, roundTrip, clock, members } }: { diagnosis: Diagnosis }) {
-  const isAlarm = (about: string) =>
-    findings.some(({ subject, level }) => subject === about && level !== 'ok');
+  const toneFor = (about: string) => {
+    const levels = findings.flatMap(({ subject, level }) => (subject === about ? [level] : []));
+    if (levels.includes('refuse')) return 'bad';
+    return levels.includes('warn') ? 'warn' : undefined;
+  };
   const delays = members.flatMap(({ loopDelayMs }) => loopDelayMs ?? []);
   const margins = members.flatMap(({ marginMs }) => marginMs ?? []);
   return (
     <div class="stats wide">
       <Stat
         name="Round trip to the store"
-        alarm={isAlarm('round trip')}
+        tone={toneFor('round trip')}
         value={roundTrip === null ? '–' : msText(roundTrip.p50Ms)}
         note={
           roundTrip === null
-            ? 'It could not be measured.'
-            : `Half of ${roundTrip.reads} reads of this instance took no longer, all but one in a hundred ${msText(roundTrip.p99Ms)}. Every renewal takes at least that.`
+            ? 'This instance could not measure it.'
+            : `Median of ${roundTrip.reads} reads by this instance; p99 is ${msText(roundTrip.p99Ms)}. A renewal takes at least one round trip.`
         }
       />
       <Stat
         name="Clock offset"
-        alarm={isAlarm('clock')}
+        tone={toneFor('clock')}
         value={clock === null ? 'none' : msText(Math.abs(clock.offsetMs))}
         note={
           clock === null
-            ? 'The store and this instance read the same clock.'
-            : `${clockText(clock)} Leases do not depend on it; times in the log do.`
+            ? 'The store and this instance use the same clock.'
+            : `${clockText(clock)} Leases do not depend on clocks; times in the log do.`
         }
       />
       <Stat
         name="Smallest margin"
-        alarm={isAlarm('renewals')}
+        tone={toneFor('renewals')}
         value={margins.length === 0 ? '–' : msText(Math.min(...margins))}
-        note="What the member with the least to spare has left of its leases’ time when renewals are slow."
+        note="The instance with the least room has this much of the TTL left after a slow renewal."
       />
       <Stat
         name="Event-loop delay"
-        alarm={isAlarm('event loop')}
+        tone={toneFor('event loop')}
         value={delays.length === 0 ? '–' : msText(Math.max(...delays))}
-        note="By how much a member was late with everything, at most, in the last minute: its process was busy or stood still. It adds to every renewal."
+        note="The longest time in the last minute that an instance was too busy to run anything. It adds to every renewal."
       />
     </div>
   );
@@ -165,14 +174,13 @@ function MarginRow({ member }: { member: Checked }) {
       ) : (
         <Meter
           share={share}
-          label="Of the TTL left"
+          label="TTL left after a slow renewal"
           {...(word !== 'ample' && { colour: 'var(--bad)' })}
         />
       )}
       <span class="quiet small">
         {words}
-        {member.loopDelayMs !== null &&
-          ` Its event loop was late by ${msText(member.loopDelayMs)}.`}
+        {member.loopDelayMs !== null && ` Event-loop delay ${msText(member.loopDelayMs)}.`}
       </span>
     </li>
   );

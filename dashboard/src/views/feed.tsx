@@ -1,25 +1,20 @@
-/** What happens, as it happens, the latest first: one line each, in words, and as it was written down for those who want that. */
+/** The log, live, in order of time, the latest first: one line per event, and its JSON on request. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import '../style/feed.css';
 import { targetOf } from '../../../src/telemetry/about.ts';
 import { trouble } from '../data/fleet.ts';
+import { sentenceFor } from '../data/sentence.ts';
+import { wantName } from '../data/session-lookup.ts';
 import { clockTime, counted, moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Owner } from '../parts/basics.tsx';
+import { Icon, type IconName } from '../parts/icon.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { hrefOf, place, setQuery } from '../router.ts';
 import { Listing } from './feed/listing.ts';
 import type { Item } from './feed/strip.ts';
-import {
-  commandOf,
-  EVENT_NAMES,
-  isKnownEvent,
-  levelOf,
-  sentenceFor,
-  type Wish,
-  wishOf,
-} from './feed/wish.ts';
+import { commandOf, EVENT_NAMES, isKnownEvent, levelOf, type Wish, wishOf } from './feed/wish.ts';
 
 const ROW_PX = 34;
 /** On a phone an event has two lines. */
@@ -49,21 +44,22 @@ export function FeedView() {
     <>
       <div class="view-head">
         <h1>Feed</h1>
-        <span class="quiet">{counted(items.length, 'event')} here</span>
+        <span class="quiet">{counted(items.length, 'event')} loaded</span>
         <span class="push" />
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? '▶ Go on' : '⏸ Pause'}
+          <Icon name={isPaused ? 'play' : 'pause'} />
+          {isPaused ? 'Continue' : 'Pause'}
         </button>
       </div>
       <Filters />
       {!isKnownEvent(wish.event) && (
         <p class="notice" role="alert">
-          There is no event '{wish.event}'. The list of the field has all of them.
+          No event is called '{wish.event}'. Choose one from the list of the field.
         </p>
       )}
       {listing.trouble.value !== null && trouble.value === null && (
         <p class="notice bad" role="alert">
-          What happened before could not be read: {listing.trouble.value}
+          The server could not read the log: {listing.trouble.value}
         </p>
       )}
       <div class={chosen === null ? 'feed' : 'feed split'}>
@@ -80,14 +76,14 @@ export function FeedView() {
         {chosen !== null && <Detail event={chosen} onClose={() => setChosen(null)} />}
       </div>
       <details class="feed-cli">
-        <summary class="quiet small">As a command</summary>
+        <summary class="quiet small">Show the command</summary>
         <AsCli command={commandOf(wish)} />
       </details>
     </>
   );
 }
 
-/** Who types is not done: the log is searched for what stands there after a pause. */
+/** The log is searched when the user has stopped typing for this long. */
 const TYPING_MS = 250;
 
 function useSettled(value: string): string {
@@ -134,7 +130,7 @@ function List({ listing, items, aside, chosen, onChoose, onScrolled, onResume }:
     <div class="panel feed-list" ref={box}>
       {aside > 0 && (
         <button type="button" class="main-action feed-new" onClick={toTop}>
-          ↑ {aside.toLocaleString('en')} new
+          <Icon name="up" /> {aside.toLocaleString('en')} new
         </button>
       )}
       {items.length === 0 ? (
@@ -144,7 +140,7 @@ function List({ listing, items, aside, chosen, onChoose, onScrolled, onResume }:
           items={items}
           rowHeight={rowPx}
           height={height}
-          label="Events, the latest first"
+          label="Events, latest first"
           keyOf={(item) => (item.kind === 'event' ? item.event.position : `gap ${item.behind}`)}
           row={(item) => <Row item={item} chosen={chosen} onChoose={onChoose} />}
         />
@@ -157,39 +153,39 @@ function List({ listing, items, aside, chosen, onChoose, onScrolled, onResume }:
 }
 
 function ending({ strip, isReading }: Listing): string {
-  if (isReading.value) return 'Older events are being read …';
-  return strip.isWhole ? 'That is all the log has.' : 'Scroll down for older events.';
+  if (isReading.value) return 'Loading older events …';
+  return strip.isWhole ? 'The log has no older events.' : 'Scroll down for older events.';
 }
 
 function Nothing({ listing }: { listing: Listing }) {
-  if (listing.isReading.value) return <p class="quiet">Looking …</p>;
+  if (listing.isReading.value) return <p class="quiet feed-end">Loading events …</p>;
   if (listing.strip.isWhole && place.value.query.size === 0)
     return (
-      <Empty title="Nothing has happened yet.">
-        Instances write down what happens to them. Start one:
+      <Empty title="The log has no events yet.">
+        Instances log what happens to them. Start one:
         <AsCli command="holdfast up" />
       </Empty>
     );
   return (
-    <Empty title="Nothing like that has happened.">
+    <Empty title="No event matches these filters.">
       {listing.strip.isWhole ? (
-        'The log has the last day, or the last 100,000 events.'
+        'The log keeps one day, and at most 100,000 events.'
       ) : (
         <button type="button" onClick={() => void listing.readOlder()}>
-          Look further back
+          Search older events
         </button>
       )}
       <button
         type="button"
         onClick={() => setQuery({ event: '', member: '', target: '', text: '' })}
       >
-        Show everything
+        Clear filters
       </button>
     </Empty>
   );
 }
 
-/** How much of the screen the list may have, and how high its rows are. */
+/** The height of the list and of its rows. */
 function useRoom(): { height: number; rowPx: number } {
   const [room, setRoom] = useState(roomNow);
   useEffect(() => {
@@ -207,7 +203,9 @@ function roomNow(): { height: number; rowPx: number } {
   };
 }
 
-const LEVEL_SIGNS = { debug: '·', info: '●', warn: '▲', error: '✕' } as const;
+const LEVEL_ICONS: Readonly<Record<ReturnType<typeof levelOf>, IconName>> = {
+  ...{ debug: 'ring', info: 'dot', warn: 'warning', error: 'cross' },
+};
 
 interface RowProps {
   readonly item: Item;
@@ -219,10 +217,12 @@ function Row({ item, chosen, onChoose }: RowProps) {
   if (item.kind === 'gap')
     return (
       <span class="feed-gap warn">
-        ▲ Something is missing here: the log had dropped it before it could be sent.
+        <Icon name="warning" /> Events are missing here: the log dropped them before the server
+        could send them.
       </span>
     );
   const { event } = item;
+  wantName(event.session);
   const level = levelOf(event);
   const words = sentenceFor(event);
   return (
@@ -235,7 +235,7 @@ function Row({ item, chosen, onChoose }: RowProps) {
         {clockTime(event.at)}
       </time>
       <span class={`feed-level ${level}`} title={level}>
-        <span aria-hidden="true">{LEVEL_SIGNS[level]}</span>
+        <Icon name={LEVEL_ICONS[level]} />
         <span class="visually-hidden">{level}</span>
       </span>
       <Owner id={event.instance} />
@@ -270,11 +270,11 @@ function Filters() {
     <div class="feed-filters">
       {field('event', 'Event or group', {
         list: 'event-names',
-        placeholder: 'lease.lost, member …',
+        placeholder: 'lease.lost',
       })}
-      {field('member', 'Member', { placeholder: 'how its name begins' })}
-      {field('target', 'Target or session', { placeholder: 'its whole id' })}
-      {field('text', 'Text', { placeholder: 'anything it says  /', 'data-search': true })}
+      {field('member', 'Instance', { placeholder: 'start of its name' })}
+      {field('target', 'Target or session', { placeholder: 'its full id' })}
+      {field('text', 'Text', { placeholder: 'any text  /', 'data-search': true })}
       <datalist id="event-names">
         {EVENT_NAMES.map((name) => (
           <option key={name} value={name} />
@@ -285,7 +285,7 @@ function Filters() {
 }
 
 const SHOWN_MS = 1_500;
-/** Around what happened, in the timeline. */
+/** The timeline shows this much around the event. */
 const AROUND_MS = 60_000;
 
 function Detail({ event, onClose }: { event: ApiEvent; onClose(): void }) {
@@ -300,11 +300,11 @@ function Detail({ event, onClose }: { event: ApiEvent; onClose(): void }) {
   };
   const around = { for: '1m', until: String(event.at + AROUND_MS / 2) };
   return (
-    <aside class="panel feed-detail" aria-label="The event">
+    <aside class="panel feed-detail" aria-label="Event">
       <header>
         <h2>{event.event}</h2>
         <button type="button" class="plain push" onClick={onClose} aria-label="Close the event">
-          ×
+          <Icon name="cross" />
         </button>
       </header>
       <p>
@@ -312,11 +312,11 @@ function Detail({ event, onClose }: { event: ApiEvent; onClose(): void }) {
       </p>
       <pre class="mono small">{json}</pre>
       <p class="quiet small">
-        Position {position}, {moment(event.at)} by the clock of its instance.
+        {moment(event.at)} by the clock of the instance. Position {position} of the log.
       </p>
       <div class="buttons">
         <button type="button" onClick={copy}>
-          {isCopied ? 'copied' : 'Copy the JSON'}
+          {isCopied ? 'Copied' : 'Copy JSON'}
         </button>
         <a
           class="button"
@@ -325,15 +325,15 @@ function Detail({ event, onClose }: { event: ApiEvent; onClose(): void }) {
             ...(target !== undefined && { q: target }),
           })}
         >
-          In the timeline
+          Show in timeline
         </a>
         {target !== undefined && (
           <button type="button" onClick={() => setQuery({ target })}>
-            Only this target
+            Only this {typeof event.session === 'string' ? 'session' : 'target'}
           </button>
         )}
         <button type="button" onClick={() => setQuery({ event: event.event })}>
-          Only these events
+          Only this event type
         </button>
       </div>
     </aside>

@@ -1,10 +1,11 @@
-/** One lease under a plain name: who holds it, under which fence, who did before; and the way to end that against the holder's will. */
+/** One lease: its holder, its fence, its earlier holders, and the way to revoke it. */
 import type { LeaseState } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { targets } from '../data/fleet.ts';
 import { expectRevoked } from '../data/revocation.ts';
+import { sessionLabel } from '../data/session-lookup.ts';
 import { shellWord } from '../data/words.ts';
 import { Action } from '../parts/action.tsx';
 import { AsCli } from '../parts/as-cli.tsx';
@@ -69,30 +70,36 @@ function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }
     <>
       <div class="stats">
         <Stat
-          name={state === 'revoked' ? 'Taken from' : 'Holder'}
-          value={<Owner id={instance} />}
+          name={state === 'revoked' ? 'Revoked from' : 'Holder'}
+          value={<Owner id={instance} none="no holder" />}
         />
         <Stat
-          name={state === 'revoked' ? 'Kept free for' : 'Ends in'}
+          name={state === 'revoked' ? 'Blocked for' : 'Expires in'}
           value={state === 'free' ? '–' : <Left at={endsAt} />}
-          note={state === 'held' ? 'unless it is renewed' : undefined}
+          note={state === 'held' ? 'unless its holder renews it' : undefined}
         />
         <Stat name="Fence" value={<span class="mono fence">{fence}</span>} />
       </div>
       {session !== null && SESSION.test(session) && (
         <p class="target-why">
-          It is held for session <a href={hrefOf('sessions', session)}>{session}</a>.
+          Its holder runs session{' '}
+          <a href={hrefOf('sessions', session)} title={session}>
+            {sessionLabel(session)}
+          </a>
+          .
         </p>
       )}
-      <Panel title="State">
+      <Panel title="Status">
         <Machine states={LEASE_STATES} current={STATE_OF[state]} />
         <p class="quiet small">
-          As the store sees it: whether its holder has doubts, only the holder knows.
+          This is the state in the store. Only the holder knows whether it is uncertain.
         </p>
+      </Panel>
+      <Panel title="Actions">
         <div class="buttons">
           <Action
             name="Revoke"
-            effect={`'${key}' is taken from its holder, without asking it. Its next renewal tells it. Nobody is granted the key while it may still act.`}
+            effect={`The store revokes '${key}' at once. Its holder learns of it at its next renewal. The store grants the key to no other process while that holder may still act.`}
             cli={`holdfast revoke ${shellWord(key)} --fence ${fence} --reason '…'`}
             scope="v3:admin"
             reason="required"
@@ -101,7 +108,7 @@ function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }
             run={revoke}
           />
           <a class="button" href={hrefOf('feed', undefined, { event: 'lease', text: key })}>
-            Its events
+            Show events
           </a>
         </div>
       </Panel>
@@ -109,19 +116,19 @@ function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }
   );
 }
 
-/** What workers hold for; others may end with what they like. */
+/** Workers hold leases for sessions. */
 const SESSION = /^[0-9a-f-]{36}$/;
 const NOBODY = { instance: null, session: null };
 
 function NeverHeld({ name }: { name: string }) {
   return (
-    <Empty title="Nobody has ever held a lease of this name.">
+    <Empty title="The store remembers no lease with this key.">
       {targets.has(name) ? (
         <>
-          It is a target: <a href={hrefOf('targets', name)}>look at that</a>.
+          It is a target: <a href={hrefOf('targets', name)}>open the target</a>.
         </>
       ) : (
-        'As far as the store remembers. A shell takes it so:'
+        'Acquire it from a shell:'
       )}
       <AsCli command={`holdfast run ${shellWord(name)} -- sleep 60`} />
     </Empty>

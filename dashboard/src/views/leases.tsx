@@ -1,9 +1,10 @@
-/** Leases under plain names: who holds which, under which fence, and for how long yet. */
+/** Leases: who holds which, with which fence, and how long they last without a renewal. */
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { now } from '../data/now.ts';
+import { sessionLabel } from '../data/session-lookup.ts';
 import { spanOf } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Owner, Panel } from '../parts/basics.tsx';
@@ -20,13 +21,12 @@ import {
 } from './leases/held.ts';
 import { LongList, shareText } from './long-list.tsx';
 import { Search } from './query-fields.tsx';
-import { short } from './short.ts';
 import '../style/work.css';
 
 const MOST = 20_000;
-/** The list is put in order anew for what comes within this time. */
+/** Changes within this time are shown together. */
 const GATHER_MS = 200;
-/** How often one lease that is seen, and whose time is up as far as is known, is looked at again. */
+/** How often the dashboard asks for a lease that is on the screen and seems to have expired. */
 const LOOK_EVERY_MS = 250;
 
 export function LeasesView() {
@@ -52,18 +52,19 @@ export function LeasesView() {
           <Age asked={asked} />
         </span>
         <button type="button" onClick={() => asked.again()}>
-          Look again
+          Refresh
         </button>
       </div>
       <p class="quiet small lead">
-        The whole list walks the store, so it is made once, and again when you say so. Leases that
-        come and go since are known from the log; one that you see, and whose time is up, is looked
-        at again by itself. Leases of targets are on <a href="#/">the map</a>, those of workflows
-        with <a href="#/workflows">the workflows</a>.
+        The dashboard reads all keys of the store once, and again when you press Refresh. The log
+        keeps the list up to date. Leases of targets are on <a href="#/">the map</a>; leases of
+        workflows are in <a href="#/workflows">Workflows</a>.
       </p>
       <Panel
-        title="Held"
-        aside={<Search name="prefix" label="Only keys that begin with" hint="key begins with" />}
+        title="Held leases"
+        aside={
+          <Search name="prefix" label="Filter by the start of the key" hint="start of the key  /" />
+        }
       >
         <Answered asked={asked}>{(held) => <List held={held} shown={shown} />}</Answered>
       </Panel>
@@ -71,7 +72,7 @@ export function LeasesView() {
   );
 }
 
-/** Renewals are not in the log. So whatever is seen and seems over is asked for, one at a time. */
+/** Renewals are not in the log. So the dashboard asks for each lease on the screen that seems to have expired, one at a time. */
 function useLooks(asked: Asked<Held>): Map<string, SeenLease> {
   const shown = useRef(new Map<string, SeenLease>()).current;
   useEffect(() => {
@@ -96,9 +97,10 @@ function List({ held, shown }: { held: Held; shown: Map<string, SeenLease> }) {
   const found = useMemo(() => beginningWith(held, prefix), [held, prefix]);
   if (held.leases.size === 0)
     return (
-      <Empty title="Nobody holds a lease under a plain name.">
+      <Empty title="No process holds a lease.">
         <span>
-          A program takes one with <code>holdfast.withLease('nightly-report', …)</code>; a shell so:
+          Acquire one in your program with <code>holdfast.withLease('nightly-report', …)</code>, or
+          from a shell:
         </span>
         <AsCli command="holdfast run nightly-report -- sleep 60" />
       </Empty>
@@ -116,7 +118,7 @@ function List({ held, shown }: { held: Held; shown: Map<string, SeenLease> }) {
       />
       <p class="quiet small">
         {shareText(found.length, held.leases.size, 'lease')}
-        {held.hasMore && `; there are more than this page lists: holdfast ls ${prefix}`}
+        {held.hasMore && `; the dashboard lists no more. See all: holdfast ls ${prefix}`}
       </p>
     </>
   );
@@ -141,7 +143,10 @@ function Row({ lease, shown }: { lease: SeenLease; shown: Map<string, SeenLease>
         {session !== null && (
           <>
             {' '}
-            for <a href={hrefOf('sessions', session)}>{short(session)}</a>
+            for{' '}
+            <a href={hrefOf('sessions', session)} title={session}>
+              {sessionLabel(session)}
+            </a>
           </>
         )}
       </span>
@@ -153,6 +158,6 @@ function Row({ lease, shown }: { lease: SeenLease; shown: Map<string, SeenLease>
 
 function TimeLeft({ of: { expiresAtMs } }: { of: SeenLease }) {
   const leftMs = expiresAtMs - now.value;
-  if (leftMs <= 0) return <span class="quiet">looking again …</span>;
-  return <span>{Number.isFinite(leftMs) ? spanOf(leftMs) : 'never ends'}</span>;
+  if (leftMs <= 0) return <span class="quiet">checking …</span>;
+  return <span>{Number.isFinite(leftMs) ? spanOf(leftMs) : 'never expires'}</span>;
 }

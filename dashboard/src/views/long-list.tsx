@@ -1,4 +1,4 @@
-/** A long list with a head, whose rows are higher, and say the same on several lines, where the page is narrow. */
+/** A long list with a head. On a narrow screen its rows have several lines. */
 import type { ComponentChildren } from 'preact';
 import { isNarrow } from '../data/narrow.ts';
 import { Rows } from '../parts/rows.tsx';

@@ -1,15 +1,13 @@
-/** Who owns what, now: the first thing one sees. */
+/** Who owns what, now. It is the first view. */
 import { useComputed } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { about, may } from '../data/access.ts';
+import { about } from '../data/access.ts';
 import { members, type SeenMember, seenAtMs } from '../data/fleet.ts';
 import { all, attention, counts, owners, ownersVersion, paused } from '../data/lanes.ts';
 import { nameOf } from '../data/palette.ts';
 import { type Actor, actorOf, actors, followStage, stageTrouble } from '../data/stage.ts';
-import { AsCli } from '../parts/as-cli.tsx';
-import { Empty } from '../parts/basics.tsx';
-import { setQuery } from '../router.ts';
-import { AddTarget } from './map/add-target.tsx';
+import { Owner } from '../parts/basics.tsx';
+import { NoInstances, NoMatch, NoTargets } from './fleet-empty.tsx';
 import { Filters, Shapes } from './map/controls.tsx';
 import { CountStats } from './map/counts.tsx';
 import { Detail } from './map/detail.tsx';
@@ -23,7 +21,7 @@ import { TargetList } from './target-list.tsx';
 import '../style/map.css';
 
 /** What stands above and below the lanes, so that the rest of the window is theirs. */
-const AROUND_PX = 370;
+const AROUND_PX = 360;
 const LEAST_HEIGHT_PX = 360;
 
 export function MapView() {
@@ -32,7 +30,7 @@ export function MapView() {
     followStage(end.signal);
     return () => end.abort();
   }, []);
-  if (seenAtMs.value === null) return <p class="quiet">Waiting for a first picture …</p>;
+  if (seenAtMs.value === null) return <p class="quiet">Loading the fleet …</p>;
   return (
     <>
       <div class="view-head">
@@ -40,17 +38,17 @@ export function MapView() {
         {counts.value.all > 0 && (
           <>
             <Shapes />
+            <Legend />
             <span class="push" />
             <Filters />
           </>
         )}
       </div>
       <StageHint />
-      <CountStats />
+      {counts.value.all > 0 && <CountStats />}
       <Lately />
-      <h2 class="visually-hidden">Members and their targets</h2>
+      <h2 class="visually-hidden">Instances and their targets</h2>
       <Fleet />
-      {counts.value.all > 0 && <Legend />}
       {shape.value !== 'list' && counts.value.all > 0 && <Detail />}
     </>
   );
@@ -60,8 +58,8 @@ function StageHint() {
   if (about.value?.stage !== true) return null;
   return (
     <p class="stage-hint">
-      <strong>These instances are there to be killed.</strong> Kill one and watch: when its leases
-      run out, the others take over what it had. Freeze one: it finds its leases lost when it wakes.
+      <strong>This is a demo: kill or freeze an instance.</strong> When its leases expire, the other
+      instances take over its targets. A thawed instance finds its leases lost.
       {stageTrouble.value !== null && <span class="bad"> {stageTrouble.value}</span>}
     </p>
   );
@@ -73,24 +71,24 @@ function Fleet() {
   const isEmpty = counts.value.all === 0;
   return (
     <div class="lanes-box" ref={box}>
-      {members.value.length === 0 && <NoMembers />}
+      {members.value.length === 0 && <NoInstances />}
       {isEmpty && <NoTargets />}
       <SpecialLane
         {...{ lane: attention, name: '!attention', width, isAlarm: true }}
-        title="Without an owner, or uncertain"
+        title="Needs attention"
       >
-        Nobody polls them, or whoever does may be about to lose them.
+        These targets have no owner, or their owner may be about to lose them.
       </SpecialLane>
-      <NoMatch />
+      <Unmatched />
       {shape.value === 'list' && !isEmpty ? <List /> : width > 0 && <Lanes width={width} />}
       <SpecialLane {...{ lane: paused, name: '!paused', width }} title="Paused">
-        Nobody should poll them until they are resumed.
+        No instance polls these targets until you resume them.
       </SpecialLane>
     </div>
   );
 }
 
-/** A member, one that is gone but still owns something, or an actor that is neither. */
+/** An instance, one that is gone but still owns something, or one of the demo that is neither. */
 interface Entry {
   readonly name: string;
   readonly owner: string;
@@ -98,7 +96,7 @@ interface Entry {
   readonly actor?: Actor;
 }
 
-/** In order of name, so that whoever is killed and started again stays where it was. */
+/** In order of name, so that an instance that restarts stays in its place. */
 function entriesNow(): readonly Entry[] {
   const there = members.value.map((member) => ({ name: member.name, owner: member.id, member }));
   const known = new Set(there.map(({ owner }) => owner));
@@ -123,7 +121,7 @@ function Lanes({ width }: { width: number }) {
   const isDense = shape.value === 'dense';
   const targets = counts.value.all;
   const height = heightForLanes();
-  // The same as long as nothing of it changes, so that lanes in which nothing has are not drawn again.
+  // The same object while nothing changes, so that unchanged lanes are not drawn again.
   const layout = useMemo(
     () => layoutFor({ lanes: shown.length, targets, width, height }),
     [shown.length, targets, width, height],
@@ -148,18 +146,20 @@ function Lanes({ width }: { width: number }) {
 }
 
 const ACTOR_WORDS: Readonly<Record<Actor['state'], string>> = {
-  dead: 'It does not run. What it had is with the others.',
-  frozen: 'It stands still, and the others have what it had. Thaw it: it finds its leases lost.',
-  starting: 'It starts.',
-  running: 'It runs, but does not take part yet.',
+  dead: 'Its process is dead. The other instances take over its targets.',
+  frozen: 'Its process is frozen. The other instances take over its targets.',
+  starting: 'Its process is starting.',
+  running: 'Its process runs, but has not joined the fleet yet.',
 };
 
-/** One that is not a member now: so that it can be started or thawed. */
+/** An instance of the demo that is not in the fleet now, with buttons to start or thaw it. */
 function ActorCard({ actor }: { actor: Actor }) {
   return (
-    <section class="lane dead" aria-label={actor.name}>
+    <section class={`lane actor ${actor.state}`} aria-label={actor.name}>
       <header>
-        <h3>{actor.name}</h3>
+        <h3>
+          <Owner id={actor.name} link={false} />
+        </h3>
       </header>
       <p class="quiet small">{ACTOR_WORDS[actor.state]}</p>
       <footer>
@@ -181,36 +181,10 @@ function List() {
   );
 }
 
-function NoMatch() {
+function Unmatched() {
   if (!isFiltered.value || counts.value.all === 0) return null;
   all.version.value;
-  if (wanted(all.items).length > 0) return null;
-  return (
-    <Empty title="No target is like that.">
-      <button type="button" onClick={() => setQuery({ q: '', state: '', member: '' })}>
-        Show all
-      </button>
-    </Empty>
-  );
-}
-
-function NoMembers() {
-  return (
-    <Empty title="Nobody takes part: nothing is polled.">
-      <span>Start an instance on the same store, as many as you like:</span>
-      <AsCli command={`holdfast up --store ${about.value?.store ?? 'sqlite:holdfast.db'}`} />
-    </Empty>
-  );
-}
-
-function NoTargets() {
-  return (
-    <Empty title="There is nothing to poll yet.">
-      <span>Add something. The instances share it out among themselves:</span>
-      <AsCli command="holdfast sessions add https://example.com" />
-      {may('v3:write') && <AddTarget />}
-    </Empty>
-  );
+  return wanted(all.items).length > 0 ? null : <NoMatch />;
 }
 
 function heightForLanes(): number {

@@ -1,4 +1,5 @@
-/** One member: how it is doing, what it owns, and what has happened to it. */
+/** One instance: its status, its targets, and its history. */
+import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { about } from '../data/access.ts';
 import { members, type SeenMember, seenAtMs } from '../data/fleet.ts';
@@ -15,6 +16,7 @@ import { EventList } from './member/event-list.tsx';
 import { Gone } from './member/gone.tsx';
 import { useMemberEvents } from './member/member-events.ts';
 import { Renewals } from './member/renewals.tsx';
+import { Restarted } from './restarted.tsx';
 import { StageButtons } from './stage-buttons.tsx';
 import { TargetList } from './target-list.tsx';
 import '../style/member.css';
@@ -29,7 +31,7 @@ export function MemberView({ id }: { id: string }) {
   }, []);
   const known = useMemberEvents(id);
   all.version.value;
-  if (seenAtMs.value === null) return <p class="quiet">Waiting for a first picture …</p>;
+  if (seenAtMs.value === null) return <p class="quiet">Loading the fleet …</p>;
   const member = members.value.find((one) => one.id === id) ?? null;
   const owned = ownedBy(id);
   return (
@@ -44,10 +46,11 @@ export function MemberView({ id }: { id: string }) {
             <DrainProgress {...{ member, events: known.events, left: owned.length }} />
           )}
           <div class="member-columns">
-            <Panel title="What it owns" aside={counted(owned.length, 'target')}>
+            <Panel title="Targets" aside={counted(owned.length, 'target')}>
               {owned.length === 0 ? (
                 <p class="quiet">
-                  Nothing{member.isDraining && ': it has handed everything over'}.
+                  It owns no targets
+                  {member.isDraining && ': it has handed over all of them'}.
                 </p>
               ) : (
                 <TargetList items={owned} label="Its targets" height={LIST_HEIGHT} owner={false} />
@@ -74,7 +77,8 @@ function Head({ id, member }: { id: string; member: SeenMember | null }) {
         {nameOf(id)}
       </h1>
       <span class={`badge ${level}`}>{word}</span>
-      {about.value?.instance === id && <span class="badge">serves this page</span>}
+      {member !== null && <Restarted id={id} always />}
+      {about.value?.instance === id && <span class="badge">serves this dashboard</span>}
       <code class="member-id quiet small" title={id}>
         {id}
       </code>
@@ -87,52 +91,62 @@ function Head({ id, member }: { id: string; member: SeenMember | null }) {
   );
 }
 
+/** What can go wrong is large; what rarely changes is one line below. */
 function Figures({ member }: { member: SeenMember }) {
   const { owned, quota, weight, version, startedAt, vitals } = member;
   const margin = marginMs(member);
   return (
-    <div class="stats member-stats">
-      <Heartbeat member={member} />
-      <Stat name="Targets" value={owned} note={`its quota is ${quota}`} />
-      <Stat name="Renewals, p99" value={figure(vitals?.renewP99Ms)} note={p50Of(member)} />
-      <Stat
-        name="Margin"
-        value={margin === null ? '–' : spanOf(margin)}
-        note="TTL minus p99"
-        alarm={margin !== null && margin <= 0}
-      />
-      <Stat
-        name="Event loop late"
-        value={figure(vitals?.loopDelayMs)}
-        note="at most, in a minute"
-      />
-      <Stat
-        name="Uptime"
-        value={startedAt === null ? '–' : spanOf(Math.max(0, serverWallOf(now.value) - startedAt))}
-        note={startedAt === null ? undefined : `since ${moment(startedAt)}`}
-      />
-      <Stat name="Weight" value={weight} note="its share" />
-      <Stat name="Version" value={version ?? '–'} />
+    <section class="member-status" aria-label="Status">
+      <div class="stats member-stats">
+        <Heartbeat member={member} />
+        <Stat name="Targets" value={owned} note={`quota ${quota}`} />
+        <Stat
+          name="Renewal margin"
+          value={margin === null ? '–' : spanOf(margin)}
+          note={`TTL minus a slow renewal (p99 ${figure(vitals?.renewP99Ms)})`}
+          tone={margin !== null && margin <= 0 ? 'bad' : undefined}
+        />
+      </div>
+      <dl class="line-facts">
+        <Fact name="Uptime">
+          {startedAt === null
+            ? 'unknown'
+            : `${spanOf(Math.max(0, serverWallOf(now.value) - startedAt))}, since ${moment(startedAt)}`}
+        </Fact>
+        <Fact name="Event-loop delay">{figure(vitals?.loopDelayMs)}</Fact>
+        <Fact name="Weight">{weight}</Fact>
+        <Fact name="Version">{version ?? 'unknown'}</Fact>
+      </dl>
+    </section>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
     </div>
   );
 }
 
-/** How old the last heartbeat is, against how long one lasts. */
+/** How old the last heartbeat is, and how long one is valid. */
 function Heartbeat({ member }: { member: SeenMember }) {
   const ageMs = beatAgeMs(member, now.value);
   const leftMs = Math.max(0, member.expiresAtMs - now.value);
   const { level, word } = memberState(member, now.value);
   if (ageMs === null || member.beatTtlMs === null)
-    return <Stat name="Heartbeat" value={spanOf(tenths(leftMs))} note="left of it" />;
+    return <Stat name="Heartbeat expires in" value={spanOf(tenths(leftMs))} />;
+  const isLate = level === 'bad' || level === 'warn';
   return (
     <Stat
-      name={level === 'bad' ? `Heartbeat: ${word}` : 'Heartbeat'}
-      value={spanOf(tenths(ageMs))}
-      alarm={level === 'bad'}
+      name={isLate ? `Heartbeat: ${word}` : 'Heartbeat'}
+      value={`${spanOf(tenths(ageMs))} ago`}
+      tone={isLate ? level : undefined}
       note={
         <>
-          old, good for {spanOf(member.beatTtlMs)}
-          <Meter share={leftMs / member.beatTtlMs} label="left of the heartbeat" />
+          valid for {spanOf(member.beatTtlMs)}
+          <Meter share={leftMs / member.beatTtlMs} label="Time until the heartbeat expires" />
         </>
       }
     />
@@ -141,11 +155,6 @@ function Heartbeat({ member }: { member: SeenMember }) {
 
 function tenths(ms: number): number {
   return Math.round(ms / 100) * 100;
-}
-
-function p50Of({ vitals }: SeenMember): string {
-  const p50 = vitals?.renewP50Ms ?? null;
-  return p50 === null ? 'not told' : `half within ${figure(p50)}`;
 }
 
 function figure(ms: number | null | undefined): string {

@@ -1,6 +1,5 @@
-/** Everybody who takes part, and how each is doing. */
+/** All instances, and how each is doing. */
 import { useEffect } from 'preact/hooks';
-import { about } from '../data/access.ts';
 import { members, type SeenMember, seenAtMs } from '../data/fleet.ts';
 import { beatAgeMs, marginMs, memberState } from '../data/member-state.ts';
 import { now } from '../data/now.ts';
@@ -8,9 +7,12 @@ import { markOf } from '../data/palette.ts';
 import { serverWallOf } from '../data/server-time.ts';
 import { followStage } from '../data/stage.ts';
 import { counted, spanOf } from '../data/words.ts';
-import { AsCli } from '../parts/as-cli.tsx';
-import { Empty, Meter, Owner } from '../parts/basics.tsx';
+import { Meter, Owner } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { ScrollX } from '../parts/scroll-x.tsx';
 import { place, setQuery } from '../router.ts';
+import { NoInstances } from './fleet-empty.tsx';
+import { Restarted } from './restarted.tsx';
 import { StageButtons } from './stage-buttons.tsx';
 import '../style/members.css';
 
@@ -23,39 +25,48 @@ interface Column {
 }
 
 const COLUMNS: readonly Column[] = [
-  { name: 'name', title: 'Its name', isText: true, value: ({ name, id }) => `${name} ${id}` },
   {
-    ...{ name: 'state', title: 'Whether it lives, and takes part', isText: true },
+    name: 'name',
+    title: 'Name of the instance',
+    isText: true,
+    value: ({ name, id }) => `${name} ${id}`,
+  },
+  {
+    ...{ name: 'state', title: 'Whether it is alive', isText: true },
     value: (member) => memberState(member, now.peek()).word,
   },
   {
-    ...{ name: 'heartbeat', title: 'How old its last heartbeat is' },
+    ...{ name: 'heartbeat', title: 'Age of its last heartbeat' },
     value: (member) => beatAgeMs(member, now.peek()),
   },
   {
     name: 'targets',
-    title: 'How many it owns, and how many it should',
+    title: 'How many targets it owns, and its quota',
     value: ({ owned }) => owned,
   },
-  { name: 'weight', title: 'Its share, compared to others', value: ({ weight }) => weight },
   {
-    ...{ name: 'renew p50', title: 'How long half of its renewals take at most' },
+    name: 'weight',
+    title: 'Its share of the targets, compared to other instances',
+    value: ({ weight }) => weight,
+  },
+  {
+    ...{ name: 'renew p50', title: 'Median time of a renewal' },
     value: ({ vitals }) => vitals?.renewP50Ms ?? null,
   },
   {
-    ...{ name: 'p99', title: 'How long ninety-nine of a hundred renewals take at most' },
+    ...{ name: 'renew p99', title: '99 % of its renewals take no longer' },
     value: ({ vitals }) => vitals?.renewP99Ms ?? null,
   },
-  { name: 'margin', title: 'What of the TTL a slow renewal leaves', value: marginMs },
+  { name: 'margin', title: 'How much of the TTL is left after a slow renewal', value: marginMs },
   {
-    ...{ name: 'loop delay', title: 'By how much its event loop was late at most' },
+    ...{ name: 'loop delay', title: 'Longest event-loop delay in the last minute' },
     value: ({ vitals }) => vitals?.loopDelayMs ?? null,
   },
   {
-    ...{ name: 'uptime', title: 'Since when it runs' },
+    ...{ name: 'uptime', title: 'How long it has been running' },
     value: ({ startedAt }) => (startedAt === null ? null : -startedAt),
   },
-  { name: 'version', title: 'Of Holdfast', isText: true, value: ({ version }) => version },
+  { name: 'version', title: 'Version of Holdfast', isText: true, value: ({ version }) => version },
 ];
 
 export function MembersView() {
@@ -68,16 +79,11 @@ export function MembersView() {
   return (
     <>
       <div class="view-head">
-        <h1>Members</h1>
+        <h1>Instances</h1>
         <span class="quiet">{counted(all.length, 'instance')}</span>
       </div>
       {all.length > 0 && <Table all={all} />}
-      {all.length === 0 && seenAtMs.value !== null && (
-        <Empty title="Nobody takes part: nothing is polled.">
-          <span>Start an instance on the same store, as many as you like:</span>
-          <AsCli command={`holdfast up --store ${about.value?.store ?? 'sqlite:holdfast.db'}`} />
-        </Empty>
-      )}
+      {all.length === 0 && seenAtMs.value !== null && <NoInstances />}
     </>
   );
 }
@@ -88,31 +94,28 @@ function Table({ all }: { all: readonly SeenMember[] }) {
   const isDown = query.get('down') === '1';
   const sorted = by === undefined ? all : sortedBy(all, by, isDown);
   return (
-    <section
-      class="panel scroll-x"
-      aria-label="All members"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-      tabIndex={0}
-    >
-      <table class="rows members">
-        <thead>
-          <tr>
-            {COLUMNS.map((column) => (
-              <Head key={column.name} {...{ column, isDown, isChosen: column === by }} />
+    <div class="panel">
+      <ScrollX label="All instances">
+        <table class="rows members">
+          <thead>
+            <tr>
+              {COLUMNS.map((column) => (
+                <Head key={column.name} {...{ column, isDown, isChosen: column === by }} />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.map((member) => (
+              <MemberRow key={member.id} member={member} />
             ))}
-          </tr>
-        </thead>
-        <tbody>
-          {sorted.map((member) => (
-            <MemberRow key={member.id} member={member} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+          </tbody>
+        </table>
+      </ScrollX>
+    </div>
   );
 }
 
-/** What is not known comes last, whichever way. */
+/** Unknown values come last in both directions. */
 function sortedBy(all: readonly SeenMember[], { value }: Column, isDown: boolean): SeenMember[] {
   const sign = isDown ? -1 : 1;
   return [...all].sort((a, b) => {
@@ -137,7 +140,7 @@ function Head({
     <th class={isText ? '' : 'number'} aria-sort={isChosen ? order : 'none'}>
       <button type="button" class="plain" title={title} onClick={turn}>
         {name}
-        <span aria-hidden="true">{isChosen ? (isDown ? ' ▾' : ' ▴') : ''}</span>
+        {isChosen && <Icon name={isDown ? 'descending' : 'ascending'} />}
       </button>
     </th>
   );
@@ -155,6 +158,7 @@ function MemberRow({ member }: { member: SeenMember }) {
       <td>
         <div class="member-state">
           <span class={`badge ${level}`}>{word}</span>
+          <Restarted id={id} />
           <StageButtons member={id} name={name} />
         </div>
       </td>

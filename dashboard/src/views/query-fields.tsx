@@ -1,7 +1,7 @@
-/** Filters that stand in the address: whoever gets it sees the same. */
+/** Filters that are part of the address, so that a link shows the same. */
 import { place, setQuery } from '../router.ts';
 
-/** The one place to search of a view. */
+/** The search field of a view. */
 export function Search({ name, label, hint }: { name: string; label: string; hint: string }) {
   return (
     <label>
@@ -17,7 +17,7 @@ export function Search({ name, label, hint }: { name: string; label: string; hin
   );
 }
 
-/** One of several; the first option stands for all, and is not in the address. */
+/** One of several options; the first one means all, and is not in the address. */
 export function Choice({
   name,
   label,

@@ -1,4 +1,4 @@
-/** One session: the state it is in, who runs it with what, why it is as it is, and what has happened to it. */
+/** One session: its state, its worker and slot, its progress, and its history. */
 import type { ComponentChildren } from 'preact';
 import type {
   ApiEvent,
@@ -6,27 +6,43 @@ import type {
   RunSession,
   SessionState,
 } from '../../../src/client/messages.ts';
-import { sentenceOf } from '../../../src/telemetry/sentences.ts';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { useAsked } from '../data/asked.ts';
+import { sentenceFor } from '../data/sentence.ts';
+import { sessionLabel } from '../data/session-lookup.ts';
+import { rememberSessions } from '../data/session-names.ts';
+import {
+  progressFacts,
+  reasonText,
+  refOf,
+  STATE_MEANS,
+  STATES,
+  stateWord,
+  toneOf,
+} from '../data/session-words.ts';
+import { latestFirst } from '../data/time-order.ts';
 import { counted, moment, spanOf } from '../data/words.ts';
 import { Empty, Owner, Panel } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { hrefOf } from '../router.ts';
 import { Age, Answered } from './answered.tsx';
-import { REASON_MEANS, refOf, STATE_MEANS, STATES, signOf, toneOf } from './sessions/reasons.ts';
+import { STATE_ICONS } from './sessions/state-icons.ts';
 import { Stop } from './sessions/stop.tsx';
-import { short } from './short.ts';
 import '../style/work.css';
 
-/** Progress is not in the log; what has ended, or is not there, does not change. */
+/** Progress is not in the log, so the server is asked. A session that has ended does not change. */
 const RUNNING_MS = 2_000;
 const ENDED_MS = 60_000;
 
 export function SessionView({ id }: { id: string }) {
   const asked = useAsked({
     key: id,
-    ask: async (signal) => ({ session: await client.session(id, { signal }) }),
+    ask: async (signal) => {
+      const session = await client.session(id, { signal });
+      rememberSessions([session]);
+      return { session };
+    },
     everyMs: (value) => (value === null || mayChange(value.session) ? RUNNING_MS : ENDED_MS),
   });
   const past = useAsked({
@@ -42,8 +58,11 @@ export function SessionView({ id }: { id: string }) {
     <>
       <div class="view-head">
         <h1 class="cut" title={id}>
-          <span class="quiet">Session</span> {id}
+          <span class="quiet">Session</span> {sessionLabel(id)}
         </h1>
+        <code class="quiet small cut" title="Session id">
+          {id}
+        </code>
         <span class="push quiet small">
           <Age asked={asked} />
         </span>
@@ -60,7 +79,7 @@ export function SessionView({ id }: { id: string }) {
           );
         }}
       </Answered>
-      <Panel title="What has happened" aside="from the shared log, the latest first">
+      <Panel title="History" aside="from the log, latest first">
         <Answered asked={past}>{(events) => <Past events={events} />}</Answered>
       </Panel>
     </>
@@ -73,23 +92,22 @@ function mayChange(session: ApiSession | null): boolean {
 
 function Gone({ id }: { id: string }) {
   return (
-    <Empty title={`There is no session ${id}.`}>
-      Sessions that have ended are forgotten after a while. <a href="#/sessions">All sessions</a>
+    <Empty title={`Session ${id} does not exist.`}>
+      Holdfast forgets sessions a day after they have ended, by default.{' '}
+      <a href="#/sessions">All sessions</a>
     </Empty>
   );
 }
 
 function Polled({ id }: { id: string }) {
   return (
-    <Empty title="This one is polled.">
-      No intent has started it: it is a target, which one instance polls while it owns it.
-      <a href={hrefOf('targets', id)}>To the target</a>
-      <a href="#/">To the map</a>
+    <Empty title="This is a polled target.">
+      No intent has started it. <a href={hrefOf('targets', id)}>Open the target</a>
     </Empty>
   );
 }
 
-/** All states there are, the one it is in lit, and when it came to each. */
+/** All states, the current one marked, and when the session reached each. */
 function Machine({ session, events }: { session: RunSession; events: readonly ApiEvent[] }) {
   const cameAt = (state: SessionState) =>
     state === 'NEW'
@@ -108,7 +126,7 @@ function Machine({ session, events }: { session: RunSession; events: readonly Ap
             data-state={state}
           >
             <strong>
-              <span aria-hidden="true">{signOf(state)}</span> {state}
+              <Icon name={STATE_ICONS[state]} /> {stateWord(state)}
               {isNow && <span class="visually-hidden"> (now)</span>}
             </strong>
             <span class="small">{STATE_MEANS[state]}</span>
@@ -124,34 +142,34 @@ function Facts({ session, onStopped }: { session: RunSession; onStopped(): void 
   const { kind, profile, tenant, reason, outcome, worker, slot, clients, losses } = session;
   return (
     <div class="work-columns">
-      <Panel title="As it is">
+      <Panel title="Status">
         {reason !== null && (
           <p class={toneOf(session) === 'bad' ? 'notice bad' : 'notice plain'}>
-            <strong>{reason}</strong> {REASON_MEANS[reason] ?? ''}
+            {reasonText(reason)} <code class="small">{reason}</code>
           </p>
         )}
         <dl class="facts">
           <Fact name={kind === 'live' ? 'Channel' : 'Recording'}>
             <code>{refOf(session)}</code>
-            {session.kind === 'vod' && ` from ${spanOf(session.startMs)} on`}
+            {session.kind === 'vod' && `, starting at ${spanOf(session.startMs)}`}
           </Fact>
           <Fact name="Profile">{profile}</Fact>
           <Fact name="Tenant">{tenant}</Fact>
           <Fact name="Clients">{counted(clients, 'client')}</Fact>
-          <Fact name="Worker">{worker === null ? 'nobody' : <Owner id={worker} />}</Fact>
+          <Fact name="Worker">{worker === null ? 'none' : <Owner id={worker} />}</Fact>
           <Fact name="Slot">
             {slot === null ? 'none' : <a href={hrefOf('leases', slot)}>{slot}</a>}
           </Fact>
-          <Fact name="Losses">{lossWords(losses)}</Fact>
-          {outcome !== null && <Fact name="Outcome">{outcome}</Fact>}
-          <Fact name="Made">{moment(Date.parse(session.createdAt))}</Fact>
+          <Fact name="Lost workers">{lossWords(losses)}</Fact>
+          {outcome !== null && <Fact name="Outcome">{outcomeText(outcome)}</Fact>}
+          <Fact name="Created">{moment(Date.parse(session.createdAt))}</Fact>
           <Fact name="Changed">
             {moment(Date.parse(session.changedAt))}, revision {session.revision}
           </Fact>
         </dl>
         <Stop session={session} onStopped={onStopped} />
       </Panel>
-      <Panel title={session.detail === undefined ? 'Progress' : 'How it ended'}>
+      <Panel title={session.detail === undefined ? 'Progress' : 'Result'}>
         <Said session={session} />
       </Panel>
     </div>
@@ -169,8 +187,8 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
 
 function lossWords(losses: number): string {
   return losses === 0
-    ? 'no worker was lost with it'
-    : `${counted(losses, 'worker')} lost with it; with the fourth it is given up`;
+    ? 'none'
+    : `${counted(losses, 'worker')} died while running it; Holdfast gives up after the fourth`;
 }
 
 const DETAIL_NAMES: Readonly<Record<string, string>> = {
@@ -181,15 +199,13 @@ const DETAIL_NAMES: Readonly<Record<string, string>> = {
   why: 'Why',
 };
 
-/** What its pipeline says, while it runs and at its end. */
+/** What its pipeline reports while it runs, and its result at the end. */
 function Said({ session: { progress, detail } }: { session: RunSession }) {
   if (detail === undefined)
     return progress === undefined ? (
-      <p class="quiet">Its pipeline has said nothing yet.</p>
+      <p class="quiet">Its pipeline has reported nothing yet.</p>
     ) : (
-      <pre class="work-text">
-        {typeof progress === 'string' ? progress : JSON.stringify(progress, null, 2)}
-      </pre>
+      <Progress progress={progress} />
     );
   const { output, ...facts } = detail;
   return (
@@ -205,7 +221,7 @@ function Said({ session: { progress, detail } }: { session: RunSession }) {
       </dl>
       {Array.isArray(output) && output.length > 0 && (
         <>
-          <h3>Its last lines</h3>
+          <h3>Last lines of output</h3>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
           <pre class="work-text" tabIndex={0}>
             {output.map(plain).join('\n')}
@@ -216,17 +232,42 @@ function Said({ session: { progress, detail } }: { session: RunSession }) {
   );
 }
 
+/** A report of the pipeline as named facts; its JSON on request. */
+function Progress({ progress }: { progress: unknown }) {
+  const facts = progressFacts(progress, spanOf);
+  if (typeof progress !== 'object') return <p class="work-said">{facts[0]?.value}</p>;
+  return (
+    <>
+      <dl class="facts">
+        {facts.map(({ name, value }) => (
+          <Fact key={name} name={name.replace(/^./, (first) => first.toUpperCase())}>
+            {value}
+          </Fact>
+        ))}
+      </dl>
+      <details class="work-raw">
+        <summary class="quiet small">Show JSON</summary>
+        <pre class="work-text">{JSON.stringify(progress, null, 2)}</pre>
+      </details>
+    </>
+  );
+}
+
+/** `Rejected busy` for REJECTED_BUSY. */
+function outcomeText(outcome: string): string {
+  const words = outcome.toLowerCase().replaceAll('_', ' ');
+  return words.replace(/^./, (first) => first.toUpperCase());
+}
+
 function Past({ events }: { events: readonly ApiEvent[] }) {
-  if (events.length === 0) return <p class="quiet">The log knows nothing of it.</p>;
+  if (events.length === 0) return <p class="quiet">The log has no events of this session.</p>;
   return (
     <ul class="session-past">
-      {events.map(({ position, at, instance, event, ...facts }) => (
-        <li key={position}>
-          <span class="quiet">{moment(at)}</span>
-          <Owner id={instance} />
-          <span title={event}>
-            {sentenceOf(event, { ...facts, session: short(facts.session) }, instance)}
-          </span>
+      {latestFirst(events).map((event) => (
+        <li key={event.position}>
+          <span class="quiet">{moment(event.at)}</span>
+          <Owner id={event.instance} />
+          <span title={event.event}>{sentenceFor(event)}</span>
         </li>
       ))}
     </ul>

@@ -1,17 +1,27 @@
-/** What intents have started: how far each session is and why it ended, who has the scarce things, and how long starts take. */
+/** The sessions that intents have started: their states and reasons, the slots, and how long starts take. */
 import { useMemo, useRef } from 'preact/hooks';
 import type { RunSession } from '../../../src/client/messages.ts';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
-import { moment } from '../data/words.ts';
+import { rememberSessions } from '../data/session-names.ts';
+import {
+  progressLine,
+  reasonText,
+  refOf,
+  STATE_MEANS,
+  STATES,
+  stateWord,
+  toneOf,
+} from '../data/session-words.ts';
+import { moment, spanOf } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Owner, Panel } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { hrefOf, place, setQuery } from '../router.ts';
 import { Age, Answered } from './answered.tsx';
 import { LongList, shareText } from './long-list.tsx';
 import { Choice, Search } from './query-fields.tsx';
-import { REASON_MEANS, refOf, STATE_MEANS, STATES, signOf, toneOf } from './sessions/reasons.ts';
 import {
   changedBy,
   countsByState,
@@ -24,6 +34,7 @@ import {
 import { Slots } from './sessions/slots.tsx';
 import { StartForm } from './sessions/start.tsx';
 import { StartLatency } from './sessions/start-latency.tsx';
+import { STATE_ICONS } from './sessions/state-icons.ts';
 import '../style/work.css';
 
 const FIRST_MOST = 2_000;
@@ -37,8 +48,15 @@ const ALL_MS = 2_000;
 export function SessionsView() {
   const most = useRef(FIRST_MOST);
   const asked = useAsked<SessionList>({
-    // Naming the states leaves out what is polled: that has none.
-    ask: (signal) => latest(client.sessions({ state: STATES, limit: 500, signal }), most.current),
+    // Naming the states leaves out polled targets, which have none.
+    ask: async (signal) => {
+      const list = await latest(
+        client.sessions({ state: STATES, limit: 500, signal }),
+        most.current,
+      );
+      rememberSessions(list.sessions);
+      return list;
+    },
     everyMs: EVERY_MS,
   });
   useArrivals(
@@ -55,7 +73,7 @@ export function SessionsView() {
       <div class="view-head">
         <h1>Sessions</h1>
         <span class="quiet small">
-          started by intents; what is polled are targets, on <a href="#/">the map</a>
+          started by intents; polled targets are in <a href="#/targets">Targets</a>
         </span>
         <span class="push quiet small">
           <Age asked={asked} />
@@ -64,8 +82,8 @@ export function SessionsView() {
       <Answered asked={asked}>
         {(list) => (
           <>
-            <States sessions={list.sessions} />
-            <Panel title="All of them" aside={<Filters />}>
+            {list.sessions.length > 0 && <States sessions={list.sessions} />}
+            <Panel title="All sessions" aside={<Filters />}>
               <List list={list} onMore={more} />
             </Panel>
           </>
@@ -80,7 +98,7 @@ export function SessionsView() {
   );
 }
 
-/** Only what has changed is asked for. */
+/** Asks only for the sessions that have changed. */
 function refresh(asked: Asked<SessionList>, ids: ReadonlySet<string>): void {
   if (ids.size > MOST_ALONE) asked.again(ALL_MS);
   for (const id of ids.size > MOST_ALONE ? [] : ids)
@@ -96,7 +114,7 @@ function filterOf(query: URLSearchParams): Filter {
   return { state: of('state'), kind: of('kind'), text: of('q') };
 }
 
-/** Counts by state, each of which shows only those. */
+/** How many sessions are in each state; a button per state filters by it. States without sessions step back. */
 function States({ sessions }: { sessions: readonly RunSession[] }) {
   const counts = useMemo(() => countsByState(sessions), [sessions]);
   const chosen = place.value.query.get('state') ?? '';
@@ -106,12 +124,13 @@ function States({ sessions }: { sessions: readonly RunSession[] }) {
         <button
           key={state}
           type="button"
+          class={counts.get(state) === 0 ? 'zero' : ''}
           aria-pressed={chosen === state}
-          title={STATE_MEANS[state]}
+          title={`${state}: ${STATE_MEANS[state]}`}
           onClick={() => setQuery({ state: chosen === state ? '' : state })}
         >
           <span class="quiet small">
-            <span aria-hidden="true">{signOf(state)}</span> {state}
+            <Icon name={STATE_ICONS[state]} /> {stateWord(state)}
           </span>
           <strong>{counts.get(state)?.toLocaleString('en')}</strong>
         </button>
@@ -122,7 +141,7 @@ function States({ sessions }: { sessions: readonly RunSession[] }) {
 
 const STATE_OPTIONS = {
   '': 'all states',
-  ...Object.fromEntries(STATES.map((state) => [state, state])),
+  ...Object.fromEntries(STATES.map((state) => [state, stateWord(state).toLowerCase()])),
 };
 
 function Filters() {
@@ -134,11 +153,7 @@ function Filters() {
         label="Kind"
         options={{ '': 'live and vod', live: 'live only', vod: 'vod only' }}
       />
-      <Search
-        name="q"
-        label="Search by id, channel, reason or worker"
-        hint="id, channel, reason, worker"
-      />
+      <Search name="q" label="Search by id, channel, reason or worker" hint="Search  /" />
     </div>
   );
 }
@@ -152,7 +167,7 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
   if (sessions.length === 0)
     return (
       <Empty title="No intent has started a session yet.">
-        Start one below, or in a terminal:
+        Start one below, or from a terminal:
         <AsCli command="holdfast intents start --wait channel-7" />
       </Empty>
     );
@@ -164,7 +179,7 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
         label="Sessions"
         head={[
           'State',
-          'What it runs',
+          'Channel or recording',
           'Reason or progress',
           'Worker',
           'Slot',
@@ -176,10 +191,10 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
         row={(session) => <Row session={session} />}
       />
       <p class="quiet small">
-        {shareText(found.length, sessions.length, 'session')}, the latest first.{' '}
+        {shareText(found.length, sessions.length, 'session')}, latest first.{' '}
         {hasMore && (
           <button type="button" onClick={onMore}>
-            Load older ones
+            Load more
           </button>
         )}
       </p>
@@ -189,19 +204,19 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
 
 function Row({ session }: { session: RunSession }) {
   const { id, kind, state, reason, worker, slot, clients, changedAt, progress } = session;
-  const said = progress === undefined ? '' : textOf(progress);
+  const said = reason === null ? progressLine(progress, spanOf) : reasonText(reason);
   return (
     <div class="session-row list-row" data-session={id}>
       <span>
-        <span class={`badge ${toneOf(session)}`} title={STATE_MEANS[state]}>
-          <span aria-hidden="true">{signOf(state)}</span> {state}
+        <span class={`badge ${toneOf(session)}`} title={`${state}: ${STATE_MEANS[state]}`}>
+          <Icon name={STATE_ICONS[state]} /> {stateWord(state)}
         </span>
       </span>
       <a class="cut" href={hrefOf('sessions', id)} title={`${refOf(session)}, session ${id}`}>
         {refOf(session)} <span class="quiet small">{kind}</span>
       </a>
-      <span class="cut" title={reason === null ? said : REASON_MEANS[reason]}>
-        {reason === null ? <span class="quiet">{said}</span> : reason}
+      <span class={reason === null ? 'cut quiet' : 'cut'} title={`${said} ${reason ?? ''}`.trim()}>
+        {said}
       </span>
       <span class="cut">{worker !== null && <Owner id={worker} />}</span>
       <code class="cut" title={slot ?? undefined}>
@@ -214,8 +229,4 @@ function Row({ session }: { session: RunSession }) {
       <span class="quiet">{moment(Date.parse(changedAt))}</span>
     </div>
   );
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }

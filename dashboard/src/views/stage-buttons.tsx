@@ -1,4 +1,4 @@
-/** Buttons to do to an instance what the night does: only where the server has instances for it. At once, and without asking: that is what they are for. */
+/** Buttons of the demo: they kill, freeze, thaw and start an instance, at once and without a dialog. */
 import { useState } from 'preact/hooks';
 import type { StageAction } from '../../../src/client/operating-messages.ts';
 import { may } from '../data/access.ts';
@@ -6,18 +6,23 @@ import { type Actor, actorOf, direct } from '../data/stage.ts';
 import '../style/stage-buttons.css';
 
 const EFFECTS: Readonly<Record<StageAction, string>> = {
-  kill: 'Ends its process without a warning, as a crash does',
-  freeze: 'Stops its process where it is, as a long pause does',
-  thaw: 'Lets its process go on',
-  start: 'Starts it again, as a new instance',
+  kill: 'Kills the process at once, like a crash (SIGKILL)',
+  freeze: 'Freezes the process, like a long pause (SIGSTOP)',
+  thaw: 'Lets the process continue (SIGCONT)',
+  start: 'Starts a new process with the same name',
 };
 
-/** Which make sense when. */
+/** Which actions are possible in which state. */
 const OFFERED: Readonly<Record<Actor['state'], readonly StageAction[]>> = {
   running: ['kill', 'freeze'],
   frozen: ['thaw', 'kill'],
   starting: ['kill'],
   dead: ['start'],
+};
+
+/** Dead is worse than frozen, and frozen is worse than a late heartbeat. */
+const LEVELS: Readonly<Record<Actor['state'], string>> = {
+  ...{ running: 'good', starting: 'info', frozen: 'bad', dead: 'bad solid' },
 };
 
 export function StageButtons({ member, name }: { member: string; name: string }) {
@@ -35,18 +40,18 @@ export function ActorButtons({ actor: { name, state } }: { actor: Actor }) {
   };
   return (
     <div class="stage-buttons">
-      {state !== 'running' && <span class="badge warn">{state}</span>}
+      {state !== 'running' && <span class={`badge ${LEVELS[state]}`}>{state}</span>}
       {OFFERED[state].map((action) => (
         <button
           key={action}
           type="button"
           class={action === 'kill' ? 'danger' : ''}
           disabled={isBusy || !isAllowed}
-          title={isAllowed ? EFFECTS[action] : 'This needs a token with the scope v3:admin.'}
+          title={isAllowed ? EFFECTS[action] : 'You need a token with the scope v3:admin.'}
           aria-label={`${action} ${name}`}
           onClick={() => void act(action)}
         >
-          {action}
+          {action.replace(/^./, (first) => first.toUpperCase())}
         </button>
       ))}
     </div>

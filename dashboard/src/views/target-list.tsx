@@ -1,16 +1,19 @@
-/** Targets as a list: the same as on the map, in words. */
+/** Targets as a list. */
 import type { SeenTarget } from '../data/fleet.ts';
+import { isNarrow } from '../data/narrow.ts';
 import { now } from '../data/now.ts';
 import { markOf } from '../data/palette.ts';
-import { STATES, wordsFor } from '../data/states.ts';
+import { levelOf, wordsFor } from '../data/states.ts';
 import { termsOf, timeLeft } from '../data/ttl.ts';
 import { spanOf } from '../data/words.ts';
 import { Meter, Owner } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { hrefOf } from '../router.ts';
 import '../style/target-list.css';
 
-const ROW_HEIGHT = 36;
+/** On a wide and on a narrow screen, where a target has two lines. */
+const ROW_HEIGHTS = [36, 58] as const;
 
 export function TargetList({
   items,
@@ -21,13 +24,13 @@ export function TargetList({
   items: readonly SeenTarget[];
   label: string;
   height: number;
-  /** Whether to say whose they are. */
+  /** Whether to show the owners. */
   owner?: boolean;
 }) {
   return (
     <Rows
       {...{ items, label, height }}
-      rowHeight={ROW_HEIGHT}
+      rowHeight={ROW_HEIGHTS[isNarrow.value ? 1 : 0]}
       keyOf={({ id }) => id}
       row={(target) => <TargetRow target={target} hasOwner={owner} />}
     />
@@ -35,10 +38,9 @@ export function TargetList({
 }
 
 function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean }) {
-  const { kind } = STATES[target.reason];
-  const isBad = kind === 'doubt' || (target.owner === null && kind !== 'paused');
+  const level = levelOf(target);
   return (
-    <>
+    <div class="target-row">
       <a class="target-id mono" href={hrefOf('targets', target.id)} title={target.id}>
         {target.id}
       </a>
@@ -47,12 +49,12 @@ function TargetRow({ target, hasOwner }: { target: SeenTarget; hasOwner: boolean
           <Owner id={target.owner} />
         </span>
       )}
-      <span class={isBad ? 'target-state bad' : 'target-state quiet'}>
-        {isBad && '▲ '}
+      <span class={`target-state ${level ?? 'quiet'}`}>
+        {level !== undefined && <Icon name="warning" />}
         {wordsFor(target).join(', ')}
       </span>
       <TimeCell target={target} />
-    </>
+    </div>
   );
 }
 
@@ -64,7 +66,7 @@ function TimeCell({ target }: { target: SeenTarget }) {
     <span class="target-time">
       <Meter
         share={left.share}
-        label={`left of the lease of ${target.id}`}
+        label={`Lease of ${target.id} left`}
         {...(colour !== undefined && { colour })}
       />
       {left.isAtLeast && '≥ '}

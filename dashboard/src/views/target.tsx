@@ -1,12 +1,13 @@
-/** One thing that is polled: who has it and why there, what its polls gave, who had it before; and what can be done about it. */
+/** One target: its owner and why, its polls, its history, and the actions on it. */
 import { HoldfastApiError } from '../../../src/client/index.ts';
 import type { TargetDetail } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { targets } from '../data/fleet.ts';
+import { withNames } from '../data/palette.ts';
 import { expectRevoked } from '../data/revocation.ts';
 import { serverWallOf } from '../data/server-time.ts';
-import { STATES } from '../data/states.ts';
+import { isNotPreferred, levelOf, STATES } from '../data/states.ts';
 import { shellWord } from '../data/words.ts';
 import { Action } from '../parts/action.tsx';
 import { AsCli } from '../parts/as-cli.tsx';
@@ -21,12 +22,11 @@ import { Polls } from './target/polls.tsx';
 import { Placing } from './target/transfer.tsx';
 import '../style/target.css';
 
-/** About as often as one can read it. */
 const ASK_EVERY_MS = 1_000;
-/** Of what is not there. */
+/** For a target that does not exist. */
 const ASK_AGAIN_MS = 5_000;
 
-/** There is no such target; or, what comes to the same, there can be none of that name. */
+/** The target does not exist, or its id is not valid. */
 function isNone(error: unknown): boolean {
   return error instanceof HoldfastApiError && (error.status === 404 || error.status === 400);
 }
@@ -70,17 +70,18 @@ function presentOf({ value }: Asked<TargetDetail>, isUnknown: boolean) {
   return { owner: value.owner, since, fence: value.fence };
 }
 
-function Badges({ target: { reason, pinned, owner, preferred } }: { target: TargetDetail }) {
-  const { word, kind } = STATES[reason];
-  const tone = { well: 'good', busy: '', doubt: 'bad', paused: '' }[kind];
+function Badges({ target }: { target: TargetDetail }) {
+  const { pinned } = target;
+  const { word, kind } = STATES[target.reason];
+  const tone = levelOf(target) ?? (kind === 'well' ? 'good' : '');
   return (
     <>
       <span class={`badge ${tone}`}>{word}</span>
       {pinned !== null && <span class="badge">pinned</span>}
-      {owner !== null && preferred !== null && owner !== preferred && (
+      {isNotPreferred(target) && (
         <span
           class="badge"
-          title="It is not where it likes to be best, for the sake of even shares"
+          title="Another instance is the better place for it, but has its quota of targets"
         >
           not preferred
         </span>
@@ -100,37 +101,37 @@ function Known({
 }) {
   const { id, owner, fence, expiresInMs, why, url, reason } = target;
   const endsAt = (asked.seenAtMs ?? 0) + (expiresInMs ?? Number.POSITIVE_INFINITY);
-  const isAlarm = STATES[reason].kind === 'doubt';
+  const level = levelOf(target);
   return (
     <>
       <div class="stats">
-        <Stat name="Holder" value={<Owner id={owner} />} alarm={owner === null && isAlarm} />
+        <Stat name="Owner" value={<Owner id={owner} />} tone={owner === null ? level : undefined} />
         <Stat
-          name="Lease ends in"
+          name="Lease expires in"
           value={expiresInMs === null ? '–' : <Left at={endsAt} />}
-          note={owner === null ? 'nobody has one' : 'unless it is renewed'}
+          note={owner === null ? undefined : 'unless its owner renews it'}
         />
         <Stat name="Fence" value={<span class="mono fence">{fence}</span>} />
       </div>
-      <p class={isAlarm ? 'notice' : 'target-why'}>
+      <p class={level === undefined ? 'target-why' : `notice ${level}`}>
         <span class="visually-hidden">Why: </span>
-        {why}
+        {withNames(why)}
       </p>
       <div class="target-columns">
-        <Panel title="State">
+        <Panel title="Status">
           <Machine states={TARGET_STATES} current={stateOf(reason)} />
         </Panel>
         <Placing target={target} past={past} />
       </div>
       <Polls target={target} />
-      <Panel title="What can be done" aside={url === null ? undefined : <code>{url}</code>}>
+      <Panel title="Actions" aside={url === null ? undefined : <code>{url}</code>}>
         <Actions target={target} asked={asked} />
         <p class="buttons">
           <a class="button" href={hrefOf('timeline', undefined, { q: id })}>
-            In the timeline
+            Show in timeline
           </a>
           <a class="button" href={hrefOf('feed', undefined, { target: id })}>
-            Its events
+            Show events
           </a>
         </p>
       </Panel>
@@ -150,7 +151,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       {reason === 'paused' ? (
         <Action
           name="Resume"
-          effect={`${id} is polled again, by whoever the plan gives it to.`}
+          effect={`The fleet gives ${id} to an instance, which polls it again.`}
           cli={`holdfast sessions resume ${word}`}
           scope="v3:write"
           run={() => again(client.resume(id))}
@@ -158,7 +159,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       ) : (
         <Action
           name="Pause"
-          effect={`Its holder finishes the poll in flight and lets ${id} go. Nobody polls it until it is resumed.`}
+          effect={`Its owner finishes the poll in flight and releases ${id}. No instance polls it until you resume it.`}
           cli={`holdfast sessions pause ${word}`}
           scope="v3:write"
           run={() => again(client.pause(id))}
@@ -166,7 +167,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       )}
       <Action
         name="Revoke"
-        effect={`${id} is taken from its holder, without asking it. Nobody is granted it while that one may still act. To have it handed over without a gap, transfer it instead.`}
+        effect={`The store revokes the lease of ${id} at once. It grants ${id} to no instance while the former owner may still act. To move it without a gap, transfer it instead.`}
         cli={`holdfast revoke ${word} --target --fence ${fence} --reason '…'`}
         scope="v3:admin"
         reason="required"
@@ -176,13 +177,13 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       />
       <Action
         name="Remove"
-        effect={`${id} is not polled any more, and forgotten. What the log has of it stays.`}
+        effect={`The fleet stops polling ${id} and forgets it. Its log entries stay.`}
         cli={`holdfast sessions rm ${word}`}
         scope="v3:write"
         danger
         run={async () => {
           await client.removeSession(id);
-          go('#/');
+          go(hrefOf('targets'));
         }}
       />
     </div>
@@ -191,10 +192,11 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
 
 function Unknown({ id }: { id: string }) {
   return (
-    <Empty title="Nothing is polled under this id.">
-      It was removed, or never added. What the log still has of it, if anything, is below. If it is
-      a lease under a plain name, <a href={hrefOf('leases', id)}>look at that lease</a>. To have it
-      polled:
+    <Empty title="The fleet has no target with this id.">
+      <span>
+        An operator removed it, or it was never added. If it is the key of a lease,{' '}
+        <a href={hrefOf('leases', id)}>open the lease</a>. Add the target:
+      </span>
       <AsCli command={`holdfast sessions add http://127.0.0.1:8080/health --id ${shellWord(id)}`} />
     </Empty>
   );

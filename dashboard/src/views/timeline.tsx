@@ -1,9 +1,10 @@
-/** Who had what, over time: a lane per target or per member, gaps with their length, and why they are as long as that. */
+/** Who owned what, over time: a lane per target or per instance, and gaps with their length and explanation. */
 import { useEffect, useMemo } from 'preact/hooks';
 import '../style/timeline.css';
 import { counted, moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { place, setQuery } from '../router.ts';
 import { Chart, heightOf } from './timeline/chart.tsx';
 import { ChosenPanel } from './timeline/chosen.tsx';
@@ -30,11 +31,11 @@ export function TimelineView() {
       <Controls scene={scene} isTable={isTable} />
       {scene.reading.trouble.value !== null && (
         <p class="notice bad" role="alert">
-          The log could not be read: {scene.reading.trouble.value}
+          The server could not read the log: {scene.reading.trouble.value}
         </p>
       )}
       <Body scene={scene} isTable={isTable} />
-      <Legend />
+      {scene.lanes.value.length > 0 && <Legend />}
     </>
   );
 }
@@ -60,15 +61,15 @@ function Body({ scene, isTable }: { scene: Scene; isTable: boolean }) {
 function Nothing({ scene }: { scene: Scene }) {
   if (scene.filter.value !== '' || scene.isChangedOnly.value)
     return (
-      <Empty title="Nothing is left by the filter.">
+      <Empty title="No lane matches these filters.">
         <button type="button" onClick={() => setQuery({ q: '', changed: '' })}>
-          Show all lanes
+          Clear filters
         </button>
       </Empty>
     );
   return (
-    <Empty title="There is nothing to be owned yet.">
-      Add something to poll; who has it, and when it changes hands, shows here.
+    <Empty title="The fleet has no targets yet.">
+      Add a target. Its owners, past and present, show up here.
       <AsCli command="holdfast sessions add http://127.0.0.1:8080/health --id device-1 --every 5s" />
     </Empty>
   );
@@ -91,8 +92,8 @@ function Filters({ scene }: { scene: Scene }) {
       <input
         type="search"
         data-search
-        aria-label="Only lanes whose names contain"
-        placeholder="filter lanes  /"
+        aria-label="Filter lanes by name"
+        placeholder="Filter by name  /"
         value={scene.filter.value}
         onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
       />
@@ -105,7 +106,7 @@ function Filters({ scene }: { scene: Scene }) {
               setQuery({ changed: currentTarget.checked ? '1' : '' })
             }
           />
-          only what changed hands
+          only targets that moved
         </label>
       )}
     </>
@@ -118,7 +119,7 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
   const isFollowing = span.value.until === null;
   return (
     <div class="tl-controls">
-      <fieldset class="segments" aria-label="A lane for each">
+      <fieldset class="segments" aria-label="One lane per">
         {(['target', 'member'] as const).map((by) => (
           <button
             key={by}
@@ -126,11 +127,11 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
             aria-pressed={scene.by.value === by}
             onClick={() => setQuery({ by: by === 'member' ? by : '' })}
           >
-            {by}s
+            {by === 'member' ? 'Instances' : 'Targets'}
           </button>
         ))}
       </fieldset>
-      <fieldset class="segments" aria-label="Length of the window">
+      <fieldset class="segments" aria-label="Time range">
         {WINDOWS.map(([name, lengthMs]) => (
           <button
             key={name}
@@ -142,27 +143,27 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
           </button>
         ))}
       </fieldset>
-      <fieldset class="segments" aria-label="Move the window">
+      <fieldset class="segments" aria-label="Move and zoom">
         <button
           type="button"
           aria-label="Back"
           onClick={() => scene.move(panned(span.peek(), -0.5, at()))}
         >
-          ◀
+          <Icon name="back" />
         </button>
         <button
           type="button"
           aria-label="Zoom in"
           onClick={() => scene.move(zoomed(span.peek(), 0.5, isFollowing ? 1 : 0.5, at()))}
         >
-          +
+          <Icon name="plus" />
         </button>
         <button
           type="button"
           aria-label="Zoom out"
           onClick={() => scene.move(zoomed(span.peek(), 2, 0.5, at()))}
         >
-          −
+          <Icon name="minus" />
         </button>
         <button
           type="button"
@@ -170,7 +171,7 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
           disabled={isFollowing}
           onClick={() => scene.move(panned(span.peek(), 0.5, at()))}
         >
-          ▶
+          <Icon name="forward" />
         </button>
         <button
           type="button"
@@ -179,7 +180,8 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
             scene.move({ ...span.peek(), until: isFollowing ? Math.round(at()) : null })
           }
         >
-          {isFollowing ? '● follows now' : 'follow now'}
+          {isFollowing && <Icon name="dot" />}
+          {isFollowing ? 'Live' : 'Go live'}
         </button>
       </fieldset>
       <span class="push" />
@@ -188,7 +190,7 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
         aria-pressed={isTable}
         onClick={() => setQuery({ as: isTable ? '' : 'table' })}
       >
-        {isTable ? 'As lanes' : 'As a table'}
+        {isTable ? 'Show lanes' : 'Show table'}
       </button>
     </div>
   );

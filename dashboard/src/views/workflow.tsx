@@ -1,9 +1,11 @@
-/** One workflow: who may write to it, how far it is, and everything that has happened to it, what was refused too. */
+/** One workflow: who may write to it, its state, and its history with the refused steps. */
 import { useMemo } from 'preact/hooks';
 import type { WorkflowDetail } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { useAsked } from '../data/asked.ts';
+import { claimantOf } from '../data/lease-names.ts';
+import { nameOf } from '../data/palette.ts';
 import { counted, moment, shellWord } from '../data/words.ts';
 import { Action } from '../parts/action.tsx';
 import { Empty, Panel } from '../parts/basics.tsx';
@@ -32,8 +34,8 @@ export function WorkflowView({ id }: { id: string }) {
     [refusals.value, id],
   );
   const missing = (
-    <Empty title={`There is no workflow ${id}.`}>
-      It was removed, or never claimed. <a href="#/workflows">All workflows</a>
+    <Empty title={`Workflow ${id} does not exist.`}>
+      An operator removed it, or no process claimed it. <a href="#/workflows">All workflows</a>
     </Empty>
   );
   return (
@@ -77,31 +79,31 @@ function Now({
   const { id, state, epoch, leaseId, isHeld, unresolved } = workflow;
   return (
     <div class="work-columns">
-      <Panel title="As it is">
+      <Panel title="Status">
         <dl class="facts">
-          <dt>Tenure</dt>
+          <dt>Lease</dt>
           <dd>
             <Tenure of={workflow} seenAtMs={seenAtMs} />
           </dd>
-          <dt>Lease</dt>
+          <dt>Lease id</dt>
           <dd>
-            <code>{leaseId ?? 'none'}</code>
+            <code class="small">{leaseId ?? 'none'}</code>
           </dd>
           <dt>Epoch</dt>
           <dd>
-            {epoch}, so many steps were accepted{refused > 0 && `; ${refused} refused`}
+            {epoch}: {counted(epoch, 'step')} accepted{refused > 0 && `, ${refused} refused`}
           </dd>
-          <dt>Under way</dt>
-          <dd>{counted(unresolved, 'action')} without a result</dd>
+          <dt>In progress</dt>
+          <dd>{unresolved === 0 ? 'no actions' : counted(unresolved, 'action')}</dd>
         </dl>
         <div class="buttons work-actions">
           <Action
-            name="Revoke the tenure"
+            name="Revoke the lease"
             danger
             reason="required"
             scope="v3:admin"
             disabled={leaseId === null}
-            effect={`Ends ${isHeld ? 'the tenure' : 'the last tenure'} of ${id} (lease ${short(leaseId)}). Whatever its orchestrator still sends is refused from that moment on, and another may claim the workflow at once. What it emitted and has no result is dropped by the next claim, unless that says resume.`}
+            effect={`Revokes ${isHeld ? 'the lease' : 'the last lease'} of ${id}. The store refuses all further steps of its holder, and another process may claim the workflow at once. The next claim drops actions without a result, unless it says resume.`}
             cli={`holdfast workflows revoke ${shellWord(id)} --reason '…'`}
             run={(reason) => client.revokeWorkflow(id, { reason }).then(onRevoked)}
           />
@@ -126,12 +128,12 @@ function Steps({
 }) {
   const all = useMemo(() => toldOf(steps, refusals), [steps, refusals]);
   return (
-    <Panel title="What has happened" aside="the latest first; the last thousand things are kept">
+    <Panel title="History" aside="latest first; the store keeps the last 1,000 steps">
       <LongList
         of="step"
         items={all}
         label="Steps"
-        head={['When', 'Epoch', 'What', '', 'By lease']}
+        head={['Time', 'Epoch', 'Step', '', 'Lease of']}
         heights={[36, 76]}
         keyOf={({ position, mark }) => `${mark} ${position}`}
         row={(told) => <StepRow told={told} />}
@@ -141,6 +143,7 @@ function Steps({
 }
 
 function StepRow({ told: { at, epoch, leaseId, mark, tone, words } }: { told: Told }) {
+  const claimant = claimantOf(leaseId);
   return (
     <div class={`step-row list-row tone-${tone}`} data-step={mark}>
       <span class="quiet">{moment(at)}</span>
@@ -160,9 +163,9 @@ function StepRow({ told: { at, epoch, leaseId, mark, tone, words } }: { told: To
       <span class="cut" title={words}>
         {words}
       </span>
-      <code class="quiet" title={leaseId ?? undefined}>
-        {short(leaseId) ?? '–'}
-      </code>
+      <span class="quiet step-lease" title={leaseId ?? undefined}>
+        {claimant === undefined ? <code>{short(leaseId) ?? '–'}</code> : nameOf(claimant)}
+      </span>
     </div>
   );
 }

@@ -1,19 +1,24 @@
-/** Workflows with one writer: how far each is, who may write to it, and what was refused because its sender might not. */
+/** All workflows: their states, who may write to each, the refused steps, and the dead letters. */
 import { useMemo, useRef } from 'preact/hooks';
 import type { ApiWorkflow } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
 import { useArrivals } from '../data/arrivals.ts';
 import { useAsked } from '../data/asked.ts';
+import { claimantOf } from '../data/lease-names.ts';
+import { nameOf } from '../data/palette.ts';
+import { CODES, type Code, codeName } from '../data/refusal-codes.ts';
+import { latestFirst } from '../data/time-order.ts';
 import { moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Owner, Panel, Stat } from '../parts/basics.tsx';
+import { ScrollX } from '../parts/scroll-x.tsx';
 import { hrefOf, place } from '../router.ts';
 import { Age, Answered } from './answered.tsx';
 import { LongList, shareText } from './long-list.tsx';
 import { Choice, Search } from './query-fields.tsx';
 import { short } from './short.ts';
 import { DeadLetters } from './workflows/dead-letters.tsx';
-import { CODES, countsOf, type Refusals, wrongOf } from './workflows/refusals.ts';
+import { countsOf, type Refusals, wrongOf } from './workflows/refusals.ts';
 import { stateText } from './workflows/step-words.ts';
 import { Tenure } from './workflows/tenure.tsx';
 import { useRefusals } from './workflows/use-refusals.ts';
@@ -26,7 +31,7 @@ import {
 } from './workflows/workflow-list.ts';
 import '../style/work.css';
 
-/** Epochs and states are not in the log, so they are asked for: often where that is one page, else seldom. */
+/** Epochs and states are not in the log, so the server is asked: often if one page has all, else seldom. */
 const OFTEN_MS = 3_000;
 const SELDOM_MS = 30_000;
 const ONE_PAGE = 500;
@@ -54,12 +59,12 @@ export function WorkflowsView() {
         </span>
       </div>
       <Counters list={asked.value} refusals={refusals.value} onFurther={refusals.lookFurther} />
-      <Panel title="All of them" aside={<Filters />}>
+      <Panel title="All workflows" aside={<Filters />}>
         <Answered asked={asked}>
           {(list) => <List list={list} seenAtMs={asked.seenAtMs ?? 0} onMore={more} />}
         </Answered>
       </Panel>
-      <Panel title="Last refusals" aside="of all workflows, as they happen">
+      <Panel title="Recent refusals" aside="of all workflows, live">
         <Answered asked={refusals}>{(found) => <LastRefusals {...found} />}</Answered>
       </Panel>
       <DeadLetters />
@@ -78,35 +83,52 @@ function Counters({
 }) {
   const counts = useMemo(() => (refusals === null ? null : countsOf(refusals.events)), [refusals]);
   const oldest = refusals?.events.at(-1);
+  if (list?.workflows.length === 0 && refusals?.events.length === 0) return null;
   return (
-    <section aria-label="Accepted and refused" class="work-section">
+    <section aria-label="Steps accepted and refused" class="work-section">
       <div class="stats wide">
         <Stat
           name="Steps accepted"
           value={list === null ? '…' : acceptedOf(list.workflows).toLocaleString('en')}
-          note="The epochs of the workflows below, added up: each is one action, state or handover that the store has taken."
+          note="Actions, states and handovers that the store accepted, of all workflows below."
         />
-        {Object.entries(CODES).map(([code, meaning]) => (
+        {counts !== null &&
+          Object.entries(CODES).map(([code, { name, means }]) =>
+            counts[code as Code] === 0 ? null : (
+              <Stat
+                key={code}
+                name={`Refused: ${name}`}
+                value={counts[code as Code].toLocaleString('en')}
+                note={
+                  <>
+                    {means} <code>{code}</code>
+                  </>
+                }
+              />
+            ),
+          )}
+        {counts !== null && refusals?.events.length === 0 && (
           <Stat
-            key={code}
-            name={`Refused: ${code}`}
-            value={counts === null ? '…' : counts[code as keyof typeof CODES].toLocaleString('en')}
-            note={meaning}
+            name="Steps refused"
+            value="0"
+            tone="quiet"
+            note="The store refuses the steps of a process that has lost its lease."
           />
-        ))}
-      </div>
-      <p class="quiet small">
-        The refusals are the proof that fencing works: each was sent by somebody who might not write
-        any more, or not yet, and changed nothing. They are counted{' '}
-        {refusals?.hasMore === true
-          ? `over the latest part of the log${oldest === undefined ? '' : `, since ${moment(oldest.at)}`}, and on as they happen.`
-          : 'over all that the log still knows (a day, unless configured otherwise), and on as they happen.'}{' '}
-        {refusals?.hasMore === true && (
-          <button type="button" class="plain" onClick={onFurther}>
-            Look further back
-          </button>
         )}
-      </p>
+      </div>
+      {refusals !== null && refusals.events.length > 0 && (
+        <p class="quiet small">
+          Refusals show that fencing works: none of these steps changed anything. The figures cover{' '}
+          {refusals.hasMore
+            ? `the log since ${oldest === undefined ? 'a short while' : moment(oldest.at)}.`
+            : 'the whole log, which keeps one day by default.'}{' '}
+          {refusals.hasMore && (
+            <button type="button" class="plain" onClick={onFurther}>
+              Count older ones
+            </button>
+          )}
+        </p>
+      )}
     </section>
   );
 }
@@ -115,7 +137,7 @@ function Filters() {
   return (
     <div class="work-filters">
       <Choice name="show" label="Which" options={SHOWN} />
-      <Search name="q" label="Search by id or lease" hint="id or lease" />
+      <Search name="q" label="Search by id or lease" hint="Search  /" />
     </div>
   );
 }
@@ -135,10 +157,10 @@ function List({
   const found = useMemo(() => filtered(workflows, { text, shown }), [workflows, text, shown]);
   if (workflows.length === 0)
     return (
-      <Empty title="There are no workflows yet.">
+      <Empty title="No process has claimed a workflow yet.">
         <span>
-          A program claims one with <code>holdfast.workflows.claim('order-7')</code>. To see one at
-          work, with its refusals:
+          Claim one in your program with <code>holdfast.workflows.claim('order-7')</code>. The demo
+          shows one, with refused steps:
         </span>
         <AsCli command="holdfast demo" />
       </Empty>
@@ -149,13 +171,13 @@ function List({
         of="workflow"
         items={found}
         label="Workflows"
-        head={['Workflow', 'State', 'Epoch', 'Tenure', 'Actions under way']}
+        head={['Workflow', 'State', 'Epoch', 'Lease', 'Actions in progress']}
         heights={[40, 96]}
         keyOf={({ id }) => id}
         row={(workflow) => <Row workflow={workflow} seenAtMs={seenAtMs} />}
       />
       <p class="quiet small">
-        {shareText(found.length, workflows.length, 'workflow')}, in order of id.{' '}
+        {shareText(found.length, workflows.length, 'workflow')}, sorted by id.{' '}
         {hasMore && (
           <button type="button" onClick={onMore}>
             Load more
@@ -183,9 +205,9 @@ function Row({ workflow, seenAtMs }: { workflow: ApiWorkflow; seenAtMs: number }
       <span>
         <Tenure of={workflow} seenAtMs={seenAtMs} />
       </span>
-      <span class={unresolved === 0 ? 'quiet' : ''}>
+      <span class={unresolved === 0 ? 'quiet none' : ''}>
         {unresolved === 0 ? 'none' : unresolved}
-        <span class="row-label"> under way</span>
+        <span class="row-label"> in progress</span>
       </span>
     </div>
   );
@@ -194,51 +216,61 @@ function Row({ workflow, seenAtMs }: { workflow: ApiWorkflow; seenAtMs: number }
 function LastRefusals({ events }: Refusals) {
   if (events.length === 0)
     return (
-      <Empty title="Nothing was refused.">
-        Nobody has tried to write without being allowed to. Freeze an orchestrator for longer than
-        its lease lasts, or revoke its tenure, and what it sends then stands here.
+      <Empty title="The store has refused no step.">
+        Freeze a process that holds a workflow for longer than its lease lasts, or revoke its lease.
+        The steps that it sends afterwards show up here.
       </Empty>
     );
   return (
-    <div class="scroll-x">
+    <ScrollX label="Recent refusals">
       <table class="rows stacked">
         <thead>
           <tr>
-            <th>When</th>
-            <th>Code</th>
+            <th>Time</th>
+            <th>Reason</th>
             <th>Workflow</th>
             <th>What was wrong</th>
-            <th>Told by</th>
+            <th>Reported by</th>
           </tr>
         </thead>
         <tbody>
-          {events.slice(0, LAST_REFUSALS).map((event) => (
-            <tr key={event.position}>
-              <td>{moment(event.at)}</td>
-              <td>
-                <span class="badge bad">{String(event.code)}</span>
-              </td>
-              <td class="cut">
-                <a
-                  href={hrefOf('workflows', String(event.workflow))}
-                  title={String(event.workflow)}
-                >
-                  {String(event.workflow)}
-                </a>
-              </td>
-              <td class="why" title={leasesOf(event)}>
-                {event.action === null ? 'a step' : `action ${short(event.action)}`} with{' '}
-                {wrongOf(event)}
-              </td>
-              <td>
-                <Owner id={event.instance} />
-              </td>
-            </tr>
-          ))}
+          {latestFirst(events)
+            .slice(0, LAST_REFUSALS)
+            .map((event) => (
+              <tr key={event.position}>
+                <td>{moment(event.at)}</td>
+                <td>
+                  <span class="badge bad" title={String(event.code)}>
+                    {codeName(event.code)}
+                  </span>
+                </td>
+                <td class="cut">
+                  <a
+                    href={hrefOf('workflows', String(event.workflow))}
+                    title={String(event.workflow)}
+                  >
+                    {String(event.workflow)}
+                  </a>
+                </td>
+                <td class="why" title={leasesOf(event)}>
+                  {event.action === null ? 'a step' : `action ${short(event.action)}`} with{' '}
+                  {wrongOf(event, leaseLabel)}
+                </td>
+                <td>
+                  <Owner id={event.instance} />
+                </td>
+              </tr>
+            ))}
         </tbody>
       </table>
-    </div>
+    </ScrollX>
   );
+}
+
+/** The instance that claimed with this lease, or the start of its id. */
+function leaseLabel(leaseId: unknown): string | null {
+  const claimant = claimantOf(leaseId);
+  return claimant === undefined ? short(leaseId) : `of ${nameOf(claimant)}`;
 }
 
 function leasesOf({ expectedLease, receivedLease }: Readonly<Record<string, unknown>>): string {

@@ -90,7 +90,7 @@ export class Ground implements AsyncDisposable {
   async visit({ page }: Visit, place = '', token = ADMIN, url = this.url): Promise<void> {
     await page.addInitScript((kept) => sessionStorage.setItem('holdfast.token', kept), token);
     await page.goto(`${url}/#/${place}`);
-    await page.getByText(/● live/).waitFor();
+    await page.locator('[data-age=live]').waitFor();
   }
 
   /** The instance that serves the page, and nothing else. */

@@ -1,4 +1,4 @@
-/** How much a member has to spare: what is left of a lease's time when a renewal takes as long as the slowest of a hundred do. */
+/** How much room an instance has: what is left of the TTL after a slow renewal (p99). */
 import type { Diagnosis } from '../../../../src/client/operating-messages.ts';
 import { spanOf } from '../../data/words.ts';
 
@@ -16,11 +16,14 @@ export interface Margin {
 const SHORT_SHARE = 1 / 3;
 
 export function marginOf({ marginMs, renewP99Ms, ttlMs }: Checked): Margin {
-  if (ttlMs === null) return unknown('It does not say: it is of another make, or of before.');
+  if (ttlMs === null)
+    return unknown(
+      'This instance does not report its renewals: it is a non-Holdfast program, or an older version.',
+    );
   if (marginMs === null || renewP99Ms === null)
-    return unknown('It has renewed nothing lately: it owns nothing.');
+    return unknown('This instance has renewed nothing lately: it owns nothing.');
   const share = Math.max(0, marginMs / ttlMs);
-  const words = `${msText(Math.max(0, marginMs))} of ${msText(ttlMs)} are left when a renewal takes ${msText(renewP99Ms)}, as the slowest of a hundred do.`;
+  const words = `A slow renewal takes ${msText(renewP99Ms)}; ${msText(Math.max(0, marginMs))} of ${msText(ttlMs)} are left.`;
   return { share, word: wordFor(share), words };
 }
 
@@ -33,7 +36,7 @@ function unknown(words: string): Margin {
   return { share: null, word: 'unknown', words };
 }
 
-/** What asks for something to be done, the worst first; and what does not. */
+/** What an operator has to fix, the worst first; and the checks that passed. */
 export function sorted(findings: readonly Finding[]): {
   readonly warnings: readonly Finding[];
   readonly fine: readonly Finding[];
@@ -46,7 +49,7 @@ export function sorted(findings: readonly Finding[]): {
   };
 }
 
-/** More exact than other times of the page, where it is small: `0.03 ms`, `3.1 ms`, `3.8 s`. */
+/** More digits than elsewhere, if it is small: `0.03 ms`, `3.1 ms`, `3.8 s`. */
 export function msText(ms: number): string {
   if (ms < 10) return `${ms.toFixed(ms < 1 ? 2 : 1)} ms`;
   return ms >= 1_000 && ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : spanOf(ms);
@@ -55,6 +58,7 @@ export function msText(ms: number): string {
 /** How far the store's clock is from the instance's, and in which direction, as far as that can be told. */
 export function clockText({ offsetMs, uncertaintyMs }: NonNullable<Diagnosis['clock']>): string {
   const amount = `${msText(Math.abs(offsetMs))}, give or take ${msText(uncertaintyMs)}`;
-  if (Math.abs(offsetMs) <= uncertaintyMs) return `They agree, as far as can be told: ${amount}.`;
+  if (Math.abs(offsetMs) <= uncertaintyMs)
+    return `The clocks agree within the accuracy of the measurement: ${amount}.`;
   return `The store’s clock is ${offsetMs > 0 ? 'ahead' : 'behind'} by ${amount}.`;
 }

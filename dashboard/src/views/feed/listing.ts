@@ -1,4 +1,4 @@
-/** A strip of the log that fits a wish, kept up to date, and what a view has to know of it. */
+/** The part of the log that fits the filters, kept up to date. */
 import { effect, signal } from '@preact/signals';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { client, messageOf } from '../../data/access.ts';
@@ -8,7 +8,7 @@ import { Strip } from './strip.ts';
 import { historyQuery, isKnownEvent, isWanted, type Wish } from './wish.ts';
 
 const PAGE = 500;
-/** So many are to be there before somebody has to ask for more; and so many pages are searched for them at a time. */
+/** So many entries are fetched without being asked for, from so many pages at most. */
 const ENOUGH = 60;
 const MOST_PAGES = 8;
 
@@ -26,7 +26,7 @@ export class Listing {
   }
 
   start(): void {
-    // What the page has of the log it has without a hole; older than that is asked for.
+    // The entries that the dashboard has are without a gap; older ones are asked for.
     this.strip.before = events[0]?.position;
     const stop = effect(() => {
       eventVersion.value;

@@ -1,9 +1,9 @@
-/** What somebody wants to see of the log: as it stands in the address, as the server is asked for it, and as a command line says it. */
+/** The filters of the feed: as they stand in the address, as the server gets them, and as a command. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { HistoryQuery } from '../../../../src/client/operating-messages.ts';
 import { isAboutMember, targetOf } from '../../../../src/telemetry/about.ts';
 import { LEVELS, type LogLevel } from '../../../../src/telemetry/levels.ts';
-import { sentenceOf } from '../../../../src/telemetry/sentences.ts';
+import { sentenceFor } from '../../data/sentence.ts';
 import { shellWord } from '../../data/words.ts';
 
 export interface Wish {
@@ -12,7 +12,7 @@ export interface Wish {
   readonly member: string;
   /** A target or a session. */
   readonly target: string;
-  /** Anything it says, in words or facts. The server does not search for that. */
+  /** Any text in its words or facts. The dashboard searches for it, the server does not. */
   readonly text: string;
 }
 
@@ -48,10 +48,6 @@ function hasText(event: ApiEvent, text: string): boolean {
   );
 }
 
-export function sentenceFor({ position: _, at: __, instance, event, ...facts }: ApiEvent): string {
-  return sentenceOf(event, facts, instance);
-}
-
 const LEVEL_OF = new Map<string, LogLevel>(Object.entries(LEVELS));
 
 /** Events of later versions are told of as they come. */
@@ -67,7 +63,7 @@ export function historyQuery({ event, member, target }: Wish): HistoryQuery {
   };
 }
 
-/** What of a wish a terminal can have; text is what `grep` is for. */
+/** The same in a terminal. */
 export function commandOf({ event, member, target, text }: Wish): string {
   const flags = Object.entries({ event, member, target })
     .filter(([, value]) => value !== '')

@@ -10,7 +10,7 @@ export interface SeenLease {
   readonly key: string;
   readonly holder: string;
   readonly fence: string;
-  /** On the page's monotonic clock; Infinity for never. */
+  /** On the browser's monotonic clock; Infinity for never. */
   readonly expiresAtMs: number;
 }
 
@@ -38,7 +38,7 @@ export async function walked(
   return { leases, hasMore: cursor !== undefined };
 }
 
-/** With what the log has told: who took a lease has it until somebody says otherwise. */
+/** With what the log has told: a holder has its lease until the log says otherwise. */
 export function told(held: Held, events: readonly ApiEvent[], nowMs: number): Held {
   const ours = events.filter(({ leaseClass }) => CLASSES.has(leaseClass));
   if (ours.length === 0) return held;
@@ -55,7 +55,7 @@ export function told(held: Held, events: readonly ApiEvent[], nowMs: number): He
   return { ...held, leases };
 }
 
-/** After these the tenure of that fence is over; one that is abandoned runs out by itself, so it stays. */
+/** These end the lease with that fence. An abandoned lease stays until it expires. */
 const ENDINGS = new Set(['lease.released', 'lease.lost', 'lease.revoked', 'lease.transferred']);
 
 /** With what the store has answered about one. */

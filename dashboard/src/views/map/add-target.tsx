@@ -1,4 +1,4 @@
-/** A first thing to poll, from the page. */
+/** A form that adds a target. */
 import { useState } from 'preact/hooks';
 import { client } from '../../data/access.ts';
 import { shellWord } from '../../data/words.ts';
@@ -11,7 +11,7 @@ export function AddTarget() {
   return (
     <form class="add-target" onSubmit={(event) => event.preventDefault()}>
       <label class="field">
-        What to poll, over http or https
+        URL to poll (http or https)
         <input
           type="url"
           value={url}
@@ -19,7 +19,7 @@ export function AddTarget() {
         />
       </label>
       <label class="field">
-        Its id (optional)
+        Id (optional)
         <input
           value={id}
           maxLength={128}
@@ -27,8 +27,8 @@ export function AddTarget() {
         />
       </label>
       <Action
-        name="Add it"
-        effect={`From then on one of the instances polls ${url}.`}
+        name="Add target"
+        effect={`One of the instances starts to poll ${url}.`}
         cli={`holdfast sessions add ${shellWord(url)}${options}`}
         scope="v3:write"
         disabled={url === ''}

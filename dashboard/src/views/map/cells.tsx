@@ -1,10 +1,11 @@
-/** Targets as cells that carry their ids: for fleets in which each can be looked at. */
+/** Targets as cells with their ids, for fleets of a few hundred. */
 import { Component } from 'preact';
 import { useState } from 'preact/hooks';
 import type { SeenTarget } from '../../data/fleet.ts';
 import { markOf, nameOf } from '../../data/palette.ts';
-import { isNotPreferred, placeOnMap, STATES, wordsFor } from '../../data/states.ts';
+import { isNotPreferred, levelOf, placeOnMap, STATES, wordsFor } from '../../data/states.ts';
 import { termsOf, timeLeft } from '../../data/ttl.ts';
+import { Icon } from '../../parts/icon.tsx';
 import { hrefOf } from '../../router.ts';
 import { MOVE_SHOWN_MS, pointed, spoken } from './pointed.ts';
 
@@ -18,7 +19,7 @@ export interface CellsProps {
 
 export function Cells({ items, label }: CellsProps) {
   const [current, setCurrent] = useState<string | null>(null);
-  // One stop for the tab key; arrows go on from there.
+  // The tab key stops once; the arrow keys move from there.
   const stop = items.some(({ id }) => id === current) ? current : items[0]?.id;
   const onFocus = (event: FocusEvent) => {
     const id = idAt(event);
@@ -43,7 +44,7 @@ export function Cells({ items, label }: CellsProps) {
   );
 }
 
-/** Drawn anew only when it is otherwise: what runs down in it does so by itself. */
+/** Drawn again only if the target has changed; the time bar runs by itself. */
 class Cell extends Component<{ target: SeenTarget; isStop: boolean }> {
   override shouldComponentUpdate(next: { target: SeenTarget; isStop: boolean }): boolean {
     return next.target !== this.props.target || next.isStop !== this.props.isStop;
@@ -59,7 +60,7 @@ class Cell extends Component<{ target: SeenTarget; isStop: boolean }> {
     return (
       <li style={{ '--owner-colour': colour }}>
         <a
-          class={`cell ${kind}${owner === null ? ' nobody' : ''}`}
+          class={`cell ${kind}${owner === null ? ' nobody' : ''} ${levelOf(target) ?? ''}`}
           href={hrefOf('targets', id)}
           tabIndex={isStop ? 0 : -1}
           data-target={id}
@@ -85,17 +86,18 @@ class Cell extends Component<{ target: SeenTarget; isStop: boolean }> {
   }
 }
 
-/** Where it came from, for some seconds. */
+/** The former owner, for some seconds. */
 function From({ id }: { id: string }) {
   const { colour, letters } = markOf(id);
   return (
     <b class="cell-from" style={{ '--owner-colour': colour }}>
-      {letters}→
+      {letters}
+      <Icon name="right" />
     </b>
   );
 }
 
-/** What is left of the lease runs down by the browser's own clock: nothing is drawn for it in between. */
+/** How much of the lease is left. An animation of the browser runs it down. */
 function TimeBar({ target }: { target: SeenTarget }) {
   const left = timeLeft(target, termsOf(target.owner), performance.now());
   if (left === null) return null;
@@ -137,7 +139,7 @@ const STEPS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowDown: [0, 1],
 };
 
-/** Left and right go on through the cells, up and down to the nearest in the row above or below; beyond a lane lies the next. */
+/** Left and right move by one cell, up and down to the nearest cell of the row above or below. After a lane comes the next one. */
 function moveFocus(event: KeyboardEvent): void {
   const step = STEPS[event.key];
   if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,19 +1,19 @@
-/** In which shape the fleet is shown, and what of it. */
+/** How the fleet is drawn, and the filters. */
 import { members } from '../../data/fleet.ts';
 import { counts } from '../../data/lanes.ts';
 import { setQuery } from '../../router.ts';
 import { FILTER_STATES, filter, isFiltered, MOST_CELLS, type Shape, shape } from './filter.ts';
 
 const SHAPES: Readonly<Record<Shape, string>> = {
-  cells: 'Cells that carry their ids',
-  dense: 'Small squares: everything at once',
-  list: 'A list, in words',
+  cells: 'Cells with ids',
+  dense: 'Small squares: the whole fleet at once',
+  list: 'A list',
 };
 
 export function Shapes() {
   return (
     <fieldset class="switch">
-      <legend class="visually-hidden">Shape</legend>
+      <legend class="visually-hidden">Layout</legend>
       {(Object.keys(SHAPES) as Shape[]).map((one) => (
         <button
           key={one}
@@ -23,7 +23,7 @@ export function Shapes() {
           disabled={one === 'cells' && counts.value.all > MOST_CELLS}
           onClick={() => setQuery({ as: one })}
         >
-          {one}
+          {one.replace(/^./, (first) => first.toUpperCase())}
         </button>
       ))}
     </fieldset>
@@ -53,11 +53,11 @@ export function Filters() {
         ))}
       </select>
       <select
-        aria-label="Filter by member"
+        aria-label="Filter by instance"
         value={member}
         onChange={({ currentTarget }) => setQuery({ member: currentTarget.value })}
       >
-        <option value="">any member</option>
+        <option value="">any instance</option>
         {members.value.map(({ id, name }) => (
           <option key={id} value={id}>
             {name}
@@ -66,7 +66,7 @@ export function Filters() {
       </select>
       {isFiltered.value && (
         <button type="button" onClick={() => setQuery({ q: '', state: '', member: '' })}>
-          Show all
+          Clear filters
         </button>
       )}
     </search>

@@ -1,95 +1,116 @@
-/** The fleet in figures. */
-import { members, roundTripMs, type SeenMember, seenAtMs } from '../../data/fleet.ts';
-import { counts } from '../../data/lanes.ts';
-import { now } from '../../data/now.ts';
-import { counted, spanOf } from '../../data/words.ts';
-import { Stat } from '../../parts/basics.tsx';
+/** The fleet in one sentence and a few figures. Figures that are zero are left out: what needs attention comes first, and is larger. */
+import { members, roundTripMs, type SeenMember } from '../../data/fleet.ts';
+import { type Counts, counts } from '../../data/lanes.ts';
+import { counted } from '../../data/words.ts';
+import { Stat, type StatProps } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 
 export function CountStats() {
-  const { all, owned, unowned, uncertain, notPreferred, paused } = counts.value;
+  const known = counts.value;
   const { value: there } = members;
-  const draining = there.filter(({ isDraining }) => isDraining).length;
   return (
-    <div class="stats map-stats">
-      <Stat
-        name="Targets"
-        value={amount(all)}
-        note={paused === 0 ? undefined : `${amount(paused)} paused`}
-      />
-      <Stat name="Owned" value={amount(owned)} note={shareOf(owned, all - paused)} />
-      <Stat
-        name="Unowned"
-        value={amount(unowned)}
-        alarm={unowned > 0}
-        note={unowned > 0 ? 'nobody polls them' : all > 0 && 'all have an owner'}
-      />
-      <Stat
-        name="Uncertain"
-        value={amount(uncertain)}
-        alarm={uncertain > 0}
-        note={uncertain > 0 ? 'may be lost' : owned > 0 && renewedWords(unowned)}
-      />
-      <Stat
-        name="Not preferred"
-        value={amount(notPreferred)}
-        note={notPreferred > 0 ? 'well, but elsewhere' : all > 0 && 'none is elsewhere'}
-      />
-      <Stat
-        name="Members"
-        value={amount(there.length)}
-        note={draining === 0 ? undefined : `${draining} draining`}
-        alarm={there.length === 0}
-      />
-      <Balance all={there} />
-      <Store />
-    </div>
+    <section class="summary" aria-label="Fleet status">
+      <Headline known={known} instances={there.length} />
+      <div class="summary-stats">
+        {figuresOf(known, there).map((figure) => (
+          <Stat key={figure.name} {...figure} />
+        ))}
+      </div>
+    </section>
   );
 }
 
-/** Nobody renews what has no owner. */
-function renewedWords(unowned: number): string {
-  return unowned > 0 ? 'those with an owner are renewed in time' : 'all renewed in time';
+function Headline({ known, instances }: { known: Counts; instances: number }) {
+  const { tone, title, note } = headlineOf(known, instances);
+  return (
+    <p class={`headline ${tone}`} role="status">
+      <Icon name={tone === 'good' ? 'check' : tone === '' ? 'ring' : 'warning'} />
+      <span>
+        <strong>{title}</strong> {note}
+      </span>
+    </p>
+  );
 }
 
-/** By how much whoever is furthest from it misses its quota. */
-function Balance({ all }: { all: readonly SeenMember[] }) {
+export interface Headline {
+  readonly tone: 'good' | 'warn' | 'bad' | '';
+  readonly title: string;
+  readonly note: string;
+}
+
+/** How the fleet is doing, in a sentence: the worst of what there is. */
+export function headlineOf(
+  { all, owned, unowned, uncertain, orphaned, paused }: Omit<Counts, 'notPreferred'>,
+  instances: number,
+): Headline {
+  const active = all - paused;
+  if (instances === 0 && all > 0)
+    return { tone: 'bad', title: 'No instance is running.', note: 'No target is polled.' };
+  if (all === 0) return { tone: '', title: 'The fleet has no targets yet.', note: '' };
+  if (unowned > 0) {
+    const verb = unowned === 1 ? 'has' : 'have';
+    const title = `${amount(unowned)} of ${counted(active, 'target')} ${verb} no owner.`;
+    return { tone: 'bad', title, note: 'No instance polls them.' };
+  }
+  if (orphaned > 0) {
+    const whose =
+      orphaned === 1
+        ? 'The owner of 1 target shows'
+        : `The owners of ${amount(orphaned)} targets show`;
+    const note = 'Other instances take over when the leases expire.';
+    return { tone: 'bad', title: `${whose} no sign of life.`, note };
+  }
+  if (uncertain > 0) {
+    const title = `${counted(uncertain, 'target')} may lose ${uncertain === 1 ? 'its owner' : 'their owners'}.`;
+    return { tone: 'warn', title, note: `All ${counted(owned, 'target')} have an owner now.` };
+  }
+  if (active === 0)
+    return { tone: '', title: `All ${counted(all, 'target')} are paused.`, note: '' };
+  const title =
+    active === 1 ? 'The one target has an owner.' : `All ${amount(active)} targets have an owner.`;
+  return { tone: 'good', title, note: 'Every lease is renewed in time.' };
+}
+
+function figuresOf(
+  { all, unowned, uncertain, orphaned, notPreferred, paused }: Counts,
+  there: readonly SeenMember[],
+): readonly StatProps[] {
+  const draining = there.filter(({ isDraining }) => isDraining).length;
+  const roundTrip = `${roundTripMs.value.toFixed(roundTripMs.value < 10 ? 1 : 0)} ms`;
+  const some = (count: number, figure: Omit<StatProps, 'value'>): readonly StatProps[] =>
+    count === 0 ? [] : [{ ...figure, value: amount(count) }];
+  return [
+    ...some(unowned, { name: 'Without owner', tone: 'bad' }),
+    ...some(orphaned, { name: 'Owner gone', tone: 'bad' }),
+    ...some(uncertain - orphaned, { name: 'Uncertain', tone: 'warn' }),
+    { name: 'Targets', value: amount(all) },
+    {
+      ...{ name: 'Instances', value: amount(there.length) },
+      ...(draining > 0 && { note: `${draining} draining` }),
+      ...(there.length === 0 && { tone: 'bad' as const }),
+    },
+    ...some(paused, { name: 'Paused', tone: 'quiet' }),
+    ...some(notPreferred, { name: 'Not preferred', tone: 'quiet' }),
+    ...balanceOf(there),
+    { name: 'Store round trip', value: roundTrip, tone: 'quiet' },
+  ];
+}
+
+/** By how much the instance that is furthest from its quota misses it; nothing while all have theirs. */
+function balanceOf(all: readonly SeenMember[]): readonly StatProps[] {
   let worst: SeenMember | null = null;
   for (const member of all)
     if (!member.isForeign && offBy(member) > (worst === null ? 0 : offBy(worst))) worst = member;
-  if (all.length === 0) return <Stat name="Balance" value="–" />;
-  if (worst === null) return <Stat name="Balance" value="even" note="each has its quota" />;
-  const isOver = worst.owned > worst.quota;
-  return (
-    <Stat
-      name="Balance"
-      value={`${isOver ? '+' : '−'}${amount(offBy(worst))}`}
-      note={`${worst.name}, of ${amount(worst.quota)}`}
-    />
-  );
+  if (worst === null) return [];
+  const value = `${worst.owned > worst.quota ? '+' : '−'}${amount(offBy(worst))}`;
+  const note = `${worst.name}, quota ${amount(worst.quota)}`;
+  return [{ name: 'Off balance', value, note, tone: 'quiet' }];
 }
 
 function offBy({ owned, quota }: SeenMember): number {
   return Math.abs(owned - quota);
 }
 
-function Store() {
-  const seenAt = seenAtMs.value;
-  const age =
-    seenAt === null ? '' : spanOf(Math.max(0, Math.round((now.value - seenAt) / 100) * 100));
-  return (
-    <Stat
-      name="Store round trip"
-      value={`${roundTripMs.value.toFixed(roundTripMs.value < 10 ? 1 : 0)} ms`}
-      note={`seen ${age} ago`}
-    />
-  );
-}
-
 function amount(count: number): string {
   return count.toLocaleString('en');
-}
-
-function shareOf(part: number, whole: number): string | undefined {
-  if (whole === 0) return undefined;
-  return part === whole ? 'all' : `of ${counted(whole, 'target')}`;
 }

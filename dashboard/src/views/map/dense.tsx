@@ -7,7 +7,7 @@ import { theme } from '../../data/theme.ts';
 import { type Grid, heightOf, type Inks, inksNow, paint } from './paint.ts';
 import { openTarget, pointed, spoken } from './pointed.ts';
 
-/** Time runs down in squares once in so many ticks of the page's clock, each lane at another: a few hundred at a time. */
+/** Time runs down in squares once in so many ticks of the clock, each lane at another: a few hundred at a time. */
 const TICKS_PER_PAINT = 4;
 /** Changes that come within this time are painted together: many a second may. */
 const GATHER_MS = 200;

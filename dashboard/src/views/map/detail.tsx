@@ -1,10 +1,10 @@
-/** The target that somebody points at: who has it, who should, why, and for how long. */
+/** The inspector: who owns the target under the pointer, who should, why, and for how long. */
 import { useEffect, useState } from 'preact/hooks';
 import type { TargetDetail } from '../../../../src/client/operating-messages.ts';
 import { client } from '../../data/access.ts';
 import { type SeenTarget, targets, version } from '../../data/fleet.ts';
 import { now } from '../../data/now.ts';
-import { nameOf } from '../../data/palette.ts';
+import { nameOf, withNames } from '../../data/palette.ts';
 import { STATES, wordsFor } from '../../data/states.ts';
 import { termsOf, timeLeft } from '../../data/ttl.ts';
 import { spanOf } from '../../data/words.ts';
@@ -12,18 +12,18 @@ import { Meter, Owner } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
 import { pointed, spoken } from './pointed.ts';
 
-/** Who rests on a target this long wants to know more of it. */
+/** If the pointer rests this long, the server is asked for more. */
 const REST_MS = 300;
 
 export function Detail() {
   version.value;
   const target = targets.get(pointed.value ?? '');
   return (
-    <aside class="map-detail" aria-label="The target that is pointed at">
+    <aside class="map-detail" aria-label="Target under the pointer">
       <Spoken />
       {target === undefined ? (
         <p class="quiet">
-          Point at a target, or go over them with the arrow keys: here it says who has it and why.
+          Point at a target, or use the arrow keys, to see its owner and its lease.
         </p>
       ) : (
         <Facts target={target} />
@@ -43,22 +43,30 @@ function Facts({ target }: { target: SeenTarget }) {
         <Fact name="owner">
           <Owner id={owner} />
         </Fact>
-        <Fact name="left">
+        <Fact name="lease left">
           <TimeOf target={target} />
         </Fact>
-        <Fact name="planned">{planned === owner ? 'the same' : <Owner id={planned} />}</Fact>
-        <Fact name="preferred">{preferred === owner ? 'the same' : <Owner id={preferred} />}</Fact>
+        {planned !== owner && (
+          <Fact name="planned owner">
+            <Owner id={planned} none="none" />
+          </Fact>
+        )}
+        {preferred !== owner && (
+          <Fact name="preferred owner">
+            <Owner id={preferred} none="none" />
+          </Fact>
+        )}
         {pinned !== null && (
           <Fact name="pinned to">
             <Owner id={pinned} />
           </Fact>
         )}
         {movedFrom !== null && movedFrom !== owner && (
-          <Fact name="before">
+          <Fact name="former owner">
             <Owner id={movedFrom} />
           </Fact>
         )}
-        <Fact name="why">
+        <Fact name="state">
           <Why target={target} key={`${id} ${target.reason} ${owner}`} />
         </Fact>
       </dl>
@@ -77,17 +85,17 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
 
 function TimeOf({ target }: { target: SeenTarget }) {
   const left = timeLeft(target, termsOf(target.owner), now.value);
-  if (left === null) return <>{target.owner === null ? 'no lease' : 'it never ends'}</>;
+  if (left === null) return <>{target.owner === null ? 'no lease' : 'never expires'}</>;
   return (
     <span class="map-detail-time">
-      <Meter share={left.share} label="of the lease is left" />
+      <Meter share={left.share} label="Lease left" />
       {left.isAtLeast && 'at least '}
       {spanOf(left.ms < 1_000 ? Math.round(left.ms / 10) * 10 : left.ms)}
     </span>
   );
 }
 
-/** In a word at once; in the server's words for who stays. */
+/** In a word at once; in the words of the server a moment later. */
 function Why({ target }: { target: SeenTarget }) {
   const [detail, setDetail] = useState<TargetDetail | null>(null);
   useEffect(() => {
@@ -102,18 +110,19 @@ function Why({ target }: { target: SeenTarget }) {
   }, [target.id]);
   return (
     <>
-      <strong>{wordsFor(target).join(', ')}</strong>: {detail?.why ?? STATES[target.reason].why}
+      <strong>{wordsFor(target).join(', ')}</strong>:{' '}
+      {detail === null ? STATES[target.reason].why : withNames(detail.why)}
     </>
   );
 }
 
-/** For those who do not see where the keyboard is. */
+/** For screen readers. */
 function Spoken() {
   const target = targets.get(spoken.value ?? '');
   return (
     <p class="visually-hidden" aria-live="polite">
       {target !== undefined &&
-        `${target.id}: ${wordsFor(target).join(', ')}, ${target.owner === null ? 'nobody has it' : nameOf(target.owner)}`}
+        `${target.id}: ${wordsFor(target).join(', ')}, ${target.owner === null ? 'no owner' : nameOf(target.owner)}`}
     </p>
   );
 }

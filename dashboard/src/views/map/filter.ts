@@ -1,13 +1,13 @@
-/** What of the fleet is shown, and in which shape: all of it stands in the address. */
+/** The filters and the layout of the map, which are part of the address. */
 import { computed } from '@preact/signals';
 import type { SeenTarget } from '../../data/fleet.ts';
 import { counts } from '../../data/lanes.ts';
 import { isNotPreferred, placeOnMap } from '../../data/states.ts';
 import { place } from '../../router.ts';
 
-/** Up to so many, each cell has room for an id unless somebody says otherwise. */
+/** Up to so many targets are cells with ids, unless the user chooses another layout. */
 const ROOMY = 300;
-/** More than this as elements of their own make a page slow: they are painted instead. */
+/** More elements than this make a browser slow: then targets are painted on a canvas. */
 export const MOST_CELLS = 800;
 
 export type Shape = 'cells' | 'dense' | 'list';
@@ -37,8 +37,7 @@ export const filter = computed<Filter>(() => {
 export const isFiltered = computed(() => Object.values(filter.value).some((value) => value !== ''));
 
 export const shape = computed<Shape>(() => {
-  const { query, view } = place.value;
-  const asked = query.get('as') ?? (view === 'targets' ? 'list' : null);
+  const asked = place.value.query.get('as');
   if (asked === 'list' || asked === 'dense') return asked;
   const most = asked === 'cells' ? MOST_CELLS : ROOMY;
   return counts.value.all <= most ? 'cells' : 'dense';

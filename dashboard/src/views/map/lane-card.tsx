@@ -1,4 +1,4 @@
-/** A member and its targets. */
+/** An instance and its targets. */
 import { useComputed } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { SeenMember, SeenTarget } from '../../data/fleet.ts';
@@ -10,20 +10,22 @@ import { actorOf } from '../../data/stage.ts';
 import { termsOf, timeLeft } from '../../data/ttl.ts';
 import { counted, spanOf } from '../../data/words.ts';
 import { Meter, Owner } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Restarted } from '../restarted.tsx';
 import { StageButtons } from '../stage-buttons.tsx';
 import { Cells } from './cells.tsx';
 import { Dense } from './dense.tsx';
 import { isFiltered, shape, wanted } from './filter.ts';
 import type { DenseLayout } from './layout.ts';
 
-/** Squares where everybody looks are large enough for a letter. */
+/** Squares of targets that need attention are large enough for a letter. */
 const ATTENTION_STEP = 18;
 /** Cells with ids, up to so many; more become squares, however few there are in all. */
 const MOST_NAMED = 200;
 
 export interface LaneCardProps {
   readonly owner: string;
-  /** Null: it is not there any more, but the store still says that it owns something. */
+  /** Null: the instance is gone, but the store still names it as an owner. */
   readonly member: SeenMember | null;
   readonly layout: DenseLayout;
   readonly isFirst: boolean;
@@ -36,7 +38,7 @@ export function LaneCard({ owner, member, layout, isFirst }: LaneCardProps) {
   if (items.length === 0 && (member === null || isFiltered.value)) return null;
   const isDense = shape.value === 'dense';
   const name = nameOf(owner);
-  const label = `${name}: ${items.length} targets`;
+  const label = `${name}: ${counted(items.length, 'target')}`;
   return (
     <section class={isDense ? 'lane dense-lane' : 'lane'} aria-label={name}>
       <header>
@@ -44,6 +46,7 @@ export function LaneCard({ owner, member, layout, isFirst }: LaneCardProps) {
           <Owner id={owner} />
         </h3>
         <State member={member} owner={owner} />
+        <Restarted id={owner} />
         <Load member={member} owner={owner} owned={lane.items.length} isShort={isDense} />
       </header>
       {isDense ? (
@@ -61,7 +64,7 @@ export function LaneCard({ owner, member, layout, isFirst }: LaneCardProps) {
       ) : (
         <Cells {...{ items, version, label }} />
       )}
-      {items.length === 0 && !isDense && <p class="quiet small">It owns nothing for now.</p>}
+      {items.length === 0 && !isDense && <p class="quiet small">It owns no targets now.</p>}
       <footer>
         <Doubtful owner={owner} />
         <StageButtons member={owner} name={name} />
@@ -70,7 +73,7 @@ export function LaneCard({ owner, member, layout, isFirst }: LaneCardProps) {
   );
 }
 
-/** Nothing where all is well and there is little room, or where its actor is said to be otherwise: that is not noticed yet. */
+/** Nothing if all is well and there is little room, or if the demo has just killed or frozen it: the fleet has not noticed yet. */
 function State({ member, owner }: { member: SeenMember | null; owner: string }) {
   const state = useComputed(() => JSON.stringify(memberState(member, now.value)));
   const { word, level } = JSON.parse(state.value) as ReturnType<typeof memberState>;
@@ -95,7 +98,7 @@ function Load({
   const quota = member?.quota ?? 0;
   return (
     <div class="lane-load">
-      <span title={`owns ${has}, should own ${quota}`}>
+      <span title={`It owns ${has}. Its quota is ${quota}.`}>
         {has} / {quota}
         {!isShort && <span class="quiet"> targets</span>}
       </span>
@@ -112,7 +115,7 @@ function Load({
   );
 }
 
-/** When the first of its leases would end if it died now. */
+/** When the first of its leases would expire if the instance died now. */
 function Earliest({ lane, owner, isShort }: { lane: Lane; owner: string; isShort: boolean }) {
   const first = useComputed(() => {
     lane.version.value;
@@ -121,10 +124,10 @@ function Earliest({ lane, owner, isShort }: { lane: Lane; owner: string; isShort
   const words = useComputed(() => {
     if (first.value === undefined) return 'no lease';
     const left = timeLeft(first.value, termsOf(owner), now.value);
-    if (left === null) return 'no end';
+    if (left === null) return 'never expires';
     return `${left.isAtLeast ? '≥ ' : ''}${spanOf(Math.round(left.ms / 100) * 100)}${isShort ? '' : ' left'}`;
   });
-  return <span title="Of the lease that ends first, unless it is renewed">{words}</span>;
+  return <span title="Until its first lease expires, unless the instance renews it">{words}</span>;
 }
 
 function firstToEnd(items: readonly SeenTarget[]): SeenTarget | undefined {
@@ -134,17 +137,21 @@ function firstToEnd(items: readonly SeenTarget[]): SeenTarget | undefined {
   return first;
 }
 
-/** What it might lose is not here, but where everybody looks. */
+/** The targets that it may lose are in the lane at the top. */
 function Doubtful({ owner }: { owner: string }) {
   const count = useComputed(() => {
     attention.version.value;
     return doubtful.get(owner) ?? 0;
   });
   if (count.value === 0) return null;
-  return <span class="bad small">▲ {count.value.toLocaleString('en')} uncertain, on top</span>;
+  return (
+    <span class="warn small">
+      <Icon name="warning" /> {count.value.toLocaleString('en')} uncertain: see the top lane
+    </span>
+  );
 }
 
-/** What nobody has, or somebody might lose; or what is paused: a lane of its own. */
+/** A lane for the targets that need attention, and one for the paused ones. */
 export function SpecialLane({
   lane,
   title,
@@ -168,7 +175,7 @@ export function SpecialLane({
     <section class={isAlarm ? 'lane alarm' : 'lane aside'} aria-label={title}>
       <header>
         <h3>
-          {isAlarm && <span aria-hidden="true">▲ </span>}
+          {isAlarm && <Icon name="warning" />}
           {title}
         </h3>
         <span class={isAlarm ? 'badge bad' : 'badge'}>{counted(items.length, 'target')}</span>

@@ -1,5 +1,6 @@
-/** What has just moved, in words. */
+/** Recent activity, in words and in order of time. */
 import { lately, type News } from '../../data/lately.ts';
+import { nameOf } from '../../data/palette.ts';
 import { clockTime, counted, exactly } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
@@ -9,10 +10,10 @@ const SHOWN = 3;
 export function Lately() {
   const shown = lately.value.slice(0, SHOWN);
   return (
-    <section class="lately" aria-label="What has moved lately">
+    <section class="lately" aria-label="Recent activity">
       <ol aria-live="polite" aria-relevant="additions">
         {shown.length === 0 && (
-          <li class="quiet">Nothing has moved lately. When something does, it says so here.</li>
+          <li class="quiet">No recent activity. Targets that change owners show up here.</li>
         )}
         {shown.map((news) => (
           <li key={`${news.key} ${news.at}`}>
@@ -38,24 +39,26 @@ function MemberNews({ news }: { news: News & { kind: 'member' } }) {
 
 const HOW: Readonly<Record<string, string>> = {
   failover: 'failover',
-  handover: 'handed over',
-  first: 'for the first time',
+  handover: 'handover',
+  first: 'first owner',
 };
 
 function Taken({ news }: { news: News & { kind: 'taken' } }) {
   const { by, from, how, count, gapMs } = news;
+  const isRestart = from !== null && from !== by && nameOf(from) === nameOf(by);
   return (
     <span>
       <Owner id={by} /> took {counted(count, 'target')}
       {from === by && ' back'}
-      {from !== null && from !== by && (
+      {isRestart && ' from its earlier instance'}
+      {from !== null && from !== by && !isRestart && (
         <>
           {' '}
           from <Owner id={from} />
         </>
       )}{' '}
       ({HOW[how] ?? how}
-      {how === 'failover' && `, after a gap of ${exactly(gapMs)}${count > 1 ? ' at most' : ''}`})
+      {how === 'failover' && `, gap of ${count > 1 ? 'at most ' : ''}${exactly(gapMs)}`})
     </span>
   );
 }

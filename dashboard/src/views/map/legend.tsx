@@ -1,24 +1,27 @@
-/** What the shapes mean. */
+/** What the marks mean. It opens above the lanes, where the inspector at the bottom of the screen does not cover it. */
 import { STATES } from '../../data/states.ts';
 import { NotPreferredMark, PinMark } from './cells.tsx';
 
 export function Legend() {
   return (
     <details class="legend">
-      <summary>What the marks mean</summary>
+      <summary>Legend</summary>
       <dl class="facts">
-        <dt>colour, letters</dt>
-        <dd>who owns it; the bar, or how full a square is, is what is left of its lease</dd>
+        <dt>Colour, letters</dt>
+        <dd>The owner. The bar, or how full a square is, shows how much of the lease is left.</dd>
         <dt>
           <NotPreferredMark /> or a cut corner
         </dt>
-        <dd>it is not with the member that it likes best: all is well, but it may move one day</dd>
+        <dd>
+          Not preferred: another instance is the better place for this target. It works, and may
+          move later.
+        </dd>
         <dt>
           <PinMark /> or a dot
         </dt>
-        <dd>somebody has moved it there for good</dd>
-        <dt>frame, an→</dt>
-        <dd>it has just moved, and who had it before</dd>
+        <dd>Pinned: an operator has moved this target here, and it stays.</dd>
+        <dt>Frame</dt>
+        <dd>This target has just moved. The letters are those of its former owner.</dd>
         {Object.entries(STATES).map(([reason, { word, letter, why }]) =>
           letter === '' ? null : (
             <>

@@ -1,10 +1,10 @@
 /**
- * Targets as small squares on a canvas: ten thousand of them cost as much as a few hundred elements would. A square is as full as its lease
- * has time left; each state has a shape of its own, because colour alone tells some people nothing.
+ * Targets as small squares on a canvas: ten thousand of them cost as much as a few hundred elements. A square is as full as its lease has time
+ * left. Each state has its own shape, for readers who cannot tell the colours apart.
  */
 import type { SeenTarget } from '../../data/fleet.ts';
 import { markOf } from '../../data/palette.ts';
-import { isNotPreferred, STATES } from '../../data/states.ts';
+import { isNotPreferred, levelOf, STATES } from '../../data/states.ts';
 import { type Terms, type TimeLeft, termsOf, timeLeft } from '../../data/ttl.ts';
 import { MOVE_SHOWN_MS } from './pointed.ts';
 
@@ -18,6 +18,7 @@ export interface Inks {
   readonly ink: string;
   readonly panel: string;
   readonly bad: string;
+  readonly warn: string;
   readonly accent: string;
   readonly quiet: string;
   of(owner: string): string;
@@ -29,7 +30,7 @@ const LETTER_FROM = 13;
 const SPENT_ALPHA = 0.3;
 /** And where it may or may not be over: renewals are not told of. */
 const MAYBE_ALPHA = 0.65;
-/** Two changes a second: what flashes faster can make people ill. */
+/** Two flashes a second: faster ones can trigger seizures. */
 const FLASH_EVERY_MS = 500;
 const FLASH_MS = 3_000;
 
@@ -40,6 +41,7 @@ export function inksNow(): Inks {
   const known = new Map<string, string>();
   return {
     ...{ ink: get('--ink'), panel: get('--panel'), bad: get('--bad') },
+    warn: get('--warn'),
     ...{ accent: get('--accent'), quiet: get('--ink-2') },
     of(owner) {
       let colour = known.get(owner);
@@ -127,7 +129,8 @@ function paintTime(
 function paintMarks(box: Box, target: SeenTarget): void {
   const { context, inks, x, y, size } = box;
   const { kind, letter } = STATES[target.reason];
-  if (kind === 'doubt' || (target.owner === null && kind !== 'paused')) hatch(box);
+  const level = levelOf(target);
+  if (level !== undefined) hatch(box, inks[level]);
   if (kind === 'paused') outline(box, inks.quiet, 1);
   if (isNotPreferred(target)) {
     const corner = Math.max(3, size * 0.45);
@@ -152,14 +155,14 @@ function paintMarks(box: Box, target: SeenTarget): void {
   }
 }
 
-/** Slanting lines and a frame: unmistakable in any colour. */
-function hatch(box: Box): void {
-  const { context, inks, x, y, size } = box;
+/** Diagonal lines and a frame, which stand out in any colour. */
+function hatch(box: Box, colour: string): void {
+  const { context, x, y, size } = box;
   context.save();
   context.beginPath();
   context.rect(x, y, size, size);
   context.clip();
-  context.strokeStyle = inks.bad;
+  context.strokeStyle = colour;
   context.lineWidth = size >= LETTER_FROM ? 2 : 1.2;
   context.beginPath();
   const gap = size >= LETTER_FROM ? 6 : 4;
@@ -169,7 +172,7 @@ function hatch(box: Box): void {
   }
   context.stroke();
   context.restore();
-  outline(box, inks.bad, size >= 10 ? 2 : 1);
+  outline(box, colour, size >= 10 ? 2 : 1);
 }
 
 function write({ context, inks, x, y, size }: Box, letter: string): void {
@@ -180,7 +183,7 @@ function write({ context, inks, x, y, size }: Box, letter: string): void {
   context.fillText(letter, x + size / 2, y + size / 2 + 0.5);
 }
 
-/** In a frame, with the colour of whoever had it before in the middle. */
+/** In a frame, with the colour of its former owner in the middle. */
 function paintMove(box: Box, from: string | null): void {
   const { context, inks, x, y, size } = box;
   if (from !== null) {

@@ -1,4 +1,4 @@
-/** Which target somebody points at, or has come to with the keyboard. */
+/** The target under the pointer, or at the keyboard's cursor. */
 import { signal } from '@preact/signals';
 import { go, hrefOf } from '../../router.ts';
 

@@ -1,4 +1,4 @@
-/** Has a member hand everything over, shows how far it is, and takes it back. */
+/** Drains an instance, shows the progress, and undoes it. */
 import { useState } from 'preact/hooks';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { client } from '../../data/access.ts';
@@ -16,7 +16,7 @@ export function DrainActions({ member: { id, name, isDraining } }: { member: See
   return isDraining ? (
     <Action
       name="Undo the drain"
-      effect={`${name} takes part again, and gets its share of the targets back.`}
+      effect={`${name} stops draining and gets its share of the targets again.`}
       cli={`holdfast undrain ${shellWord(id)}`}
       scope="v3:admin"
       run={() => client.undrain(id)}
@@ -24,7 +24,7 @@ export function DrainActions({ member: { id, name, isDraining } }: { member: See
   ) : (
     <Action
       name="Drain"
-      effect={`${name} hands over everything it owns, one after the other and without a gap, and takes nothing new until that is undone. It goes on running.`}
+      effect={`${name} hands over its targets, one after the other and without a gap, and takes no new ones until you undo the drain. Its process keeps running.`}
       cli={`holdfast drain ${shellWord(id)}`}
       scope="v3:admin"
       run={() => client.drain(id)}
@@ -79,7 +79,7 @@ export function DrainProgress({
         <Takers heirs={heirs} />
         {isDone && (
           <p class="quiet">
-            It owns nothing any more: it can be stopped without anybody noticing. Or take it back:
+            It owns no targets now, so you can stop its process without a gap. Or undo the drain:
           </p>
         )}
         <div class="buttons">
@@ -93,5 +93,5 @@ export function DrainProgress({
 
 function estimate(isDone: boolean, moved: number, left: number, elapsedMs: number): string {
   if (isDone) return 'done';
-  return moved === 0 ? 'not known yet' : `${spanOf((elapsedMs / moved) * left)} more`;
+  return moved === 0 ? 'unknown' : `${spanOf((elapsedMs / moved) * left)} more`;
 }

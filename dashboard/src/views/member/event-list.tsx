@@ -1,6 +1,8 @@
-/** Events around a member, in words. */
+/** The events of an instance, in words and in order of time. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
-import { sentenceOf } from '../../../../src/telemetry/sentences.ts';
+import { sentenceFor } from '../../data/sentence.ts';
+import { wantName } from '../../data/session-lookup.ts';
+import { latestFirst } from '../../data/time-order.ts';
 import { moment } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
 import { Rows } from '../../parts/rows.tsx';
@@ -13,19 +15,17 @@ const HEIGHT = 330;
 export function EventList({ id, known }: { id: string; known: MemberEvents }) {
   return (
     <Panel
-      title="What has happened"
-      aside={<a href={hrefOf('feed', undefined, { member: id })}>All in the feed</a>}
+      title="History"
+      aside={<a href={hrefOf('feed', undefined, { member: id })}>Show in feed</a>}
     >
       {known.failure !== null && <p class="notice bad">{known.failure}</p>}
       {known.events.length === 0 ? (
         <p class="quiet">
-          {known.isWhole
-            ? 'The log has nothing of it: it may be too long ago.'
-            : 'Reading the log …'}
+          {known.isWhole ? 'The log has no events of this instance.' : 'Loading events …'}
         </p>
       ) : (
         <Rows
-          items={known.events}
+          items={latestFirst(known.events)}
           rowHeight={ROW_HEIGHT}
           height={HEIGHT}
           label="Events"
@@ -38,8 +38,9 @@ export function EventList({ id, known }: { id: string; known: MemberEvents }) {
 }
 
 function Line({ event: entry }: { event: ApiEvent }) {
-  const { position: _position, at, instance, event, ...facts } = entry;
-  const sentence = sentenceOf(event, facts, instance);
+  const { at, instance, event } = entry;
+  wantName(entry.session);
+  const sentence = sentenceFor(entry);
   return (
     <>
       <time class="quiet small">{moment(at)}</time>

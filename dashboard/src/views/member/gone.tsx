@@ -1,8 +1,9 @@
-/** A member that is not there any more: what has become of it, and of what it had. */
+/** An instance that is gone: how it ended, and who has its targets. */
 import { members, type SeenTarget } from '../../data/fleet.ts';
 import { nameOf } from '../../data/palette.ts';
 import { counted, exactly, moment } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { hrefOf } from '../../router.ts';
 import { EventList } from './event-list.tsx';
 import type { MemberEvents } from './member-events.ts';
@@ -27,17 +28,16 @@ export function Gone({
           <What id={id} known={known} />
           {owned.length > 0 && (
             <p class="bad">
-              ▲ The store still says that it owns {counted(owned.length, 'target')}: others take
-              them when their leases run out.
+              <Icon name="warning" /> The store still names it as the owner of{' '}
+              {counted(owned.length, 'target')}. Other instances take over when the leases expire.
             </p>
           )}
           {successor !== undefined && (
             <p>
-              An instance of the same name is there: <Owner id={successor.id} />{' '}
-              <code class="small">{successor.id}</code>
+              It has been restarted: <Owner id={successor.id} /> is its new instance.
             </p>
           )}
-          <a href={hrefOf('members')}>All members</a>
+          <a href={hrefOf('members')}>All instances</a>
         </div>
       </Panel>
       <EventList id={id} known={known} />
@@ -53,8 +53,8 @@ function What({ id, known }: { id: string; known: MemberEvents }) {
     return (
       <p>
         {known.isWhole
-          ? 'No heartbeat of it is in the store, and the log does not say what has become of it.'
-          : 'Reading what has become of it …'}
+          ? 'The store has no heartbeat of this instance, and the log does not say how it ended.'
+          : 'Loading its events …'}
       </p>
     );
   return (
@@ -62,23 +62,23 @@ function What({ id, known }: { id: string; known: MemberEvents }) {
       {leaving !== null && (
         <p>
           {leaving.isExpired
-            ? 'Its heartbeat ran out: it was killed, froze, or lost the store.'
-            : 'It left, and said so.'}{' '}
+            ? 'Its heartbeat expired: its process was killed or frozen, or could not reach the store.'
+            : 'It stopped normally.'}{' '}
           <Owner id={leaving.noticedBy} /> noticed at {moment(leaving.at)}.
         </p>
       )}
       {failed.count > 0 && (
         <>
           <p>
-            {counted(failed.count, 'target')} ran out with it, and others took over, the last at{' '}
-            {moment(failed.lastAt)}. The longest gap was {exactly(failed.gapMs)}.
+            The leases of {counted(failed.count, 'target')} expired. Other instances took over, the
+            last at {moment(failed.lastAt)}. The longest gap was {exactly(failed.gapMs)}.
           </p>
           <Takers heirs={failed} />
         </>
       )}
       {handed.count > 0 && (
         <>
-          <p>It handed {counted(handed.count, 'target')} over while it lived.</p>
+          <p>It handed over {counted(handed.count, 'target')} before it ended.</p>
           <Takers heirs={handed} />
         </>
       )}

@@ -1,4 +1,4 @@
-/** What has happened around a member: what the log still has, and what comes while the page is open. */
+/** The events of an instance: those in the log, and those that come while the dashboard is open. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { instancesOf } from '../../../../src/telemetry/about.ts';

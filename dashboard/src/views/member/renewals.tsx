@@ -1,4 +1,4 @@
-/** How fast a member renews, as it says itself, and how that went since the page was opened. */
+/** How fast an instance renews, by its own report, and how that went since the dashboard was opened. */
 import { effect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { members, type SeenMember } from '../../data/fleet.ts';
@@ -16,26 +16,27 @@ export function Renewals({ member }: { member: SeenMember }) {
     return (
       <Panel title="Renewals">
         <p class="quiet">
-          It does not say how long its renewals take: it is of another make, or older.
+          This instance does not report its renewals: it is a non-Holdfast program, or an older
+          version.
         </p>
       </Panel>
     );
   const margin = marginMs(member);
   return (
-    <Panel title="Renewals" aside={`a lease lasts ${spanOf(vitals.ttlMs)}`}>
+    <Panel title="Renewals" aside={`TTL ${spanOf(vitals.ttlMs)}`}>
       <dl class="facts">
         <dt>renewed every</dt>
         <dd>{spanOf(vitals.renewEveryMs)}</dd>
-        <dt>half take at most</dt>
+        <dt>median (p50)</dt>
         <dd>{figure(vitals.renewP50Ms)}</dd>
-        <dt>99 of 100 take at most</dt>
+        <dt>slow (p99)</dt>
         <dd>{figure(vitals.renewP99Ms)}</dd>
         <dt>margin</dt>
         <dd class={margin !== null && margin <= 0 ? 'bad' : ''}>
-          {margin === null ? 'not known yet' : `${spanOf(margin)}: TTL minus a slow renewal`}
+          {margin === null ? 'unknown' : `${spanOf(margin)}: TTL minus a slow renewal`}
         </dd>
-        <dt>event loop late by</dt>
-        <dd>{figure(vitals.loopDelayMs)} at most, over the last minute</dd>
+        <dt>event-loop delay</dt>
+        <dd>{figure(vitals.loopDelayMs)} at most in the last minute</dd>
       </dl>
       <Chart id={member.id} />
     </Panel>
@@ -72,10 +73,14 @@ function Chart({ id }: { id: string }) {
   }, [id, colours]);
   return (
     <figure class="renewal-chart">
-      <div ref={box} role="img" aria-label="Renewals since this page was opened, in milliseconds" />
+      <div
+        ref={box}
+        role="img"
+        aria-label="Time of renewals since you opened this view, in milliseconds"
+      />
       <figcaption class="quiet small">
-        <span class="key p50">half</span> <span class="key p99">99 of 100</span>{' '}
-        <span class="key loop">event loop late</span>, in ms, since you look
+        <span class="key p50">p50</span> <span class="key p99">p99</span>{' '}
+        <span class="key loop">event-loop delay</span>, in ms, since you opened the dashboard
       </figcaption>
     </figure>
   );

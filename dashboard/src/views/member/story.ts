@@ -1,5 +1,4 @@
-/** What the log tells of a member that drains, or that is gone. */
-
+/** Events of the log about an instance that drains, or that is gone. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import { readGap } from '../../../../src/core/gap.ts';
 

@@ -1,4 +1,4 @@
-/** What one would type to start or stop a session, as somebody on the page would. */
+/** The commands that start and stop a session. */
 import { shellWord } from '../../data/words.ts';
 
 export interface Start {
@@ -8,7 +8,7 @@ export interface Start {
   readonly startMs: number;
 }
 
-/** Who asks: on the page that is the token. */
+/** Who asks: in the dashboard, the token. */
 export interface Asker {
   readonly client: string;
   readonly tenant: string | null;
@@ -34,7 +34,7 @@ function askerWords({ client, tenant }: Asker): string[] {
   return ['--client', client, ...(tenant === null ? [] : ['--tenant', tenant])];
 }
 
-/** What begins like an option is said not to be one. */
+/** `--` before a reference that looks like an option. */
 function named(ref: string): string[] {
   return ref.startsWith('-') ? ['--', ref] : [ref];
 }

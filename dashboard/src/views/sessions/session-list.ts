@@ -1,6 +1,6 @@
-/** Sessions that intents have started, as far as the page has asked for them. */
+/** The list of sessions that intents have started. */
 import type { ApiEvent, ApiSession, RunSession } from '../../../../src/client/messages.ts';
-import { refOf, STATES } from './reasons.ts';
+import { refOf, STATES } from '../../data/session-words.ts';
 
 export interface SessionList {
   /** The latest made first. */

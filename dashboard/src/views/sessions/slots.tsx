@@ -1,14 +1,14 @@
-/** Scarce things, pool by pool: which session has which, on which worker, and for how long yet unless it is renewed. */
+/** The slots of each pool: which session has which, on which worker, and when its lease expires unless the worker renews it. */
 import type { ApiSlot } from '../../../../src/client/operating-messages.ts';
 import { client } from '../../data/access.ts';
 import { useArrivals } from '../../data/arrivals.ts';
 import { useAsked } from '../../data/asked.ts';
 import { markOf, nameOf } from '../../data/palette.ts';
+import { sessionLabel } from '../../data/session-lookup.ts';
 import { AsCli } from '../../parts/as-cli.tsx';
 import { Empty, Left, Meter, Panel } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
 import { Age, Answered } from '../answered.tsx';
-import { short } from '../short.ts';
 
 /** Renewals are not in the log. */
 const EVERY_MS = 2_000;
@@ -21,8 +21,8 @@ export function Slots() {
       <Answered asked={asked}>
         {(slots) =>
           slots.length === 0 ? (
-            <Empty title="The instance that answers has no worker, so no pools.">
-              Those of the configuration, from any host:
+            <Empty title="This server has no worker, so it knows no pools.">
+              List the pools of your configuration from any host:
               <AsCli command="holdfast slots" />
             </Empty>
           ) : (
@@ -59,7 +59,7 @@ function Pool({
       <h3>
         {pool}{' '}
         <span class={isFull ? 'badge warn' : 'badge'}>
-          {taken} of {slots.length} taken{isFull && ', none is free'}
+          {taken} of {slots.length} taken{isFull && ': pool is full'}
         </span>
       </h3>
       <Meter share={taken / slots.length} label={`${pool} taken`} />
@@ -96,12 +96,12 @@ function Slot({
           {session === null ? (
             <span>{state}</span>
           ) : (
-            <a class="cut mono" href={hrefOf('sessions', session)} title={session}>
-              {short(session)}
+            <a class="cut" href={hrefOf('sessions', session)} title={`Session ${session}`}>
+              {sessionLabel(session)}
             </a>
           )}
           <span class="quiet cut" title={worker ?? undefined}>
-            {worker === null ? 'nobody may' : nameOf(worker)}
+            {worker === null ? 'blocked' : nameOf(worker)}
             {expiresInMs !== null && (
               <>
                 , <Left at={seenAtMs + expiresInMs} />

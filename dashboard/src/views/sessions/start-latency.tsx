@@ -5,7 +5,7 @@ import { counted, spanOf } from '../../data/words.ts';
 import { Panel } from '../../parts/basics.tsx';
 import { BARS_MS, barsOf, quantile, START_EVENTS, StartTimes } from './start-times.ts';
 
-/** How long starts take, in words and as a small chart: from the log's last ones on. */
+/** How long starts take, as figures and as a small chart. */
 export function StartLatency() {
   const times = useRef(new StartTimes());
   const [tookMs, setTookMs] = useState<readonly number[]>([]);
@@ -26,9 +26,9 @@ export function StartLatency() {
     setTookMs(times.current.tookMs);
   });
   return (
-    <Panel title="Start latency" aside="accepted until it runs, by the instances’ clocks">
+    <Panel title="Start latency" aside="from accepted to running">
       {tookMs.length === 0 ? (
-        <p class="quiet">No start is in the log.</p>
+        <p class="quiet">The log has no starts.</p>
       ) : (
         <Chart tookMs={tookMs} />
       )}
@@ -44,8 +44,8 @@ function Chart({ tookMs }: { tookMs: readonly number[] }) {
   return (
     <>
       <p>
-        Half of {counted(tookMs.length, 'start')} took <strong>{p50}</strong> or less, all but one
-        in twenty <strong>{p95}</strong> or less.
+        Median <strong>{p50}</strong>, p95 <strong>{p95}</strong>, of{' '}
+        {counted(tookMs.length, 'start')}.
       </p>
       <div class="start-bars" role="img" aria-label={`p50 ${p50}, p95 ${p95}`}>
         {bars.map((count, i) => (

@@ -1,7 +1,8 @@
-/** Has a channel run, or a recording: what `holdfast intents start` does. */
+/** Starts a channel or a recording, as `holdfast intents start` does. */
 import { useState } from 'preact/hooks';
 import type { AcceptedIntent } from '../../../../src/client/messages.ts';
 import { about, client } from '../../data/access.ts';
+import { sessionLabel } from '../../data/session-lookup.ts';
 import { Action } from '../../parts/action.tsx';
 import { Panel } from '../../parts/basics.tsx';
 import { hrefOf } from '../../router.ts';
@@ -12,22 +13,25 @@ const NOTHING: Start = { kind: 'live', ref: '', profile: '', startMs: 0 };
 export function StartForm() {
   const [start, setStart] = useState(NOTHING);
   const [accepted, setAccepted] = useState<AcceptedIntent | null>(null);
-  const asker = { client: about.value?.tokenId ?? 'page', tenant: about.value?.tenant ?? null };
+  const asker = {
+    client: about.value?.tokenId ?? 'dashboard',
+    tenant: about.value?.tenant ?? null,
+  };
   const set = (change: Partial<Start>) => setStart({ ...start, ...change });
   const what = start.kind === 'live' ? 'channel' : 'recording';
   return (
-    <Panel title="Start">
+    <Panel title="Start a session">
       <div class="work-filters">
         <label class="field">
-          What
+          Kind
           <select
             value={start.kind}
             onChange={({ currentTarget: { value } }) =>
               set({ kind: value === 'vod' ? 'vod' : 'live' })
             }
           >
-            <option value="live">a channel (live)</option>
-            <option value="vod">a recording (vod)</option>
+            <option value="live">channel (live)</option>
+            <option value="vod">recording (vod)</option>
           </select>
         </label>
         <label class="field grow">
@@ -41,7 +45,7 @@ export function StartForm() {
         </label>
         {start.kind === 'vod' && (
           <label class="field">
-            From second
+            Start at second
             <input
               type="number"
               min={0}
@@ -65,15 +69,17 @@ export function StartForm() {
           name="Start"
           scope="v3:write"
           disabled={start.ref.trim() === ''}
-          effect={`Has the ${what} ${start.ref} run, for the client ${asker.client}. Where the same was started before and has not ended, that session is found, and nothing is started twice.`}
+          effect={`Starts the ${what} ${start.ref} for the client ${asker.client}. If a session already runs it, Holdfast returns that session and starts nothing.`}
           cli={startCommand(start, asker)}
           run={async () => setAccepted(await sent(start, asker.client))}
         />
       </div>
       {accepted !== null && (
         <p role="status">
-          {accepted.replayed ? 'It had been started: ' : 'Accepted: '}
-          <a href={hrefOf('sessions', accepted.sessionId)}>session {accepted.sessionId}</a>
+          {accepted.replayed ? 'Already started: ' : 'Accepted: '}
+          <a href={hrefOf('sessions', accepted.sessionId)} title={accepted.sessionId}>
+            {sessionLabel(accepted.sessionId)}
+          </a>
         </p>
       )}
     </Panel>

@@ -1,7 +1,8 @@
-/** Says that the one who looks does not need a session any more; or, for administrators, that nobody does. */
+/** Stops a session for this client or, for administrators, for all clients. */
 import { useState } from 'preact/hooks';
 import type { AcceptedIntent, RunSession } from '../../../../src/client/messages.ts';
 import { about, client } from '../../data/access.ts';
+import { stateWord } from '../../data/session-words.ts';
 import { counted } from '../../data/words.ts';
 import { Action } from '../../parts/action.tsx';
 import { stopCommand } from './commands.ts';
@@ -9,7 +10,7 @@ import { stopCommand } from './commands.ts';
 export function Stop({ session, onStopped }: { session: RunSession; onStopped(): void }) {
   const { id, state, clients, tenant } = session;
   const [outcome, setOutcome] = useState<string | null>(null);
-  const asker = { client: about.value?.tokenId ?? 'page', tenant };
+  const asker = { client: about.value?.tokenId ?? 'dashboard', tenant };
   const isOver = state === 'ENDED';
   const stop = async (force: boolean) => {
     const said = await client.stop(id, { clientId: asker.client, ...(force && { force }) });
@@ -23,7 +24,7 @@ export function Stop({ session, onStopped }: { session: RunSession; onStopped():
           name="Stop"
           scope="v3:write"
           disabled={isOver}
-          effect={`The client ${asker.client} does not need this session any more. It has ${counted(clients, 'client')}; when the last one says so, it is stopped.`}
+          effect={`The client ${asker.client} leaves this session, which has ${counted(clients, 'client')}. Holdfast stops it when the last client has left.`}
           cli={stopCommand(id, asker, false)}
           run={() => stop(false)}
         />
@@ -32,7 +33,7 @@ export function Stop({ session, onStopped }: { session: RunSession; onStopped():
           scope="v3:admin"
           danger
           disabled={isOver}
-          effect={`Stops it, whoever else needs it: ${counted(clients, 'client')}.`}
+          effect={`Stops it at once for all its clients: ${counted(clients, 'client')}.`}
           cli={stopCommand(id, asker, true)}
           run={() => stop(true)}
         />
@@ -44,6 +45,6 @@ export function Stop({ session, onStopped }: { session: RunSession; onStopped():
 
 function whatCame({ state, clients }: AcceptedIntent): string {
   return clients > 0
-    ? `It goes on: ${counted(clients, 'client')} still need it.`
-    : `Nobody needs it any more; it is ${state}.`;
+    ? `It keeps running for ${counted(clients, 'other client')}.`
+    : `Its last client has left. State: ${stateWord(state)}.`;
 }

@@ -1,6 +1,6 @@
 /**
- * The states a lease goes through, as the documentation tells it, and which of them a target or a lease is in. The store alone is asked: that a
- * holder has doubts can only be guessed from renewals that are late.
+ * The states of a lease, and which of them a target or a lease is in. Only the store is asked: that a holder is uncertain can only be guessed
+ * from late renewals.
  */
 import type { TargetReason } from '../../../../src/client/operating-messages.ts';
 
@@ -16,33 +16,33 @@ export interface State {
 export const MACHINE: Readonly<Record<StateName, State>> = {
   free: {
     ...{ name: 'Free', at: [80, 56] },
-    means: 'Nobody has it. Whoever should asks for it, and the store grants it to one.',
+    means: 'No process holds it. The store grants it to the first that asks.',
   },
   held: {
     ...{ name: 'Held', at: [280, 56] },
-    means: 'Its holder renews it in good time, and works.',
+    means: 'Its holder works, and renews it in time.',
   },
   uncertain: {
     ...{ name: 'Uncertain', at: [480, 56] },
     means:
-      'A renewal is late or has failed. Nobody else can have it yet; its holder begins nothing new.',
+      'A renewal is late or has failed. Its holder starts no new work. No other process can take it yet.',
   },
   lost: {
     ...{ name: 'Lost', at: [680, 56] },
-    means: 'Its holder is gone, or has stopped by itself at its deadline. The lease runs out.',
+    means: 'Its holder is gone, or has stopped at its deadline. The lease is about to expire.',
   },
   moving: {
     ...{ name: 'Handing over', at: [280, 156] },
-    means: 'Its holder finishes what it does; the store then names the successor.',
+    means: 'Its holder finishes its work. Then the store makes another process the holder.',
   },
   barred: {
-    ...{ name: 'Barred', at: [80, 156] },
+    ...{ name: 'Blocked', at: [80, 156] },
     means:
-      'Nobody can have it for a while: it was revoked, the store may have forgotten grants, or what lies there is no lease.',
+      'No process can take it for a while: an operator revoked it, the store is in quarantine, or its key has something else.',
   },
   paused: {
     ...{ name: 'Paused', at: [480, 156] },
-    means: 'Nobody should have it, until it is resumed.',
+    means: 'An operator paused it. No instance takes it until an operator resumes it.',
   },
 };
 
@@ -57,11 +57,11 @@ export const STEPS: readonly Step[] = [
   { from: 'held', to: 'uncertain', why: 'no renewal' },
   { from: 'uncertain', to: 'held', why: 'renewed' },
   { from: 'uncertain', to: 'lost', why: 'deadline' },
-  { from: 'lost', to: 'free', why: 'ran out' },
-  { from: 'held', to: 'moving', why: 'asked for' },
+  { from: 'lost', to: 'free', why: 'expired' },
+  { from: 'held', to: 'moving', why: 'transfer' },
   { from: 'moving', to: 'held', why: 'claimed' },
   { from: 'held', to: 'barred', why: 'revoked' },
-  { from: 'barred', to: 'free', why: 'waited out' },
+  { from: 'barred', to: 'free', why: 'over' },
   { from: 'held', to: 'paused', why: 'paused' },
   { from: 'paused', to: 'free', why: 'resumed' },
 ];
@@ -92,10 +92,10 @@ export const LEASE_STATES: readonly StateName[] = [
 
 export const TARGET_STATES: readonly StateName[] = [...LEASE_STATES, 'paused'];
 
-/** In words, for those who can not see the drawing. */
+/** In words, for screen readers. */
 export function wordsOf(current: StateName): string {
   const { name, means } = MACHINE[current];
-  return `It is ${name.toLowerCase()}. ${means} From here it goes on to: ${nextOf(current)}.`;
+  return `It is ${name.toLowerCase()}. ${means} Possible next states: ${nextOf(current)}.`;
 }
 
 /** `held (granted), barred (revoked)`; those among `states` only. */

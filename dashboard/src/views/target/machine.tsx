@@ -1,10 +1,11 @@
-/** The states of a lease, drawn, the present one lit: filled, thicker and with a dot, so that it needs no colour. On a phone they are a list. */
+/** The states of a lease, as a drawing; on a phone, as a list. The current one is filled, has a thicker line and is marked, so that it needs no colour. */
 import { isNarrow } from '../../data/narrow.ts';
+import { Icon } from '../../parts/icon.tsx';
 import { MACHINE, nextOf, STEPS, type StateName, type Step, wordsOf } from './machine.ts';
 
 const BOX = { width: 124, height: 40 };
 const SIZE = { width: 760, height: 192 };
-/** Two that lead to and fro lie beside each other. */
+/** Two arrows between the same states lie beside each other. */
 const APART = 8;
 
 interface MachineProps {
@@ -30,11 +31,11 @@ function List({ states, current }: MachineProps) {
       {states.map((state) => (
         <li key={state} class={state === current ? 'lit' : ''}>
           <b>
-            {state === current && <span aria-hidden="true">● </span>}
+            {state === current && <Icon name="dot" />}
             {MACHINE[state].name}
             {state === current && <span class="visually-hidden">, now</span>}
           </b>
-          <span class="small"> → {nextOf(state, states)}</span>
+          <span class="small"> then {nextOf(state, states)}</span>
         </li>
       ))}
     </ul>
@@ -80,7 +81,7 @@ function Box({ state, isLit }: { state: StateName; isLit: boolean }) {
   return (
     <g class={isLit ? 'state lit' : 'state'}>
       <rect {...{ x: x - width / 2, y: y - height / 2, width, height }} rx="8" />
-      <text {...{ x, y }}>{isLit ? `● ${name}` : name}</text>
+      <text {...{ x, y }}>{name}</text>
     </g>
   );
 }

@@ -1,10 +1,10 @@
-/** How far a transfer is that was ordered. */
+/** The progress of a transfer. */
 import { nameOf } from '../../data/palette.ts';
 import type { Tenure } from '../../data/tenures.ts';
 
 export interface Order {
   readonly to: string;
-  /** Who had it then; null: nobody. */
+  /** The owner then; null: none. */
   readonly from: string | null;
   /** Of its tenure. */
   readonly fence: string;

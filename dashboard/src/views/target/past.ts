@@ -1,4 +1,4 @@
-/** Who had one thing before: from the log, a page at a time into the past, and what happens meanwhile. */
+/** The history of one target or lease: from the log, page by page into the past, and from new events. */
 import { effect, signal } from '@preact/signals';
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { HistoryQuery } from '../../../../src/client/operating-messages.ts';
@@ -39,6 +39,10 @@ export class Past {
 
   constructor(subject: Subject) {
     this.#subject = subject;
+  }
+
+  get isTarget(): boolean {
+    return this.#subject.isTarget;
   }
 
   start(): void {

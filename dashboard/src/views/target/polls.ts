@@ -1,4 +1,4 @@
-/** Polls of one target, gathered while somebody looks: the record has the last thirty of its owner, and is asked for again and again. */
+/** The polls of one target. The server has the last thirty of the present owner; the dashboard keeps what it has seen. */
 import type { PollSample } from '../../../../src/client/operating-messages.ts';
 
 /** Ten minutes of one poll a second. */

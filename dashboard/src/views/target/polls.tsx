@@ -1,13 +1,14 @@
-/** What its polls gave: how long they took, which failed, and what the last one said. */
+/** The polls of a target: how long they took, which failed, and the last result. */
 import { useEffect, useRef } from 'preact/hooks';
 import type { PollSample, TargetDetail } from '../../../../src/client/operating-messages.ts';
 import { theme } from '../../data/theme.ts';
 import { clockTime, counted, moment, spanOf } from '../../data/words.ts';
 import { Owner, Panel } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { gathered, summaryOf } from './polls.ts';
 
 const HEIGHT = 190;
-/** Values can be long; the terminal has all of it. */
+/** Longer values are cut; the command line has all of them. */
 const MOST_SHOWN = 4_000;
 const MOST_ROWS = 30;
 
@@ -18,13 +19,13 @@ export function Polls({ target }: { target: TargetDetail }) {
   return (
     <Panel title="Polls" aside={everyMs === null ? undefined : `every ${spanOf(everyMs)}`}>
       {samples.current.length === 0 ? (
-        <p class="quiet">Nobody has polled it yet, or its owner does not write down how it went.</p>
+        <p class="quiet">No instance has polled it yet, or its owner keeps no results.</p>
       ) : (
         <>
           <Sum samples={samples.current} />
           <Chart samples={() => samples.current} />
           <details>
-            <summary class="quiet small">The last of them as a table</summary>
+            <summary class="quiet small">Show as a table</summary>
             <SampleTable samples={samples.current} />
           </details>
         </>
@@ -39,9 +40,9 @@ function Sum({ samples }: { samples: readonly PollSample[] }) {
   return (
     <p class="polls-sum">
       {counted(count, 'poll')} since {moment(samples[0]?.at ?? 0)}:{' '}
-      {failed === 0 ? 'none failed' : <strong class="bad">◯ {failed} failed</strong>}
-      {middleMs !== null && `, half took at most ${Math.round(middleMs)} ms`}
-      {slowestMs !== null && `, the slowest ${Math.round(slowestMs)} ms`}.
+      {failed === 0 ? 'none failed' : <strong class="bad">{failed} failed</strong>}
+      {middleMs !== null && `, median ${Math.round(middleMs)} ms`}
+      {slowestMs !== null && `, slowest ${Math.round(slowestMs)} ms`}.
     </p>
   );
 }
@@ -71,7 +72,12 @@ function Chart({ samples }: { samples: () => readonly PollSample[] }) {
     <figure class="poll-chart">
       <div ref={box} role="img" aria-label="How long polls took, in milliseconds, over time" />
       <figcaption class="quiet small">
-        <span class="key ok">● went well</span> <span class="key failed">◯ failed</span>
+        <span class="key ok">
+          <Icon name="dot" /> succeeded
+        </span>{' '}
+        <span class="key failed">
+          <Icon name="ring" /> failed
+        </span>
       </figcaption>
     </figure>
   );
@@ -95,7 +101,7 @@ function SampleTable({ samples }: { samples: readonly PollSample[] }) {
             <tr key={at}>
               <td class="mono">{clockTime(at)}</td>
               <td>{Math.round(tookMs)} ms</td>
-              <td class={ok ? '' : 'bad'}>{ok ? 'went well' : '◯ failed'}</td>
+              <td class={ok ? '' : 'bad'}>{ok ? 'succeeded' : 'failed'}</td>
             </tr>
           ))}
       </tbody>
@@ -110,8 +116,8 @@ function LastResult({ target: { lastResult } }: { target: TargetDetail }) {
   return (
     <div class="last-result">
       <p>
-        The last one, by <Owner id={by} /> at {moment(at)},{' '}
-        {ok ? 'went well' : <strong class="bad">✕ failed</strong>} in {Math.round(tookMs)} ms
+        Last poll, by <Owner id={by} /> at {moment(at)},{' '}
+        {ok ? 'succeeded' : <strong class="bad">failed</strong>} in {Math.round(tookMs)} ms
         {error === undefined ? '.' : `: ${error}`}
       </p>
       {text !== undefined && (

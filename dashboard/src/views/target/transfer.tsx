@@ -1,4 +1,4 @@
-/** Has a target moved to a member, and shows how far that is: the holder carries it out, when its poll in flight has ended. */
+/** Moves a target to another instance, and shows the progress. The owner hands it over when its poll in flight has ended. */
 import { useState } from 'preact/hooks';
 import type { TargetDetail } from '../../../../src/client/operating-messages.ts';
 import { client } from '../../data/access.ts';
@@ -7,6 +7,7 @@ import { nameOf } from '../../data/palette.ts';
 import { shellWord } from '../../data/words.ts';
 import { Action } from '../../parts/action.tsx';
 import { Owner, Panel } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { type Order, progressOf } from './order.ts';
 import type { Past } from './past.ts';
 
@@ -14,24 +15,18 @@ export function Placing({ target, past }: { target: TargetDetail; past: Past }) 
   const [order, setOrder] = useState<Order | null>(null);
   const { planned, preferred, pinned } = target;
   return (
-    <Panel title="Where it is placed">
+    <Panel title="Placement">
       <dl class="facts">
-        <dt>Planned for</dt>
+        <dt>Planned owner</dt>
         <dd>
-          <Owner id={planned} />
+          <Owner id={planned} none="none" />
         </dd>
-        <dt>Likes best</dt>
+        <dt>Preferred owner</dt>
         <dd>
-          <Owner id={preferred} />
+          <Owner id={preferred} none="none" />
         </dd>
         <dt>Pinned to</dt>
-        <dd>
-          {pinned === null ? (
-            <span class="quiet">nobody: the plan places it</span>
-          ) : (
-            <Owner id={pinned} />
-          )}
-        </dd>
+        <dd>{pinned === null ? <span class="quiet">not pinned</span> : <Owner id={pinned} />}</dd>
       </dl>
       <Transfer target={target} onOrder={setOrder} />
       {order !== null && <Progress {...{ order, target, past }} />}
@@ -46,7 +41,7 @@ function Transfer({ target, onOrder }: { target: TargetDetail; onOrder(order: Or
     (member) => member.id !== owner && !member.isDraining && !member.isForeign,
   );
   const chosen = able.find((member) => member.id === to);
-  const holder = owner === null ? 'Whoever has it' : nameOf(owner);
+  const holder = owner === null ? 'Its next owner' : nameOf(owner);
   const run = async (reason: string) => {
     const { from } = await client.transfer(id, { to, ...(reason !== '' && { reason }) });
     onOrder({ to, from, fence });
@@ -54,9 +49,9 @@ function Transfer({ target, onOrder }: { target: TargetDetail; onOrder(order: Or
   return (
     <div class="transfer">
       <label class="field">
-        <span class="quiet small">Move it to</span>
+        <span class="quiet small">Move to</span>
         <select value={to} onChange={({ currentTarget }) => setTo(currentTarget.value)}>
-          <option value="">{able.length === 0 ? 'nobody else may have it' : 'choose …'}</option>
+          <option value="">{able.length === 0 ? 'no other instance' : 'choose …'}</option>
           {able.map((member) => (
             <option key={member.id} value={member.id}>
               {member.name} ({member.owned} of {member.quota})
@@ -66,7 +61,7 @@ function Transfer({ target, onOrder }: { target: TargetDetail; onOrder(order: Or
       </label>
       <Action
         name="Transfer"
-        effect={`${holder} hands ${id} to ${chosen?.name ?? '…'} as soon as the poll in flight has ended. It stays there; another target goes the other way where that is needed for an even share.`}
+        effect={`${holder} hands ${id} to ${chosen?.name ?? '…'} when the poll in flight has ended. It stays there. The fleet may move another target back, to keep the load even.`}
         cli={`holdfast transfer ${shellWord(id)} ${shellWord(to)}`}
         scope="v3:admin"
         reason="optional"
@@ -76,7 +71,7 @@ function Transfer({ target, onOrder }: { target: TargetDetail; onOrder(order: Or
       {pinned !== null && (
         <Action
           name="Unpin"
-          effect={`${id} is placed as all the others are again, and may move.`}
+          effect={`The fleet places ${id} like all other targets again, and may move it.`}
           cli={`holdfast unpin ${shellWord(id)}`}
           scope="v3:admin"
           run={() => client.unpin(id)}
@@ -90,10 +85,10 @@ function Progress({ order, target, past }: { order: Order; target: TargetDetail;
   past.version.value;
   const steps = progressOf(order, target.owner, past.tenures());
   return (
-    <ol class="order" aria-label="How far the transfer is" aria-live="polite">
+    <ol class="order" aria-label="Progress of the transfer" aria-live="polite">
       {steps.map(({ name, isDone }) => (
         <li key={name} class={isDone ? 'done' : ''}>
-          <span aria-hidden="true">{isDone ? '✓' : '…'}</span> {name}
+          <Icon name={isDone ? 'check' : 'waiting'} /> {name}
           <span class="visually-hidden">{isDone ? ', done' : ', not yet'}</span>
         </li>
       ))}

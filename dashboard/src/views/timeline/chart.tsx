@@ -50,7 +50,7 @@ export function Chart({ scene }: { scene: Scene }) {
     <section
       ref={box}
       class="tl-box"
-      aria-label="Timeline. Left and right arrows move it, plus and minus zoom, 0 follows the present."
+      aria-label="Timeline. Left and right arrows move it, plus and minus zoom, 0 goes live."
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
       tabIndex={0}
     >
@@ -143,7 +143,7 @@ function FleetMarks({ scene }: { scene: Scene }) {
   );
 }
 
-/** Behind all lanes: when the store was away, the present, and what has not been read. */
+/** Behind all lanes: outages of the store, the present, and what has not been loaded yet. */
 function Ground({ scene }: { scene: Scene }) {
   const window = scene.window.value;
   const { readFrom, isWhole } = scene.reading;
@@ -156,7 +156,7 @@ function Ground({ scene }: { scene: Scene }) {
       ))}
       {unread !== null && unread.width > 0 && (
         <div class="tl-unread" style={{ left: percent(unread.left), width: percent(unread.width) }}>
-          <span>{isWhole.value ? 'the log begins here' : 'being read …'}</span>
+          <span>{isWhole.value ? 'the log begins here' : 'loading …'}</span>
         </div>
       )}
       {ahead < 0.999 && <div class="tl-now" style={{ left: percent(ahead) }} />}

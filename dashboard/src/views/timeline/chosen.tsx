@@ -1,29 +1,35 @@
-/** What somebody has pointed at, told in full. */
+/** The explanation of what the user has chosen. */
+import { useEffect, useRef } from 'preact/hooks';
 import type { Gap } from '../../data/gaps.ts';
+import { sentenceFor } from '../../data/sentence.ts';
 import { clockTime, exactly, moment } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { hrefOf } from '../../router.ts';
 import { ExplanationText } from './explanation.tsx';
 import type { Scene } from './scene.ts';
 import { around } from './span.ts';
-import { Glyph, SYMBOLS, sentenceFor } from './symbols.tsx';
+import { Glyph, SYMBOLS } from './symbols.tsx';
 
 /** Told at once; of more, the first so many. */
 const MOST_LISTED = 50;
 
 export function ChosenPanel({ scene }: { scene: Scene }) {
   const chosen = scene.chosen.value;
+  const panel = useRef<HTMLElement>(null);
+  // On a narrow screen it is below the lanes.
+  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), [chosen]);
   if (chosen === null) return null;
   const close = () => {
     scene.chosen.value = null;
   };
   return (
-    <aside class="panel tl-chosen" aria-label="Explanation" aria-live="polite">
+    <aside class="panel tl-chosen" aria-label="Explanation" aria-live="polite" ref={panel}>
       {chosen.kind === 'gap' && <GapText gap={chosen.gap} scene={scene} />}
       {chosen.kind === 'gaps' && <GapList gaps={chosen.gaps} scene={scene} />}
       {chosen.kind === 'marks' && (
         <>
-          <h2>What happened</h2>
+          <h2>Events</h2>
           <ul class="tl-list">
             {chosen.marks.slice(0, MOST_LISTED).map((mark) => (
               <li key={mark.entry.position}>
@@ -32,7 +38,7 @@ export function ChosenPanel({ scene }: { scene: Scene }) {
                   <span class="quiet small mono">{clockTime(mark.at)}</span>{' '}
                   <span class="small">{SYMBOLS[mark.kind].name}</span>
                   <div>
-                    <Owner id={mark.entry.instance} /> {sentenceFor(mark)}
+                    <Owner id={mark.entry.instance} /> {sentenceFor(mark.entry)}
                     {mark.until !== null && Number.isFinite(mark.until) && (
                       <span class="quiet"> ({exactly(mark.until - mark.at)})</span>
                     )}
@@ -52,7 +58,7 @@ export function ChosenPanel({ scene }: { scene: Scene }) {
         onClick={close}
         aria-label="Close the explanation"
       >
-        ×
+        <Icon name="cross" />
       </button>
     </aside>
   );
@@ -70,20 +76,20 @@ function GapText({ gap, scene }: { gap: Gap; scene: Scene }) {
     <>
       <h2>{explanation.title}</h2>
       <p class="tl-who">
-        <Owner id={before?.holder ?? null} /> <span aria-hidden="true">→</span>
+        <Owner id={before?.holder ?? null} /> <Icon name="right" />
         <span class="visually-hidden">to</span> <Owner id={after?.holder ?? null} />
         <span class="quiet small">{moment(from)}</span>
       </p>
       <ExplanationText of={explanation} />
       <div class="buttons">
         <button type="button" onClick={zoom}>
-          Zoom to it
+          Zoom in
         </button>
         <a class="button" href={hrefOf('targets', target)}>
-          The target
+          Open target
         </a>
         <a class="button" href={hrefOf('feed', undefined, { target })}>
-          Its events
+          Show events
         </a>
       </div>
     </>
@@ -93,8 +99,8 @@ function GapText({ gap, scene }: { gap: Gap; scene: Scene }) {
 function GapList({ gaps, scene }: { gaps: readonly Gap[]; scene: Scene }) {
   return (
     <>
-      <h2>{gaps.length} changes of hands</h2>
-      <p class="quiet small">Too close together to be told apart here.</p>
+      <h2>{gaps.length} changes of owner</h2>
+      <p class="quiet small">They are too close together to be drawn one by one.</p>
       <ul class="tl-list">
         {gaps.slice(0, MOST_LISTED).map((gap) => (
           <li key={gap.from}>

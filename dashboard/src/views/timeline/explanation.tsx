@@ -1,4 +1,4 @@
-/** What is known of a gap: in words, as a sum, and drawn. */
+/** The explanation of a gap: in words, as a sum, and as a drawing. */
 import type { Explanation, Stretch } from '../../data/gaps.ts';
 import { clockTime, exactly } from '../../data/words.ts';
 import '../../style/explanation.css';
@@ -40,7 +40,7 @@ function Drawing({ stretches }: { stretches: readonly Stretch[] }) {
     .join(', then ');
   return (
     <figure class="tl-drawing">
-      <div role="img" aria-label={`Drawn, not to scale: ${words}.`}>
+      <div role="img" aria-label={`Drawing, not to scale: ${words}.`}>
         {stretches.map(({ name, fromMs, lengthMs, isOwned }) => (
           <div key={name} class={isOwned ? 'stretch owned' : 'stretch'}>
             <span class="what">
@@ -55,7 +55,7 @@ function Drawing({ stretches }: { stretches: readonly Stretch[] }) {
         )}
       </div>
       <figcaption class="quiet small">
-        Last renewal, lease ran out, successor asked, granted. Not to scale.
+        Last renewal, lease expired, next owner asked, store granted. Not to scale.
       </figcaption>
     </figure>
   );

@@ -36,8 +36,8 @@ export function placeOf(from: number, to: number, window: Window): Place | null 
 }
 
 /**
- * Where a lease ran out, the bar ends with the last sign of life, and what follows is the gap's: nobody else could have it, but nobody worked on it
- * either. `closest`: gaps nearer to each other than this share of the width become a crowd.
+ * If a lease expired, the bar ends with the last sign of life and the gap begins there: no other instance could take the target yet, but its owner
+ * did not work on it either. `closest`: gaps nearer to each other than this share of the width become a crowd.
  */
 export function piecesOf(
   tenures: readonly Tenure[],

@@ -1,15 +1,17 @@
-/** One lane: bars of who had a target and what lies between them, or how many targets a member had. */
-
+/** One lane: the owners of a target and the gaps between them, or how many targets an instance had. */
+import type { ComponentChildren } from 'preact';
 import { members } from '../../data/fleet.ts';
 import { type Gap, lengthOf } from '../../data/gaps.ts';
 import { markOf, nameOf } from '../../data/palette.ts';
+import { sentenceFor } from '../../data/sentence.ts';
 import type { Mark } from '../../data/story.ts';
 import { clockTime, counted, exactly } from '../../data/words.ts';
+import { Icon } from '../../parts/icon.tsx';
 import { hrefOf } from '../../router.ts';
 import { type Piece, type Place, piecesOf, placeOf, type Window } from './lane.ts';
 import { lifeOf, type Stay, type Step } from './owned.ts';
 import type { Scene } from './scene.ts';
-import { Glyph, SYMBOLS, sentenceFor } from './symbols.tsx';
+import { Glyph, SYMBOLS } from './symbols.tsx';
 
 /** What can be pressed is at least this wide. */
 const LEAST_PX = 14;
@@ -82,7 +84,7 @@ function isSame(a: Gap, b: Gap): boolean {
 function wordsOf(gap: Gap, scene: Scene): string {
   const { kind, target, from, before, after } = gap;
   const length = exactly(lengthOf(gap, scene.wallNow()));
-  const whose = `from ${before === null ? 'nobody' : nameOf(before.holder)} to ${after === null ? 'nobody yet' : nameOf(after.holder)}`;
+  const whose = `from ${before === null ? 'no owner' : nameOf(before.holder)} to ${after === null ? 'no owner yet' : nameOf(after.holder)}`;
   return `${NAMES[kind]} of ${target}, ${length}, ${whose}, at ${clockTime(from)}`;
 }
 
@@ -94,9 +96,10 @@ const NAMES: Readonly<Record<Gap['kind'], string>> = {
   unsaid: 'Gap',
 };
 
-function signOf(gap: Gap, widthPx: number, scene: Scene): string {
+function signOf(gap: Gap, widthPx: number, scene: Scene): ComponentChildren {
   if (widthPx >= WORD_PX) return exactly(lengthOf(gap, scene.wallNow()));
-  return { failover: '!', revoked: 'R', paused: 'P', unsaid: '?', handover: '→' }[gap.kind];
+  if (gap.kind === 'handover') return <Icon name="right" />;
+  return { failover: '!', revoked: 'R', paused: 'P', unsaid: '?' }[gap.kind];
 }
 
 /** Wide enough to be hit; around the middle of what it stands for. */
@@ -112,13 +115,13 @@ function Bar({ piece, widthPx }: { piece: Extract<Piece, { kind: 'tenure' }>; wi
   const { tenure, isOpenLeft, isOpenRight, left, width } = piece;
   const { holder, fence, from, ending } = tenure;
   const { colour, letters } = markOf(holder);
-  const since = from === null ? 'since before what was read' : `from ${clockTime(from)}`;
-  const until = ending === null ? 'and still has it' : `until ${clockTime(ending.at)}`;
+  const since = from === null ? 'since before the log begins' : `from ${clockTime(from)}`;
+  const until = ending === null ? 'and has it now' : `until ${clockTime(ending.at)}`;
   return (
     <div
       class={`tl-bar${isOpenLeft ? ' open-left' : ''}${isOpenRight ? ' open-right' : ''}`}
       style={{ left: percent(left), width: percent(width), '--owner-colour': colour }}
-      title={`${nameOf(holder)} had it ${since} ${until}${fence === null ? '' : `, fence ${fence}`}`}
+      title={`${nameOf(holder)} owned it ${since} ${until}${fence === null ? '' : `, fence ${fence}`}`}
       data-owner={holder}
     >
       {widthPx >= WORD_PX * 2 ? nameOf(holder) : widthPx >= 20 ? letters : ''}
@@ -126,7 +129,7 @@ function Bar({ piece, widthPx }: { piece: Extract<Piece, { kind: 'tenure' }>; wi
   );
 }
 
-/** Marks that lie too close together to be told apart are one, with their number. */
+/** Marks that are too close together are drawn as one, with their number. */
 export function Marks({ marks, scene }: { marks: readonly Mark[]; scene: Scene }) {
   const window = scene.window.value;
   const trackPx = scene.trackPx.value;
@@ -160,7 +163,10 @@ function MarkButton({
   if (first === undefined) return null;
   const words = marks
     .slice(0, 8)
-    .map((mark) => `${clockTime(mark.at)} ${SYMBOLS[mark.kind].name}: ${sentenceFor(mark)}`)
+    .map(
+      (mark) =>
+        `${clockTime(mark.at)} ${SYMBOLS[mark.kind].name}: ${nameOf(mark.entry.instance)} ${sentenceFor(mark.entry)}`,
+    )
     .join('\n');
   return (
     <button

@@ -70,7 +70,7 @@ function staysOf(
       from = at;
       isIn = true;
     } else if (ends.has(kind)) {
-      // Where the beginning is missing it was before the log's; a drain that nobody began was none.
+      // A stay without a beginning began before the log; a drain without a beginning is none.
       if (isIn || begins === BEGINS) stays.push({ from, to: at });
       from = null;
       isIn = false;

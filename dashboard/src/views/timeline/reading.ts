@@ -39,7 +39,7 @@ export class Reading {
     this.#end.abort();
   }
 
-  /** Milliseconds since 1970 by the server's clock, for a moment of the page's. */
+  /** Milliseconds since 1970 by the server's clock, for a moment of the browser's. */
   wall(monotonicMs: number): number {
     return wallOf(monotonicMs) + this.aheadMs.value;
   }

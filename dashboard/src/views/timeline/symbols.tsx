@@ -1,6 +1,6 @@
-/** What happened, as a shape and a letter: whoever can not tell the colours can tell these. */
-import { sentenceOf } from '../../../../src/telemetry/sentences.ts';
-import type { Mark, MarkKind } from '../../data/story.ts';
+/** Events as shapes with letters, for readers who cannot tell the colours apart. */
+import type { MarkKind } from '../../data/story.ts';
+import { Icon } from '../../parts/icon.tsx';
 
 interface Symbol {
   readonly letter: string;
@@ -11,14 +11,14 @@ interface Symbol {
 
 export const SYMBOLS: Readonly<Record<MarkKind, Symbol>> = {
   crash: { letter: 'X', name: 'crash', shape: 'diamond', tone: 'bad' },
-  outage: { letter: 'S', name: 'store away', shape: 'square', tone: 'bad' },
-  forgot: { letter: 'F', name: 'store may have forgotten', shape: 'square', tone: 'bad' },
+  outage: { letter: 'S', name: 'store unavailable', shape: 'square', tone: 'bad' },
+  forgot: { letter: 'F', name: 'store may have lost data', shape: 'square', tone: 'bad' },
   quarantine: { letter: 'Q', name: 'quarantine', shape: 'square', tone: 'warn' },
   revoke: { letter: 'R', name: 'revoked', shape: 'diamond', tone: 'warn' },
   drain: { letter: 'D', name: 'drain', shape: 'triangle', tone: 'warn' },
-  undrain: { letter: 'U', name: 'takes part again', shape: 'triangle', tone: 'good' },
+  undrain: { letter: 'U', name: 'drain undone', shape: 'triangle', tone: 'good' },
   pause: { letter: 'P', name: 'paused', shape: 'circle', tone: 'plain' },
-  resume: { letter: 'G', name: 'goes on', shape: 'circle', tone: 'good' },
+  resume: { letter: 'G', name: 'resumed', shape: 'circle', tone: 'good' },
   joined: { letter: 'J', name: 'joined', shape: 'circle', tone: 'good' },
   left: { letter: 'L', name: 'left', shape: 'circle', tone: 'plain' },
   operator: { letter: 'O', name: 'operator acted', shape: 'triangle', tone: 'plain' },
@@ -33,25 +33,20 @@ export function Glyph({ kind }: { kind: MarkKind }) {
   );
 }
 
-export function sentenceFor({ entry }: Mark): string {
-  const { position: _, at: __, instance, event, ...facts } = entry;
-  return sentenceOf(event, facts, instance);
-}
-
 export function Legend() {
   return (
-    <ul class="tl-legend quiet small" aria-label="Signs">
+    <ul class="tl-legend quiet small" aria-label="Legend">
       <li>
         <i class="tl-key bar" aria-hidden="true" /> owned
       </li>
       <li>
-        <i class="tl-key failover" aria-hidden="true" /> no sign of an owner
+        <i class="tl-key failover" aria-hidden="true" /> no owner
       </li>
       <li>
         <i class="tl-key handover" aria-hidden="true">
-          →
+          <Icon name="right" />
         </i>{' '}
-        handed over
+        handover
       </li>
       {Object.entries(SYMBOLS).map(([kind, { name }]) => (
         <li key={kind}>

@@ -1,11 +1,12 @@
-/** The same as the lanes, to be read one after the other. */
-import { lengthOf } from '../../data/gaps.ts';
+/** The lanes as a table. */
+import { type Gap, lengthOf } from '../../data/gaps.ts';
 import { clockTime, exactly } from '../../data/words.ts';
 import { Owner } from '../../parts/basics.tsx';
+import { ScrollX } from '../../parts/scroll-x.tsx';
 import type { Window } from './lane.ts';
 import type { Scene } from './scene.ts';
 
-/** Of more, a filter helps: whoever reads a table reads it all. */
+/** More rows than this make a browser slow. */
 const MOST_ROWS = 200;
 
 export function TimelineTable({ scene }: { scene: Scene }) {
@@ -14,8 +15,7 @@ export function TimelineTable({ scene }: { scene: Scene }) {
   const rows = scene.lanes.value.slice(0, MOST_ROWS).flatMap((id) => rowsOf(id, scene, window));
   const shown = rows.slice(0, MOST_ROWS);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section class="scroll-x" aria-label="Who had what" tabIndex={0}>
+    <ScrollX label="Owners over time">
       <table class="rows">
         <thead>
           <tr>
@@ -23,21 +23,29 @@ export function TimelineTable({ scene }: { scene: Scene }) {
             <th scope="col">Owner</th>
             <th scope="col">From</th>
             <th scope="col">Until</th>
-            <th scope="col">Then no owner for</th>
-            <th scope="col">Why</th>
+            <th scope="col">No owner for</th>
+            <th scope="col">Explanation</th>
           </tr>
         </thead>
         <tbody>{shown}</tbody>
       </table>
       {rows.length > MOST_ROWS && (
         <p class="quiet small">
-          The first {MOST_ROWS} of {rows.length} or more. A filter or a shorter window shows the
-          others.
+          The first {MOST_ROWS} of {rows.length} or more rows. Use a filter or a shorter time range
+          to see the others.
         </p>
       )}
-    </section>
+    </ScrollX>
   );
 }
+
+const GAP_WORDS: Readonly<Record<Gap['kind'], string>> = {
+  failover: 'failover',
+  handover: 'handover',
+  revoked: 'revoked',
+  paused: 'paused',
+  unsaid: 'unknown',
+};
 
 function rowsOf(id: string, scene: Scene, { from, to, now }: Window) {
   const gaps = scene.gaps(id);
@@ -53,7 +61,7 @@ function rowsOf(id: string, scene: Scene, { from, to, now }: Window) {
         <td>
           <Owner id={holder} />
         </td>
-        <td>{tenure.from === null ? 'before what was read' : clockTime(tenure.from)}</td>
+        <td>{tenure.from === null ? 'before the log begins' : clockTime(tenure.from)}</td>
         <td>{ending === null ? 'now' : clockTime(ending.at)}</td>
         <td>{gap === undefined ? '' : exactly(lengthOf(gap, now))}</td>
         <td>
@@ -64,7 +72,7 @@ function rowsOf(id: string, scene: Scene, { from, to, now }: Window) {
                 scene.chosen.value = { kind: 'gap', gap };
               }}
             >
-              {gap.kind}: explain
+              {GAP_WORDS[gap.kind]}: why?
             </button>
           )}
         </td>

@@ -1,4 +1,4 @@
-/** Actions that were tried as often as they may be, until somebody decides. */
+/** Actions that failed as often as they may. An operator retries or drops them. */
 import { useState } from 'preact/hooks';
 import type { ApiDeadLetter } from '../../../../src/client/operating-messages.ts';
 import { client } from '../../data/access.ts';
@@ -7,6 +7,7 @@ import { type Asked, useAsked } from '../../data/asked.ts';
 import { counted, moment, shellWord } from '../../data/words.ts';
 import { Action } from '../../parts/action.tsx';
 import { Empty, Panel } from '../../parts/basics.tsx';
+import { ScrollX } from '../../parts/scroll-x.tsx';
 import { hrefOf } from '../../router.ts';
 import { Age, Answered } from '../answered.tsx';
 
@@ -21,9 +22,9 @@ export function DeadLetters() {
       <Answered asked={asked}>
         {(letters) =>
           letters.length === 0 ? (
-            <Empty title="There are none.">
-              An action that was tried as often as its processor says lies here, until somebody has
-              it tried again or throws it away.
+            <Empty title="No dead letters.">
+              An action becomes a dead letter when its last attempt fails. You can then retry it or
+              drop it.
             </Empty>
           ) : (
             <Letters letters={letters} asked={asked} />
@@ -43,32 +44,34 @@ function Letters({
 }) {
   const [shown, setShown] = useState(FIRST_SHOWN);
   return (
-    <div class="scroll-x">
-      <table class="rows stacked">
-        <thead>
-          <tr>
-            <th>Action</th>
-            <th>Workflow</th>
-            <th>Why</th>
-            <th>Tries</th>
-            <th>Since</th>
-            <th>
-              <span class="visually-hidden">What to do</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {letters.slice(0, shown).map((letter) => (
-            <Letter key={letter.id} letter={letter} onDone={() => asked.again()} />
-          ))}
-        </tbody>
-      </table>
+    <>
+      <ScrollX label="Dead letters">
+        <table class="rows stacked">
+          <thead>
+            <tr>
+              <th>Action</th>
+              <th>Workflow</th>
+              <th>Reason</th>
+              <th>Attempts</th>
+              <th>Since</th>
+              <th>
+                <span class="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {letters.slice(0, shown).map((letter) => (
+              <Letter key={letter.id} letter={letter} onDone={() => asked.again()} />
+            ))}
+          </tbody>
+        </table>
+      </ScrollX>
       {letters.length > shown && (
         <button type="button" onClick={() => setShown(letters.length)}>
           Show all {counted(letters.length, 'letter')}
         </button>
       )}
-    </div>
+    </>
   );
 }
 
@@ -86,13 +89,13 @@ function Letter({ letter, onDone }: { letter: ApiDeadLetter; onDone(): void }) {
         </a>
       </td>
       <td class="why">{reason}</td>
-      <td>{counted(tries, 'try').replace(/trys$/, 'tries')}</td>
+      <td>{counted(tries, 'attempt')}</td>
       <td>{moment(Date.parse(diedAt))}</td>
       <td>
         <div class="buttons">
           <Action
             name="Retry"
-            effect={`${name} is emitted anew, under the same id: at once if somebody holds the workflow, else by the next claim.`}
+            effect={`Holdfast emits ${name} again, with the same id: at once if a process holds the workflow, else with the next claim.`}
             cli={`holdfast deadletters retry ${shellWord(id)}`}
             scope="v3:admin"
             run={() => client.retryDeadLetter(id).then(onDone)}
@@ -100,7 +103,7 @@ function Letter({ letter, onDone }: { letter: ApiDeadLetter; onDone(): void }) {
           <Action
             name="Drop"
             danger
-            effect={`${name} is thrown away. Its workflow was told of the failure when it happened.`}
+            effect={`Holdfast deletes ${name}. Its workflow learned of the failure when it happened.`}
             cli={`holdfast deadletters drop ${shellWord(id)}`}
             scope="v3:admin"
             run={() => client.dropDeadLetter(id).then(onDone)}

@@ -1,20 +1,8 @@
-/**
- * What was sent by somebody who might not, and changed nothing: read back from the log, and added to as it happens.
- */
+/** Steps that the store refused, which changed nothing: read from the log, and added to as they happen. */
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { HistoryPage, HistoryQuery } from '../../../../src/client/operating-messages.ts';
+import { type Code, isCode } from '../../data/refusal-codes.ts';
 import { short } from '../short.ts';
-
-/** What each code says about whoever was refused. */
-export const CODES = {
-  STALE_EPOCH:
-    'The workflow had gone on: this was decided on what was past, or had been done before.',
-  LEASE_VIOLATION: 'It came from another tenure: somebody who was replaced or revoked still wrote.',
-  FUTURE_EPOCH: 'Something before it was missing, and nothing is applied out of order.',
-  LEASE_EXPIRED: 'Its own lease had run out without a renewal, so it was not even sent.',
-} as const;
-
-export type Code = keyof typeof CODES;
 
 export const VIOLATION = 'workflow.violation';
 
@@ -25,7 +13,6 @@ export interface Refusals {
   readonly hasMore: boolean;
 }
 
-/** Whoever is refused all the time shows in this many, too. */
 const MOST_KEPT = 10_000;
 const PAGE = 1_000;
 
@@ -60,16 +47,15 @@ export function countsOf(events: readonly ApiEvent[]): Readonly<Record<Code, num
   return counts;
 }
 
-/** What was expected and what came, as one short sentence. */
-export function wrongOf(facts: Readonly<Record<string, unknown>>): string {
+/** What came and what the store expected. `label` names a lease. */
+export function wrongOf(
+  facts: Readonly<Record<string, unknown>>,
+  label: (leaseId: unknown) => string | null = short,
+): string {
   const { code, actionEpoch, currentEpoch, expectedLease, receivedLease } = facts;
   if (typeof actionEpoch === 'number')
     return code === 'FUTURE_EPOCH'
-      ? `epoch ${actionEpoch}, when only ${String(currentEpoch)} had been reached`
-      : `epoch ${actionEpoch}, when ${String(currentEpoch)} had been reached`;
-  return `lease ${short(receivedLease) ?? 'none'}, in the tenure of ${short(expectedLease) ?? 'nobody'}`;
-}
-
-function isCode(code: unknown): code is Code {
-  return typeof code === 'string' && Object.hasOwn(CODES, code);
+      ? `epoch ${actionEpoch}, but the workflow was only at epoch ${String(currentEpoch)}`
+      : `epoch ${actionEpoch}, but the workflow was at epoch ${String(currentEpoch)}`;
+  return `lease ${label(receivedLease) ?? 'none'}, but the workflow had ${expectedLease === null ? 'no lease' : `lease ${label(expectedLease)}`}`;
 }

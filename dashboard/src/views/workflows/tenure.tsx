@@ -1,8 +1,11 @@
 import type { ApiWorkflow } from '../../../../src/client/operating-messages.ts';
+import { claimantOf } from '../../data/lease-names.ts';
+import { nameOf } from '../../data/palette.ts';
 import { Left } from '../../parts/basics.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { short } from '../short.ts';
 
-/** Who may write to a workflow, and for how long yet. `seenAtMs` is when that was so. */
+/** Who may write to a workflow, and how long that lasts without a renewal. `seenAtMs` is when the server said so. */
 export function Tenure({
   of: { isHeld, leaseId, expiresInMs },
   seenAtMs,
@@ -10,13 +13,21 @@ export function Tenure({
   of: Pick<ApiWorkflow, 'isHeld' | 'leaseId' | 'expiresInMs'>;
   seenAtMs: number;
 }) {
-  if (leaseId === null) return <span class="badge warn">✕ free, last tenure revoked</span>;
+  if (leaseId === null)
+    return (
+      <span class="badge warn">
+        <Icon name="cross" /> free: lease revoked
+      </span>
+    );
+  const claimant = claimantOf(leaseId);
+  const who = claimant === undefined ? null : nameOf(claimant);
   return (
-    <span class={isHeld ? 'badge good' : 'badge'} title={`lease ${leaseId}`}>
-      {isHeld ? '● held' : '○ free'} <code>{short(leaseId)}</code>
+    <span class={isHeld ? 'badge good' : 'badge'} title={`Lease ${leaseId}`}>
+      <Icon name={isHeld ? 'dot' : 'ring'} />
+      {isHeld ? 'held by' : 'free, last held by'} {who ?? <code>{short(leaseId)}</code>}
       {isHeld && expiresInMs !== null && (
         <>
-          <Left at={seenAtMs + expiresInMs} /> left
+          , <Left at={seenAtMs + expiresInMs} /> left
         </>
       )}
     </span>

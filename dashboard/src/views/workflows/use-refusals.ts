@@ -4,7 +4,7 @@ import { useArrivals } from '../../data/arrivals.ts';
 import { type Asked, useAsked } from '../../data/asked.ts';
 import { type Refusals, refusalsOf, VIOLATION, withRefusals } from './refusals.ts';
 
-/** So many requests look at the last 20,000 events; as many as the log has at most, if somebody wants to know. */
+/** So many requests read the last 20,000 events; on demand, the whole log. */
 const FIRST_PAGES = 4;
 const ALL_PAGES = 100;
 

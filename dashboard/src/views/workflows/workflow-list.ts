@@ -1,4 +1,4 @@
-/** All workflows, as far as somebody wants to see them: a page at a time, in order of id. */
+/** The list of workflows, page by page, sorted by id. */
 import type { ApiWorkflow, WorkflowsPage } from '../../../../src/client/operating-messages.ts';
 
 export interface WorkflowList {
@@ -12,7 +12,7 @@ export const SHOWN = {
   '': 'all',
   held: 'held',
   free: 'free',
-  waiting: 'with actions under way',
+  waiting: 'with actions in progress',
 } as const;
 
 const PAGE = 500;
@@ -31,7 +31,7 @@ export async function listOf(
   return { workflows, hasMore: cursor !== undefined };
 }
 
-/** What is not in `SHOWN` shows all: somebody may have typed it. */
+/** A filter that is not in `SHOWN` shows all: the user may have typed the address. */
 export function filtered(
   workflows: readonly ApiWorkflow[],
   { text, shown }: { text: string; shown: string },
