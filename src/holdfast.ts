@@ -241,7 +241,7 @@ export class Holdfast implements AsyncDisposable {
     this.targets = new TargetStore({ ...rt, ids: settings.targetIds });
     this.fleet = new Fleet({ ...rt, sessionIds: settings.targetIds, sessions: this.targets });
     this.log = new EventLog(rt);
-    this.workflows = new Workflows({ ...rt, leases });
+    this.workflows = new Workflows(rt, leases);
     if (settings.history === 'on') this.#history = new History(rt);
   }
 
