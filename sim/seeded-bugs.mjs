@@ -56,11 +56,11 @@ export const SEEDED_BUGS = [
         find: '        void this.#listen();\n',
         replace: `        void this.#listen();
         const call = { timeoutMs: 5_000 };
-        for (const id of this.#parts.targets.ids()) {
+        for (const id of this.#source.ids()) {
             const key = 'poll:lease:' + id;
-            const [found] = await this.#parts.store.leases.read([key], call).catch(() => []);
+            const [found] = await this.#rt.store.leases.read([key], call).catch(() => []);
             if (found?.kind === 'held')
-                await this.#parts.store.leases.release([{ ...found, key }], call).catch(() => {});
+                await this.#rt.store.leases.release([{ ...found, key }], call).catch(() => {});
         }
 `,
       },

@@ -164,8 +164,8 @@ export const WORKFLOW_BUGS = [
     patches: [
       {
         file: 'workflow/result-inbox.js',
-        find: 'const LOOK_EVERY_MS = 2_000;',
-        replace: 'const LOOK_EVERY_MS = 1e9;',
+        find: 'const POLL_EVERY_MS = 2_000;',
+        replace: 'const POLL_EVERY_MS = 1e9;',
       },
     ],
   },

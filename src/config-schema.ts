@@ -1,8 +1,8 @@
 /**
- * What `holdfast.config.mjs` may say, as one schema. Every command checks the whole of it, so a mistake is told wherever it is met first, and
- * nothing runs with half of a configuration. What depends on more than one field, or on the host, is checked by what it is for.
+ * The schema of `holdfast.config.mjs`. Every command checks the whole file, so that no command runs with
+ * half of a configuration. Rules about several fields, or about the host, are checked by their users.
  *
- * Apart from `config.ts`, which every program loads: zod is loaded only where there is something to check.
+ * This file is apart from `config.ts`, which every program loads, because it loads zod.
  */
 import { z } from 'zod';
 import { type ApiConfig, type HoldfastConfig, ROLES } from './config.ts';
@@ -11,70 +11,66 @@ import { ConfigError } from './core/errors.ts';
 import { ZONES } from './fleet/poll/http/addresses.ts';
 import { type MaxTtlOption, readMaxTtl } from './store/port/keyspaces.ts';
 
-/** A field for each option that there is: the compiler says which one is missing. */
+/** One field for each option. The compiler reports a missing one. */
 type Shape<T> = Record<keyof Required<T>, z.ZodType>;
 
 const HIDDEN = '(not shown)';
-const THE_EXPORT = 'the default export';
+const DEFAULT_EXPORT = 'the default export';
 const DURATION =
-  "it has to be milliseconds as a number from 0 up, or text such as '250ms', '30s', '5m', '1h', '7d'";
-const POOL =
-  'it has to be how many there are, a list of what each is called, or { slots, wait, key }';
+  "it must be milliseconds as a number from 0 up, or text such as '250ms', '30s', '5m', '1h', '7d'";
+const POOL = 'it must be a number of slots, a list of their names, or { slots, wait, key }';
 const PIPELINE =
-  "it has to be a function, { run: function }, or { command: ['program', 'argument', …] }; one of them";
+  "it must be a function, { run: function }, or { command: ['program', 'argument', …] }";
 const TOKENS =
-  "it has to be a list: [{ id, token, scope: 'v3:read' | 'v3:write' | 'v3:admin', tenant, expiresAt }]";
+  "it must be a list: [{ id, token, scope: 'v3:read' | 'v3:write' | 'v3:admin', tenant, expiresAt }]";
 
-const text = must((value) => typeof value === 'string', 'it has to be text');
-const texts = must(isTexts, 'it has to be a list of text, with something in it');
-const anyTexts = must(
-  (value) => isTexts(value) || isEmptyList(value),
-  'it has to be a list of text',
-);
+const text = must((value) => typeof value === 'string', 'it must be text');
+const texts = must(isTexts, 'it must be a list of text, not empty');
+const anyTexts = must((value) => isTexts(value) || isEmptyList(value), 'it must be a list of text');
 const duration = must(isDuration, DURATION);
 const onOrOff = oneOf('on', 'off');
-const anyFunction = must((value) => typeof value === 'function', 'it has to be a function');
+const anyFunction = must((value) => typeof value === 'function', 'it must be a function');
 
-function must(isGood: (value: unknown) => boolean, rule: string): z.ZodType {
-  return z.custom((value) => value === undefined || isGood(value), { error: rule });
+function must(isValid: (value: unknown) => boolean, rule: string): z.ZodType {
+  return z.custom((value) => value === undefined || isValid(value), { error: rule });
 }
 
 function oneOf(...words: readonly string[]): z.ZodType {
-  return must((value) => words.some((word) => word === value), `it has to be ${quoted(words)}`);
+  return must((value) => words.some((word) => word === value), `it must be ${quoted(words)}`);
 }
 
 function whole(from: number, to = Number.MAX_SAFE_INTEGER): z.ZodType {
   const rule = to === Number.MAX_SAFE_INTEGER ? `${from} up` : `${from} to ${to}`;
-  const isGood = (value: unknown) =>
+  const isValid = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) >= from && (value as number) <= to;
-  return must(isGood, `it has to be a whole number from ${rule}`);
+  return must(isValid, `it must be a whole number from ${rule}`);
 }
 
 function listOf(words: readonly string[]): z.ZodType {
-  const isGood = (value: unknown) =>
+  const isValid = (value: unknown) =>
     Array.isArray(value) && value.every((word) => words.includes(word));
-  return must(isGood, `it has to be a list of ${words.join(', ')}`);
+  return must(isValid, `it must be a list of ${words.join(', ')}`);
 }
 
-/** An object with these fields and no others. `secrets` says where what is kept here by mistake belongs. */
+/** An object with these fields and no others. `secrets` says where secrets belong. */
 function section(shape: Record<string, z.ZodType>, secrets = ''): z.ZodType {
   const rule = `unknown option. Known options: ${Object.keys(shape).join(', ')}${secrets}`;
   const fields = z.strictObject(
     Object.fromEntries(Object.entries(shape).map(([name, type]) => [name, type.optional()])),
     { error: ({ code }) => (code === 'unrecognized_keys' ? rule : undefined) },
   );
-  // A promise, a Map or an instance of a class has no fields of its own, and would pass as an empty configuration.
-  return z.custom(isPlain, { error: 'it has to be an object' }).pipe(fields).optional();
+  // A promise, a Map or an instance of a class has no fields, and would pass as an empty object.
+  return z.custom(isPlain, { error: 'it must be an object' }).pipe(fields).optional();
 }
 
 function byName(each: z.ZodType): z.ZodType {
   return z
-    .custom(isPlain, { error: 'it has to be an object' })
+    .custom(isPlain, { error: 'it must be an object' })
     .pipe(z.record(z.string(), each))
     .optional();
 }
 
-/** With fields that have to be there. */
+/** With a required field. */
 function needing(type: z.ZodType, name: string, rule: string): z.ZodType {
   return type.superRefine((value, context) => {
     const isThere = value === undefined || Object.hasOwn(value as object, name);
@@ -86,25 +82,25 @@ const rate = needing(
   section({
     requestsPerSecond: must(
       (value) => typeof value === 'number' && value > 0,
-      'it has to be a number above 0',
+      'it must be a number above 0',
     ),
     burst: must(
       (value) => typeof value === 'number' && value >= 1,
-      'it has to be a number from 1 up',
+      'it must be a number from 1 up',
     ),
   }),
   'requestsPerSecond',
-  'it has to be there: a number above 0',
+  'it is required: a number above 0',
 );
 
-/** What the server is told by a configuration, and by a program that mounts it. */
+/** The options of the server, from a configuration or from a program that mounts it. */
 const FOR_APP = {
-  // Their texts, scopes and times are checked where tokens of the environment are.
+  // The server checks the rest, as for tokens of the environment.
   tokens: must((value) => Array.isArray(value), TOKENS),
   lan: needing(
     section({ allow: texts, trustedProxies: anyTexts }),
     'allow',
-    "it has to be there: a list of networks, such as ['10.0.0.0/8']",
+    "it is required: a list of networks, such as ['10.0.0.0/8']",
   ),
   hosts: anyTexts,
   limits: section({ inFlight: whole(1), rate }),
@@ -118,7 +114,9 @@ const api = section({
   host: text,
   port: whole(0, 65_535),
   ...FOR_APP,
-  ...{ headersTimeout: duration, requestTimeout: duration, idleTimeout: duration },
+  headersTimeout: duration,
+  requestTimeout: duration,
+  idleTimeout: duration,
   maxConnections: whole(1, 1_000_000),
 } satisfies Shape<ApiConfig>);
 
@@ -134,20 +132,22 @@ const resource = z.unknown().superRefine((pool, context) => {
   else passOn(result, context);
 });
 
-const pipeline = z.unknown().superRefine((said, context) => {
-  if (said === undefined || typeof said === 'function') return;
+const pipeline = z.unknown().superRefine((value, context) => {
+  if (value === undefined || typeof value === 'function') return;
   const fields = section({
-    ...{ run: anyFunction, command: z.unknown(), cwd: text },
+    run: anyFunction,
+    command: z.unknown(),
+    cwd: text,
     env: byName(text),
     resource: must(
       (value) => value === null || typeof value === 'string',
-      'it has to be the name of a pool, or null',
+      'it must be the name of a pool, or null',
     ),
   });
-  const result = fields.safeParse(said);
+  const result = fields.safeParse(value);
   passOn(result, context);
   if (!result.success) return;
-  const { run, command } = said as Record<string, unknown>;
+  const { run, command } = value as Record<string, unknown>;
   const isOne = (run === undefined) !== (command === undefined);
   if (!isOne || (command !== undefined && !isTexts(command)))
     context.addIssue({ code: 'custom', message: PIPELINE });
@@ -167,10 +167,18 @@ const maxTtl = z.unknown().superRefine((option, context) => {
 });
 
 const config = section({
-  ...{ store: text, prefix: text, quarantine: onOrOff, maxTtl },
+  store: text,
+  prefix: text,
+  quarantine: onOrOff,
+  maxTtl,
   sync: oneOf('everysec', 'always'),
-  ...{ sessionIds: oneOf('any', 'uuid'), name: text, weight: whole(1, 1_000) },
-  ...{ every: duration, ttl: duration, timeout: duration, concurrency: whole(1) },
+  sessionIds: oneOf('any', 'uuid'),
+  name: text,
+  weight: whole(1, 1_000),
+  every: duration,
+  ttl: duration,
+  timeout: duration,
+  concurrency: whole(1),
   results: onOrOff,
   discovery: must((value) => value === 'off' || isDuration(value), `${DURATION}, or 'off'`),
   http: section({ allow: listOf(ZONES), maxBytes: whole(0) }),
@@ -184,40 +192,41 @@ const config = section({
   worker: section({ name: text, starts: whole(1, 10_000), ttl: duration, grace: duration }),
 } satisfies Shape<HoldfastConfig>);
 
-/** `said` if it is a configuration, or a `CONFIG_INVALID` about the first thing that is wrong with it. */
-export function checkConfig(said: unknown): HoldfastConfig {
-  if (said === undefined) {
-    const rule = "there is none. End the file with 'export default defineConfig({ … })'";
-    throw new ConfigError({ field: THE_EXPORT, value: said, rule });
+/** Returns a valid configuration. Throws `CONFIG_INVALID` with the first problem of any other value. */
+export function checkConfig(exported: unknown): HoldfastConfig {
+  if (exported === undefined) {
+    const rule = "it is missing. End the file with 'export default defineConfig({ … })'";
+    throw new ConfigError({ field: DEFAULT_EXPORT, value: exported, rule });
   }
-  if (said instanceof Promise) {
-    const rule = "export what it resolves to: 'export default await …'";
-    throw new ConfigError({ field: THE_EXPORT, value: said, rule });
+  if (exported instanceof Promise) {
+    const rule = "it is a promise. Export its result: 'export default await …'";
+    throw new ConfigError({ field: DEFAULT_EXPORT, value: exported, rule });
   }
-  refuseFlaw(config, said);
-  return said as HoldfastConfig;
+  refuseInvalid(config, exported);
+  return exported as HoldfastConfig;
 }
 
-/** The same for what a program tells the server itself. */
+/** The same for the options that a program gives to the server. */
 export function checkAppOptions(options: object): void {
   const names = Object.keys(FOR_APP);
-  const told = Object.entries(options).filter(([name]) => names.includes(name));
-  refuseFlaw(section(FOR_APP), Object.fromEntries(told));
+  const given = Object.entries(options).filter(([name]) => names.includes(name));
+  refuseInvalid(section(FOR_APP), Object.fromEntries(given));
 }
 
-function refuseFlaw(schema: z.ZodType, said: unknown): void {
-  const [issue] = schema.safeParse(said).error?.issues ?? [];
+function refuseInvalid(schema: z.ZodType, value: unknown): void {
+  const [issue] = schema.safeParse(value).error?.issues ?? [];
   if (issue === undefined) return;
   const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
   const path = [...issue.path, ...unknown].map(String);
-  // What stands under a name that is not known may be a secret under a wrong one.
+  // The value of an unknown option may be a secret under a misspelt name.
   const isSecret = unknown.length > 0 || path.includes('tokens') || path.includes('env');
-  const value = isSecret ? HIDDEN : valueAt(said, path);
-  throw new ConfigError({ field: path.join('.') || THE_EXPORT, value, rule: issue.message });
+  const shown = isSecret ? HIDDEN : valueAt(value, path);
+  const field = path.join('.') || DEFAULT_EXPORT;
+  throw new ConfigError({ field, value: shown, rule: issue.message });
 }
 
-function valueAt(said: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((at, name) => (at as Record<string, unknown> | null)?.[name], said);
+function valueAt(root: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, name) => (at as Record<string, unknown> | null)?.[name], root);
 }
 
 function passOn(result: z.ZodSafeParseResult<unknown>, context: z.RefinementCtx): void {

@@ -7,17 +7,20 @@ import type { RetentionOptions } from './retention.ts';
 import type { MaxTtlOption } from './store/port/keyspaces.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 
-/** What an instance can do: answer requests, poll its share of the targets, and run what intents have started. */
+/** The roles of an instance: serve the API, poll targets, run sessions. */
 export const ROLES = ['api', 'poller', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Where the API listens, and to whom. `docs/cli.md` says what each is for; the server checks them. */
+/** The address of the API, its clients and its limits. The server checks them; see `docs/cli.md`. */
 export interface ApiConfig {
-  /** Default 127.0.0.1. Without tokens it has to be an address that only this host reaches. */
+  /** Default 127.0.0.1. Without tokens it must be an address that only this host can reach. */
   host?: string;
-  /** Default 4747, or one that is free if that is taken. */
+  /** Default 4747, or a free port if that is taken. */
   port?: number;
-  /** Who may ask, besides those that the environment names, where they are better kept. Without any, one is made and shown once. */
+  /**
+   * The tokens of clients, in addition to those of the environment, which is the better place for
+   * them. Without any token, one is made and shown once.
+   */
   tokens?: readonly {
     readonly id: string;
     readonly token: string | readonly [current: string, previous: string];
@@ -25,111 +28,123 @@ export interface ApiConfig {
     readonly tenant?: string;
     readonly expiresAt?: string;
   }[];
-  /** Networks that clients may be in, and proxies that are believed about it. */
+  /** The networks that clients may be in, and trusted proxies. */
   lan?: {
     /** `10.0.0.0/8`, `fd00::/8`, or single addresses. */
     readonly allow: readonly string[];
-    /** Whose `X-Forwarded-For` is believed; default none. */
+    /** Proxies whose `X-Forwarded-For` is trusted. Default: none. */
     readonly trustedProxies?: readonly string[];
   };
-  /** Names this is reached under, besides `localhost` and bare addresses; default any. */
+  /** The host names of the API, besides `localhost` and addresses. Default: any. */
   hosts?: readonly string[];
-  /** How much at once, and how often. What is too much is told to come back. */
+  /** Limits of requests. A request above a limit gets `429` or `503` with `Retry-After`. */
   limits?: {
-    /** Requests at once; default 1,000. */
+    /** Requests at once. Default 1,000. */
     readonly inFlight?: number;
-    /** For each token; default none. */
+    /** Requests of each token. Default: no limit. */
     readonly rate?: {
       readonly requestsPerSecond: number;
-      /** How many may come at once after a pause; default what comes in a second, at least 1. */
+      /** Requests at once after a pause. Default: those of one second, at least 1. */
       readonly burst?: number;
     };
   };
-  /** Who may watch events, and how far behind they may be. */
+  /** Limits of clients that watch events. */
   events?: {
-    /** At the same time; default 5,000. */
+    /** Clients at once. Default 5,000. */
     readonly clients?: number;
-    /** With one token; default 100. */
+    /** Clients at once with one token. Default 100. */
     readonly clientsPerToken?: number;
-    /** What may lie unread in the queue of one who does not keep up; default 1 MiB. */
+    /** Unread bytes in the queue of a slow client. Default 1 MiB. */
     readonly queuedBytes?: number;
   };
-  /** `open`: `/metrics` is for everybody who reaches it; default `token`. */
+  /** `open`: `/metrics` needs no token. Default `token`. */
   metrics?: 'open' | 'token';
-  /** How long a body may take to arrive; default 10 s. */
+  /** How long a body may take to arrive. Default 10 s. */
   bodyTimeout?: Duration;
-  /** How long until whoever asked is told that there is no answer; default 15 s. */
+  /** How long the answer to a request may take. Default 15 s. */
   handlerTimeout?: Duration;
-  /** How long the headers of a request may take to arrive; default 10 s. */
+  /** How long the headers of a request may take to arrive. Default 10 s. */
   headersTimeout?: Duration;
-  /** How long all of a request may take to arrive; default 30 s. */
+  /** How long a whole request may take to arrive. Default 30 s. */
   requestTimeout?: Duration;
-  /** How long a connection may be silent while something is being answered; default 60 s. */
+  /** How long a connection may be silent during an answer. Default 60 s. */
   idleTimeout?: Duration;
-  /** Connections at once; default 10,000. Those above it are not taken. */
+  /** Connections at once. Default 10,000. Further connections are refused. */
   maxConnections?: number;
 }
 
-/** What `holdfast.config.mjs` may say; `config-schema.ts` checks it. A flag of the command line, or its environment, wins over it. */
+/**
+ * The options in `holdfast.config.mjs`. `config-schema.ts` checks them. Flags and environment
+ * variables win over them.
+ */
 export interface HoldfastConfig {
-  /** Address of the store. One with a password belongs into the environment (`HOLDFAST_STORE`) instead. */
-  store?: string;
-  /** Put before every key in the store. */
-  prefix?: string;
-  /** `off`, for development only: a store that forgot leases grants them anew at once. Default `on`. */
-  quarantine?: 'on' | 'off';
+  /** The address of the store. Put one with a password into the environment (`HOLDFAST_STORE`). */
+  store?: string | undefined;
+  /** A text before every key in the store. */
+  prefix?: string | undefined;
+  /** `off`, for development only: the store grants leases at once after it lost data. Default `on`. */
+  quarantine?: 'on' | 'off' | undefined;
   /**
-   * How long leases may last without a renewal: one bound, or one for each of `lease`, `poll` and `workflow`. Default 30 s, workflows
-   * 5 min. The same for every process of the store.
+   * The longest TTL of leases: one for all, or one for each of `lease`, `poll` and `workflow`. Default
+   * 30 s, and 5 min for workflows. The same for every process of the store.
    */
-  maxTtl?: MaxTtlOption;
-  /** SQLite only: what is durable is on the disk within a second (`everysec`, the default), or before its caller has an answer (`always`). */
-  sync?: 'everysec' | 'always';
-  /** `uuid`: only UUIDs may name sessions; default `any` safe id. */
-  sessionIds?: TargetIds;
+  maxTtl?: MaxTtlOption | undefined;
+  /**
+   * SQLite only: durable data is on the disk within a second (`everysec`, the default), or before the
+   * call returns (`always`).
+   */
+  sync?: 'everysec' | 'always' | undefined;
+  /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
+  sessionIds?: TargetIds | undefined;
 
-  /** For those who accept intents: `holdfast intents`, and `holdfast up` with the role `api`. Secrets belong into the environment. */
-  intents?: Pick<IntentOptions, 'apiLeases'>;
+  /** For `holdfast intents`, and for `holdfast up` with the role `api`. Secrets belong into the environment. */
+  intents?: Pick<IntentOptions, 'apiLeases'> | undefined;
 
   // The rest is for `holdfast up`.
 
-  /** What the instance does; default all of it. */
-  roles?: readonly Role[];
+  /** The roles of the instance. Default: all. */
+  roles?: readonly Role[] | undefined;
   /** For the role `api`. */
-  api?: ApiConfig;
-  /** How long what is over is kept: `{ sessions: '24h', deadLetters: '7d', history: '24h' }`. The same for all instances: the shortest counts. */
-  retention?: RetentionOptions;
+  api?: ApiConfig | undefined;
+  /**
+   * How long old data is kept: `{ sessions: '24h', deadLetters: '7d', history: '24h' }`. The same for
+   * all instances: the shortest time wins.
+   */
+  retention?: RetentionOptions | undefined;
 
-  /** Pools of scarce things, by name, of which each session needs one; default `{ tuners: 4 }`. The same for all workers. */
-  resources?: NonNullable<WorkerOptions['resources']>;
-  /** What runs for a session: a function, or a command. Default something small that can be seen. */
-  pipelines?: NonNullable<WorkerOptions['pipelines']>;
+  /**
+   * Pools of scarce things, by name. Each session needs a slot of one pool. Default `{ tuners: 4 }`.
+   * The same for all workers.
+   */
+  resources?: NonNullable<WorkerOptions['resources']> | undefined;
+  /** What runs for a session: a function or a command. Default: a small built-in pipeline. */
+  pipelines?: NonNullable<WorkerOptions['pipelines']> | undefined;
   /** For the role `worker`. */
-  worker?: Pick<WorkerOptions, 'name' | 'starts' | 'ttl' | 'grace'>;
+  worker?: Pick<WorkerOptions, 'name' | 'starts' | 'ttl' | 'grace'> | undefined;
 
-  /** The readable part of the instance's id; default the host's name. */
-  name?: string;
-  /** This instance's share of the targets, relative to the others'; a whole number, default 1. */
-  weight?: number;
-  /** How often each target is polled, unless it says so itself; default 10 s. */
-  every?: Duration;
-  /** How long a lease lasts without a renewal; after a crash it takes this long until another takes over. Default 30 s. */
-  ttl?: Duration;
-  /** How long one poll may take before it is told to stop; default 30 s. */
-  timeout?: Duration;
-  /** How many polls run at once; default 64. */
-  concurrency?: number;
-  /** Whether what polls give is kept in the store; default on. */
-  results?: 'on' | 'off';
-  /** How often to look for sessions and instances that other programs put into the store; default 30 s. */
-  discovery?: Duration | 'off';
-  /** For the built-in poll. On the embedded store it may ask this host (`loopback`), else public addresses only. */
-  http?: HttpPollOptions;
+  /** The readable part of the instance's id. Default: the host's name. */
+  name?: string | undefined;
+  /** The instance's share of the targets, relative to other instances: a whole number, default 1. */
+  weight?: number | undefined;
+  /** The poll interval of targets without one. Default 10 s. */
+  every?: Duration | undefined;
+  /** The TTL of the leases of targets: after a crash, another instance takes over within it. Default 30 s. */
+  ttl?: Duration | undefined;
+  /** How long one poll may take before it is asked to stop. Default 30 s. */
+  timeout?: Duration | undefined;
+  /** Polls at once. Default 64. */
+  concurrency?: number | undefined;
+  /** Whether the store keeps the last result of each target. Default `on`. */
+  results?: 'on' | 'off' | undefined;
+  /** How often to look for targets and instances of other programs in the store. Default 30 s. */
+  discovery?: Duration | 'off' | undefined;
+  /** For the built-in poll. On the embedded store it may poll this host (`loopback`), else public addresses only. */
+  http?: HttpPollOptions | undefined;
   /** Polls one target. Default: an HTTP request to its `url`. */
-  poll?: Poll;
+  poll?: Poll | undefined;
 }
 
-/** Gives back what it is given: for editors, which then know what a configuration may say. */
+/** Returns its argument. It tells editors the type of a configuration. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {
   return config;
 }

@@ -238,10 +238,10 @@ export class Holdfast implements AsyncDisposable {
     this.#settings = settings;
     this.#tracedLeases = rt.tracing === untraced ? leases : new TracedLeases(leases, rt.tracing);
     this.records = new Records(rt.store.records);
-    this.targets = new TargetStore({ ...rt, ids: settings.targetIds });
-    this.fleet = new Fleet({ ...rt, sessionIds: settings.targetIds, sessions: this.targets });
+    this.targets = new TargetStore(rt, settings.targetIds);
+    this.fleet = new Fleet(rt, this.targets, settings.targetIds);
     this.log = new EventLog(rt);
-    this.workflows = new Workflows({ ...rt, leases });
+    this.workflows = new Workflows(rt, leases);
     if (settings.history === 'on') this.#history = new History(rt);
   }
 
@@ -335,8 +335,7 @@ export class Holdfast implements AsyncDisposable {
    */
   poller(options: PollerOptions = {}): Poller {
     this.#checkOpen('poller', this.#poller);
-    const sessionIds = this.#settings.targetIds;
-    this.#poller = new Poller({ ...this.#rt, leases: this.#leases, sessionIds }, options);
+    this.#poller = new Poller(this.#rt, this.#leases, this.#settings.targetIds, options);
     this.#recordHistory();
     return this.#poller;
   }

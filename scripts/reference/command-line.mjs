@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { page } from './page.mjs';
 
-const WIDTH = 100;
+const WIDTH = 80;
 
 export async function commandLinePage(root) {
   const { buildProgram } = await import(pathToFileURL(join(root, 'dist/cli/program.js')).href);
@@ -21,7 +21,9 @@ export async function commandLinePage(root) {
 }
 
 function withSubcommands(command) {
-  return [command, ...command.commands.flatMap(withSubcommands)];
+  const visible = command.createHelp().visibleCommands(command);
+  const own = command.commands.filter((each) => visible.includes(each));
+  return [command, ...own.flatMap(withSubcommands)];
 }
 
 function nameOf(command) {

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os';
 import type { Holdfast, OperatorAct } from '../holdfast.ts';
 
-/** Writes down what a command has done to others, and whose command it was. */
+/** Writes the action of a command into the shared log, with the user who ran it. */
 export function audit(
   holdfast: Holdfast,
   {
@@ -12,7 +12,7 @@ export function audit(
   holdfast.audit({ ...act, by: `cli:${userName()}@${hostname()}`, reason });
 }
 
-/** A container may run as a user that has no name. */
+/** A container may run as a user without a name. */
 function userName(): string {
   try {
     return userInfo().username;

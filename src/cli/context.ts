@@ -1,16 +1,16 @@
 import type { HoldfastConfig } from '../config.ts';
 import type { Output } from './ui/output.ts';
 
-/** The store as the flags name it. */
+/** The flags that name the store. */
 export interface StoreFlags extends Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine'> {
-  readonly maxTtl?: string;
-  /** The configuration file; default: the one that is found. */
-  readonly config?: string;
+  readonly maxTtl?: string | undefined;
+  /** The configuration file. Default: the one in this folder or above. */
+  readonly config?: string | undefined;
 }
 
-/** What every command is given. */
+/** The arguments that every command gets. */
 export interface Context {
-  /** Environment and configuration file are asked for the rest. */
+  /** The environment and the configuration file add the rest. */
   readonly flags: StoreFlags;
   readonly output: Output;
 }

@@ -1,9 +1,12 @@
 import { ConfigError, type ErrorKind, HoldfastError, kindOf } from '../core/errors.ts';
 
-/** What the process ends with: a number, or the signal that it ends by. */
+/** The exit code of the process, or the signal that ends it. */
 export type Exit = number | NodeJS.Signals;
 
-/** The numbers above 1 are those of sysexits.h (79 is the first that it leaves free), and of shells. `docs/cli.md` has them too. */
+/**
+ * Codes from 64 are those of sysexits.h (79 is the first that it leaves free); those from 126 are the
+ * shell's. `docs/cli.md` lists them too.
+ */
 export const EXIT = {
   ok: 0,
   no: 1,
@@ -19,25 +22,25 @@ export const EXIT = {
 } as const;
 
 export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
-  ['0', "done; for run, the command's own code"],
+  ['0', "success; for run, the command's own code"],
   [
     '1',
-    'no: nobody holds the key, there is no such session, target, instance, pool, workflow or dead letter; intents start --wait: it ended instead; doctor: not fit for leases',
+    'no: the key is free, or the target, session, instance, pool, workflow or dead letter does not exist; intents start --wait: the session ended; doctor: the store is not fit for leases',
   ],
-  ['64', 'wrong use: an unknown command or option, a value that makes no sense'],
-  ['69', 'the store can not be reached, or refused'],
+  ['64', 'wrong usage: unknown command or option, invalid value'],
+  ['69', 'the store is unavailable, or refused the request'],
   ['70', 'internal error'],
   [
     '75',
-    'run: the lease is held (another code with --held-exit-code), or was just revoked; workflows rm: somebody holds it; intents start: too many share the session, or another has the channel',
+    'run: another holder has the lease (change the code with --held-exit-code), or it was just revoked; workflows rm: the workflow is held; intents start: the session has too many clients, or another API holds the channel',
   ],
-  ['76', 'run: the lease was lost, and the command was stopped'],
-  ['78', 'the configuration is invalid, or the store unsuitable; up: another worker has its name'],
+  ['76', 'run: the lease was lost, so the command was stopped'],
+  ['78', 'invalid configuration, or unsuitable store; up: another worker has this name'],
   [
     '79',
-    'the store is in quarantine: it may have forgotten leases, and grants none for a while. Never covered by --held-exit-code or --quiet',
+    'the store is in quarantine: it may have lost leases, and grants none for a while. --held-exit-code and --quiet do not apply',
   ],
-  ['126', 'run: the command can not be executed'],
+  ['126', 'run: the command could not be executed'],
   ['127', 'run: the command was not found'],
   ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],
 ];
@@ -56,7 +59,7 @@ const BY_KIND: Readonly<Record<ErrorKind, number>> = {
   internal: EXIT.internal,
 };
 
-/** Codes that end otherwise than others of their kind. */
+/** Codes whose exit code differs from others of their kind. */
 const BY_CODE: Readonly<Record<string, number>> = {
   // A conflict that no longer exists on the next try.
   REVISION_CONFLICT: EXIT.unavailable,
@@ -65,7 +68,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   VALUE_TOO_LARGE: EXIT.usage,
 };
 
-/** What went wrong, in the words of the command line. */
+/** An error of the command line itself, with its exit code. */
 export class CliError extends Error {
   readonly exit: number;
   readonly code: string;
@@ -90,7 +93,7 @@ export function usageError(message: string): CliError {
 
 export function exitOf(error: unknown): number {
   if (error instanceof CliError) return error.exit;
-  // What the user typed is named as the user typed it: `--ttl`, `KEY`.
+  // The field of an argument is called as the user typed it: `--ttl`, `KEY`.
   if (error instanceof ConfigError && /^(--|[A-Z]+$)/.test(error.field)) return EXIT.usage;
   const byCode = error instanceof HoldfastError ? BY_CODE[error.code] : undefined;
   return byCode ?? BY_KIND[kindOf(error)];

@@ -5,15 +5,15 @@ import { EXIT, type Exit, exitOf, usageError } from './exit-codes.ts';
 import { buildProgram } from './program.ts';
 import { flushOutput, Output } from './ui/output.ts';
 
-/** A signal that does not end us, because we are the first process of a container, gets this long. */
+/** The first process of a container survives its own signal. It exits after this long instead. */
 const RAISED_WITHIN_MS = 100;
 
-/** Does what the arguments say, and ends the process. */
+/** Runs the command that the arguments name, and ends the process. */
 export async function main(args: readonly string[]): Promise<void> {
   process.once('uncaughtException', (error) => process.exit(failure(error, args)));
   let exit: Exit = EXIT.internal;
-  const program = buildProgram((came) => {
-    exit = came;
+  const program = buildProgram((code) => {
+    exit = code;
   });
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -27,7 +27,7 @@ export async function main(args: readonly string[]): Promise<void> {
 
 function failure(error: unknown, args: readonly string[]): number {
   const isCommander = error instanceof CommanderError;
-  // Help and version have been shown; for help that nobody asked for, the use was wrong.
+  // Help and version are printed already. Help that was not asked for means wrong usage.
   if (isCommander && error.exitCode === 0) return EXIT.ok;
   if (isCommander && error.code === 'commander.help') return EXIT.usage;
   const known = isCommander ? usageError(usageMessage(error, args)) : error;
@@ -41,12 +41,12 @@ function usageMessage({ code, message }: CommanderError, args: readonly string[]
   const isMixedUp =
     code === 'commander.unknownOption' && args.includes('run') && !args.includes('--');
   const advice = isMixedUp
-    ? "Put -- before the command, or is it one of holdfast's? See holdfast run --help."
-    : 'See holdfast --help.';
+    ? 'If it is an option of your command, put -- before the command. See: holdfast run --help'
+    : 'See: holdfast --help';
   return `${what.replace(/\.$/, '')}. ${advice}`;
 }
 
-/** Ends as if by the signal, for shells that want to know. */
+/** Ends by the signal, so that a shell sees it. */
 function endBy(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);

@@ -4,7 +4,7 @@ import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { readSettings } from './settings.ts';
 
-/** Opens the store that flags, environment and configuration name, or the default one. Loads all it takes only now. */
+/** Opens the store that the flags, the environment or the configuration name, or the default one. */
 export async function openConfigured(
   flags: StoreFlags,
   options: OpenOptions = {},
@@ -15,11 +15,11 @@ export async function openConfigured(
   return openWith(settings, options);
 }
 
-/** Refuses a store that nobody else can see. */
+/** Refuses a store that no other process can see. */
 export function checkShared({ store }: HoldfastConfig): void {
   if (store !== 'memory:') return;
   const message =
-    "the store 'memory:' is seen by this process alone, so it excludes nobody. Leave --store out for the embedded store.";
+    "the store 'memory:' is visible to this process only, so its leases exclude no other process. Leave --store out to use the embedded store.";
   throw new CliError(EXIT.config, 'CONFIG_INVALID', message);
 }
 
@@ -32,20 +32,20 @@ export async function openWith(
   const { store, prefix, quarantine, maxTtl, sync, sessionIds } = settings;
   const { open } = await import('../holdfast.ts');
   return open(store, {
-    ...(prefix !== undefined && { prefix }),
-    ...(quarantine !== undefined && { quarantine }),
-    ...(maxTtl !== undefined && { maxTtl }),
-    ...(sync !== undefined && { sync }),
-    ...(sessionIds !== undefined && { sessionIds }),
-    // What is worth a warning is what `doctor` is for; cron would send it by mail every night.
+    prefix,
+    quarantine,
+    maxTtl,
+    sync,
+    sessionIds,
+    // `holdfast doctor` shows warnings. Here cron would mail them every night.
     on: { 'store.warned': () => {} },
     ...options,
   });
 }
 
 /**
- * Does something with the store, and closes it. Takes no leases, unless `options` say so: then it needs the store's maxTtl. Nor does it
- * make a store, unless they say that: so a wrong path is told, and nothing is left there.
+ * Opens the store for `work`, and closes it. By default it takes no leases, so that it does not need the
+ * store's maxTtl, and creates no file, so that a wrong path is an error.
  */
 export async function withHoldfast<T>(
   flags: StoreFlags,

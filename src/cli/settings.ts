@@ -10,10 +10,10 @@ import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 
 const FILE = 'holdfast.config.mjs';
-/** How long the file may take to load; it may ask elsewhere for what it says. */
+/** How long the file may take to load: it is a program that may ask other services. */
 const LOAD_MS = 10_000;
 
-/** What is configured, and which store: there a flag wins over the environment, and that over the configuration file. */
+/** The settings. A flag wins over the environment, and the environment over the configuration file. */
 export async function readSettings(flags: StoreFlags): Promise<HoldfastConfig> {
   const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE, HOLDFAST_MAX_TTL } = process.env;
   if (HOLDFAST_QUARANTINE) checkSwitch(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
@@ -25,13 +25,7 @@ export async function readSettings(flags: StoreFlags): Promise<HoldfastConfig> {
     parseMaxTtl(flags.maxTtl, '--max-ttl') ??
     parseMaxTtl(HOLDFAST_MAX_TTL, 'HOLDFAST_MAX_TTL') ??
     config.maxTtl;
-  return {
-    ...config,
-    ...(store !== undefined && { store }),
-    ...(prefix !== undefined && { prefix }),
-    ...(quarantine && { quarantine: quarantine as 'on' | 'off' }),
-    ...(maxTtl !== undefined && { maxTtl }),
-  };
+  return { ...config, store, prefix, quarantine: quarantine as 'on' | 'off' | undefined, maxTtl };
 }
 
 /** `60s` for all keyspaces, or `lease=60s,poll=10s`. */
@@ -44,25 +38,25 @@ function parseMaxTtl(text: string | undefined, field: string): MaxTtlOption | un
   return option;
 }
 
-/** The configuration that is named, else that of the working directory, or of the nearest folder above that has one. */
+/** The named configuration file; else the one of the working directory or of the nearest folder above. */
 async function readConfig(flag: string | undefined): Promise<HoldfastConfig> {
   const named = flag ?? process.env.HOLDFAST_CONFIG;
   const path = named ? resolve(named) : findConfig(process.cwd());
   return path === null ? {} : loadConfig(path, systemClock);
 }
 
-/** Runs the file, which is a program, and checks what it exports. */
+/** Runs the configuration file, which is a program, and checks its default export. */
 export async function loadConfig(path: string, clock: Clock): Promise<HoldfastConfig> {
   const loading = import(pathToFileURL(path).href) as Promise<{ default?: unknown }>;
-  // A top-level await that never settles would leave nothing to do, and Node would end without a word.
+  // Node exits silently if a top-level await never resolves.
   const isLoaded = await isDoneWithin(clock, LOAD_MS, loading);
   if (!isLoaded)
+    throw invalid(path, `it did not load within ${LOAD_MS / 1_000} s. Check its top-level awaits`);
+  const loaded = await loading.catch((error: unknown) => {
     throw invalid(
       path,
-      `it was not loaded within ${LOAD_MS / 1_000} s. What it awaits at its top level does not settle`,
+      `it could not be loaded: ${error instanceof Error ? error.message : error}`,
     );
-  const loaded = await loading.catch((error: unknown) => {
-    throw invalid(path, `it cannot be loaded: ${error instanceof Error ? error.message : error}`);
   });
   const { checkConfig } = await import('../config-schema.ts');
   try {
@@ -81,7 +75,7 @@ function findConfig(from: string): string | null {
   const path = join(from, FILE);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isFile()) {
-    // It is a program: one that a stranger left in a shared folder above us would run with our rights.
+    // The file is a program. One of another user in a shared folder above would run with our rights.
     const isOurs = [process.getuid?.() ?? found.uid, 0].includes(found.uid);
     if (isOurs) return path;
     throw invalid(path, 'it belongs to another user. If you trust it, name it with --config');

@@ -1,37 +1,39 @@
 /**
- * Polls targets that a fleet of instances shares, each polled by one. What a poller adds to `LeaseManager`, which sees to
- * who owns what, is the work itself.
+ * Polls targets that a fleet of instances shares, each target by one instance. `LeaseManager` decides
+ * which instance owns which target; a poller adds the polls.
  */
-import { type Clock, timeLeft } from '../core/clock.ts';
+import { timeLeft } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ClosedError, ConfigError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
 import { checkKnown, checkSwitch } from '../core/options.ts';
-import type { Random } from '../core/random.ts';
-import { type Tracing, untraced } from '../core/tracing.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { TimingOptions } from '../lease/timings.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { LeaseManager, type ManagerState } from './member/lease-manager.ts';
 import type { Explanation } from './plan/explain.ts';
 import { checkHttpPollOptions, type HttpPollOptions } from './poll/http/http-options.ts';
 import type { HttpPoll } from './poll/http/http-poll.ts';
-import { type Poll, type PollContext, PollScheduler } from './poll/poll-scheduler.ts';
+import {
+  type Poll,
+  type PollContext,
+  type PollHandler,
+  PollScheduler,
+} from './poll/poll-scheduler.ts';
 import { Results } from './poll/results.ts';
 import { TargetFeed } from './targets/target-feed.ts';
-import { LONGEST_EVERY_MS, SHORTEST_EVERY_MS, type TargetIds } from './targets/target-record.ts';
+import { MAX_EVERY_MS, MIN_EVERY_MS, type TargetIds } from './targets/target-record.ts';
 import {
   ListedTargets,
-  SessionTargets,
+  StoredTargets,
   type Target,
-  type Targets,
+  type TargetSource,
 } from './targets/target-source.ts';
-import { isWeight, LEAST_WEIGHT, MOST_WEIGHT } from './view/member.ts';
+import { isWeight, MAX_WEIGHT, MIN_WEIGHT } from './view/member.ts';
 
 export interface PollerOptions extends TimingOptions {
-  /** What to poll: the same list in every instance. Default: the sessions in the store, as they come and go. */
+  /** What to poll: the same list in every instance. Default: the targets in the store. */
   targets?: readonly Target[];
-  /** How often each target is polled, unless it says so itself; default 10 s. */
+  /** How often each target is polled, unless its record says so; default 10 s. */
   every?: Duration;
   /** Polls one target. Default: an HTTP request to its `url`. */
   poll?: Poll;
@@ -39,99 +41,81 @@ export interface PollerOptions extends TimingOptions {
   timeout?: Duration;
   /** How many polls run at once; default 64. */
   concurrency?: number;
-  /** Whether what polls give is kept in the store; default on. */
+  /** Whether the results of polls are kept in the store; default on. */
   results?: 'on' | 'off';
   /** This instance's share of the targets, relative to the others'; a whole number, default 1. */
   weight?: number;
-  /** How often to look for sessions and instances that other programs put into the store; default 30 s. */
+  /** How often to look for targets and instances that other programs wrote; default 30 s. */
   discovery?: Duration | 'off';
   /** For the built-in poll. */
   http?: HttpPollOptions;
 }
 
-export interface PollerParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly leases: Leases;
-  readonly instanceId: string;
-  readonly sessionIds: TargetIds;
-  readonly tracing?: Tracing;
-}
-
 const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
 const KNOWN = new Set([
-  ...[
-    'targets',
-    'every',
-    'poll',
-    'timeout',
-    'concurrency',
-    'results',
-    'weight',
-    'discovery',
-    'http',
-  ],
+  'targets',
+  'every',
+  'poll',
+  'timeout',
+  'concurrency',
+  'results',
+  'weight',
+  'discovery',
+  'http',
   ...TIMINGS,
 ]);
 const DEFAULT_EVERY = '10s';
 const DEFAULT_TIMEOUT = '30s';
 const DEFAULT_CONCURRENCY = 64;
 const DEFAULT_DISCOVERY = '30s';
-/** How long `stop` lets polls finish before it tells them to. */
+/** How long `stop` takes at most. */
 const DEFAULT_STOP_WITHIN_MS = 10_000;
-/** The share of that time after which polls are told to stop; the rest is for stopping and handing over. */
-const PATIENT_SHARE = 0.7;
-
-/** Kept of that time for writing the last results, whatever the handing over takes: a share of it, and at most this. */
+/** The share of that time for polls to finish; the rest is for stopping them and handing over. */
+const POLLS_SHARE = 0.7;
+/** Kept of that time for the last results, however long the handover takes: a share, and at most this. */
 const RESULTS_SHARE = 1 / 10;
-const RESULTS_MOST_MS = 500;
+const MAX_RESULTS_MS = 500;
 
 export class Poller implements AsyncDisposable {
-  /** Who owns what, and why. */
+  /** Which instance owns which target, and why. */
   readonly manager: LeaseManager;
-  readonly #parts: PollerParts;
-  readonly #targets: Targets;
-  readonly #schedule: PollScheduler;
+  readonly #rt: Runtime;
+  readonly #targets: TargetSource;
   readonly #results: Results | null;
-  readonly #options: PollerOptions;
-  /** The built-in poll, from its first use on. */
-  #http: Promise<HttpPoll> | null = null;
+  readonly #handler: PollHandler;
+  readonly #scheduler: PollScheduler;
   readonly #unlisten: () => void;
   #stopping: Promise<void> | null = null;
 
-  constructor(parts: PollerParts, options: PollerOptions) {
+  constructor(rt: Runtime, leases: Leases, targetIds: TargetIds, options: PollerOptions) {
     checkPollerOptions(options);
-    const { clock, random, events, tracing = untraced } = parts;
-    const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = LEAST_WEIGHT } = options;
+    const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, weight = MIN_WEIGHT } = options;
     const { concurrency = DEFAULT_CONCURRENCY, discovery = DEFAULT_DISCOVERY } = options;
-    this.#parts = parts;
-    this.#targets = targetsFor(parts, options, (id) => this.#onChanged(id));
-    this.#results = options.results === 'off' ? null : new Results(parts);
-    this.#options = options;
-    this.#schedule = new PollScheduler({
-      ...{ clock, random, events, tracing, concurrency },
-      poll: options.poll ?? ((target, context) => this.#pollByHttp(target, context)),
+    const { poll, http } = options;
+    this.#rt = rt;
+    this.#targets =
+      options.targets === undefined
+        ? new StoredTargets(new TargetFeed(rt.store, targetIds, rt.events), (id) =>
+            this.#onChanged(id),
+          )
+        : new ListedTargets(options.targets);
+    this.#results = options.results === 'off' ? null : new Results(rt);
+    this.#handler = poll === undefined ? new BuiltInPoll(rt, http ?? {}) : { poll };
+    this.#scheduler = new PollScheduler(rt, this.#targets, this.#results, {
+      handler: this.#handler,
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
-      target: (id) => (this.#targets.has(id) ? this.#targets.get(id) : undefined),
-      onOutcome: ({ target, fence, recent, ...outcome }) => {
-        // What was removed meanwhile leaves nothing behind.
-        if (this.#targets.has(target)) this.#results?.record(target, fence, outcome, recent);
-      },
-      onEnd: (id) => void this.#http?.then((http) => http.forget(id)),
+      concurrency,
     });
-    this.manager = new LeaseManager({
-      ...parts,
+    this.manager = new LeaseManager(rt, leases, {
       targets: this.#targets,
-      duties: this.#schedule,
+      duties: this.#scheduler,
       timings: timingsOf(options),
       weight,
       discoverEveryMs:
         discovery === 'off' ? Number.POSITIVE_INFINITY : durationMs(discovery, 'discovery'),
     });
-    this.#unlisten = events.on('result.refused', ({ target, fence, seen }) =>
+    this.#unlisten = rt.events.on('result.refused', ({ target, fence, seen }) =>
       this.manager.outrank(target, fence, seen),
     );
   }
@@ -142,20 +126,21 @@ export class Poller implements AsyncDisposable {
 
   /** How many polls are under way. */
   get inFlight(): number {
-    return this.#schedule.inFlight;
+    return this.#scheduler.inFlight;
   }
 
   /**
-   * Takes part from now on. Resolves after the first look at the fleet; where the store can not be asked, it goes on
-   * trying by itself.
+   * Joins the fleet. Resolves after the first round; if the store could not be asked, the poller
+   * keeps trying.
    */
   start(): Promise<void> {
     return this.manager.start();
   }
 
   /**
-   * Begins no more polls, lets those under way finish, hands all targets over and leaves. After `within` (10 s) it has left, even if
-   * the store does not answer: what has not stopped by then is never handed over, its lease runs out.
+   * Begins no more polls, lets those under way finish, hands all targets over and leaves. It takes at
+   * most `within` (10 s), even if the store does not answer. A target whose poll has not stopped by
+   * then is never handed over: its lease expires.
    */
   stop({ within = DEFAULT_STOP_WITHIN_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
@@ -163,7 +148,7 @@ export class Poller implements AsyncDisposable {
     return this.#stopping;
   }
 
-  /** Why a target is where it is, by what this instance has last seen; null for one it does not know. */
+  /** Why a target is where it is, as far as this instance knows; null for an unknown target. */
   explain(id: string): Explanation | null {
     return this.manager.explain(id);
   }
@@ -173,42 +158,53 @@ export class Poller implements AsyncDisposable {
   }
 
   #onChanged(id: string): void {
-    this.#schedule.changed(id);
-    // A result may have been written after the session was removed, before this instance heard of it.
+    this.#scheduler.reschedule(id);
+    // A result may have been written after the target was removed, before this instance knew.
     if (this.#targets.get(id) === undefined) this.#results?.remove(id);
   }
 
-  async #pollByHttp(target: Target, context: PollContext): Promise<unknown> {
-    this.#http ??= import('./poll/http/http-poll.ts').then(({ httpPoll }) =>
-      httpPoll(this.#options.http ?? {}, this.#parts),
-    );
-    const poll = await this.#http;
-    return poll(target, context);
-  }
-
   async #stop(withinMs: number): Promise<void> {
-    const { clock } = this.#parts;
-    this.#schedule.beginNoMore();
-    const patience = clock.after(withinMs * PATIENT_SHARE, () =>
-      this.#schedule.stopAll(new ClosedError({ operation: 'poll' })),
+    const { clock } = this.#rt;
+    this.#scheduler.close();
+    const patience = clock.after(withinMs * POLLS_SHARE, () =>
+      this.#scheduler.stopAll(new ClosedError({ operation: 'poll' })),
     );
     const leftMs = timeLeft(clock, withinMs);
-    await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, RESULTS_MOST_MS));
+    await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, MAX_RESULTS_MS));
     patience.cancel();
     await this.#results?.close(leftMs());
-    (await this.#http)?.close();
+    await this.#handler.close?.();
     this.#targets.close();
     this.#unlisten();
   }
 }
 
-function targetsFor(
-  { store, events, sessionIds }: PollerParts,
-  { targets }: PollerOptions,
-  onChanged: (id: string) => void,
-): Targets {
-  if (targets !== undefined) return new ListedTargets(targets);
-  return new SessionTargets(new TargetFeed({ store, events, ids: sessionIds }), onChanged);
+/** The built-in poll, which is loaded with its first use. */
+class BuiltInPoll implements PollHandler {
+  readonly #rt: Runtime;
+  readonly #options: HttpPollOptions;
+  #loaded: Promise<HttpPoll> | null = null;
+
+  constructor(rt: Runtime, options: HttpPollOptions) {
+    this.#rt = rt;
+    this.#options = options;
+  }
+
+  readonly poll = async (target: Target, context: PollContext): Promise<unknown> => {
+    this.#loaded ??= import('./poll/http/http-poll.ts').then(({ httpPoll }) =>
+      httpPoll(this.#rt, this.#options),
+    );
+    const poll = await this.#loaded;
+    return poll(target, context);
+  };
+
+  forget(id: string): void {
+    void this.#loaded?.then((http) => http.forget(id));
+  }
+
+  async close(): Promise<void> {
+    (await this.#loaded)?.close();
+  }
 }
 
 function timingsOf(options: PollerOptions): TimingOptions {
@@ -225,14 +221,14 @@ function checkPollerOptions(options: PollerOptions): void {
   check('targets', targets, Array.isArray(targets), 'they are a list of objects with an id');
   check('poll', poll, typeof poll === 'function', 'it has to be a function');
   if (results !== undefined) checkSwitch(results, 'results');
-  const weightRule = `it is a whole number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}`;
+  const weightRule = `it is a whole number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`;
   check('weight', weight, isWeight(weight), weightRule);
   const isCount = Number.isSafeInteger(concurrency) && (concurrency ?? 0) > 0;
   check('concurrency', concurrency, isCount, 'it is a whole number from 1 up');
   for (const [field, value] of Object.entries({ every, timeout, discovery })) {
     if (value === undefined || value === 'off') continue;
     const ms = durationMs(value, field);
-    const isInRange = ms >= SHORTEST_EVERY_MS && ms <= LONGEST_EVERY_MS;
-    check(field, value, isInRange, `it is from ${SHORTEST_EVERY_MS} ms to 24 hours`);
+    const isInRange = ms >= MIN_EVERY_MS && ms <= MAX_EVERY_MS;
+    check(field, value, isInRange, `it is from ${MIN_EVERY_MS} ms to 24 hours`);
   }
 }

@@ -63,11 +63,11 @@ export interface SubmitOptions {
 export interface SessionQuery {
   /** Null: of all tenants. */
   readonly tenant: string | null;
-  readonly kind?: 'live' | 'vod';
-  readonly states?: readonly SessionState[];
-  readonly cursor?: string;
+  readonly kind?: 'live' | 'vod' | undefined;
+  readonly states?: readonly SessionState[] | undefined;
+  readonly cursor?: string | undefined;
   /** Default 100, at most 1,000. */
-  readonly most?: number;
+  readonly most?: number | undefined;
 }
 
 export interface SessionPage {

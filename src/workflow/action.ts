@@ -1,4 +1,4 @@
-/** One thing an orchestrator wants done. It never changes; its names are those that go over the wire. */
+/** An action: work that an orchestrator emits and a processor executes. Immutable; field names are those on the wire. */
 import { isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/port/stream-store.ts';
 import type { NewAction, StoredAction, StoredResult } from '../store/port/workflow-store.ts';
@@ -8,16 +8,16 @@ export interface Action<Payload = unknown> {
   readonly action_id: string;
   readonly workflow_id: string;
   readonly action_type: string;
-  /** The name of the processor that does it. */
+  /** The name of the processor that executes it. */
   readonly target_node_type: string;
   readonly payload: Payload;
-  /** Proof that it was emitted by who held the workflow. */
+  /** The lease of the tenure that emitted it. */
   readonly lease_id: string;
   readonly epoch: number;
-  /** 1 to 10, the highest first: ranks workflows, never the actions of one. */
+  /** 1 to 10, the highest first. It orders workflows, never the actions of one workflow. */
   readonly priority: number;
   readonly created_at: string;
-  /** How long its handler may take; null for as long as its processor says. */
+  /** How long its handler may take; null: the `timeout` of its processor. */
   readonly timeout_ms: number | null;
 }
 
@@ -27,11 +27,11 @@ export interface ActionResult<Value = unknown> {
   readonly target_node_type: string;
   readonly epoch: number;
   readonly success: boolean;
-  /** What the handler returned; null if it failed. */
+  /** The return value of the handler; null if it failed. */
   readonly value: Value | null;
-  /** Why it failed; null if it did not. */
+  /** Null if it succeeded. */
   readonly error: ActionFailure | null;
-  /** It was tried as often as it may be, and lies among the dead letters. */
+  /** It failed as often as it may be tried, and is a dead letter. */
   readonly is_dead: boolean;
   readonly completed_at: string;
 }
@@ -43,7 +43,7 @@ export interface ActionFailure {
 }
 
 export const DEFAULT_PRIORITY = 5;
-const MOST_TIMEOUT_MS = 24 * 3_600_000;
+const MAX_TIMEOUT_MS = 24 * 3_600_000;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 type Check = readonly [rule: string, isGood: (value: unknown) => boolean];
@@ -55,7 +55,7 @@ export function isUuid(value: unknown): value is string {
 const uuid: Check = ['it is a UUID', isUuid];
 const isId: Check = [TARGET_ID_RULE, isTargetId];
 
-/** What every field has to be. What is not here is refused. */
+/** The rule for every field. Other fields are refused. */
 const FIELDS: Readonly<Record<keyof Action, Check>> = {
   action_id: uuid,
   workflow_id: isId,
@@ -79,15 +79,15 @@ const FIELDS: Readonly<Record<keyof Action, Check>> = {
     (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
   ],
   timeout_ms: [
-    `it is null, or a number of milliseconds up to ${MOST_TIMEOUT_MS}`,
+    `it is null, or a number of milliseconds up to ${MAX_TIMEOUT_MS}`,
     (value) =>
-      value === null || (typeof value === 'number' && value > 0 && value <= MOST_TIMEOUT_MS),
+      value === null || (typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS),
   ],
 };
 
 const CHECKS = Object.entries(FIELDS);
 
-/** An action of a shape that can be trusted, whoever brought it, and still theirs; throws `ACTION_INVALID`. */
+/** Checks the shape of an action and returns the same object; throws `ACTION_INVALID`. */
 export function readAction(value: unknown): Action {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ActionInvalidError({ field: 'the whole', rule: 'an action is an object' });
@@ -102,8 +102,8 @@ function checkField(name: string, [rule, isGood]: Check, value: unknown): void {
   if (!isGood(value)) throw new ActionInvalidError({ field: name, rule });
 }
 
-/** What `emit` is given. */
-export interface DraftParts {
+/** An action as `emit` makes it. */
+export interface DraftFacts {
   readonly actionId: string;
   readonly workflow: string;
   readonly type: string;
@@ -112,45 +112,45 @@ export interface DraftParts {
   readonly priority: number;
   readonly timeoutMs: number | null;
   readonly createdAtMs: number;
-  /** The span that it was emitted in, for the one that it is done in to link to; null where nobody traces. */
+  /** The span that emitted it, which the span that executes it links to; null without tracing. */
   readonly origin: string | null;
 }
 
 /**
- * An action that has no epoch yet, checked like all of an action: what the store is to keep of it, and, once it has one, the action
- * itself. That is made of what is at hand: reading its text again would cost its orchestrator more than the rest of it.
+ * An action without an epoch yet, checked like an action. `stored` is what the store keeps; `emitted` is the
+ * action itself. It is built from the facts, because parsing the stored text again would be slower.
  */
 export class Draft {
   readonly stored: NewAction;
-  readonly #parts: DraftParts;
+  readonly #facts: DraftFacts;
   readonly #createdAt: string;
   readonly #payload: string;
 
-  constructor(parts: DraftParts) {
-    const { actionId, type, target, priority, timeoutMs } = parts;
+  constructor(facts: DraftFacts) {
+    const { actionId, type, target, priority, timeoutMs } = facts;
     checkField('action_id', FIELDS.action_id, actionId);
     checkField('action_type', FIELDS.action_type, type);
     checkField('target_node_type', FIELDS.target_node_type, target);
     checkField('priority', FIELDS.priority, priority);
     checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
-    this.#parts = parts;
-    this.#createdAt = isoOf(parts.createdAtMs);
-    this.#payload = jsonOf(parts.payload, 'payload');
-    // What has been checked has nothing in it that JSON would write otherwise.
+    this.#facts = facts;
+    this.#createdAt = isoOf(facts.createdAtMs);
+    this.#payload = jsonOf(facts.payload, 'payload');
+    // The checked fields contain no character that JSON would escape.
     const rest = `"action_type":"${type}","created_at":"${this.#createdAt}","timeout_ms":${timeoutMs}`;
-    const origin = parts.origin === null ? '' : `"origin":"${parts.origin}",`;
+    const origin = facts.origin === null ? '' : `"origin":"${facts.origin}",`;
     const body = `{${origin}${rest},"payload":${this.#payload}}`;
     this.stored = { id: actionId, target, priority, body };
   }
 
   emitted(leaseId: string, epoch: number): Action {
-    const { actionId, workflow, type, target, priority, timeoutMs } = this.#parts;
+    const { actionId, workflow, type, target, priority, timeoutMs } = this.#facts;
     return Object.freeze({
       action_id: actionId,
       workflow_id: workflow,
       action_type: type,
       target_node_type: target,
-      // Not what the caller gave, which may change, but what went over the wire.
+      // A copy of what was sent: the caller may change its own object.
       payload: frozen<unknown>(JSON.parse(this.#payload)),
       lease_id: leaseId,
       epoch,
@@ -161,7 +161,7 @@ export class Draft {
   }
 }
 
-/** The last moment that was made text of: many actions have the same. */
+/** The last date that was formatted: many actions share one. */
 let lastMoment = { ms: Number.NaN, text: '' };
 
 function isoOf(ms: number): string {
@@ -169,7 +169,7 @@ function isoOf(ms: number): string {
   return lastMoment.text;
 }
 
-/** The text of a value that goes over the wire; throws `ACTION_INVALID` for what would not arrive there. */
+/** The JSON of a value; throws `ACTION_INVALID` if it has none. */
 export function jsonOf(value: unknown, field: string): string {
   let json: string | undefined;
   let why = 'it is JSON';
@@ -183,17 +183,17 @@ export function jsonOf(value: unknown, field: string): string {
   return json;
 }
 
-/** An action as the store keeps it, as everybody sees it. */
+/** The action that the store keeps. */
 export function actionOf(workflow: string, stored: StoredAction): Action {
   const body: unknown = JSON.parse(stored.body);
-  // It goes along with an action, but is no part of it.
+  // Stored with the action, but no field of it.
   if (typeof body === 'object' && body !== null && 'origin' in body) delete body.origin;
   const { id: action_id, target: target_node_type, leaseId: lease_id, epoch, priority } = stored;
   const known = { action_id, workflow_id: workflow, target_node_type, lease_id, epoch, priority };
   return frozen(readAction(Object.assign(body as object, known)));
 }
 
-/** The span that an action was emitted in, if anybody traced there. */
+/** The span that emitted the action; null without tracing. */
 export function originOf(stored: StoredAction): string | null {
   const { origin } = JSON.parse(stored.body) as { readonly origin?: unknown };
   return typeof origin === 'string' ? origin : null;
@@ -203,7 +203,11 @@ export function resultOf(workflow: string, stored: StoredResult): ActionResult {
   const { actionId, target, epoch, outcome, value, atMs } = stored;
   const success = outcome === 'succeeded';
   return frozen({
-    ...{ action_id: actionId, workflow_id: workflow, target_node_type: target, epoch, success },
+    action_id: actionId,
+    workflow_id: workflow,
+    target_node_type: target,
+    epoch,
+    success,
     value: success ? value : null,
     error: success ? null : (value as ActionFailure),
     is_dead: outcome === 'dead',
@@ -211,7 +215,7 @@ export function resultOf(workflow: string, stored: StoredResult): ActionResult {
   });
 }
 
-/** All the way down: an action that somebody could change would not be the one that was emitted. */
+/** Freezes the whole value, so that an action stays what was emitted. */
 function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

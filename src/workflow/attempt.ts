@@ -1,36 +1,37 @@
 /**
- * One try at one action. Its handler may go on until the claim on it runs out here, which is before it does in the store; until then
- * the claim is extended for as long as the handler works.
+ * One try at one action. The handler may run until its claim expires here, which is earlier than in the
+ * store. `Claims` extends the claim while the handler runs.
  *
- * A handler that was asked to stop, and still runs when its claim has ended in the store, is **stuck**: another try may have begun.
+ * An attempt is **stuck** if its handler was asked to stop, and still runs when the claim has expired in
+ * the store: another try may have begun.
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { ValueTooLargeError } from '../core/errors.ts';
 import { type Deadline, remainingMs } from '../core/validity.ts';
 import { sized } from '../store/port/limits.ts';
-import type { Taken } from '../store/port/workflow-store.ts';
+import type { Settlement, Taken } from '../store/port/workflow-store.ts';
 import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './action.ts';
 import { ActionInvalidError, StepFailedError } from './errors.ts';
 
 export interface HandlerContext {
-  /** Fires when the handler should stop: its time is over, its processor stops, or another has the action now. */
+  /** Fires when the handler must stop: its time is over, its processor stops, or its claim has ended. */
   readonly signal: AbortSignal;
-  /** Higher than that of everything given out before: a sink that refuses lower ones is safe from a handler that wakes too late. */
+  /** Higher than the fence of every earlier try. Your database can refuse writes with a lower one. */
   readonly fence: number;
   readonly epoch: number;
   readonly actionId: string;
-  /** The same for every try: a sink that remembers it applies the effect once. */
+  /** The same for every try: a database that remembers it applies the effect once. */
   readonly idempotencyKey: string;
   readonly workflowId: string;
   /** 1 for the first try. */
   readonly tries: number;
-  /** Throws if another may have the action by now. Ask before every step that matters. */
+  /** Throws if another process may have the action by now. Call it before every step that matters. */
   assertHeld(): void;
 }
 
 export type Ending =
   | { readonly kind: 'succeeded'; readonly value: unknown }
-  /** `isFinal`: trying again would not help. */
+  /** `isFinal`: a retry would not help. */
   | {
       readonly kind: 'failed';
       readonly cause: unknown;
@@ -38,19 +39,19 @@ export type Ending =
       readonly isFinal: boolean;
     };
 
-type Reserved = Extract<Taken, { kind: 'reserved' }>;
+export type ReservedAction = Extract<Taken, { kind: 'reserved' }>;
 
-/** What is kept of the message of an error, in characters: with its details it has to fit into a result. */
-const MOST_MESSAGE = 10_000;
+/** Characters kept of an error message: with its details it must fit into a result. */
+const MAX_MESSAGE_LENGTH = 10_000;
 
-const RUN_OUT = 'its claim has run out: another may have it by now';
+const CLAIM_EXPIRED = 'its claim has expired: another process may have the action by now';
 
-/** Why a handler is asked to stop. */
+/** The reason of `context.signal`. */
 class Stopped extends Error {
   override readonly name = 'ActionStoppedError';
 }
 
-/** It was given out as often as it may be, and nobody has ever said what came of it. */
+/** Every try that the action may have ended without reporting a result. */
 class Exhausted extends Error {
   override readonly name = 'ActionExhaustedError';
 }
@@ -60,17 +61,17 @@ export class Attempt {
   readonly fence: number;
   readonly tries: number;
   readonly startedMs: number;
-  readonly #taken: Reserved;
+  readonly #taken: ReservedAction;
   readonly #clock: Clock;
   readonly #controller = new AbortController();
   #claim: Deadline;
-  /** For the handler's time and its claim; once it was asked to stop, for when it is stuck. */
+  /** For the end of the handler's time and of its claim; after `stop`, for when it is stuck. */
   #timer: Timer | null = null;
   #isRunning = false;
   #onStuck: (() => void) | null = null;
   #graceMs = 0;
 
-  constructor(clock: Clock, taken: Reserved, claim: Deadline) {
+  constructor(clock: Clock, taken: ReservedAction, claim: Deadline) {
     this.#clock = clock;
     this.#taken = taken;
     this.workflow = taken.workflow;
@@ -89,7 +90,7 @@ export class Attempt {
     return this.#taken.action.id;
   }
 
-  /** The span that it was emitted in. */
+  /** The span that the action was emitted in. */
   get origin(): string | null {
     return originOf(this.#taken.action);
   }
@@ -102,12 +103,12 @@ export class Attempt {
     return this.#leftMs() <= 0;
   }
 
-  /** Until the claim expires here; 0 also while the clocks disagree, until the claim has been extended: see `base/deadline.ts`. */
+  /** Until the claim expires here. 0 while the clocks disagree, until the claim is extended: see `core/validity.ts`. */
   #leftMs(): number {
     return remainingMs(this.#claim, this.#claim, this.#clock);
   }
 
-  /** Its handler has been asked to stop. */
+  /** Whether the handler was asked to stop. */
   get isStopped(): boolean {
     return this.#controller.signal.aborted;
   }
@@ -120,22 +121,33 @@ export class Attempt {
     this.#timer = this.#clock.after(this.#leftMs() + this.#graceMs, () => this.#onStuck?.());
   }
 
-  /** The claim ends in the store `graceMs` after it does here: a handler that was asked to stop and still runs then is stuck. */
+  /** The claim expires in the store `graceMs` later than here: a stopped handler that still runs then is stuck. */
   watchForStuck(graceMs: number, onStuck: () => void): void {
     this.#graceMs = graceMs;
     this.#onStuck = onStuck;
   }
 
-  /** Nobody asks any more whether it is stuck. */
+  /** `onStuck` is not called any more. */
   unwatch(): void {
     this.#onStuck = null;
     this.#timer?.cancel();
   }
 
-  /** What is to be said of an action that ends whoever tries it: it is not tried here. */
+  /** How an action ends whose tries are used up: it may have ended the processes that tried it. */
   exhausted(): Ending {
-    const times = this.tries - 1;
-    return failed(new Exhausted(`it was given out ${times} times, and nobody came back from it`));
+    const triesBefore = this.tries - 1;
+    return failed(new Exhausted(`${triesBefore} attempts ended without reporting a result`));
+  }
+
+  /** What to tell the store about this attempt: its result, or when to try again. */
+  settlement(ending: Ending, maxTries: number, backoffMs: () => number): Settlement {
+    const { workflow, fence } = this;
+    if (ending.kind === 'succeeded')
+      return { workflow, fence, outcome: 'succeeded', value: ending.value };
+    const { failure, isFinal } = ending;
+    if (isFinal) return { workflow, fence, outcome: 'failed', value: failure };
+    if (this.tries < maxTries) return { workflow, fence, outcome: 'retry', afterMs: backoffMs() };
+    return { workflow, fence, outcome: 'dead', value: failure, reason: failure.message };
   }
 
   /** Never rejects. */
@@ -152,7 +164,7 @@ export class Attempt {
       sized('result', this.actionId, jsonOf(value, 'result'));
       return { kind: 'succeeded', value };
     } catch (error) {
-      // A handler that was stopped says so in many ways; why it was stopped tells more.
+      // A stopped handler may throw anything: the reason why it was stopped says more.
       return failed(signal.aborted && !(error instanceof StepFailedError) ? signal.reason : error);
     } finally {
       this.#isRunning = false;
@@ -160,30 +172,30 @@ export class Attempt {
     }
   }
 
-  /** What can not be read fails like any other action, and is in nobody's way. */
+  /** An action that cannot be read fails like any other, and does not block the next ones. */
   #action(): Action {
     try {
       return actionOf(this.workflow, this.#taken.action);
     } catch (error) {
       if (error instanceof ActionInvalidError) throw error;
-      throw new ActionInvalidError({ field: 'the whole', rule: 'it can not be read' });
+      throw new ActionInvalidError({ field: 'the whole', rule: 'it cannot be read' });
     }
   }
 
-  /** One timer for both ends: of the handler's time, and of the claim, which may have been extended since. */
+  /** One timer for two deadlines: of the handler's time, and of the claim, which may have been extended. */
   #watch(timeoutMs: number): void {
     if (this.isStopped) return;
     const nowMs = this.#clock.monotonicMs();
     const leftMs = this.startedMs + timeoutMs - nowMs;
     const dueMs = Math.min(leftMs, this.#leftMs());
     if (dueMs > 0) this.#timer = this.#clock.after(dueMs, () => this.#watch(timeoutMs));
-    else this.stop(leftMs <= 0 ? `it took longer than ${timeoutMs} ms` : RUN_OUT);
+    else this.stop(leftMs <= 0 ? `its handler took longer than ${timeoutMs} ms` : CLAIM_EXPIRED);
   }
 
   #context({ action_id: actionId, epoch }: Action, signal: AbortSignal): HandlerContext {
     const { fence, tries, workflow: workflowId } = this;
     const assertHeld = () => {
-      if (this.isPastDeadline) this.stop(RUN_OUT);
+      if (this.isPastDeadline) this.stop(CLAIM_EXPIRED);
       signal.throwIfAborted();
     };
     const idempotencyKey = actionId;
@@ -198,7 +210,7 @@ function failed(cause: unknown): Ending {
 function failureOf(error: unknown): ActionFailure {
   const { name, message } = error instanceof Error ? error : new Error(textOf(error));
   const details = error instanceof StepFailedError ? plain(error.details) : null;
-  return { name, message: message.slice(0, MOST_MESSAGE), details };
+  return { name, message: message.slice(0, MAX_MESSAGE_LENGTH), details };
 }
 
 function isFinal(error: unknown): boolean {
@@ -209,12 +221,12 @@ function isFinal(error: unknown): boolean {
   );
 }
 
-/** Anything can be thrown, also what can not be made text of. */
+/** Anything can be thrown, even a value that has no text. */
 function textOf(thrown: unknown): string {
   try {
     return String(thrown);
   } catch {
-    return 'something that is no error was thrown';
+    return 'a value that is no Error was thrown';
   }
 }
 

@@ -1,81 +1,74 @@
-import type { Clock, Timer } from '../core/clock.ts';
+import { FailureStreak } from '../core/backoff.ts';
+import type { Timer } from '../core/clock.ts';
 import { confirmationNow, type Deadline, toleratedJumpMs } from '../core/validity.ts';
-import type { WorkflowStore } from '../store/port/workflow-store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import type { Attempt } from './attempt.ts';
 
-/** The share of a claim that is left when it is extended, and the part of it that clocks may differ by. */
+/** Claims are extended after this share of their time. */
 const EXTEND_SHARE = 1 / 3;
+/** A claim ends here earlier than in the store, by this share of its time. */
 const GUARD_SHARE = 1 / 20;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
-/** Stuck handlers that have given up their place. Beyond that a stuck handler keeps it: a process in which so many hang needs a restart. */
-const STUCK_MOST = 1_000;
-
-export interface HandsParts {
-  readonly workflows: WorkflowStore;
-  readonly clock: Clock;
-  readonly target: string;
-  readonly claimMs: number;
-  /** A handler is stuck, and has given up its place; or there are too many such already. */
-  onStuck(attempt: Attempt, hasPlace: boolean): void;
-  /** One that was stuck has ended. */
-  onUnstuck(): void;
-}
+/** Stuck attempts that gave up their place. Beyond that they keep it: such a process needs a restart. */
+const MAX_STUCK = 1_000;
 
 /**
- * What a processor has in hands: its claims are extended, all by one timer, for as long as it works on them. What is stuck is in nobody's
- * hands: its claim is over, and its place is another's.
+ * The claims of one processor. One timer extends all of them while their attempts run. A stuck attempt
+ * has no claim any more, and gives its place to the next action.
  */
 export class Claims {
-  readonly #parts: HandsParts;
+  readonly #rt: Runtime;
+  readonly #processor: string;
+  readonly #claimMs: number;
+  readonly #guardMs: number;
   readonly #held = new Map<Attempt, Promise<unknown>>();
   readonly #stuck = new Set<Attempt>();
+  readonly #crowding: FailureStreak;
   #timer: Timer | null = null;
-  #isEmptied = false;
+  #isClosed = false;
 
-  constructor(parts: HandsParts) {
-    this.#parts = parts;
+  constructor(rt: Runtime, processor: string, claimMs: number) {
+    this.#rt = rt;
+    this.#processor = processor;
+    this.#claimMs = claimMs;
+    this.#guardMs = claimMs * GUARD_SHARE;
+    this.#crowding = new FailureStreak(rt.clock, {
+      onStalled: (error) => rt.events.emit('processor.stalled', { processor, error }),
+      onResumed: (afterMs) => rt.events.emit('processor.resumed', { processor, afterMs }),
+    });
   }
 
+  /** How many attempts have a place. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** What a request that is sent now brings: it ends here a while before it does in the store. */
+  /** The claim that a request sent now brings. */
   claimNow(): Deadline {
-    const { clock, claimMs } = this.#parts;
-    const guardMs = this.#guardMs;
-    const valid = { validMs: claimMs - guardMs, jumpMs: toleratedJumpMs(guardMs) };
-    return { ...confirmationNow(clock), ...valid };
+    const { sentAtMs, sentAtWallMs } = confirmationNow(this.#rt.clock);
+    const validMs = this.#claimMs - this.#guardMs;
+    return { sentAtMs, sentAtWallMs, validMs, jumpMs: toleratedJumpMs(this.#guardMs) };
   }
 
-  get #guardMs(): number {
-    return this.#parts.claimMs * GUARD_SHARE;
-  }
-
-  /** It is held until `done`, or until it is stuck. */
-  hold(attempt: Attempt, done: Promise<unknown>): void {
+  /** Keeps the claim until `done`, or until the attempt is stuck. Resolves when its place is free. */
+  hold(attempt: Attempt, done: Promise<unknown>): Promise<void> {
     this.#held.set(attempt, done);
-    const drop = () => {
-      this.#held.delete(attempt);
-      if (this.#stuck.delete(attempt)) this.#parts.onUnstuck();
-    };
-    done.then(drop, drop);
-    attempt.watchForStuck(this.#guardMs, () => this.#leave(attempt));
     this.#extendLater();
+    return new Promise((resolve) => {
+      const onDone = () => {
+        this.#held.delete(attempt);
+        if (this.#stuck.delete(attempt)) this.#crowding.succeeded();
+        resolve();
+      };
+      done.then(onDone, onDone);
+      attempt.watchForStuck(this.#guardMs, () => {
+        if (this.#giveUpPlace(attempt)) resolve();
+      });
+    });
   }
 
-  /** One handler that hangs must not keep the others waiting. */
-  #leave(attempt: Attempt): void {
-    const hasPlace = this.#stuck.size >= STUCK_MOST;
-    if (!hasPlace) {
-      this.#held.delete(attempt);
-      this.#stuck.add(attempt);
-    }
-    this.#parts.onStuck(attempt, hasPlace);
-  }
-
-  /** When all that is held now is done. */
+  /** Resolves when all attempts that have a place now are done. */
   async done(): Promise<void> {
     await Promise.all(this.#held.values());
   }
@@ -84,38 +77,56 @@ export class Claims {
     for (const attempt of this.#held.keys()) attempt.stop(why);
   }
 
-  /** Whatever is still held runs out: others may have it then. */
-  empty(): void {
-    this.#isEmptied = true;
+  /** Extends nothing any more: the claims that are left expire, and other processes get their actions. */
+  close(): void {
+    this.#isClosed = true;
     this.#timer?.cancel();
     for (const attempt of this.#held.keys()) attempt.unwatch();
   }
 
-  #extendLater(): void {
-    if (this.#timer !== null || this.#isEmptied) return;
-    const { clock, claimMs } = this.#parts;
-    this.#timer = clock.after(claimMs * EXTEND_SHARE, () => void this.#extend());
+  /** A handler that hangs must not block others. Returns false if too many gave up their place already. */
+  #giveUpPlace(attempt: Attempt): boolean {
+    const isCrowded = this.#stuck.size >= MAX_STUCK;
+    if (!isCrowded) {
+      this.#held.delete(attempt);
+      this.#stuck.add(attempt);
+    }
+    const { clock, events } = this.#rt;
+    const { facts, fence, tries, startedMs } = attempt;
+    const runsForMs = clock.monotonicMs() - startedMs;
+    events.emit('action.stuck', { ...facts, fence, tries, runsForMs });
+    if (isCrowded) this.#crowding.failed(tooManyStuck());
+    return !isCrowded;
   }
 
-  async #extend(): Promise<void> {
+  #extendLater(): void {
+    if (this.#timer !== null || this.#isClosed) return;
+    const pauseMs = this.#claimMs * EXTEND_SHARE;
+    this.#timer = this.#rt.clock.after(pauseMs, () => void this.#extendAll());
+  }
+
+  async #extendAll(): Promise<void> {
     this.#timer = null;
-    // One that was told to stop and goes on is left to run out, too.
+    // The claim of an attempt that was asked to stop is left to expire.
     const attempts = [...this.#held.keys()].filter(({ isStopped }) => !isStopped);
-    if (attempts.length === 0 || this.#isEmptied) return;
-    const { workflows, target, claimMs } = this.#parts;
+    if (attempts.length === 0 || this.#isClosed) return;
+    const { workflows } = this.#rt.store;
+    const claimMs = this.#claimMs;
     const claim = this.claimNow();
     const call = { claimMs, timeoutMs: Math.min(TIMEOUT_MS, claimMs * EXTEND_SHARE) };
-    const replies = await workflows.extend(target, attempts, call).catch(() => []);
+    const replies = await workflows.extend(this.#processor, attempts, call).catch(() => []);
     for (const [i, attempt] of attempts.entries()) {
       if (replies[i] === 'done') attempt.extend(claim);
-      else if (replies[i] === 'gone') attempt.stop('it is in other hands now, or has been dropped');
+      else if (replies[i] === 'gone')
+        attempt.stop('its claim is gone: another process has the action, or it was dropped');
     }
     this.#extendLater();
   }
 }
 
-export function tooManyStuck(): Error {
+function tooManyStuck(): Error {
   return new Error(
-    `more than ${STUCK_MOST} handlers did not stop when their signal fired. Restart this process, and let handlers stop when context.signal fires.`,
+    `more than ${MAX_STUCK} handlers did not stop when their signal fired. ` +
+      'Restart this process, and let handlers stop when context.signal fires.',
   );
 }

@@ -1,21 +1,19 @@
-/** Actions that were tried as often as they may be, and are kept for people to look at. */
+/** Dead letters: actions that failed as often as they may be tried, kept for operators to inspect. */
 import { ConfigError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import type { Store } from '../store/port/store.ts';
 import type { StoredAction } from '../store/port/workflow-store.ts';
 import { actionStream } from '../store/port/workflow-store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { type Action, actionOf } from './action.ts';
 import { skipForeign } from './skip-foreign.ts';
 
-/** For what has no lease, and so no timings of its own. */
 const CALL = { timeoutMs: 5_000 };
 const STREAM = actionStream('');
 
 export interface DeadLetter {
-  /** `target/…`, and the way to say which one. */
+  /** `target/…`, for `retry` and `drop`. */
   readonly id: string;
   readonly workflow: string;
-  /** Null for what somebody has put there that is no action: it can be dropped, and nothing else. */
+  /** Null if the entry is no action: it can only be dropped. */
   readonly action: Action | null;
   readonly tries: number;
   readonly reason: string;
@@ -23,53 +21,55 @@ export interface DeadLetter {
 }
 
 export class DeadLetters {
-  readonly #store: Store;
-  readonly #events: Emitter;
+  readonly #rt: Runtime;
 
-  constructor({ store, events }: { store: Store; events: Emitter }) {
-    this.#store = store;
-    this.#events = events;
+  constructor(rt: Runtime) {
+    this.#rt = rt;
   }
 
-  /** All there are, or those of one target; of each target the oldest first. */
+  /** All dead letters, or those of one target; of each target the oldest first. */
   async *list(target?: string): AsyncGenerator<DeadLetter, void, void> {
     const streams =
-      target === undefined ? await this.#store.streams.names(CALL) : [actionStream(target)];
+      target === undefined ? await this.#rt.store.streams.names(CALL) : [actionStream(target)];
     for (const stream of streams) if (stream.startsWith(STREAM)) yield* this.#readableOf(stream);
   }
 
-  /** Has the action's workflow emit it anew: at once if somebody holds it, else by the next claim. Says which workflow, or null. */
+  /**
+   * Emits the action again: at once if its workflow is held, otherwise with the next claim. Returns the
+   * workflow; null if there is no such dead letter.
+   */
   async retry(id: string): Promise<string | null> {
     const { target, deadId } = readId(id);
-    const reply = await this.#store.workflows.revive(target, deadId, CALL);
+    const reply = await this.#rt.store.workflows.revive(target, deadId, CALL);
     return reply.kind === 'revived' ? reply.workflow : null;
   }
 
-  /** Throws it away; says whether it was there. Its workflow has been told of the failure long ago. */
+  /** Removes a dead letter, and says whether it was there. Its workflow already has the failure as a result. */
   async drop(id: string): Promise<boolean> {
     const { target, deadId } = readId(id);
-    return (await this.#store.streams.drop(actionStream(target), [deadId], CALL)) > 0;
+    return (await this.#rt.store.streams.drop(actionStream(target), [deadId], CALL)) > 0;
   }
 
-  /** What another program has put in the place of a target's letters is told of, once; those of the others are listed. */
+  /** Skips a stream that a non-Holdfast program has overwritten, and reports it once. */
   async *#readableOf(stream: string): AsyncGenerator<DeadLetter, void, void> {
     try {
       yield* this.#of(stream);
     } catch (error) {
-      skipForeign(this.#events, error);
+      skipForeign(this.#rt.events, error);
     }
   }
 
   async *#of(stream: string): AsyncGenerator<DeadLetter, void, void> {
     for (let after: string | undefined; ; ) {
-      const call = { ...CALL, ...(after !== undefined && { after }) };
-      const { entries, more } = await this.#store.streams.dead(stream, call);
+      const { entries, more } = await this.#rt.store.streams.dead(stream, { ...CALL, after });
       for (const { id, lane, value, tries, reason, atMs } of entries) {
         yield {
           id: `${stream.slice(STREAM.length)}/${id}`,
           workflow: lane,
           action: readable(lane, value),
-          ...{ tries, reason, diedAt: new Date(atMs).toISOString() },
+          tries,
+          reason,
+          diedAt: new Date(atMs).toISOString(),
         };
       }
       if (!more) return;

@@ -1,54 +1,56 @@
 /**
- * The one writer of a workflow, from its claim to its end: it emits actions, hears of their results, and says what state the workflow is
- * in. Each of these is one step in the store, which takes it only from who holds the workflow then; so an orchestrator that was frozen,
- * cut off, revoked or replaced without knowing changes nothing.
+ * The one writer of a workflow, from its claim to its end: emits actions, gets their results, and sets the
+ * state of the workflow. Each of these is one step in the store, which takes it only from the holder of the
+ * workflow's lease. So an orchestrator that was frozen, cut off, revoked or replaced changes nothing.
  */
-import type { Clock } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, HoldfastError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
 import { checkTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import type { Random } from '../core/random.ts';
-import { type Span, type Tracing, untraced } from '../core/tracing.ts';
+import type { Span } from '../core/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
-import type { Lease } from '../lease/lease.ts';
-import type { Store } from '../store/port/store.ts';
-import type { WorkflowSnapshot } from '../store/port/workflow-store.ts';
-import { type Action, type ActionResult, DEFAULT_PRIORITY, Draft, readAction } from './action.ts';
+import type { BeginReply } from '../store/port/workflow-store.ts';
+import type { Runtime } from '../store/runtime.ts';
+import {
+  type Action,
+  type ActionResult,
+  actionOf,
+  DEFAULT_PRIORITY,
+  Draft,
+  readAction,
+} from './action.ts';
 import {
   ActionInvalidError,
   FutureEpochError,
-  LeaseExpiredError,
   LeaseViolationError,
   StaleEpochError,
 } from './errors.ts';
-import { plainState } from './plain-state.ts';
 import { ResultInbox } from './result-inbox.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { StepQueue } from './step-queue.ts';
 import { violation } from './violation.ts';
+import type { WorkflowTenure } from './workflow-tenure.ts';
 
-/** A lease is worth renewing when it has less than this left. */
+/** `renew` renews a lease only when less than this is left. */
 export const RENEW_BELOW_MS = 60_000;
 
 export interface EmitOptions {
-  /** The processor that is to do it; default what the action's definition says. */
+  /** The processor that executes the action; default the `target` of the action's definition. */
   target?: string;
   /** 1 to 10, default 5: workflows of higher priority go first. */
   priority?: number;
-  /** How long its handler may take; default what its processor says. */
+  /** How long the handler may take; default the `timeout` of the processor. */
   timeout?: Duration;
-  /** To emit the same thing again, should it not be known whether it was: an id of one's own, a UUID. */
+  /** An id of your own, a UUID: emitting the same id again does not emit a second action. */
   actionId?: string;
 }
 
 export interface HandoffOptions {
-  /** How long the successor has to claim it; default 30 s. */
+  /** How long the successor has to claim the workflow; default 30 s. */
   window?: Duration;
 }
 
-/** What its successor needs to claim it. */
+/** The successor passes it to `workflows.claim`. */
 export interface Handoff {
   readonly workflowId: string;
   readonly old_lease_id: string;
@@ -56,85 +58,55 @@ export interface Handoff {
   readonly transfer_epoch: number;
 }
 
-export interface OrchestratorParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly tracing?: Tracing;
-  readonly lease: Lease;
-  readonly ttlMs: number;
-  readonly timeoutMs: number;
-  readonly actions: ActionDefinitions;
-  readonly epoch: number;
-  readonly state: unknown;
-  /** What the tenure before had emitted, and has been emitted anew by the claim. */
-  readonly reemitted: readonly Action[];
-  /** What had been emitted by a tenure that was revoked, and has been dropped. */
-  readonly dropped: readonly Action[];
-  /** How the workflow is, by a request that others may share. */
-  read(): Promise<WorkflowSnapshot | null>;
-  onOver(): void;
-}
+export type BegunTenure = Extract<BeginReply, { kind: 'begun' }>;
 
 const EMIT_OPTIONS = new Set(['target', 'priority', 'timeout', 'actionId']);
 
 export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   implements AsyncDisposable
 {
-  /** What earlier tenures had emitted and had no result yet: it was emitted anew by the claim, with new epochs. */
+  /** Actions of earlier tenures without a result. The claim emitted them again, with new epochs. */
   readonly reemitted: readonly Action[];
-  /** The same, of a tenure that was revoked: it was dropped by the claim. */
+  /** Actions of a revoked tenure without a result. The claim dropped them. */
   readonly dropped: readonly Action[];
-  /** As the clocks had it at the claim: whatever becomes of them, it stays. */
+  /** When the lease was acquired, by the clocks at that time. Setting a clock does not change it. */
   readonly acquiredAt: Date;
-  readonly #parts: OrchestratorParts;
+  readonly #rt: Runtime;
+  readonly #tenure: WorkflowTenure;
+  readonly #actions: ActionDefinitions;
   readonly #steps: StepQueue;
   readonly #inbox: ResultInbox;
   #state: unknown;
-  /** To whom the workflow was handed over. */
-  #successor: string | null = null;
 
-  constructor(parts: OrchestratorParts) {
-    const { lease } = parts;
-    this.#parts = parts;
-    this.acquiredAt = lease.acquiredAt;
-    this.#state = parts.state;
-    this.reemitted = parts.reemitted;
-    this.dropped = parts.dropped;
-    const over = lease.signal;
-    const common = { ...parts, workflow: lease.key, leaseId: lease.holder, over };
-    this.#steps = new StepQueue(
-      {
-        ...common,
-        check: () => this.checkLeaseValidity(),
-        onRefused: () => void this.#doubt(),
-      },
-      parts.epoch,
-    );
-    this.#inbox = new ResultInbox({
-      ...common,
-      onRead: (position) => this.#steps.markRead(position),
-      onQuiet: () => void this.hear().catch(() => {}),
-    });
-    lease.signal.addEventListener('abort', () => parts.onOver(), { once: true });
+  constructor(rt: Runtime, tenure: WorkflowTenure, begun: BegunTenure, actions: A) {
+    const { workflow, reemitted, dropped } = begun;
+    this.#rt = rt;
+    this.#tenure = tenure;
+    this.#actions = actions;
+    this.acquiredAt = tenure.acquiredAt;
+    this.#state = workflow.state;
+    this.reemitted = reemitted.map((action) => actionOf(workflow.id, action));
+    this.dropped = dropped.map((action) => actionOf(workflow.id, action));
+    this.#steps = new StepQueue(rt, tenure, workflow.epoch);
+    const onPoll = () => void this.hear().catch(() => {});
+    this.#inbox = new ResultInbox(rt, tenure, this.#steps, onPoll);
   }
 
   get workflowId(): string {
-    return this.#parts.lease.key;
+    return this.#tenure.workflow;
   }
 
-  /** The proof of this tenure: a UUID that no other tenure of any workflow has. */
+  /** The id of this tenure's lease: a UUID that no other tenure of any workflow has. */
   get leaseId(): string {
-    return this.#parts.lease.holder;
+    return this.#tenure.leaseId;
   }
 
-  /** Higher than that of every tenure of this workflow before. */
+  /** Higher than the fence of every earlier tenure of this workflow. */
   get fence(): number {
-    return this.#parts.lease.fence;
+    return this.#tenure.lease.fence;
   }
 
-  /** What the next action, or change of state, will have. */
+  /** The epoch that the next action, or change of state, gets. */
   get epoch(): number {
     return this.#steps.epoch;
   }
@@ -143,18 +115,18 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     return this.#state;
   }
 
-  /** Fires when this tenure is over, whatever ended it. */
+  /** Fires when this tenure is over, for any reason. */
   get signal(): AbortSignal {
-    return this.#parts.lease.signal;
+    return this.#tenure.signal;
   }
 
-  /** Wants something done. Resolves when it is on its way, durably; what comes of it is its `result`. */
+  /** Emits an action. Resolves when the store has it; `result` waits for its result. */
   emit<K extends keyof A & string>(
     type: K,
     payload: PayloadIn<A[K]>,
     options: EmitOptions = {},
   ): Promise<Action> {
-    const { tracing = untraced } = this.#parts;
+    const { tracing } = this.#rt;
     const attributes = { 'holdfast.workflow': this.workflowId, 'holdfast.action_type': type };
     const emitted = tracing.run({ name: 'holdfast.emit', attributes, kind: 'producer' }, (span) =>
       this.#emit(type, payload, options, { span, origin: tracing.origin() }),
@@ -169,33 +141,43 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     { span, origin }: { span: Span; origin: string | null },
   ): Promise<Action> {
     checkKnown(options, EMIT_OPTIONS);
-    const { clock, random, events } = this.#parts;
+    const { clock, random, events } = this.#rt;
     const definition = this.#definition(type);
     const target = options.target ?? definition.target;
     checkTargetId(target, 'target');
-    // Only where it has to be: what is called next is not to overtake it.
+    // Awaited only if there is a schema: without one, two calls keep their order.
     if (definition.payload !== undefined) await conform(definition.payload, payload, 'payload');
     const { priority = DEFAULT_PRIORITY, timeout, actionId = randomUuid(random) } = options;
     const { workflowId: workflow, leaseId } = this;
     const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
     const createdAtMs = clock.wallMs();
-    const parts = { actionId, workflow, type, target, payload, priority, timeoutMs, createdAtMs };
     span.set({ 'holdfast.action': actionId, 'holdfast.processor': target });
-    const draft = new Draft({ ...parts, origin });
+    const draft = new Draft({
+      actionId,
+      workflow,
+      type,
+      target,
+      payload,
+      priority,
+      timeoutMs,
+      createdAtMs,
+      origin,
+    });
     const mayBeKnown = options.actionId !== undefined;
-    const epoch = await this.#guarded(this.#steps.emit(draft.stored, mayBeKnown));
+    const epoch = await this.#reported(this.#steps.emit(draft.stored, mayBeKnown));
     if (epoch === null) return draft.emitted(leaseId, await this.#epochOf(actionId));
     if (events.hasListener('action.emitted'))
       events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
     return draft.emitted(leaseId, epoch);
   }
 
-  /** What an action had that was emitted before. */
+  /** The epoch of an action that was emitted before. */
   async #epochOf(actionId: string): Promise<number> {
-    const { store, timeoutMs } = this.#parts;
-    const result = await store.workflows.resultOf(this.workflowId, actionId, { timeoutMs });
+    const { workflows } = this.#rt.store;
+    const { workflow, timeoutMs } = this.#tenure;
+    const result = await workflows.resultOf(workflow, actionId, { timeoutMs });
     if (result !== null) return result.epoch;
-    const { entries } = await store.workflows.history(this.workflowId, { timeoutMs });
+    const { entries } = await workflows.history(workflow, { timeoutMs });
     const emitted = entries.findLast(
       ({ what }) =>
         (what.kind === 'emitted' || what.kind === 'reemitted') && what.actionId === actionId,
@@ -203,30 +185,30 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     if (emitted !== undefined) return emitted.epoch - 1;
     throw new ActionInvalidError({
       field: 'action_id',
-      rule: 'it was emitted too long ago to say when',
+      rule: 'it was emitted too long ago: its epoch is no longer known',
     });
   }
 
-  /** Says what state the workflow is in: any JSON. */
+  /** Sets the state of the workflow: any JSON. */
   async updateState(state: unknown): Promise<void> {
-    const { store, timeoutMs, events } = this.#parts;
+    const { store, events } = this.#rt;
+    const { workflow, leaseId, timeoutMs } = this.#tenure;
     const json = plainState(state);
-    const before = await this.#guarded(
+    const before = await this.#reported(
       this.#steps.take((step) =>
-        store.workflows.update(this.workflowId, { ...step, state: json }, { timeoutMs }),
+        store.workflows.update(workflow, { ...step, state: json }, { timeoutMs }),
       ),
     );
     this.#state = json;
-    const { workflowId: workflow, leaseId } = this;
     events.emit('workflow.updated', { workflow, leaseId, epoch: before + 1, state: json });
   }
 
-  /** The usual answer to a result: the state is `step_completed`, or `step_failed`. */
+  /** Sets the state to `step_completed` or `step_failed`, as the result says. */
   async handleResult(result: Pick<ActionResult, 'success'>): Promise<void> {
     await this.updateState(result.success ? 'step_completed' : 'step_failed');
   }
 
-  /** What came of an action, as soon as it is known. Rejects when this tenure is over before that. */
+  /** Resolves with the result of an action. Rejects if this tenure ends before there is one. */
   result<K extends keyof A & string>(
     actionId: string,
     { signal }: { signal?: AbortSignal } = {},
@@ -234,17 +216,17 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     return this.#inbox.of(actionId, signal) as Promise<ActionResult<ResultOut<A[K]>>>;
   }
 
-  /** All results that nobody has read, and then each as it comes in. What was taken from here counts as read with the next step. */
+  /** All unread results, and then each as it comes in. A result counts as read with the next step. */
   results({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<ActionResult, void, void> {
     return this.#inbox.all(signal);
   }
 
-  /** Whether an action could be this tenure's next: of its lease, and of its epoch. Throws what is wrong with it. */
+  /** Whether an action has the lease and the epoch that this tenure's next action would have; throws if not. */
   validateAction(value: unknown): true {
     const { lease_id: lease, action_id: id } = (value ?? {}) as Partial<Action>;
     const { workflowId, leaseId, epoch } = this;
     if (lease !== leaseId)
-      throw this.#told(
+      throw this.#report(
         new LeaseViolationError({
           context: {
             workflow_id: workflowId,
@@ -258,154 +240,129 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     if (action.epoch === epoch) return true;
     const facts = { workflow_id: workflowId, action_epoch: action.epoch, current_epoch: epoch };
     const error = action.epoch < epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
-    throw this.#told(error, action.action_id);
+    throw this.#report(error, action.action_id);
   }
 
-  /** In seconds, as far as the less hopeful of this host's clocks can tell; 0 when it is over. */
+  /** In seconds, by the clock of this host that says less; 0 when the tenure is over. */
   remainingTtl(): number {
-    return this.#parts.lease.remainingMs() / 1_000;
+    return this.#tenure.lease.remainingMs() / 1_000;
   }
 
-  /** True from the very moment at which nothing is left. */
+  /** Whether the lease has no time left. */
   isExpired(): boolean {
-    return this.#parts.lease.remainingMs() <= 0;
+    return this.#tenure.isExpired;
   }
 
-  /** Throws if this tenure may not take a step any more, as far as is known here. */
+  /** Throws if this tenure may not take a step any more, as far as this process knows. */
   checkLeaseValidity(): void {
-    const { lease, ttlMs } = this.#parts;
-    if (!this.isExpired()) return;
-    if (this.#successor !== null)
-      throw new LeaseViolationError({
-        context: {
-          workflow_id: this.workflowId,
-          expected_lease: this.#successor,
-          received_lease: this.leaseId,
-        },
-      });
-    const isLetGo = lease.state === 'releasing' || lease.state === 'released';
-    if (!isLetGo && (lease.lossReason === 'expired' || lease.state !== 'lost')) {
-      const { workflowId: workflow, leaseId, acquiredAt } = this;
-      throw new LeaseExpiredError({ workflow, leaseId, acquiredAt, ttlMs });
-    }
-    throw new LeaseViolationError({
-      context: { workflow_id: this.workflowId, expected_lease: null, received_lease: this.leaseId },
-    });
+    this.#tenure.check();
   }
 
-  /** Renews the lease if less than a minute is left; it is renewed by itself too. Says whether it was. */
+  /** Renews the lease if less than a minute is left, and says whether it did. It is also renewed automatically. */
   async renew(): Promise<boolean> {
-    const { lease } = this.#parts;
+    const { lease } = this.#tenure;
     try {
       this.checkLeaseValidity();
     } catch (error) {
-      throw this.#told(error);
+      throw this.#report(error);
     }
     return lease.remainingMs() < RENEW_BELOW_MS ? lease.renew() : false;
   }
 
-  /** Asks the store how things are: after a `STALE_EPOCH`, to decide anew. */
+  /** Reads epoch and state from the store: after a `STALE_EPOCH`, before you decide again. */
   async refresh(): Promise<void> {
-    this.#state = await this.#guarded(this.#steps.refresh());
+    this.#state = await this.#reported(this.#steps.refresh());
   }
 
   /**
-   * Hands the workflow to another orchestrator: whoever claims it with what this returns. From here on this one can do nothing.
-   * If nobody claims it within the window, it is free for anybody.
+   * Hands the workflow to the orchestrator that claims it with the returned handoff. This orchestrator can do
+   * nothing any more. If no process claims the workflow within the window, it is free for any.
    */
   async handoff(options: HandoffOptions = {}): Promise<Handoff> {
     checkKnown(options, new Set(['window']));
-    const { store, lease, random, timeoutMs, events } = this.#parts;
-    const { workflowId, leaseId } = this;
+    const { store, random, events } = this.#rt;
+    const { workflow, leaseId, timeoutMs } = this.#tenure;
     const successor = randomUuid(random);
     const windowMs = durationMs(options.window ?? LEASE_CLASSES.workflow.claimWindowMs, 'window');
     const to = { successor, windowMs: Math.max(1, Math.floor(windowMs)) };
-    const transferEpoch = await this.#guarded(
+    const transferEpoch = await this.#reported(
       this.#steps.take(async (step) => {
-        const reply = await store.workflows.handoff(workflowId, { ...step, ...to }, { timeoutMs });
-        // It had been taken already, and only the answer was lost.
+        const request = { ...step, ...to };
+        const reply = await store.workflows.handoff(workflow, request, { timeoutMs });
+        // The step was taken before, and only the answer was lost.
         const isTaken = reply.kind === 'not-held' && reply.leaseId === successor;
         return isTaken ? { kind: 'done', epoch: step.epoch + 1 } : reply;
       }),
     );
-    this.#successor = successor;
-    lease.concede(successor);
+    this.#tenure.concede(successor);
     events.emit('workflow.transferred', {
-      ...{ workflow: workflowId, oldLeaseId: leaseId, newLeaseId: successor, transferEpoch },
+      workflow,
+      oldLeaseId: leaseId,
+      newLeaseId: successor,
+      transferEpoch,
     });
     return {
-      workflowId,
+      workflowId: workflow,
       old_lease_id: leaseId,
       new_lease_id: successor,
       transfer_epoch: transferEpoch,
     };
   }
 
-  /** Lets go. What was emitted stays to be done, and its results wait for whoever claims the workflow next. */
+  /** Ends the tenure. Emitted actions are still executed; their results wait for the next claim. */
   async release(): Promise<void> {
-    const { lease } = this.#parts;
     await this.#steps.flushRead().catch(() => {});
-    await lease.release();
+    await this.#tenure.lease.release();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
 
-  /** Something may be different: there are results, the lease was revoked, or a dead action is to be tried again. */
+  /** A hint: there may be results, the lease may be revoked, or a dead action is to be tried again. */
   async hear(): Promise<void> {
-    // Nearly always it is a result that somebody waits for.
+    // Nearly always the hint is about a result that a caller waits for.
     if (await this.#inbox.hasMore()) return;
-    const { read } = this.#parts;
-    const found = await read();
+    const found = await this.#tenure.read();
     if (found?.leaseId !== this.leaseId) {
-      void this.#doubt();
+      void this.#tenure.verify();
       return;
     }
-    if (found.unread > 0 && this.#inbox.isAwaited) void this.#inbox.look();
+    if (found.unread > 0 && this.#inbox.isAwaited) void this.#inbox.refresh();
     if (found.parked > 0) await this.#unpark();
   }
 
-  /**
-   * The store has refused us. Mostly the lease is over, and asking for a renewal shows it. If it is not, the store has lost what it knew
-   * of this tenure: the lease alone is good for nothing, and keeps others from the workflow.
-   */
-  async #doubt(): Promise<void> {
-    const { lease } = this.#parts;
-    if (await lease.renew()) await lease.release();
-  }
-
-  /** What is parked while there is a tenure was revived by an operator: it is emitted anew. */
+  /** An action that is parked during a tenure was revived by an operator: it is emitted again. */
   async #unpark(): Promise<void> {
-    const { store, timeoutMs } = this.#parts;
+    const { workflow, timeoutMs } = this.#tenure;
     const unpark = this.#steps.take((step) =>
-      store.workflows.unpark(this.workflowId, step, { timeoutMs }),
+      this.#rt.store.workflows.unpark(workflow, step, { timeoutMs }),
     );
-    // Unless something else has happened meanwhile: the next hint brings it here again.
+    // Refused if another step came first. The next hint leads here again.
     await unpark.catch(() => this.refresh());
   }
 
   #definition(type: string): ActionDefinitions[string] {
-    const { actions } = this.#parts;
+    const actions = this.#actions;
     if (Object.hasOwn(actions, type)) return actions[type] ?? {};
     if (Object.keys(actions).length === 0) return {};
     const rule = `there is no such action; there are ${Object.keys(actions).join(', ')}`;
     throw new ConfigError({ field: 'type', value: type, rule });
   }
 
-  /** A step that was refused is told of, as well as thrown. */
-  async #guarded<T>(step: Promise<T>): Promise<T> {
+  /** A step that was refused is reported by an event, as well as thrown. */
+  async #reported<T>(step: Promise<T>): Promise<T> {
     try {
       return await step;
     } catch (error) {
-      throw this.#told(error);
+      throw this.#report(error);
     }
   }
 
-  #told<E>(error: E, action: string | null = null): E {
+  #report<E>(error: E, action: string | null = null): E {
     if (error instanceof HoldfastError) {
       const facts = violation(error, action);
-      if (facts !== null) this.#parts.events.emit('workflow.violation', facts);
+      if (facts !== null) this.#rt.events.emit('workflow.violation', facts);
     }
     return error;
   }
@@ -413,4 +370,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
 function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
+}
+
+/** A copy, so that later changes by the caller do not count. */
+function plainState(state: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(state ?? null));
+  } catch {
+    throw new ConfigError({ field: 'state', value: typeof state, rule: 'it is JSON' });
+  }
 }

@@ -8,31 +8,31 @@ import type { HandlerContext } from './attempt.ts';
 import { StepFailedError } from './errors.ts';
 import type { ActionDefinitions, PayloadOut, ResultIn } from './schema.ts';
 
-/** What a processor is for. A reducer holds state: it takes nothing before what comes before it. */
+/** A `reducer` holds state: it takes the actions of a workflow only in order, without gaps. */
 export type ProcessorRole = 'compute' | 'effect' | 'reducer';
 
 export interface ProcessorOptions<A extends ActionDefinitions = ActionDefinitions> {
-  /** What actions are addressed to. All processes that run it under this name share its actions. */
+  /** The target of actions. All processes that run a processor of this name share its actions. */
   name: string;
   role: ProcessorRole;
-  /** What actions look like; default any. */
+  /** The action types, with their schemas; default any. */
   actions?: A;
-  /** What to do, by action type. What a handler returns is the action's result. */
+  /** The handlers, by action type. The return value is the action's result. */
   handlers: {
     readonly [K in keyof A & string]?: (
       payload: PayloadOut<A[K]>,
       context: HandlerContext,
     ) => ResultIn<A[K]> | Promise<ResultIn<A[K]>>;
   };
-  /** How many actions at once, each of another workflow; default 16. */
+  /** How many actions run at once, each of another workflow; default 16. */
   concurrency?: number;
-  /** How long an action is this process's without a sign of life; default 30 s. After that another may have it. */
+  /** How long an action is kept for this process without an extension; default 30 s. Then another gets it. */
   claim?: Duration;
-  /** How long a handler may take, unless its action says otherwise; default 60 s. */
+  /** How long a handler may take; default 60 s. The `timeout` of `emit` overrides it. */
   timeout?: Duration;
-  /** How often an action is tried before it goes to the dead letters; default 5. */
+  /** How often an action is tried before it becomes a dead letter; default 5. */
   tries?: number;
-  /** How long to wait before the second try, and twice as long before each further one, up to a minute; default 200 ms. */
+  /** The pause before the second try; it doubles with each further try, up to a minute. Default 200 ms. */
   backoff?: Duration;
 }
 
@@ -43,17 +43,25 @@ export interface ProcessorSettings {
   readonly concurrency: number;
   readonly claimMs: number;
   readonly timeoutMs: number;
-  readonly mostTries: number;
+  readonly maxTries: number;
   handle(type: string, payload: unknown, context: HandlerContext): unknown;
   backoffMs(tries: number, random: Random): number;
 }
 
 const KNOWN = new Set([
-  ...['name', 'role', 'actions', 'handlers', 'concurrency', 'claim', 'timeout', 'tries', 'backoff'],
+  'name',
+  'role',
+  'actions',
+  'handlers',
+  'concurrency',
+  'claim',
+  'timeout',
+  'tries',
+  'backoff',
 ]);
 const ROLES: readonly string[] = ['compute', 'effect', 'reducer'] satisfies ProcessorRole[];
-const SHORTEST_CLAIM_MS = 1_000;
-const LONGEST_BACKOFF_MS = 60_000;
+const MIN_CLAIM_MS = 1_000;
+const MAX_BACKOFF_MS = 60_000;
 
 export function readProcessorOptions<A extends ActionDefinitions>(
   options: ProcessorOptions<A>,
@@ -71,29 +79,38 @@ export function readProcessorOptions<A extends ActionDefinitions>(
   check('tries', tries, isCount(tries, 1_000), 'it is a whole number from 1 to 1,000');
   const all = Object.entries((handlers ?? {}) as Record<string, unknown>);
   const areFunctions = all.length > 0 && all.every(([, handler]) => typeof handler === 'function');
-  check('handlers', handlers, areFunctions, 'they are functions, by action type, at least one');
+  check(
+    'handlers',
+    handlers,
+    areFunctions,
+    'it has a function for at least one action type, and nothing but functions',
+  );
   const claimMs = durationMs(options.claim ?? '30s', 'claim');
-  check('claim', options.claim, claimMs >= SHORTEST_CLAIM_MS, 'it is a second at least');
+  check('claim', options.claim, claimMs >= MIN_CLAIM_MS, 'it is at least 1 second');
   const firstMs = durationMs(options.backoff ?? 200, 'backoff');
   const byType = new Map(all as [string, (payload: unknown, context: HandlerContext) => unknown][]);
   return {
     name,
     strictness: role === 'reducer' ? 'strict' : 'monotonic',
     actions: options.actions ?? {},
-    ...{ concurrency, claimMs, mostTries: tries },
+    concurrency,
+    claimMs,
+    maxTries: tries,
     timeoutMs: durationMs(options.timeout ?? '60s', 'timeout'),
     handle: (type, payload, context) => {
       const handler = byType.get(type);
       if (handler !== undefined) return handler(payload, context);
-      throw new StepFailedError(`processor '${name}' has no handler for ${type}`);
+      throw new StepFailedError(
+        `processor '${name}' has no handler for action type '${type}'. Add one to its handlers, or emit to another target.`,
+      );
     },
     backoffMs: (tried, random) =>
-      jittered(Math.min(firstMs * 2 ** (tried - 1), LONGEST_BACKOFF_MS), random),
+      jittered(Math.min(firstMs * 2 ** (tried - 1), MAX_BACKOFF_MS), random),
   };
 }
 
-function isCount(value: unknown, most: number): boolean {
-  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most;
+function isCount(value: unknown, max: number): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max;
 }
 
 function check(field: string, value: unknown, isGood: boolean, rule: string): void {

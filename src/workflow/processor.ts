@@ -1,30 +1,28 @@
 /**
- * Who does what orchestrators want done. Any number of processes may run a processor of the same name: each action is given to one of
- * them, one action of a workflow at a time, in the order of their epochs. Lease and epoch are looked at, and the action is reserved,
- * by the same step in the store that gives it out; so nothing is worked on that may not be.
+ * Executes the actions that orchestrators emit. Any number of processes may run a processor of the same
+ * name: the store gives each action to one of them, one action of a workflow at a time, in the order of
+ * their epochs. The step of the store that gives out an action also checks its lease and epoch.
  *
- * **Idle.** Nothing to do: a hint, or the time to look, brings it back. **Working.** As many at once as `concurrency` allows; where there is
- * room, it asks for more. A handler that does not stop when it was asked to gives up its place. **Stopping.** Takes nothing new; what is under way may finish, is asked to stop after a while, and is left to
- * others if it does not.
+ * **New.** Until `start()`. **Running.** Takes as many actions as `concurrency` allows, on a hint, when a
+ * place becomes free, when a retry is due, and every second. **Stopping.** Takes no new actions; those
+ * under way may finish, are asked to stop after a while, and are left to other processes if they do not.
+ * **Stopped.** Permanently.
  */
 
-import { FailureStreak } from '../core/backoff.ts';
 import { Batcher } from '../core/batcher.ts';
-import { type Clock, isDoneWithin, type Timer } from '../core/clock.ts';
+import { isDoneWithin } from '../core/clock.ts';
 import { durationMs } from '../core/duration.ts';
 import type { HoldfastError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import { jittered, type Random } from '../core/random.ts';
+import { Loop } from '../core/loop.ts';
 import { type Entry, TimerHeap } from '../core/timer-heap.ts';
-import { type Tracing, untraced } from '../core/tracing.ts';
 import type { Deadline } from '../core/validity.ts';
-import type { Store } from '../store/port/store.ts';
 import { type HeldReply, streamTopic } from '../store/port/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/port/workflow-store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
-import { Attempt, type Ending, type HandlerContext } from './attempt.ts';
-import { Claims, tooManyStuck } from './claims.ts';
+import { Attempt, type Ending, type HandlerContext, type ReservedAction } from './attempt.ts';
+import { Claims } from './claims.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from './errors.ts';
 import {
   type ProcessorOptions,
@@ -32,81 +30,56 @@ import {
   readProcessorOptions,
 } from './processor-options.ts';
 import { type ActionDefinitions, conform } from './schema.ts';
-import { settlementOf } from './settlement.ts';
 import { violation } from './violation.ts';
 
-/** Without a hint it is looked for work this often. */
-const LOOK_EVERY_MS = 1_000;
+/** How often actions are polled for without a hint. */
+const POLL_EVERY_MS = 1_000;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
 /** Outcomes in one request. */
-const SETTLE_MOST = 200;
-/** Retries that are due within one such span are looked for together: however many wait, a few thousand moments are remembered. */
+const MAX_SETTLEMENTS = 200;
+/** Retries that are due within one such span share a round, so few moments are kept for many retries. */
 const RETRY_SPAN_MS = 10;
 const DEFAULT_STOP_MS = 10_000;
 
-export interface ProcessorParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly tracing?: Tracing;
-}
-
 type State = 'new' | 'running' | 'stopping' | 'stopped';
-type Reserved = Extract<Taken, { kind: 'reserved' }>;
 
-interface Retry extends Entry {
+interface RetrySpan extends Entry {
   readonly span: number;
 }
 
 export class Processor<A extends ActionDefinitions = ActionDefinitions> implements AsyncDisposable {
-  readonly #parts: ProcessorParts;
+  readonly #rt: Runtime;
   readonly #settings: ProcessorSettings;
-  readonly #settling: Batcher<Settlement, HeldReply>;
-  readonly #hands: Claims;
-  readonly #listening: Subscription;
-  readonly #stall: FailureStreak;
+  readonly #settlements: Batcher<Settlement, HeldReply>;
+  readonly #claims: Claims;
+  readonly #hints: Subscription;
+  readonly #loop: Loop;
   readonly #violations = new Map<string, number>();
-  /** Aborts when it has stopped. */
-  readonly #over = new AbortController();
+  /** Aborts when the processor has stopped. */
+  readonly #stopped = new AbortController();
   #state: State = 'new';
-  #looking: Promise<void> | null = null;
-  #isHinted = false;
-  #isToLook = false;
-  #timer: Timer | null = null;
-  /** When what failed here may be tried again; and the same as numbers of spans, each once. */
-  readonly #retries: TimerHeap<Retry>;
+  /** When failed actions may be tried again; each span once. */
+  readonly #retries: TimerHeap<RetrySpan>;
   readonly #retrySpans = new Set<number>();
 
-  constructor(parts: ProcessorParts, options: ProcessorOptions<A>) {
-    this.#parts = parts;
+  constructor(rt: Runtime, options: ProcessorOptions<A>) {
+    this.#rt = rt;
     this.#settings = readProcessorOptions(options);
-    const { name: target, claimMs } = this.#settings;
-    const { workflows } = parts.store;
-    const call = { timeoutMs: TIMEOUT_MS };
-    this.#settling = new Batcher((all) => workflows.settle(target, all, call), SETTLE_MOST);
-    const stall = {
-      onStalled: (error: unknown) =>
-        parts.events.emit('processor.stalled', { processor: target, error }),
-      onResumed: (afterMs: number) =>
-        parts.events.emit('processor.resumed', { processor: target, afterMs }),
-    };
-    this.#stall = new FailureStreak(parts.clock, stall);
-    const crowded = new FailureStreak(parts.clock, stall);
-    this.#hands = new Claims({
-      ...{ workflows, clock: parts.clock, target, claimMs },
-      onStuck: (attempt, hasPlace) => {
-        this.#tellStuck(attempt);
-        if (hasPlace) crowded.failed(tooManyStuck());
-        else this.#lookSoon();
-      },
-      onUnstuck: () => crowded.succeeded(),
+    const { name, claimMs } = this.#settings;
+    const { store, clock, events } = rt;
+    const settle = (all: readonly Settlement[]) =>
+      store.workflows.settle(name, all, { timeoutMs: TIMEOUT_MS });
+    this.#settlements = new Batcher(settle, MAX_SETTLEMENTS);
+    this.#claims = new Claims(rt, name, claimMs);
+    this.#loop = new Loop(rt, {
+      everyMs: POLL_EVERY_MS,
+      round: () => this.#takeAll(),
+      onStalled: (error) => events.emit('processor.stalled', { processor: name, error }),
+      onResumed: (afterMs) => events.emit('processor.resumed', { processor: name, afterMs }),
     });
-    this.#retries = new TimerHeap(parts.clock, () => this.#retry());
-    const look = () => void this.#look();
-    this.#listening = new Subscription(parts, streamTopic(actionStream(target)), look);
+    this.#retries = new TimerHeap(clock, () => this.#onRetryDue());
+    this.#hints = new Subscription(rt, streamTopic(actionStream(name)), () => this.#loop.wake());
   }
 
   get name(): string {
@@ -119,38 +92,39 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   /** How many actions are under way here. */
   get running(): number {
-    return this.#hands.size;
+    return this.#claims.size;
   }
 
-  /** How often something came that its lease or its epoch did not allow, by code. */
+  /** How many actions were refused because of their lease or epoch, by error code. */
   get violations(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#violations);
   }
 
-  /** Begins to take actions. Resolves when it has begun to look for them. */
+  /** Begins to take actions. Resolves when it has asked the store for the first time. */
   async start(): Promise<this> {
     if (this.#state !== 'new') return this;
     this.#state = 'running';
-    void this.#listening.open();
-    await this.#look();
+    await this.#loop.start();
     return this;
   }
 
-  /** Takes nothing new, and lets what is under way finish; asks it to stop after `within` (10 s). Resolves when all is over. */
+  /**
+   * Takes no new actions, and lets those under way finish; asks them to stop after `within` (10 s). Resolves
+   * when all have ended, or `within` has passed again.
+   */
   async stop({ within = DEFAULT_STOP_MS }: { within?: number | string } = {}): Promise<void> {
     const withinMs = durationMs(within as number, 'within');
     if (this.#state === 'stopped') return;
     this.#state = 'stopping';
-    this.#timer?.cancel();
     this.#retries.clear();
-    this.#listening.close();
-    const { clock } = this.#parts;
+    this.#hints.close();
+    const { clock } = this.#rt;
     if (!(await isDoneWithin(clock, withinMs, this.#idle()))) {
-      this.#hands.stopAll('its processor stops');
+      this.#claims.stopAll('its processor stops');
       await isDoneWithin(clock, withinMs, this.#idle());
     }
-    this.#hands.empty();
-    this.#over.abort();
+    this.#claims.close();
+    this.#stopped.abort();
     this.#state = 'stopped';
   }
 
@@ -159,212 +133,183 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /**
-   * Does one action that its caller has in hand, and gives its result: at once, if it has been done before. Throws `LEASE_VIOLATION`,
-   * `STALE_EPOCH` or `FUTURE_EPOCH` if it may not be done, before anything is.
+   * Executes one given action and returns its result, or returns the result that it already has. Throws
+   * `LEASE_VIOLATION`, `STALE_EPOCH` or `FUTURE_EPOCH` if the action may not be executed, before its handler runs.
    */
   async process(value: unknown): Promise<ActionResult> {
     const action = this.#readForProcessing(value);
-    const { workflow_id: workflow, action_id: id } = action;
-    const { store } = this.#parts;
-    const claim = this.#hands.claimNow();
+    const { workflow_id: workflow, action_id: id, epoch } = action;
+    const claim = this.#claims.claimNow();
     const taken = await this.#reserve(action, this.#settings.claimMs);
     if (taken.kind === 'replay') return resultOf(workflow, taken.result);
     const failure = await this.#start(taken, claim);
-    const result = await store.workflows.resultOf(workflow, id, { timeoutMs: TIMEOUT_MS });
-    // It is tried again later, or another has it now; this try has come to nothing.
-    if (result === null) throw failure ?? new StaleEpochError(staleFacts(action));
-    return resultOf(workflow, result);
+    const call = { timeoutMs: TIMEOUT_MS };
+    const result = await this.#rt.store.workflows.resultOf(workflow, id, call);
+    if (result !== null) return resultOf(workflow, result);
+    // This try has no result: the action is tried again later, or another process has it now.
+    const facts = { workflow_id: workflow, action_epoch: epoch, current_epoch: epoch };
+    throw failure ?? new StaleEpochError(facts);
   }
 
-  /** Whether `process` would do it, or had done it before; throws what it would throw, and changes nothing. */
+  /** Whether `process` would execute the action, or return its result. Throws what `process` would throw. */
   async validateAction(value: unknown): Promise<true> {
     await this.#reserve(this.#readForProcessing(value), 0);
     return true;
   }
 
+  /** Checks lease and epoch, and claims the action for `claimMs`; 0 claims nothing. */
   async #reserve(
     action: Action,
     claimMs: number,
   ): Promise<Extract<Taken, { kind: 'reserved' | 'replay' }>> {
-    const { store, instanceId } = this.#parts;
+    const { store, instanceId } = this.#rt;
     const { name, strictness } = this.#settings;
     const { workflow_id: workflow, action_id: id, lease_id: leaseId, epoch } = action;
     const call = { consumer: instanceId, claimMs, strictness, timeoutMs: TIMEOUT_MS };
     const taken = await store.workflows.reserve(name, { workflow, id, leaseId, epoch }, call);
-    if (taken.kind !== 'reserved' && taken.kind !== 'replay') throw this.#refused(taken);
+    if (taken.kind !== 'reserved' && taken.kind !== 'replay') throw this.#refusal(taken);
     return taken;
   }
 
-  /** What was asked for before it was told to stop still comes in, and is given back. */
+  /** Resolves when no action is asked for or under way. Actions that still arrive are given back. */
   async #idle(): Promise<void> {
-    await this.#looking;
-    await this.#hands.done();
+    await this.#loop.stop();
+    await this.#claims.done();
   }
 
   #readForProcessing(value: unknown): Action {
     const { lease_id: lease = null, workflow_id } = (value ?? {}) as Partial<Action>;
-    if (lease === null)
-      throw this.#told(
-        new LeaseViolationError({
-          context: {
-            workflow_id: String(workflow_id ?? 'unknown'),
-            expected_lease: null,
-            received_lease: null,
-          },
-        }),
-        null,
-      );
-    return readAction(value);
+    if (lease !== null) return readAction(value);
+    const context = {
+      workflow_id: String(workflow_id ?? 'unknown'),
+      expected_lease: null,
+      received_lease: null,
+    };
+    throw this.#report(new LeaseViolationError({ context }), null);
   }
 
-  /** Takes as much as there is room for, until there is nothing to take. Never rejects. */
-  #look(): Promise<void> {
-    if (this.#looking !== null) this.#isHinted = true;
-    this.#looking ??= this.#lookNow().then((pauseMs) => {
-      this.#looking = null;
-      this.#lookLater(pauseMs);
-    });
-    return this.#looking;
+  /** One round: takes as many actions as there are places, until there are no more. */
+  async #takeAll(): Promise<undefined> {
+    void this.#hints.open();
+    while (await this.#takeSome());
   }
 
-  /** What ends in one turn makes room for one request, not for one each. */
-  #lookSoon(): void {
-    if (this.#isToLook) return;
-    this.#isToLook = true;
-    this.#parts.clock.soon(() => {
-      this.#isToLook = false;
-      if (this.#state === 'running') void this.#look();
-    });
-  }
-
-  async #lookNow(): Promise<number> {
-    try {
-      do this.#isHinted = false;
-      while ((await this.#takeSome()) || this.#isHinted);
-      this.#stall.succeeded();
-      return LOOK_EVERY_MS;
-    } catch (error) {
-      return this.#stall.failed(error);
-    }
-  }
-
-  /** Says whether there may be more. */
+  /** Returns whether there may be more. */
   async #takeSome(): Promise<boolean> {
-    const { store, instanceId } = this.#parts;
+    const { store, instanceId } = this.#rt;
     const { name, concurrency, claimMs } = this.#settings;
-    const most = concurrency - this.#hands.size;
+    const most = concurrency - this.#claims.size;
     if (this.#state !== 'running' || most <= 0) return false;
-    const claim = this.#hands.claimNow();
+    const claim = this.#claims.claimNow();
     const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
     const all = await store.workflows.take(name, call);
     for (const taken of all) {
       if (taken.kind === 'reserved') void this.#startOrGiveBack(taken, claim);
-      else if (taken.kind !== 'replay') this.#refused(taken);
+      else if (taken.kind !== 'replay') this.#refusal(taken);
     }
     return all.length === most;
   }
 
-  #startOrGiveBack(taken: Reserved, claim: Deadline): Promise<unknown> {
+  #startOrGiveBack(taken: ReservedAction, claim: Deadline): Promise<unknown> {
     if (this.#state === 'running') return this.#start(taken, claim);
     const { workflow, fence } = taken;
-    const back = this.#settling.submit({ workflow, fence, outcome: 'retry', afterMs: 0 });
-    // If that fails, too, it is given out again when its claim has run out.
+    const back = this.#settlements.submit({ workflow, fence, outcome: 'retry', afterMs: 0 });
+    // If that fails, the action is given out again when its claim has expired.
     return back.catch(() => {});
   }
 
-  #lookLater(ms: number): void {
+  /** The store sends no hint when a retry is due. */
+  #scheduleRetry(inMs: number): void {
     if (this.#state !== 'running') return;
-    void this.#listening.open();
-    this.#timer?.cancel();
-    this.#timer = this.#parts.clock.after(ms, () => void this.#look());
-  }
-
-  /** It can be tried again then, and nobody tells us. */
-  #retryLater(inMs: number): void {
-    if (this.#state !== 'running') return;
-    const span = Math.ceil((this.#parts.clock.monotonicMs() + inMs + 1) / RETRY_SPAN_MS);
+    const span = Math.ceil((this.#rt.clock.monotonicMs() + inMs + 1) / RETRY_SPAN_MS);
     if (this.#retrySpans.has(span)) return;
     this.#retrySpans.add(span);
     this.#retries.schedule({ span, dueMs: 0, slot: -1 }, span * RETRY_SPAN_MS);
   }
 
-  #retry(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
+  #onRetryDue(): void {
+    const nowMs = this.#rt.clock.monotonicMs();
     for (let due = this.#retries.takeFirst(nowMs); due; due = this.#retries.takeFirst(nowMs))
       this.#retrySpans.delete(due.span);
-    void this.#look();
+    this.#loop.wake();
   }
 
-  /** Works on one action, and brings in what came of it. Never rejects; says what went wrong, if anything did. */
-  #start(taken: Reserved, claim: Deadline): Promise<unknown> {
-    const attempt = new Attempt(this.#parts.clock, taken, claim);
-    const done = this.#attempt(attempt);
-    this.#hands.hold(attempt, done);
-    return done.finally(() => this.#lookSoon());
+  /** Executes one action and reports its outcome. Never rejects; resolves with what went wrong, if anything did. */
+  #start(taken: ReservedAction, claim: Deadline): Promise<unknown> {
+    const attempt = new Attempt(this.#rt.clock, taken, claim);
+    const done = this.#execute(attempt);
+    void this.#claims.hold(attempt, done).then(() => this.#loop.wake());
+    return done;
   }
 
-  async #attempt(attempt: Attempt): Promise<unknown> {
-    const { events } = this.#parts;
-    const ending = await this.#try(attempt);
+  async #execute(attempt: Attempt): Promise<unknown> {
+    const ending = await this.#run(attempt);
+    const { maxTries, backoffMs } = this.#settings;
     const isStopping = this.#state === 'stopping' || this.#state === 'stopped';
-    const settlement = settlementOf(attempt, ending, {
-      mostTries: isStopping ? Number.POSITIVE_INFINITY : this.#settings.mostTries,
-      backoffMs: () =>
-        isStopping ? 0 : this.#settings.backoffMs(attempt.tries, this.#parts.random),
-    });
-    let reply: string;
+    // A try that its own processor ended does not count.
+    const settlement = isStopping
+      ? attempt.settlement(ending, Number.POSITIVE_INFINITY, () => 0)
+      : attempt.settlement(ending, maxTries, () => backoffMs(attempt.tries, this.#rt.random));
+    let reply: HeldReply;
     try {
       reply = await this.#settle(attempt, settlement);
     } catch (error) {
-      // Its claim runs out, and it is tried again: by whom it may, for whatever it did carries its key.
+      // The claim expires and another try follows, with the same idempotency key.
       return error;
     }
-    if (reply === 'gone') events.emit('action.gone', { ...attempt.facts, fence: attempt.fence });
-    else this.#tell(attempt, ending, settlement);
+    if (reply === 'gone')
+      this.#rt.events.emit('action.gone', { ...attempt.facts, fence: attempt.fence });
+    else this.#reportEnding(attempt, ending, settlement);
     return ending.kind === 'failed' ? ending.cause : null;
   }
 
-  async #try(attempt: Attempt): Promise<Ending> {
-    const { events } = this.#parts;
-    const { mostTries, timeoutMs } = this.#settings;
+  async #run(attempt: Attempt): Promise<Ending> {
+    const { events } = this.#rt;
+    const { maxTries, timeoutMs } = this.#settings;
     const { fence, tries } = attempt;
-    // It may be what ended those who had it before.
-    if (tries > mostTries) return attempt.exhausted();
+    // The action itself may have ended the processes that tried it.
+    if (tries > maxTries) return attempt.exhausted();
     if (events.hasListener('action.started'))
       events.emit('action.started', { ...attempt.facts, fence, tries });
     return attempt.run((action, context) => this.#traced(attempt, action, context), timeoutMs);
   }
 
-  /** Tells the store what came of it, as often as it takes while the claim lasts: work that was done should not be done again. */
-  async #settle(attempt: Attempt, settlement: Settlement): Promise<string> {
-    const { clock, random, store } = this.#parts;
+  /** Tells the store the outcome, again and again while the claim lasts: finished work should not be repeated. */
+  async #settle(attempt: Attempt, settlement: Settlement): Promise<HeldReply> {
+    const { clock, store } = this.#rt;
     for (let isFirst = true; ; isFirst = false) {
       let pauseMs: number;
       try {
-        const reply = await this.#settling.submit(settlement);
+        const reply = await this.#settlements.submit(settlement);
         if (reply === 'done' || isFirst) return reply;
         const { workflow, actionId } = attempt;
-        // Perhaps it was heard before, and only the answer was lost.
+        // An earlier request may have arrived, and only its answer was lost.
         const call = { timeoutMs: TIMEOUT_MS };
         return (await store.workflows.resultOf(workflow, actionId, call)) === null ? reply : 'done';
       } catch (error) {
-        pauseMs = this.#stall.failed(error);
+        pauseMs = this.#loop.failed(error);
         if (attempt.isPastDeadline) throw error;
       }
-      await clock.sleep(jittered(pauseMs, random), this.#over.signal);
+      await clock.sleep(pauseMs, this.#stopped.signal);
     }
   }
 
   #traced(attempt: Attempt, action: Action, context: HandlerContext): unknown {
-    const { tracing = untraced } = this.#parts;
-    const { workflow_id: workflow, action_id: id, action_type: type } = action;
-    const attributes = {
-      ...{ 'holdfast.workflow': workflow, 'holdfast.action': id, 'holdfast.action_type': type },
-      ...{ 'holdfast.processor': this.name, 'holdfast.fence': attempt.fence },
-      'holdfast.tries': attempt.tries,
-    };
-    const start = { name: 'holdfast.action', attributes, cause: () => attempt.origin };
-    return tracing.run({ ...start, isRoot: true, kind: 'consumer' }, (span) => {
+    const start = {
+      name: 'holdfast.action',
+      isRoot: true,
+      kind: 'consumer',
+      cause: () => attempt.origin,
+      attributes: {
+        'holdfast.workflow': action.workflow_id,
+        'holdfast.action': action.action_id,
+        'holdfast.action_type': action.action_type,
+        'holdfast.processor': this.name,
+        'holdfast.fence': attempt.fence,
+        'holdfast.tries': attempt.tries,
+      },
+    } as const;
+    return this.#rt.tracing.run(start, (span) => {
       span.watch(context);
       return this.#handle(action, context);
     });
@@ -377,8 +322,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return conform(actions[type]?.result, await handle(type, payload, context), 'result');
   }
 
-  #tell(attempt: Attempt, ending: Ending, settlement: Settlement): void {
-    const { events, clock } = this.#parts;
+  #reportEnding(attempt: Attempt, ending: Ending, settlement: Settlement): void {
+    const { events, clock } = this.#rt;
     const { fence, tries, startedMs } = attempt;
     if (ending.kind === 'succeeded') {
       const tookMs = clock.monotonicMs() - startedMs;
@@ -390,46 +335,30 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const isDead = settlement.outcome === 'dead';
     const why = ending.failure.message;
     events.emit('action.failed', { ...attempt.facts, fence, tries, why, retryInMs, isDead });
-    if (retryInMs !== null) this.#retryLater(retryInMs);
+    if (retryInMs !== null) this.#scheduleRetry(retryInMs);
   }
 
-  #tellStuck(attempt: Attempt): void {
-    const { events, clock } = this.#parts;
-    const runsForMs = clock.monotonicMs() - attempt.startedMs;
-    const { fence, tries } = attempt;
-    events.emit('action.stuck', { ...attempt.facts, fence, tries, runsForMs });
-  }
-
-  #refused(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {
+  /** Counts and reports an action that the store refused to give out. */
+  #refusal(taken: Exclude<Taken, { kind: 'reserved' | 'replay' }>): HoldfastError {
     const { workflow, id } = taken;
-    if (taken.kind === 'lease')
-      return this.#told(
-        new LeaseViolationError({
-          context: {
-            workflow_id: workflow,
-            expected_lease: taken.expected,
-            received_lease: taken.received,
-          },
-        }),
-        id,
-      );
+    if (taken.kind === 'lease') {
+      const { expected, received } = taken;
+      const context = { workflow_id: workflow, expected_lease: expected, received_lease: received };
+      return this.#report(new LeaseViolationError({ context }), id);
+    }
     const facts = {
       workflow_id: workflow,
       action_epoch: taken.epoch,
       current_epoch: taken.current,
     };
     const error = taken.kind === 'stale' ? new StaleEpochError(facts) : new FutureEpochError(facts);
-    return this.#told(error, id);
+    return this.#report(error, id);
   }
 
-  #told<E extends HoldfastError & { code: string }>(error: E, action: string | null): E {
+  #report<E extends HoldfastError & { code: string }>(error: E, action: string | null): E {
     this.#violations.set(error.code, (this.#violations.get(error.code) ?? 0) + 1);
     const facts = violation(error, action);
-    if (facts !== null) this.#parts.events.emit('workflow.violation', facts);
+    if (facts !== null) this.#rt.events.emit('workflow.violation', facts);
     return error;
   }
-}
-
-function staleFacts({ workflow_id, epoch }: Action) {
-  return { workflow_id, action_epoch: epoch, current_epoch: epoch };
 }

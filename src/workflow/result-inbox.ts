@@ -1,114 +1,114 @@
 /**
- * The results of one workflow, as they come in. A hint says that there are some, and without one they are looked for now and then while
- * somebody waits. What has been handed out counts as read with the orchestrator's next step.
+ * The results of one workflow, as they come in. A hint says that there are some. While a caller waits,
+ * results are also polled for, in case the hint was lost. A result that was handed out counts as read
+ * with the orchestrator's next step.
  */
-import type { Clock, Timer } from '../core/clock.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Timer } from '../core/clock.ts';
 import type { StoredResult } from '../store/port/workflow-store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { type ActionResult, resultOf } from './action.ts';
+import type { StepQueue } from './step-queue.ts';
+import type { WorkflowTenure } from './workflow-tenure.ts';
 
-/** While somebody waits, results are looked for this often, should the hint be lost. */
-const LOOK_EVERY_MS = 2_000;
-
-export interface ResultInboxParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly workflow: string;
-  readonly timeoutMs: number;
-  /** Aborts when the tenure is over: then nobody needs to wait any more. */
-  readonly over: AbortSignal;
-  onRead(position: string): void;
-  /** Somebody has waited for a while, and no hint came: perhaps it was lost. */
-  onQuiet(): void;
-}
+/** How often a waiting caller polls, in case a hint was lost. */
+const POLL_EVERY_MS = 2_000;
 
 export class ResultInbox {
-  readonly #parts: ResultInboxParts;
-  /** By position, in order; what was handed out is not here any more. An action that was tried again has more than one. */
+  readonly #rt: Runtime;
+  readonly #tenure: WorkflowTenure;
+  readonly #steps: StepQueue;
+  readonly #onPoll: () => void;
+  /** By position, in order, without those that were handed out. An action that was revived has several. */
   readonly #unread = new Map<string, StoredResult>();
-  /** Who waits for the result of one action, and hears of it also where somebody else takes it. */
-  readonly #askers = new Map<string, Set<(result: StoredResult) => void>>();
-  /** Positions of results that were handed out before a look met them among the unread. */
-  readonly #early = new Set<string>();
+  /** Callers that wait for the result of one action. Each gets it, even if `all` hands it out first. */
+  readonly #listeners = new Map<string, Set<(result: StoredResult) => void>>();
+  /** Positions of results that were handed out before `refresh` read them among the unread. */
+  readonly #handedOutEarly = new Set<string>();
+  /** The position of the last result that was read. */
   #after: string | undefined;
   #waiters = new Set<() => void>();
-  #looking: Promise<void> | null = null;
-  #isAskedAgain = false;
+  #refreshing: Promise<void> | null = null;
+  #isToRefreshAgain = false;
   #timer: Timer | null = null;
 
-  constructor(parts: ResultInboxParts) {
-    this.#parts = parts;
-    parts.over.addEventListener('abort', () => this.#wake());
+  /** `onPoll` is called while a caller waits, every `POLL_EVERY_MS`. */
+  constructor(rt: Runtime, tenure: WorkflowTenure, steps: StepQueue, onPoll: () => void) {
+    this.#rt = rt;
+    this.#tenure = tenure;
+    this.#steps = steps;
+    this.#onPoll = onPoll;
+    tenure.signal.addEventListener('abort', () => this.#wakeAll());
   }
 
-  /** Whether somebody waits for a result just now. Who comes later looks first. */
+  /** Whether a caller waits for a result now. A later caller refreshes before it waits. */
   get isAwaited(): boolean {
     return this.#waiters.size > 0;
   }
 
-  /** If somebody waits, looks for what is new, and says whether there was any. Whether a look that is under way finds it is anybody's guess. */
+  /** Refreshes if a caller waits, and says whether there were new results. False if it was refreshing already. */
   async hasMore(): Promise<boolean> {
-    if (!this.isAwaited || this.#looking !== null) return false;
+    if (!this.isAwaited || this.#refreshing !== null) return false;
     const before = this.#after;
-    await this.look();
+    await this.refresh();
     return this.#after !== before;
   }
 
-  /** Looks for what is new. Never rejects: who waits is told of nothing, and it is looked for again. */
-  look(): Promise<void> {
-    if (this.#looking !== null) this.#isAskedAgain = true;
-    else if (!this.#parts.over.aborted)
-      this.#looking = this.#lookOnce()
+  /** Reads new results. Never rejects: callers keep waiting, and the next poll tries again. */
+  refresh(): Promise<void> {
+    if (this.#refreshing !== null) this.#isToRefreshAgain = true;
+    else if (!this.#tenure.signal.aborted)
+      this.#refreshing = this.#readNew()
         .catch(() => {})
         .then(() => {
-          this.#looking = null;
-          if (!this.#isAskedAgain) return;
-          this.#isAskedAgain = false;
-          void this.look();
+          this.#refreshing = null;
+          if (!this.#isToRefreshAgain) return;
+          this.#isToRefreshAgain = false;
+          void this.refresh();
         });
-    return this.#looking ?? Promise.resolve();
+    return this.#refreshing ?? Promise.resolve();
   }
 
   /** The result of one action, when it is in. */
   async of(actionId: string, signal?: AbortSignal): Promise<ActionResult> {
-    const { store, workflow, timeoutMs } = this.#parts;
-    const heard: { result: StoredResult | null } = { result: this.#lastUnread(actionId) };
-    const forget = this.#ask(actionId, (result) => {
-      heard.result = result;
+    const { workflow, timeoutMs } = this.#tenure;
+    const got: { result: StoredResult | null } = { result: this.#lastUnread(actionId) };
+    const unlisten = this.#listen(actionId, (result) => {
+      got.result = result;
     });
     try {
       // It may have been read before: by an earlier step, or an earlier tenure.
-      heard.result ??= await store.workflows.resultOf(workflow, actionId, { timeoutMs });
-      while (heard.result === null) await this.#next(signal);
-      return this.#handOut(heard.result);
+      got.result ??= await this.#rt.store.workflows.resultOf(workflow, actionId, { timeoutMs });
+      while (got.result === null) await this.#nextChange(signal);
+      return this.#handOut(got.result);
     } finally {
-      forget();
+      unlisten();
     }
   }
 
-  /** All that is unread, and then what comes in. */
+  /** All unread results, and then each as it comes in. */
   async *all(signal?: AbortSignal): AsyncGenerator<ActionResult, void, void> {
-    await this.look();
+    await this.refresh();
     for (;;) {
       const [first] = this.#unread.values();
       if (first !== undefined) yield this.#handOut(first);
-      else await this.#next(signal);
+      else await this.#nextChange(signal);
     }
   }
 
-  #ask(actionId: string, hear: (result: StoredResult) => void): () => void {
-    const askers = this.#askers.get(actionId) ?? new Set();
-    this.#askers.set(actionId, askers.add(hear));
+  #listen(actionId: string, onResult: (result: StoredResult) => void): () => void {
+    const listeners = this.#listeners.get(actionId) ?? new Set();
+    this.#listeners.set(actionId, listeners.add(onResult));
     return () => {
-      askers.delete(hear);
-      if (askers.size === 0 && this.#askers.get(actionId) === askers) this.#askers.delete(actionId);
+      listeners.delete(onResult);
+      if (listeners.size === 0 && this.#listeners.get(actionId) === listeners)
+        this.#listeners.delete(actionId);
     };
   }
 
   #handOut(stored: StoredResult): ActionResult {
-    if (!this.#unread.delete(stored.position)) this.#early.add(stored.position);
-    this.#parts.onRead(stored.position);
-    return resultOf(this.#parts.workflow, stored);
+    if (!this.#unread.delete(stored.position)) this.#handedOutEarly.add(stored.position);
+    this.#steps.markRead(stored.position);
+    return resultOf(this.#tenure.workflow, stored);
   }
 
   #lastUnread(actionId: string): StoredResult | null {
@@ -117,56 +117,55 @@ export class ResultInbox {
     return last;
   }
 
-  async #lookOnce(): Promise<void> {
-    const { store, workflow, timeoutMs } = this.#parts;
-    const early = [...this.#early];
+  async #readNew(): Promise<void> {
+    const { workflow, timeoutMs } = this.#tenure;
+    const early = [...this.#handedOutEarly];
     for (;;) {
-      const after = this.#after;
-      const call = { timeoutMs, ...(after !== undefined && { after }) };
-      const { results, more } = await store.workflows.results(workflow, call);
+      const call = { timeoutMs, after: this.#after };
+      const { results, more } = await this.#rt.store.workflows.results(workflow, call);
       for (const result of results) {
         this.#after = result.position;
-        if (this.#early.has(result.position)) continue;
+        if (this.#handedOutEarly.has(result.position)) continue;
         this.#unread.set(result.position, result);
-        for (const hear of this.#askers.get(result.actionId) ?? []) hear(result);
+        for (const onResult of this.#listeners.get(result.actionId) ?? []) onResult(result);
       }
-      if (results.length > 0) this.#wake();
+      if (results.length > 0) this.#wakeAll();
       if (!more) break;
     }
-    // This look has met them, or they had been read by an earlier step. After a look that failed they are still to be met.
-    for (const position of early) this.#early.delete(position);
+    // These were met now, or had been read by an earlier step. After a failure they are still to be met.
+    for (const position of early) this.#handedOutEarly.delete(position);
   }
 
-  /** Until something may be different. */
-  #next(signal?: AbortSignal): Promise<void> {
-    const { over } = this.#parts;
+  /** Resolves when there may be a new result. */
+  #nextChange(signal?: AbortSignal): Promise<void> {
+    const aborted = () => [this.#tenure.signal, signal].find((one) => one?.aborted);
     return new Promise((resolve, reject) => {
-      const ended = [over, signal].find((one) => one?.aborted);
-      if (ended !== undefined) return reject(ended.reason);
-      const end = () => {
-        this.#waiters.delete(end);
-        signal?.removeEventListener('abort', end);
+      const over = aborted();
+      if (over !== undefined) return reject(over.reason);
+      const wake = () => {
+        this.#waiters.delete(wake);
+        signal?.removeEventListener('abort', wake);
         if (this.#waiters.size === 0) this.#timer?.cancel();
-        const over = [this.#parts.over, signal].find((one) => one?.aborted);
-        if (over === undefined) resolve();
-        else reject(over.reason);
+        const ended = aborted();
+        if (ended === undefined) resolve();
+        else reject(ended.reason);
       };
-      this.#waiters.add(end);
-      signal?.addEventListener('abort', end);
-      this.#lookLater();
-      void this.look();
+      this.#waiters.add(wake);
+      signal?.addEventListener('abort', wake);
+      this.#pollLater();
+      void this.refresh();
     });
   }
 
-  #lookLater(): void {
+  #pollLater(): void {
     this.#timer?.cancel();
-    this.#timer = this.#parts.clock.after(LOOK_EVERY_MS, () => {
-      this.#parts.onQuiet();
-      if (this.#waiters.size > 0) this.#lookLater();
+    this.#timer = this.#rt.clock.after(POLL_EVERY_MS, () => {
+      this.#onPoll();
+      if (this.#waiters.size > 0) this.#pollLater();
     });
   }
 
-  #wake(): void {
-    for (const end of [...this.#waiters]) end();
+  #wakeAll(): void {
+    for (const wake of [...this.#waiters]) wake();
   }
 }

@@ -1,10 +1,10 @@
 /**
- * What actions look like, in the user's own words: any schema that speaks [Standard Schema](https://standardschema.dev), as zod, valibot
- * and arktype do. Holdfast asks it at both ends, and takes its types from it.
+ * Schemas of actions: any library that implements [Standard Schema](https://standardschema.dev), such as zod,
+ * valibot and arktype. Holdfast validates when an action is emitted and when it is handled, and infers types.
  */
 import { ActionInvalidError } from './errors.ts';
 
-/** The part of Standard Schema, version 1, that is needed here. */
+/** The part of Standard Schema, version 1, that Holdfast uses. */
 export interface Schema<Input = unknown, Output = Input> {
   readonly '~standard': {
     readonly version: 1;
@@ -24,7 +24,7 @@ interface SchemaIssue {
 }
 
 export interface ActionDefinition {
-  /** Who does it, unless `emit` says otherwise. */
+  /** The processor that executes the action, unless `emit` names another. */
   readonly target?: string;
   readonly payload?: Schema;
   readonly result?: Schema;
@@ -37,14 +37,14 @@ type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
 type OutputOf<S> = S extends Schema<unknown, infer Output> ? Output : unknown;
 
 export type PayloadIn<D extends ActionDefinition> = InputOf<D['payload']>;
-/** Without a schema nobody knows what comes: a handler may say what it takes. */
+/** Without a schema the handler declares the type of its payload. */
 export type PayloadOut<D extends ActionDefinition> = [D['payload']] extends [Schema]
   ? OutputOf<D['payload']>
   : never;
 export type ResultIn<D extends ActionDefinition> = InputOf<D['result']>;
 export type ResultOut<D extends ActionDefinition> = OutputOf<D['result']>;
 
-/** What the schema makes of a value; throws `ACTION_INVALID` with what is wrong with it. */
+/** The value that the schema returns; throws `ACTION_INVALID` with its first issue. */
 export async function conform(
   schema: Schema | undefined,
   value: unknown,
@@ -58,6 +58,6 @@ export async function conform(
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : '';
   throw new ActionInvalidError({
     field: [field, ...path].join('.'),
-    rule: `${issue?.message ?? 'it is refused'}${more}`,
+    rule: `${issue?.message ?? 'the schema refuses it'}${more}`,
   });
 }

@@ -1,15 +1,14 @@
 /**
- * The steps of one tenure, one after the other: each expects the epoch that the one before it has left. What is emitted while
- * a step is under way goes together in the next.
+ * The steps of one tenure, one after the other: each expects the epoch that the step before has left.
+ * Actions that are emitted while a step is under way go together in the next step.
  *
- * A step whose answer did not come may have been taken. It is sent again, as it was, until the store says: every step can be,
- * without being taken twice. If that takes too long, its caller is told so; and before anything else is done the store is asked
- * how things are.
+ * A step without an answer may have been taken. The queue sends it again, unchanged, until the store
+ * answers: no step is taken twice. After too long the caller gets `OUTCOME_UNKNOWN`, and the queue
+ * reads the workflow before its next step.
  */
-import { type Clock, timeLeft } from '../core/clock.ts';
+import { backoff } from '../core/backoff.ts';
+import { timeLeft } from '../core/clock.ts';
 import { OutcomeUnknownError } from '../core/errors.ts';
-import { jittered, type Random } from '../core/random.ts';
-import type { Store } from '../store/port/store.ts';
 import {
   type HandoffReply,
   type NewAction,
@@ -18,60 +17,46 @@ import {
   UNREAD_MOST,
   UNRESOLVED_MOST,
 } from '../store/port/workflow-store.ts';
-import {
-  FutureEpochError,
-  LeaseViolationError,
-  StaleEpochError,
-  WorkflowFullError,
-} from './errors.ts';
+import type { Runtime } from '../store/runtime.ts';
+import { FutureEpochError, StaleEpochError, WorkflowFullError } from './errors.ts';
+import type { WorkflowTenure } from './workflow-tenure.ts';
 
 /** Actions in one request. */
-const BATCH = 100;
-/** Of how many results a request says that they have been read: the rest waits for the next. */
-const READ_MOST = 500;
-/** How long an answer is sought for. */
-const DOUBT_MOST_MS = 30_000;
-const AGAIN_FIRST_MS = 50;
-const AGAIN_MOST_MS = 1_000;
+const MAX_ACTIONS = 100;
+/** Positions of read results in one request. The rest waits for the next step. */
+const MAX_READ = 500;
+/** How long a step without an answer is sent again. */
+const MAX_RETRY_MS = 30_000;
+const PAUSES = { minMs: 50, maxMs: 1_000 };
 
-export interface StepsParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly workflow: string;
-  readonly leaseId: string;
-  readonly timeoutMs: number;
-  /** Aborts when the tenure is over: then nobody seeks an answer any more. */
-  readonly over: AbortSignal;
-  /** Throws if this tenure may not take a step any more, as far as is known here. */
-  check(): void;
-  /** The store says that it may not: whatever is known here should be looked at again. */
-  onRefused(): void;
-}
+type SendStep = (step: Step) => Promise<StepReply | HandoffReply>;
 
-interface Waiting {
-  /** What is to be emitted; null for a step of another kind. */
+interface PendingStep {
+  /** The actions to emit; null for any other step. */
   readonly actions: readonly NewAction[] | null;
   readonly goesAlone: boolean;
-  /** Whether the store hears with it what has been read. */
-  readonly tellsRead: boolean;
-  readonly run: (step: Step) => Promise<StepReply | HandoffReply>;
+  /** Whether the request also says which results have been read. */
+  readonly marksRead: boolean;
+  readonly send: SendStep;
   /** With the epoch before the step, or before this part of it; null if it had been taken long before. */
   resolve(epoch: number | null): void;
   reject(error: unknown): void;
 }
 
 export class StepQueue {
-  readonly #parts: StepsParts;
+  readonly #rt: Runtime;
+  readonly #tenure: WorkflowTenure;
   #epoch: number;
-  readonly #waiting: Waiting[] = [];
-  /** Results that have been read, and the store does not know it yet. */
+  readonly #pending: PendingStep[] = [];
+  /** Positions of results that were read, and that the store does not know of yet. */
   readonly #read = new Set<string>();
-  #isRunning = false;
+  #isSending = false;
+  /** Whether `#epoch` may be wrong: a step was given up without an answer. */
   #isInDoubt = false;
 
-  constructor(parts: StepsParts, epoch: number) {
-    this.#parts = parts;
+  constructor(rt: Runtime, tenure: WorkflowTenure, epoch: number) {
+    this.#rt = rt;
+    this.#tenure = tenure;
     this.#epoch = epoch;
   }
 
@@ -80,102 +65,103 @@ export class StepQueue {
   }
 
   /**
-   * Resolves with the epoch of the action; null if it was known already, and so not emitted again. That can be only where its id
-   * is the caller's own, `mayBeKnown`: then it goes alone, for the others of its request would be refused with it.
+   * Resolves with the epoch of the action; null if the store knew the action and did not emit it again.
+   * Only an action with an id of the caller's own, `mayBeKnown`, can be known. It goes alone, because the
+   * store would refuse the other actions of its request with it.
    */
   emit(action: NewAction, mayBeKnown: boolean): Promise<number | null> {
-    const run = (step: Step) => this.#emit(step, [action]);
-    return this.#enqueue({ actions: [action], goesAlone: mayBeKnown, tellsRead: true, run });
+    const send = (step: Step) => this.#emit(step, [action]);
+    return this.#enqueue({ actions: [action], goesAlone: mayBeKnown, marksRead: true, send });
   }
 
-  /** A step that goes alone. Resolves with the epoch before it. */
-  async take(run: (step: Step) => Promise<StepReply | HandoffReply>): Promise<number> {
-    const step = { actions: null, goesAlone: true, tellsRead: true, run };
+  /** Takes a step that goes alone. Resolves with the epoch before it. */
+  async take(send: SendStep): Promise<number> {
+    const step = { actions: null, goesAlone: true, marksRead: true, send };
     return (await this.#enqueue(step)) ?? this.#epoch;
   }
 
-  /** Asks the store how things are, once what is under way is done; says what the state is. */
+  /** Reads epoch and state from the store, after the steps before. Resolves with the state. */
   async refresh(): Promise<unknown> {
     let state: unknown;
-    const run = async (): Promise<StepReply> => {
-      state = await this.#lookAgain();
+    const send = async (): Promise<StepReply> => {
+      state = await this.#readAgain();
       return { kind: 'done', epoch: this.#epoch };
     };
-    await this.#enqueue({ actions: null, goesAlone: true, tellsRead: false, run });
+    await this.#enqueue({ actions: null, goesAlone: true, marksRead: false, send });
     return state;
   }
 
-  /** The store is told with the next step. */
+  /** The next step tells the store that this result was read. */
   markRead(position: string): void {
     this.#read.add(position);
   }
 
-  /** Tells the store now what has been read, if it does not know. */
+  /** Tells the store now which results were read. */
   async flushRead(): Promise<void> {
-    const { store, workflow, timeoutMs } = this.#parts;
+    const { workflow, timeoutMs } = this.#tenure;
     while (this.#read.size > 0) {
-      const step = this.#step();
-      await store.workflows.markRead(workflow, step, { timeoutMs });
+      const step = this.#nextStep();
+      await this.#rt.store.workflows.markRead(workflow, step, { timeoutMs });
       for (const position of step.read) this.#read.delete(position);
     }
   }
 
-  #enqueue(step: Omit<Waiting, 'resolve' | 'reject'>): Promise<number | null> {
-    const { actions, goesAlone, tellsRead, run } = step;
+  #enqueue(step: Omit<PendingStep, 'resolve' | 'reject'>): Promise<number | null> {
+    const { actions, goesAlone, marksRead, send } = step;
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ actions, goesAlone, tellsRead, run, resolve, reject });
-      if (!this.#isRunning) void this.#runAll();
+      this.#pending.push({ actions, goesAlone, marksRead, send, resolve, reject });
+      if (!this.#isSending) void this.#sendAll();
     });
   }
 
-  async #runAll(): Promise<void> {
-    this.#isRunning = true;
-    for (let next = this.#nextGroup(); next.length > 0; next = this.#nextGroup()) {
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    for (let group = this.#nextGroup(); group.length > 0; group = this.#nextGroup()) {
       try {
-        await this.#runGroup(next);
+        await this.#sendGroup(group);
       } catch (error) {
-        for (const { reject } of next) reject(error);
+        for (const { reject } of group) reject(error);
       }
     }
-    this.#isRunning = false;
+    this.#isSending = false;
   }
 
-  /** The first, and what can go with it. */
-  #nextGroup(): Waiting[] {
-    const first = this.#waiting[0];
-    if (first === undefined || first.goesAlone) return this.#waiting.splice(0, 1);
-    const end = this.#waiting.findIndex(({ goesAlone }, i) => goesAlone || i === BATCH);
-    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
+  /** The first pending step, and those that can go with it. */
+  #nextGroup(): PendingStep[] {
+    const first = this.#pending[0];
+    if (first === undefined || first.goesAlone) return this.#pending.splice(0, 1);
+    const end = this.#pending.findIndex(({ goesAlone }, i) => goesAlone || i === MAX_ACTIONS);
+    return this.#pending.splice(0, end === -1 ? this.#pending.length : end);
   }
 
-  async #runGroup(group: readonly Waiting[]): Promise<void> {
+  async #sendGroup(group: readonly PendingStep[]): Promise<void> {
     const first = group[0];
     if (first === undefined) return;
-    this.#parts.check();
-    if (this.#isInDoubt) await this.#lookAgain();
+    this.#tenure.check();
+    if (this.#isInDoubt) await this.#readAgain();
     const isAlone = group.length === 1;
     const actions = isAlone ? (first.actions ?? []) : group.flatMap((one) => one.actions ?? []);
-    const run = isAlone ? first.run : (step: Step) => this.#emit(step, actions);
-    const before = this.#epoch;
-    let step = this.#step();
-    let reply = await this.#untilAnswered(() => run(step));
+    const send = isAlone ? first.send : (step: Step) => this.#emit(step, actions);
+    const epochBefore = this.#epoch;
+    let step = this.#nextStep();
+    let reply = await this.#sendUntilAnswered(() => send(step));
     if (reply.kind === 'full' && this.#read.size > step.read.length) {
-      // One request cannot say of all results that they have been read: the others say it first.
+      // More results were read than one request can mark: mark the others first.
       await this.flushRead().catch(() => {});
-      step = this.#step();
-      reply = await this.#untilAnswered(() => run(step));
+      step = this.#nextStep();
+      reply = await this.#sendUntilAnswered(() => send(step));
     }
     this.#isInDoubt = false;
     if (reply.kind !== 'done') throw this.#refusal(reply, actions.length);
-    if (first.tellsRead) for (const position of step.read) this.#read.delete(position);
+    if (first.marksRead) for (const position of step.read) this.#read.delete(position);
     this.#epoch = reply.epoch;
-    const isTaken = actions.length === 0 || reply.epoch === before + actions.length;
-    for (let i = 0; i < group.length; i++) group[i]?.resolve(isTaken ? before + i : null);
+    const isTaken = actions.length === 0 || reply.epoch === epochBefore + actions.length;
+    for (let i = 0; i < group.length; i++) group[i]?.resolve(isTaken ? epochBefore + i : null);
   }
 
-  async #lookAgain(): Promise<unknown> {
-    const { store, workflow, leaseId, timeoutMs } = this.#parts;
-    const [found] = await store.workflows.read([workflow], { timeoutMs });
+  async #readAgain(): Promise<unknown> {
+    const { workflow, leaseId, timeoutMs } = this.#tenure;
+    const [found] = await this.#rt.store.workflows.read([workflow], { timeoutMs });
     if (found?.leaseId !== leaseId) throw this.#notHeld(found?.leaseId ?? null);
     this.#epoch = found.epoch;
     this.#isInDoubt = false;
@@ -183,27 +169,31 @@ export class StepQueue {
   }
 
   #emit(step: Step, actions: readonly NewAction[]): Promise<StepReply> {
-    const { store, workflow, timeoutMs } = this.#parts;
+    const { workflow, timeoutMs } = this.#tenure;
     const { leaseId, epoch, read } = step;
-    return store.workflows.emit(workflow, { leaseId, epoch, read, actions }, { timeoutMs });
+    const request = { leaseId, epoch, read, actions };
+    return this.#rt.store.workflows.emit(workflow, request, { timeoutMs });
   }
 
-  #step(): Step {
-    const read = [...this.#read].slice(0, READ_MOST);
-    return { leaseId: this.#parts.leaseId, epoch: this.#epoch, read };
+  #nextStep(): Step {
+    const read = [...this.#read].slice(0, MAX_READ);
+    return { leaseId: this.#tenure.leaseId, epoch: this.#epoch, read };
   }
 
-  async #untilAnswered<R>(send: () => Promise<R>): Promise<R> {
-    const { clock, random, check, over } = this.#parts;
-    const leftMs = timeLeft(clock, DOUBT_MOST_MS);
+  async #sendUntilAnswered<R>(send: () => Promise<R>): Promise<R> {
+    const { clock, random } = this.#rt;
+    const { signal } = this.#tenure;
+    const leftMs = timeLeft(clock, MAX_RETRY_MS);
+    const pauses = backoff(PAUSES, random);
     let unknown: OutcomeUnknownError | null = null;
-    for (let pauseMs = AGAIN_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, AGAIN_MOST_MS)) {
+    for (;;) {
       try {
-        check();
+        this.#tenure.check();
       } catch (error) {
-        // It may have been taken while it was allowed: who is told that it was not would be told wrong.
+        // The step may have been taken while it was allowed: `error` would deny that.
         throw unknown ?? error;
       }
+      let pauseMs: number;
       try {
         return await send();
       } catch (error) {
@@ -211,15 +201,16 @@ export class StepQueue {
         // Nothing has happened, and nothing is in doubt.
         if (unknown === null) throw error;
         this.#isInDoubt = true;
+        pauseMs = pauses.nextMs();
         if (leftMs() <= pauseMs) throw unknown;
       }
-      await clock.sleep(jittered(pauseMs, random), over).catch(() => {});
-      if (over.aborted) throw unknown;
+      await clock.sleep(pauseMs, signal).catch(() => {});
+      if (signal.aborted) throw unknown;
     }
   }
 
   #refusal(reply: Exclude<StepReply | HandoffReply, { kind: 'done' }>, emitted: number): Error {
-    const { workflow } = this.#parts;
+    const { workflow } = this.#tenure;
     if (reply.kind === 'not-held') return this.#notHeld(reply.leaseId);
     if (reply.kind === 'full') {
       const { unresolved, unread } = reply;
@@ -232,15 +223,9 @@ export class StepQueue {
     return reply.epoch > this.#epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
   }
 
-  #notHeld(expected: string | null): LeaseViolationError {
-    const { workflow, leaseId, onRefused } = this.#parts;
-    onRefused();
-    return new LeaseViolationError({
-      context: {
-        workflow_id: workflow,
-        expected_lease: expected === leaseId ? null : expected,
-        received_lease: leaseId,
-      },
-    });
+  /** The store has `found` as the lease of the workflow, or denies this step although it has ours. */
+  #notHeld(found: string | null): Error {
+    void this.#tenure.verify();
+    return this.#tenure.violation(found === this.#tenure.leaseId ? null : found);
   }
 }

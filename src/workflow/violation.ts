@@ -7,9 +7,9 @@ import {
   StaleEpochError,
 } from './errors.ts';
 
-/** What an error says about a lease or an epoch that was not right, for those who count; null if it is about something else. */
+/** The facts of `workflow.violation` from an error about a lease or an epoch; null for any other error. */
 export function violation(error: HoldfastError, action: string | null): Violation | null {
-  const nothing = {
+  const none = {
     expectedLease: null,
     receivedLease: null,
     actionEpoch: null,
@@ -18,14 +18,14 @@ export function violation(error: HoldfastError, action: string | null): Violatio
   if (error instanceof LeaseViolationError) {
     const { workflow_id, expected_lease, received_lease } = error.context;
     const leases = { expectedLease: expected_lease, receivedLease: received_lease };
-    return { ...nothing, code: error.code, workflow: workflow_id, action, ...leases };
+    return { ...none, code: error.code, workflow: workflow_id, action, ...leases };
   }
   if (error instanceof StaleEpochError || error instanceof FutureEpochError) {
     const { workflow_id, action_epoch, current_epoch } = error.context;
     const epochs = { actionEpoch: action_epoch, currentEpoch: current_epoch };
-    return { ...nothing, code: error.code, workflow: workflow_id, action, ...epochs };
+    return { ...none, code: error.code, workflow: workflow_id, action, ...epochs };
   }
   if (!(error instanceof LeaseExpiredError)) return null;
   const { workflow_id, lease_id } = error.context;
-  return { ...nothing, code: error.code, workflow: workflow_id, action, receivedLease: lease_id };
+  return { ...none, code: error.code, workflow: workflow_id, action, receivedLease: lease_id };
 }

@@ -1,66 +1,62 @@
-/** The door to workflows: who is to write one claims it here. */
+/** All workflows: claims them for orchestrators in this process, and lists, reads and revokes any. */
 
 import { Batcher } from '../core/batcher.ts';
-import type { Clock } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, OutcomeUnknownError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
 import { checkTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import type { Random } from '../core/random.ts';
-import { type Tracing, untraced } from '../core/tracing.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
-import type { Lease } from '../lease/lease.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { refusalError } from '../lease/refusal-error.ts';
 import { tracedAcquire } from '../lease/traced-leases.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
-import type { Store } from '../store/port/store.ts';
 import {
-  type BeginReply,
   type HistoryEntry,
   type WorkflowSnapshot,
   workflowKey,
 } from '../store/port/workflow-store.ts';
-import { actionOf, isUuid } from './action.ts';
+import type { Runtime } from '../store/runtime.ts';
+import { Subscription } from '../store/subscription.ts';
+import { isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { LeaseNotFoundError, LeaseViolationError } from './errors.ts';
-import { type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
+import { LeaseNotFoundError } from './errors.ts';
+import { type BegunTenure, type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
 import type { ActionDefinitions } from './schema.ts';
 import { skipForeign } from './skip-foreign.ts';
+import { type WorkflowReader, WorkflowTenure } from './workflow-tenure.ts';
 
 export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
   /** How long the store keeps the workflow for its orchestrator without a renewal; default 5 minutes. */
   ttl?: Duration;
-  /** How long to wait for a workflow that another has; default 0: do not. */
+  /** How long to wait for a workflow that another orchestrator holds; default 0: do not wait. */
   wait?: Duration;
   /** Ends the wait. */
   signal?: AbortSignal;
-  /** What `handoff` of the orchestrator before returned: only with it is the workflow to be had within the window. */
+  /** The return value of the last orchestrator's `handoff`. Within its window, no claim without it succeeds. */
   handoff?: Handoff;
-  /** After a revocation what the revoked tenure had emitted is dropped; with this it is emitted anew, as after any other end. */
+  /** Emits the actions of a revoked tenure again. By default a claim after a revocation drops them. */
   resume?: boolean;
-  /** What actions there are, and what they look like; default any. */
+  /** The action types, with their targets and schemas; default any. */
   actions?: A;
 }
 
 const CLAIM_OPTIONS = new Set(['ttl', 'wait', 'signal', 'handoff', 'resume', 'actions']);
-/** For what has no lease, and so no timings of its own. */
+/** For requests without a lease, and so without timings of their own. */
 const CALL = { timeoutMs: 5_000 };
-/** How many workflows are asked about in one request. */
-const READ_MOST = 200;
-/** How often a claim whose answer was lost is asked about. */
-const BEGIN_ATTEMPTS = 5;
+/** Workflows in one read request. */
+const MAX_READS = 200;
+/** How often `begin` is sent when its answer is lost. */
+const MAX_BEGIN_TRIES = 5;
 
-/** A workflow as people and other programs may look at it. */
+/** A workflow, and whether its lease is held. */
 export interface WorkflowView extends WorkflowSnapshot {
-  /** Whether somebody holds it just now, and for how long yet without a renewal. */
   readonly isHeld: boolean;
+  /** How long the lease lasts without a renewal; 0 if it is not held. */
   readonly expiresInMs: number;
 }
 
-/** What was ended, and when. */
+/** The tenure that was ended, and when. */
 export interface Revocation {
   readonly workflow_id: string;
   readonly lease_id: string;
@@ -68,39 +64,30 @@ export interface Revocation {
   readonly revoked_at: string;
 }
 
-export interface WorkflowsParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly leases: Leases;
-  readonly tracing?: Tracing;
-  readonly instanceId: string;
-}
-
 export class Workflows {
-  /** Actions that were tried as often as they may be. */
+  /** Actions that failed as often as they may be tried. */
   readonly deadLetters: DeadLetters;
-  readonly #parts: WorkflowsParts;
+  readonly #rt: Runtime;
+  readonly #leases: Leases;
   readonly #inbox: string;
-  /** A process that holds many workflows hears of many at once, and each hint may mean that something else has happened. */
-  readonly #reading: Batcher<string, WorkflowSnapshot | null>;
-  /** Those this process holds, by workflow. */
-  readonly #held = new Map<string, Orchestrator>();
-  #listening: Promise<void> | null = null;
-  #unsubscribe: () => void = () => {};
-  #isClosed = false;
+  /** A process with many workflows gets many hints at once, and reads a workflow for each. */
+  readonly #reader: WorkflowReader;
+  /** The orchestrators of this process, by workflow. */
+  readonly #orchestrators = new Map<string, Orchestrator>();
+  readonly #hints: Subscription;
 
-  constructor(parts: WorkflowsParts) {
-    this.#parts = parts;
-    this.#inbox = `workflow:${parts.instanceId}`;
-    this.#reading = new Batcher((ids) => parts.store.workflows.read(ids, CALL), READ_MOST);
-    this.deadLetters = new DeadLetters(parts);
+  constructor(rt: Runtime, leases: Leases) {
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#inbox = `workflow:${rt.instanceId}`;
+    this.#reader = new Batcher((ids) => rt.store.workflows.read(ids, CALL), MAX_READS);
+    this.deadLetters = new DeadLetters(rt);
+    this.#hints = new Subscription(rt, this.#inbox, (id) => this.#onHint(id));
   }
 
   /**
-   * Becomes the one writer of a workflow, which is made if there is none; throws `LEASE_HELD` while it is another's,
-   * `STORE_QUARANTINED` while the store grants nothing.
+   * Becomes the one writer of a workflow, and creates it if there is none. Throws `LEASE_HELD` while another
+   * orchestrator holds it, `STORE_QUARANTINED` while the store makes no new grants.
    */
   async claim<A extends ActionDefinitions = ActionDefinitions>(
     id: string,
@@ -108,109 +95,106 @@ export class Workflows {
   ): Promise<Orchestrator<A>> {
     checkTargetId(id);
     checkKnown(options, CLAIM_OPTIONS);
-    const { leases, random, tracing = untraced } = this.#parts;
     const { handoff, resume = false, actions = {} as A } = options;
     if (handoff !== undefined) await this.#checkHandoff(id, handoff);
-    const leaseId = handoff?.new_lease_id ?? randomUuid(random);
+    const leaseId = handoff?.new_lease_id ?? randomUuid(this.#rt.random);
     const asked = { ...leaseOptions(options), holder: leaseId };
-    const { ttlMs, operationTimeoutMs: timeoutMs } = leases.check(asked);
-    await this.#listen();
+    const timings = this.#leases.check(asked);
+    await this.#hints.open();
     const attributes = { 'holdfast.key': id, 'holdfast.class': 'workflow' };
-    const ask = () => leases.acquire(id, asked);
-    const result = await tracedAcquire(tracing, attributes, ask);
+    const acquire = () => this.#leases.acquire(id, asked);
+    const result = await tracedAcquire(this.#rt.tracing, attributes, acquire);
     if (!result.ok) throw refusalError(result);
-    const { lease } = result;
+    const tenure = new WorkflowTenure(result.lease, timings, this.#reader);
     try {
-      const begun = await this.#begin(lease, resume, timeoutMs);
-      return this.#orchestrator({ lease, ttlMs, timeoutMs, actions }, begun);
+      const begun = await this.#begin(tenure, resume);
+      return this.#orchestrate(tenure, begun, actions);
     } catch (error) {
-      // Somebody else has claimed it with the same handoff just now: what the store has in this name is theirs.
-      if (error instanceof HandoffUsedError) lease.concede(leaseId);
-      else await lease.release();
+      // Another process has claimed with the same handoff just now: the store has this lease id as theirs.
+      if (error instanceof HandoffUsedError) tenure.lease.concede(leaseId);
+      else await tenure.lease.release();
       throw error;
     }
   }
 
-  /** Ends a tenure, whoever and wherever its orchestrator is: from now on everything it sends is refused. */
+  /** Ends a tenure, wherever its orchestrator runs: the store refuses all its further steps. */
   async revokeLease(leaseId: string, reason: string): Promise<Revocation> {
     if (typeof reason !== 'string' || reason.trim() === '') {
-      const rule = 'a revocation needs a reason, for whoever finds it later';
+      const rule = 'a revocation needs a reason: it is recorded in the history of the workflow';
       throw new ConfigError({ field: 'reason', value: reason, rule });
     }
-    const { store, events } = this.#parts;
+    const { store, events } = this.#rt;
     const reply = await store.workflows.revoke(leaseId, { ...CALL, reason });
     if (reply.kind === 'not-found')
       throw new LeaseNotFoundError({ context: { lease_id: leaseId } });
     const { workflow } = reply;
-    this.#parts.leases.expectTaken('workflow', workflow);
+    this.#leases.expectTaken('workflow', workflow);
     const revokedAt = new Date(reply.revokedAtMs).toISOString();
     events.emit('workflow.revoked', { workflow, leaseId, reason, revokedAt });
     return { workflow_id: workflow, lease_id: leaseId, reason, revoked_at: revokedAt };
   }
 
-  /** How a workflow is; null if there is none. */
+  /** Reads a workflow; null if there is none. */
   async get(id: string): Promise<WorkflowView | null> {
     const [view] = await this.#views([id]);
     return view ?? null;
   }
 
-  /** All there are, in the order of their ids; or those after one. */
+  /** All workflows, in the order of their ids; with `after`, those behind that id. */
   async *list({ after: first }: { after?: string } = {}): AsyncGenerator<WorkflowView, void, void> {
     for (let after = first; ; ) {
-      const call = { ...CALL, ...(after !== undefined && { after }) };
-      const { ids, more } = await this.#parts.store.workflows.list(call);
+      const { ids, more } = await this.#rt.store.workflows.list({ ...CALL, after });
       for (const view of await this.#readableViews(ids)) if (view !== null) yield view;
       if (!more) return;
       after = ids.at(-1);
     }
   }
 
-  /** What has happened to a workflow, the oldest first: the last thousand things. */
+  /** The last thousand changes of a workflow, the oldest first. */
   async *history(id: string): AsyncGenerator<HistoryEntry, void, void> {
     checkTargetId(id);
     for (let after: string | undefined; ; ) {
-      const call = { ...CALL, ...(after !== undefined && { after }) };
-      const { entries, more } = await this.#parts.store.workflows.history(id, call);
+      const { entries, more } = await this.#rt.store.workflows.history(id, { ...CALL, after });
       yield* entries;
       if (!more) return;
       after = entries.at(-1)?.position;
     }
   }
 
-  /** Forgets a workflow that nobody holds, and all that belongs to it. */
+  /** Removes a workflow that is not held, with all its actions, results and history. */
   remove(id: string): Promise<'removed' | 'held' | 'absent'> {
     checkTargetId(id);
-    return this.#parts.store.workflows.remove(id, CALL);
+    return this.#rt.store.workflows.remove(id, CALL);
   }
 
-  /** Lets go of all that this process holds, and listens no more. */
+  /** Releases all workflows of this process, and ends the subscription. */
   async close(): Promise<void> {
-    await Promise.all([...this.#held.values()].map((orchestrator) => orchestrator.release()));
-    this.#isClosed = true;
-    this.#unsubscribe();
+    const releases = [...this.#orchestrators.values()].map((one) => one.release());
+    await Promise.all(releases);
+    this.#hints.close();
   }
 
-  /** One that another program has overwritten is told of, once, and left out: it does not keep anybody from the others. */
+  /** Leaves out a workflow that a non-Holdfast program has overwritten, and reports it once. */
   async #readableViews(ids: readonly string[]): Promise<(WorkflowView | null)[]> {
     try {
       return await this.#views(ids);
     } catch (error) {
-      skipForeign(this.#parts.events, error);
+      skipForeign(this.#rt.events, error);
       if (ids.length === 1) return [];
       return (await Promise.all(ids.map((id) => this.#readableViews([id])))).flat();
     }
   }
 
   async #views(ids: readonly string[]): Promise<(WorkflowView | null)[]> {
-    const { store } = this.#parts;
+    const { store } = this.#rt;
     const [found, leases] = await Promise.all([
       store.workflows.read(ids, CALL),
       store.leases.read(ids.map(workflowKey), CALL),
     ]);
-    return found.map((one, i) => (one === null ? null : asView(one, leases[i])));
+    return found.map((one, i) => (one === null ? null : viewOf(one, leases[i])));
   }
 
-  /** A handoff is for one tenure: a second that began with it would share its lease with the first. */
+  /** A handoff is for one tenure: a second claim with it would share the lease of the first. */
   async #checkHandoff(id: string, handoff: Handoff): Promise<void> {
     const { workflowId, new_lease_id: leaseId } = handoff;
     if (workflowId !== id || !isUuid(leaseId)) {
@@ -222,77 +206,51 @@ export class Workflows {
         throw new HandoffUsedError(id);
   }
 
-  /** Asked more than once if the answer is lost: the same tenure begins once. */
-  async #begin(lease: Lease, resume: boolean, timeoutMs: number): Promise<Begun> {
-    const { store } = this.#parts;
-    const request = { leaseId: lease.holder, fence: lease.fence, inbox: this.#inbox, resume };
-    for (let attempt = 1; ; attempt++) {
+  /** Sent again if the answer is lost: the same tenure begins only once. */
+  async #begin(tenure: WorkflowTenure, resume: boolean): Promise<BegunTenure> {
+    const { workflow, leaseId, lease, timeoutMs } = tenure;
+    const request = { leaseId, fence: lease.fence, inbox: this.#inbox, resume };
+    for (let tries = 1; ; tries++) {
       try {
-        const reply = await store.workflows.begin(lease.key, request, { timeoutMs });
+        const reply = await this.#rt.store.workflows.begin(workflow, request, { timeoutMs });
         if (reply.kind === 'begun') return reply;
-        if (reply.leaseId === lease.holder) throw new HandoffUsedError(lease.key);
-        throw new LeaseViolationError({
-          context: {
-            workflow_id: lease.key,
-            expected_lease: reply.leaseId,
-            received_lease: lease.holder,
-          },
-        });
+        if (reply.leaseId === leaseId) throw new HandoffUsedError(workflow);
+        throw tenure.violation(reply.leaseId);
       } catch (error) {
-        if (!(error instanceof OutcomeUnknownError) || attempt === BEGIN_ATTEMPTS) throw error;
+        if (!(error instanceof OutcomeUnknownError) || tries === MAX_BEGIN_TRIES) throw error;
       }
     }
   }
 
-  #orchestrator<A extends ActionDefinitions>(
-    held: { lease: Lease; ttlMs: number; timeoutMs: number; actions: A },
-    { workflow, reemitted, dropped }: Begun,
+  #orchestrate<A extends ActionDefinitions>(
+    tenure: WorkflowTenure,
+    begun: BegunTenure,
+    actions: A,
   ): Orchestrator<A> {
-    const { id, epoch, state } = workflow;
-    const orchestrator = new Orchestrator<A>({
-      ...this.#parts,
-      ...held,
-      ...{ epoch, state },
-      reemitted: reemitted.map((action) => actionOf(id, action)),
-      dropped: dropped.map((action) => actionOf(id, action)),
-      read: () => this.#reading.submit(id),
-      onOver: () => {
-        if (this.#held.get(id) === (orchestrator as Orchestrator)) this.#held.delete(id);
-      },
-    });
-    this.#held.set(id, orchestrator as Orchestrator);
-    this.#parts.events.emit('workflow.claimed', {
-      ...{ workflow: id, leaseId: orchestrator.leaseId, epoch },
-      ...{ reemitted: reemitted.length, dropped: dropped.length },
+    const { workflow, leaseId } = tenure;
+    const orchestrator = new Orchestrator<A>(this.#rt, tenure, begun, actions);
+    const forget = () => {
+      if (this.#orchestrators.get(workflow) === (orchestrator as Orchestrator))
+        this.#orchestrators.delete(workflow);
+    };
+    tenure.signal.addEventListener('abort', forget, { once: true });
+    this.#orchestrators.set(workflow, orchestrator as Orchestrator);
+    this.#rt.events.emit('workflow.claimed', {
+      workflow,
+      leaseId,
+      epoch: begun.workflow.epoch,
+      reemitted: begun.reemitted.length,
+      dropped: begun.dropped.length,
     });
     return orchestrator;
   }
 
-  /** Hints only: one that can not be listened for now is made up for by looking now and then. */
-  #listen(): Promise<void> {
-    const { signals } = this.#parts.store;
-    const hear = (id: string) =>
-      void this.#held
-        .get(id)
-        ?.hear()
-        .catch(() => {});
-    const onGap = () => {
-      for (const id of this.#held.keys()) hear(id);
-    };
-    this.#listening ??= signals
-      .subscribe(this.#inbox, { onMessage: hear, onGap })
-      .then((unsubscribe) => {
-        this.#unsubscribe = unsubscribe;
-        if (this.#isClosed) unsubscribe();
-      })
-      .catch(() => {
-        this.#listening = null;
-      });
-    return this.#listening;
+  /** Null: hints may have been missed, of any workflow. */
+  #onHint(id: string | null): void {
+    const hinted = id === null ? [...this.#orchestrators.values()] : [this.#orchestrators.get(id)];
+    for (const orchestrator of hinted) orchestrator?.hear().catch(() => {});
   }
 }
-
-type Begun = Extract<BeginReply, { kind: 'begun' }>;
 
 class HandoffUsedError extends ConfigError {
   constructor(id: string) {
@@ -301,7 +259,7 @@ class HandoffUsedError extends ConfigError {
   }
 }
 
-/** Renewed when less than a minute is left, where there is more than that. */
+/** A TTL of two minutes or more is renewed when a minute is left. */
 function leaseOptions({ ttl, wait, signal }: ClaimOptions): AcquireOptions {
   const common = { class: 'workflow' as const, ...(wait && { wait }), ...(signal && { signal }) };
   if (ttl === undefined) return common;
@@ -311,7 +269,7 @@ function leaseOptions({ ttl, wait, signal }: ClaimOptions): AcquireOptions {
   return { ...common, ttl, renewEvery: ttlMs - RENEW_BELOW_MS, ...(guard && { guard }) };
 }
 
-function asView(found: WorkflowSnapshot, lease: ReadReply | undefined): WorkflowView {
+function viewOf(found: WorkflowSnapshot, lease: ReadReply | undefined): WorkflowView {
   const isHeld = lease?.kind === 'held' && lease.holder === found.leaseId;
   return { ...found, isHeld, expiresInMs: isHeld ? lease.expiresInMs : 0 };
 }

@@ -71,7 +71,7 @@ describe('the map', () => {
       ],
     };
     const lines = draw(view, 80, { isPlain: true }).split('\n');
-    expect(lines[0]).toBe('3 targets on 3 instances, 1 on the move');
+    expect(lines[0]).toBe('3 targets on 3 instances, 1 moving');
     expect(lines[2]).toMatch(/^ana-0000000a {2}#+ +1 of 0 {2}draining$/);
     expect(lines[3]).toBe('  a>ben-0000000a');
     expect(lines[4]).toMatch(/^ben-0000000a {2}#+\.+ +1 of 2 {2}weight 3$/);
@@ -88,8 +88,8 @@ describe('the map', () => {
       ],
     };
     const text = draw(view);
-    expect(text).toMatch(/^nobody +█+ +2 {2}1 free, 1 quarantine$/m);
-    expect(text).toMatch(/^dead-0000000a +█+ +1 {2}no sign of life: these run out$/m);
+    expect(text).toMatch(/^no owner +█+ +2 {2}1 free, 1 quarantine$/m);
+    expect(text).toMatch(/^dead-0000000a +█+ +1 {2}no heartbeat: these leases expire$/m);
   });
 
   it('says what to do where there is nothing', () => {

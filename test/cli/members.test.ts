@@ -26,8 +26,8 @@ it.each([
 });
 
 it.each([
-  ['api', /'api' may be api-0000000a, api-0000000b\. Say which\./],
-  ['worker', /may be worker-1-0000000c, worker-10-0000000d/],
+  ['api', /'api' matches several instances: api-0000000a, api-0000000b\. Give a longer name\./],
+  ['worker', /several instances: worker-1-0000000c, worker-10-0000000d/],
   ['nobody', /no instance 'nobody' is alive/],
   ['', /no instance '' is alive/],
 ])('one that is not unique, or not there, is not guessed: %s', (text, message) => {

@@ -13,13 +13,13 @@ describe('the roles of an instance', () => {
   });
 
   it.each([
-    [['api', ''], /there are api, poller, worker/],
-    [['API'], /there are api, poller, worker/],
-    [['workers'], /there are api, poller, worker/],
-    [[7], /there are api, poller, worker/],
-    [[], /name one or more of api, poller, worker/],
-    ['api', /name one or more/],
-    [null, /name one or more/],
+    [['api', ''], /The roles are api, poller, worker/],
+    [['API'], /The roles are api, poller, worker/],
+    [['workers'], /The roles are api, poller, worker/],
+    [[7], /The roles are api, poller, worker/],
+    [[], /give one or more of api, poller, worker/],
+    ['api', /give one or more/],
+    [null, /give one or more/],
   ])('are not %j', (roles, rule) => {
     expect(() => rolesOf(roles)).toThrow(expect.objectContaining({ field: 'roles' }));
     expect(() => rolesOf(roles)).toThrow(rule);
@@ -46,7 +46,7 @@ describe('what the server is made of', () => {
     'src/cli/commands/up/up.ts',
     'src/cli/bin.ts',
     'src/cli/commands/intents/start.ts',
-    'src/cli/commands/sessions/sessions.ts',
+    'src/cli/commands/targets/targets.ts',
     'src/index.ts',
     'testing/index.ts',
     'src/client/index.ts',

@@ -138,7 +138,7 @@ describe.concurrent('holdfast get and revoke', () => {
       mayActForMs: expect.any(Number),
     });
     const again = await cli(['revoke', 'stuck', '--reason', 'again'], { at: store });
-    expect(again).toMatchObject({ code: 1, stdout: "Nobody holds 'stuck'.\n" });
+    expect(again).toMatchObject({ code: 1, stdout: "Nothing was revoked: 'stuck' is free.\n" });
   });
 
   it('K-09 take nothing from the next holder when the fence is an earlier one', async () => {
@@ -219,7 +219,11 @@ describe.concurrent('what goes wrong', () => {
     const cases: [readonly string[], number, RegExp][] = [
       [['rn'], 64, /unknown command 'rn' \(Did you mean run\?\)/],
       [['ls', '--jsn'], 64, /unknown option '--jsn' \(Did you mean --json\?\)/],
-      [['run', 'k', 'ls', '-l'], 64, /unknown option '-l'\. Put -- before the command/],
+      [
+        ['run', 'k', 'ls', '-l'],
+        64,
+        /unknown option '-l'\. If it is an option of your command, put -- before/,
+      ],
       [['run', 'k'], 64, /missing required argument 'command'/],
       [['run', '--ttl', '1s', '--grace', '2s', 'k', '--', 'true'], 64, /--grace is "2s"/],
       [['run', '--held-exit-code', '256', 'k', '--', 'true'], 64, /from 0 to 255/],
@@ -289,9 +293,11 @@ describe.concurrent('the store', () => {
       expect(stderr).toContain(join(folder, 'holdfast.config.mjs'));
       return stderr;
     };
-    expect(await wrong("export default { stor: 'memory:' };")).toMatch(/stor is .*there are store/);
+    expect(await wrong("export default { stor: 'memory:' };")).toMatch(
+      /stor is .*Known options: store/,
+    );
     expect(await wrong('export default { store: 7 };')).toContain('store is 7');
-    expect(await wrong('export default {')).toContain('cannot be loaded');
+    expect(await wrong('export default {')).toContain('could not be loaded');
     expect(await wrong('export const store = 1;')).toContain('default export is undefined');
     expect(await wrong('export default [];')).toContain('default export is an array');
     const promised = await wrong("export default Promise.resolve({ store: 'memory:' });");
@@ -336,8 +342,8 @@ describe.concurrent('help, version and completion', () => {
     };
     expect(await complete('r')).toEqual(['run', 'revoke']);
     expect(await complete('run', '--w')).toEqual(['--wait']);
-    expect(await complete('sessions', 'p')).toEqual(['pause']);
-    expect(await complete('sessions', 'add', '--f')).toEqual(['--file']);
+    expect(await complete('targets', 'p')).toEqual(['pause']);
+    expect(await complete('targets', 'add', '--f')).toEqual(['--file']);
     expect(await complete('--quarantine', '')).toEqual(['on', 'off']);
     expect(await complete('completion', '')).toEqual(
       expect.arrayContaining(['bash', 'zsh', 'fish']),

@@ -52,14 +52,14 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     const file = join(privateFolder(), 'targets.json');
     const urls = Array.from({ length: 4 }, (_, i) => ({ id: `device-${i}`, url: 'http://x/' }));
     writeFileSync(file, JSON.stringify(urls));
-    expect(await json('sessions', 'add', '--file', file)).toMatchObject({ existing: [] });
+    expect(await json('targets', 'add', '--file', file)).toMatchObject({ existing: [] });
     const more = JSON.stringify(['http://user:canary@x/', { id: 'device-3' }]);
-    const piped = await startCli(['sessions', 'add', '--json', '--file', '-'], { at }).end(more);
+    const piped = await startCli(['targets', 'add', '--json', '--file', '-'], { at }).end(more);
     expect(JSON.parse(piped.stdout)).toEqual({
       added: [expect.stringMatching(/^[0-9a-f-]{36}$/)],
       existing: ['device-3'],
     });
-    await json('sessions', 'add', 'http://y/', '--id', 'device-9', '--every', '300ms', '--paused');
+    await json('targets', 'add', 'http://y/', '--id', 'device-9', '--every', '300ms', '--paused');
 
     await using ana = startUp('ana', { at, config: POLL });
     await ana.says(/^is up: 5 targets for 1 instance$/);
@@ -72,8 +72,8 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     const [map, members, ls, got] = await Promise.all([
       text('map'),
       text('members'),
-      text('sessions', 'ls'),
-      json('sessions', 'get', 'device-0'),
+      text('targets', 'ls'),
+      json('targets', 'get', 'device-0'),
     ]);
     expect(map).toMatch(/^5 targets on 2 instances\n\nana-[0-9a-f]{8} +█+ +\d of \d\n/);
     expect(members).toMatch(
@@ -88,26 +88,26 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
       ...{ id: 'device-0', state: 'polled', result: { ok: true, value: { id: 'device-0' } } },
     });
 
-    await json('sessions', 'resume', 'device-9');
+    await json('targets', 'resume', 'device-9');
     await split(holdfast, 3, 3);
     // Instances write down what happened a moment later.
     const story = /ago +\S+ +resumed device-9\n(.* was told by .*\n)?.* ago +\S+ +took device-9\n/;
     const explained = () => text('explain', 'device-9').then((found) => story.test(found) && found);
     const told = await until(explained, { what: 'the story of device-9' });
     expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps it/);
-    await json('sessions', 'pause', 'device-9');
+    await json('targets', 'pause', 'device-9');
     await split(holdfast, 2, 3);
-    expect(await text('explain', 'device-9')).toContain('it is paused, so nobody polls it');
-    const removed = await cli(['sessions', 'rm', 'device-9', 'device-10'], { at });
+    expect(await text('explain', 'device-9')).toContain('it is paused, so no instance polls it');
+    const removed = await cli(['targets', 'rm', 'device-9', 'device-10'], { at });
     expect(removed).toMatchObject({ code: 1, stdout: 'device-9 removed.\n' });
-    expect(removed.stderr).toContain("no session 'device-10'");
+    expect(removed.stderr).toContain("target 'device-10' does not exist");
     expect(await cli(['explain', 'device-9'], { at })).toMatchObject({
-      ...{ code: 1, stdout: expect.stringMatching(/no such session[\s\S]*removed device-9/) },
+      ...{ code: 1, stdout: expect.stringMatching(/does not exist[\s\S]*removed device-9/) },
     });
 
     const drained = await cli(['drain', 'ana'], { at });
     expect(drained).toMatchObject({ code: 0, stderr: '' });
-    expect(drained.stdout).toMatch(/^ana-\S+ has handed over \d targets in .*, and owns nothing\./);
+    expect(drained.stdout).toMatch(/^ana-\S+ handed over \d targets in .*, and owns none now\./);
     await split(holdfast, 0, 5);
     expect(await json('undrain', 'ana')).toMatchObject({ draining: false, changed: true });
     await split(holdfast, 2, 3);
@@ -116,7 +116,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     const { target = '' } = mine ?? {};
     const moved = await cli(['transfer', target, 'ben', '--reason', 'nearer'], { at });
     expect(moved).toMatchObject({ code: 0, stderr: '' });
-    expect(moved.stdout).toMatch(/ is with ben-\S+, after \d+ m?s, and stays there\.\nUndo: /);
+    expect(moved.stdout).toMatch(/^ben-\S+ owns \S+, after \d+ m?s, and keeps it\.\nUndo: /);
     await split(holdfast, 2, 3);
     expect(await text('explain', target)).toMatch(
       /: ben-\S+ keeps it, because an operator has moved it there\./,
@@ -131,7 +131,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
 
     ben.running.signal('SIGTERM');
     expect(await ben.running.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(ben.log.at(-1)?.msg).toMatch(/^has handed over [23] targets in \d+ ms$/);
+    expect(ben.log.at(-1)?.msg).toMatch(/^handed over [23] targets in \d+ ms$/);
     await split(holdfast, 5);
 
     const events = () =>

@@ -25,7 +25,7 @@ describe.concurrent('holdfast up', () => {
     const port = await freePort();
     const at = { url: `redis://:canary@127.0.0.1:${port}` };
     await using up = startUp('ana', { at, config: 'poll: () => 1' });
-    await up.says(/is unreachable.* It is tried again until it is there\./);
+    await up.says(/is unreachable.* Trying again until the store answers\./);
     await using _late = await startRedis({ port, credentials: { password: 'canary' } });
     await up.says(/^is up: 0 targets for 1 instance$/);
     await using holdfast = await openAt(at);
@@ -64,7 +64,7 @@ describe.concurrent('holdfast up', () => {
     await up.says(/^took hangs/);
     up.running.signal('SIGINT');
     expect(await up.running.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(up.log.at(-1)?.msg).toMatch(/^has handed over 2 targets in .*; 1 of them run out/);
+    expect(up.log.at(-1)?.msg).toMatch(/^handed over 2 targets in .*; the leases of 1 expire/);
     const { targets } = await holdfast.fleet.view();
     expect(targets).toMatchObject([
       { target: 'fine', owner: null },
@@ -95,17 +95,15 @@ describe.concurrent('holdfast up', () => {
     const line = `exec "${process.execPath}" "${BIN}" up --config "${config}"`;
     const options = { at, env: { TERM: 'xterm' } };
     await using up = startProgram('script', ['-qec', line, '/dev/null'], options);
-    const isGreeted = () => /Ctrl-C hands everything over/.test(up.stdout);
+    const isGreeted = () => /Ctrl-C hands its targets over/.test(up.stdout);
     await until(isGreeted, { what: 'the greeting', deadlineMs: 10_000 });
     expect(up.stdout).toMatch(/ took 2 targets: a, b\r\n/);
-    expect(up.stdout).toContain('Who owns what: holdfast map.');
-    expect(up.stdout).toMatch(
-      /The API is at (http:\/\/127\.0\.0\.1:\d+), and explained at \1\/docs/,
-    );
+    expect(up.stdout).toContain('See the owners: holdfast map.');
+    expect(up.stdout).toMatch(/The API: (http:\/\/127\.0\.0\.1:\d+), documented at \1\/docs/);
     up.type('\u0003');
     expect(await up.end()).toMatchObject({ code: 0 });
     expect(up.stdout).toMatch(/handing over 2 targets …/);
-    expect(up.stdout).toMatch(/has handed over 2 targets in \d+ ms\r\n$/);
+    expect(up.stdout).toMatch(/handed over 2 targets in \d+ ms\r\n$/);
   });
 
   it('does not wait for whoever reads its log, neither to work nor to end', async () => {
@@ -155,38 +153,42 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
   const at = embedded();
   // What looks at a store makes none.
   await (await openAt(at)).close();
-  const file = (text: string) => startCli(['sessions', 'add', '--file', '-'], { at }).end(text);
+  const file = (text: string) => startCli(['targets', 'add', '--file', '-'], { at }).end(text);
   const cases: [readonly string[], number, RegExp][] = [
     [['up', '--every', '1ms'], 64, /--every is "1ms": it is from 100 ms/],
     [['up', '--weight', '0'], 64, /--weight is 0/],
-    [['up', '--weight', 'two'], 64, /It is a whole number/],
+    [['up', '--weight', 'two'], 64, /Give a whole number/],
     [['up', '--ttl', '100ms'], 64, /--ttl is "100ms"/],
     [['up', '--stop-within', 'soon'], 64, /--stop-within is "soon"/],
     [['up', '--log-level', 'loud'], 64, /debug, info, warn, error/],
-    [['up', '--store', 'memory:'], 78, /excludes nobody/],
+    [['up', '--store', 'memory:'], 78, /exclude no other process/],
     [['up', '--worker-name', 'a b'], 64, /--worker-name is "a b"/],
-    [['up', '--roles', 'api,ape'], 64, /--roles is "api,ape": there is no such role/],
+    [['up', '--roles', 'api,ape'], 64, /--roles is "api,ape": unknown role/],
     [['up', '--host', '0.0.0.0'], 64, /--host is "0.0.0.0": others could reach it/],
     [['up', '--host', 'nowhere.invalid'], 64, /--host is "nowhere.invalid"/],
-    [['up', '--port', '70000'], 64, /--port is 70000: it is a whole number from 0 to 65535/],
-    [['up', '--port', 'any'], 64, /It is a whole number/],
-    [['up', '--config', 'no-such-file.mjs'], 78, /cannot be loaded/],
-    [['sessions', 'add'], 64, /say what to poll/],
-    [['sessions', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],
-    [['sessions', 'add', 'x'], 64, /URL is "x": it is no URL/],
-    [['sessions', 'add', '--id', 'a b', 'http://x/'], 64, /--id is "a b": an id is/],
-    [['sessions', 'add', '--id', 'a', 'http://x/', 'http://y/'], 64, /--id names one/],
-    [['sessions', 'add', '--every', '1ms', 'http://x/'], 64, /--every is "1ms"/],
-    [['sessions', 'add', '--file', 'a', 'http://x/'], 64, /with --file/],
-    [['sessions', 'add', '--file', 'no-such-file'], 64, /can not be read \(ENOENT\)/],
-    [['sessions', 'get', '\u001b'], 64, /ID is/],
-    [['sessions', 'get', 'nothing'], 1, /no session 'nothing'/],
-    [['sessions', 'pause', 'nothing'], 1, /no session 'nothing'/],
-    [['sessions', 'lst'], 64, /unknown command 'lst' \(Did you mean ls\?\)/],
+    [
+      ['up', '--port', '70000'],
+      64,
+      /--port .*'70000' is invalid. Give a whole number from 0 to 65535/,
+    ],
+    [['up', '--port', 'any'], 64, /Give a whole number/],
+    [['up', '--config', 'no-such-file.mjs'], 78, /could not be loaded/],
+    [['targets', 'add'], 64, /needs a URL: holdfast targets add URL/],
+    [['targets', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],
+    [['targets', 'add', 'x'], 64, /URL is "x": it is no URL/],
+    [['targets', 'add', '--id', 'a b', 'http://x/'], 64, /--id is "a b": an id is/],
+    [['targets', 'add', '--id', 'a', 'http://x/', 'http://y/'], 64, /--id names one/],
+    [['targets', 'add', '--every', '1ms', 'http://x/'], 64, /--every is "1ms"/],
+    [['targets', 'add', '--file', 'a', 'http://x/'], 64, /--file cannot be combined/],
+    [['targets', 'add', '--file', 'no-such-file'], 64, /could not be read \(ENOENT\)/],
+    [['targets', 'get', '\u001b'], 64, /ID is/],
+    [['targets', 'get', 'nothing'], 1, /target 'nothing' does not exist/],
+    [['targets', 'pause', 'nothing'], 1, /target 'nothing' does not exist/],
+    [['targets', 'lst'], 64, /unknown command 'lst' \(Did you mean ls\?\)/],
     [['drain', 'nobody'], 1, /no instance 'nobody' is alive/],
     [['undrain', 'nobody'], 1, /no instance 'nobody' is alive/],
     [['explain', ''], 64, /TARGET is/],
-    [['watch', '--event', 'lease.found'], 64, /there is no event 'lease.found'/],
+    [['watch', '--event', 'lease.found'], 64, /--event 'lease.found' is unknown/],
     [['watch', '--since', 'noon'], 64, /--since is "noon"/],
   ];
   const results = await Promise.all(cases.map(([args]) => cli(args, { at })));
@@ -199,9 +201,9 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     expect(stdout).toBe('');
   }
   const files: [string, RegExp][] = [
-    ['{}', /is no JSON list/],
-    ['[1', /is no JSON list/],
-    ['[{"url":"http://x/"},7]', /entry 2: it: an entry is a URL or an object/],
+    ['{}', /is not a JSON list/],
+    ['[1', /is not a JSON list/],
+    ['[{"url":"http://x/"},7]', /entry 2: entry: an entry must be a URL or an object/],
     ['[{"url":"http://x/"},{"url":"file:///etc/passwd"}]', /entry 2: url: only http and https/],
     ['[{"id":"{}"}]', /entry 1: id: an id is/],
     ['[{"id":"a","everyMs":-1}]', /entry 1: everyMs/],
@@ -211,7 +213,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     expect({ text, code }).toEqual({ text, code: 64 });
     expect(stderr).toMatch(message);
   }
-  expect(await cli(['sessions', 'ls'], { at })).toMatchObject({
-    stdout: 'There are no sessions. Add one: holdfast sessions add URL\n',
+  expect(await cli(['targets', 'ls'], { at })).toMatchObject({
+    stdout: 'There are no targets. Add one: holdfast targets add URL\n',
   });
 });

@@ -12,6 +12,7 @@ import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { testRuntime } from '../support/test-runtime.ts';
 import { until } from '../support/until.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-sessions-'));
@@ -48,8 +49,10 @@ function office(store: Store) {
   const events = new Emitter();
   const unreadable: { session: string; why: string }[] = [];
   events.on('session.unreadable', (facts) => unreadable.push(facts));
-  const sessions = new TargetStore({ store, random: systemRandom, events });
-  const watch = new TargetFeed({ store, events });
+  const sessions = new TargetStore(
+    testRuntime({ store, clock: systemClock, random: systemRandom, events }),
+  );
+  const watch = new TargetFeed(store, 'any', events);
   const look = async () => {
     await watch.discover();
     return [...(await watch.refresh())].sort();
@@ -74,13 +77,13 @@ describe('sessions that another program writes to Redis', () => {
     await redis.cli('SET', key('a'), '{"ID":"a","URL":"http://h/","IsPaused":false}');
     await redis.cli('SET', key('b'), '{"intervalMs":500}');
     expect(await look()).toEqual(['a', 'b']);
-    expect(watch.sessions.get('a')).toMatchObject({ url: 'http://h/', isPaused: false });
+    expect(watch.records.get('a')).toMatchObject({ url: 'http://h/', isPaused: false });
     expect(await look()).toEqual([]);
     await redis.cli('SET', key('a'), '{"ID":"a","IsPaused":true}');
     await redis.cli('DEL', key('b'));
     expect(await look()).toEqual(['a', 'b']);
-    expect(watch.sessions.get('a')).toMatchObject({ isPaused: true });
-    expect([...watch.sessions.keys()]).toEqual(['a']);
+    expect(watch.records.get('a')).toMatchObject({ isPaused: true });
+    expect([...watch.records.keys()]).toEqual(['a']);
   });
 
   it('P-04 are reported and skipped where they make no sense, and stay what they were', async () => {
@@ -99,11 +102,11 @@ describe('sessions that another program writes to Redis', () => {
       expect.arrayContaining(['a', 'b', 'has space']),
     );
     expect(new Set(unreadable.map(({ session }) => session)).size).toBe(unreadable.length);
-    expect(watch.sessions.get('a')).toMatchObject({ data: { room: 1 } });
-    expect([...watch.sessions.keys()].sort()).toEqual(['a', 'b', 'c', 'fine']);
+    expect(watch.records.get('a')).toMatchObject({ data: { room: 1 } });
+    expect([...watch.records.keys()].sort()).toEqual(['a', 'b', 'c', 'fine']);
     await redis.cli('SET', 'session:b', '{"room":2}');
     expect(await look()).toEqual(['b']);
-    expect(watch.sessions.get('b')).toMatchObject({ data: { room: 2 } });
+    expect(watch.records.get('b')).toMatchObject({ data: { room: 2 } });
   });
 
   it('P-02 are paused in their own words, with the rest as it was', async () => {
@@ -146,13 +149,13 @@ describe('sessions of ours', () => {
       expect(isRight()).toBe(true);
     };
     await here.sessions.add({ id: 'a' });
-    await seen(() => there.watch.sessions.has('a'));
+    await seen(() => there.watch.records.has('a'));
     await here.sessions.pause('a');
-    await seen(() => there.watch.sessions.get('a')?.isPaused === true);
+    await seen(() => there.watch.records.get('a')?.isPaused === true);
     await here.sessions.resume('a');
-    await seen(() => there.watch.sessions.get('a')?.isPaused === false);
+    await seen(() => there.watch.records.get('a')?.isPaused === false);
     await here.sessions.remove('a');
-    await seen(() => !there.watch.sessions.has('a'));
+    await seen(() => !there.watch.records.has('a'));
     stop();
   });
 
@@ -176,7 +179,7 @@ describe('sessions of ours', () => {
     await sessions.add({ id: 'c' });
     events.emit('store.forgot', { store: 'redis', why: 'flushed' });
     expect(await look()).toEqual(['a', 'b', 'c']);
-    expect([...watch.sessions.keys()]).toEqual(['c']);
+    expect([...watch.records.keys()]).toEqual(['c']);
   });
 });
 
@@ -187,12 +190,12 @@ describe('results', () => {
     const refused: unknown[] = [];
     events.on('result.refused', (facts) => refused.push(facts));
     const parts = { store, clock: systemClock, random: systemRandom, events };
-    const results = new Results({ ...parts, instanceId: 'new' });
+    const results = new Results(testRuntime({ ...parts, instanceId: 'new' }));
     const before = await scriptCalls();
     for (let i = 0; i < 2_000; i++) results.record(`d-${i}`, 8, { ok: true, tookMs: 1 });
     await results.close();
     expect((await scriptCalls()) - before).toBeLessThanOrEqual(11);
-    const zombie = new Results({ ...parts, instanceId: 'old' });
+    const zombie = new Results(testRuntime({ ...parts, instanceId: 'old' }));
     zombie.record('d-7', 7, { ok: true, tookMs: 1 });
     await zombie.close();
     expect(refused).toEqual([{ target: 'd-7', fence: 7, seen: 8 }]);

@@ -151,8 +151,8 @@ describe('holdfast up, with the role worker', () => {
       await stopped(ana);
       expect(ana.log.map(({ msg }) => msg)).toEqual(
         expect.arrayContaining([
-          'stops, and leaves 1 session to other workers',
-          expect.stringMatching(/^has ended what ran for 1 session in \d+ ms$/),
+          'stops, and hands 1 session to other workers',
+          expect.stringMatching(/^ended 1 session in \d+ ms$/),
         ]),
       );
       const look = async () => (await shown(at, sessionId)).worker === ben.id;
@@ -169,7 +169,7 @@ describe('holdfast up, with the role worker', () => {
     const client = await clientOf(up);
     await running(client, (await client.start({ serviceRef: 'a' })).sessionId);
     up.running.signal('SIGINT');
-    await up.says(/^stops, and leaves 1 session/);
+    await up.says(/^stops, and hands 1 session/);
     up.running.signal('SIGINT');
     expect(await up.running.end()).toMatchObject({ signal: 'SIGINT' });
   });
@@ -211,8 +211,8 @@ it('what makes no sense for a worker is one line, before the store is asked', SL
   // Nobody listens there: whoever asked it first would try until the test is over.
   const at = { url: 'redis://127.0.0.1:1' };
   const cases: [string, RegExp, Record<string, string>?][] = [
-    [`worker: { slots: 4 }`, /worker\.slots is .*there are name, starts, ttl, grace/],
-    [`worker: { starts: 0 }`, /worker\.starts is 0: it has to be a whole number from 1/],
+    [`worker: { slots: 4 }`, /worker\.slots is .*Known options: name, starts, ttl, grace/],
+    [`worker: { starts: 0 }`, /worker\.starts is 0: it must be a whole number from 1/],
     [`worker: { ttl: 'long' }`, /worker\.ttl is "long"/],
     [`worker: { ttl: '2s', grace: '5s' }`, /ttl/],
     [`worker: { name: 'a b' }`, /worker\.name is "a b"/],

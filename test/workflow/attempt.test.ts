@@ -38,7 +38,7 @@ describe('an attempt', () => {
     clock.block(18_999);
     expect(() => context.assertHeld()).not.toThrow();
     clock.block(1);
-    expect(() => context.assertHeld()).toThrow('its claim has run out');
+    expect(() => context.assertHeld()).toThrow('its claim has expired');
     expect(context.signal.aborted).toBe(true);
   });
 
@@ -47,7 +47,7 @@ describe('an attempt', () => {
     clock.jumpWall(18_000);
     expect(() => context.assertHeld()).not.toThrow();
     clock.jumpWall(1_000);
-    expect(() => context.assertHeld()).toThrow('its claim has run out');
+    expect(() => context.assertHeld()).toThrow('its claim has expired');
   });
 
   it('W-05 may not go on while a wall clock that was set back may hide a sleep, unless its claim was extended since', () => {
@@ -59,6 +59,6 @@ describe('an attempt', () => {
     clock.jumpWall(-400);
     expect(() => context.assertHeld()).not.toThrow();
     clock.jumpWall(-200);
-    expect(() => context.assertHeld()).toThrow('its claim has run out');
+    expect(() => context.assertHeld()).toThrow('its claim has expired');
   });
 });

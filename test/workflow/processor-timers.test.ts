@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import { open } from '../../src/holdfast.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
@@ -86,13 +87,20 @@ it('W-13 a processor waits for 150,000 retries at once, and looks for them when 
     extend: async () => [],
   };
   const store = { signals: { subscribe: async () => () => {} }, workflows } as unknown as Store;
-  const parts = { store, clock, random: seededRandom(1), events: new Emitter(), instanceId: 'i' };
+  const rt = {
+    store,
+    clock,
+    random: seededRandom(1),
+    events: new Emitter(),
+    tracing: untraced,
+    instanceId: 'i',
+  };
   const handlers = {
     STEP: () => {
       throw new Error('no');
     },
   };
-  const processor = new Processor(parts, {
+  const processor = new Processor(rt, {
     ...{ name: 'press', role: 'effect', concurrency: 10_000, tries: 2, backoff: 700, handlers },
   });
   await processor.start();

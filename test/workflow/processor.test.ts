@@ -103,7 +103,9 @@ describe('a try', () => {
     });
     expect((await one.holdfast.workflows.deadLetters.list().next()).done).toBe(true);
     const other = await wf.emit('OTHER', 1, TO);
-    expect((await processor.process(other)).error?.message).toContain('no handler for OTHER');
+    expect((await processor.process(other)).error?.message).toContain(
+      "no handler for action type 'OTHER'",
+    );
   });
 
   it('W-13 is told to stop when its time is over: its own, or its processor’s', async () => {
@@ -116,10 +118,10 @@ describe('a try', () => {
     const action = await own.emit('STEP', 1, { ...TO, timeout: '2s' });
     const outcome = other.process(action);
     await its.advance(2_000);
-    expect((await outcome).error?.message).toBe('it took longer than 2000 ms');
+    expect((await outcome).error?.message).toBe('its handler took longer than 2000 ms');
     expect(facts(told).slice(0, 3)).toEqual([
       ['action.started', 1],
-      ['action.failed', 1, 'it took longer than 5000 ms', expect.any(Number)],
+      ['action.failed', 1, 'its handler took longer than 5000 ms', expect.any(Number)],
       ['action.started', 2],
     ]);
   });
@@ -251,7 +253,7 @@ describe('a try', () => {
     await clock.advance(CLAIM_MS * 2);
     expect(stoppedMs - tookMs).toBe(CLAIM_MS * 0.95);
     expect(taken[0]).toBeGreaterThan(stoppedMs);
-    expect(() => context?.assertHeld()).toThrow('its claim has run out');
+    expect(() => context?.assertHeld()).toThrow('its claim has expired');
     two.faults.hang = false;
     await other.stop();
   });
@@ -345,7 +347,7 @@ describe('what would stop a processor', () => {
     await clock.advance(2_000);
     expect(runs).toBe(0);
     const { value } = await one.holdfast.workflows.deadLetters.list('t').next();
-    expect(value?.reason).toBe('it was given out 2 times, and nobody came back from it');
+    expect(value?.reason).toBe('2 attempts ended without reporting a result');
     await processor.stop();
   });
 });

@@ -59,14 +59,14 @@ export class RecordsClient implements Occupant {
 
   /** What it knows of sessions; null before it has connected. */
   get sessions(): ReadonlyMap<string, TargetRecord> | null {
-    return this.#watch?.sessions ?? null;
+    return this.#watch?.records ?? null;
   }
 
   async start(): Promise<void> {
     const store = await this.#openStore();
     if (store === null) return;
     const records = withShortPages(store.records);
-    const watch = new TargetFeed({ store: { ...store, records }, events: this.#events });
+    const watch = new TargetFeed({ ...store, records }, 'any', this.#events);
     this.#watch = watch;
     void this.#every(REFRESH_EVERY_MS, () => this.#refresh(watch));
     void this.#every(DISCOVER_EVERY_MS, () => watch.discover());
@@ -115,10 +115,10 @@ export class RecordsClient implements Occupant {
   }
 
   async #refresh(watch: TargetFeed): Promise<void> {
-    const before = watch.sessions.size;
+    const before = watch.records.size;
     const changed = await watch.refresh();
     this.#parts.counters.add('records: refreshed');
-    if (changed.size > REMOVALS_REMEMBERED && watch.sessions.size < before)
+    if (changed.size > REMOVALS_REMEMBERED && watch.records.size < before)
       this.#parts.counters.add('records: many were gone');
   }
 

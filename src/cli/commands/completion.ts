@@ -1,4 +1,4 @@
-/** Completion scripts, made from the commands themselves, so that they can not fall behind. */
+/** Completion scripts, generated from the commands. */
 import type { Command } from 'commander';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
@@ -15,27 +15,33 @@ interface Entry {
   readonly name: string;
   readonly description: string;
   readonly flags: readonly Flag[];
-  /** What its first argument may be, where that is known. */
+  /** The possible first arguments, if they are known. */
   readonly choices: readonly string[];
 }
 
 export function completionScript(program: Command, shell: Shell): string {
   const global = flagsOf(program);
-  const entries = program.commands.map(
+  const entries = visibleCommands(program).map(
     (command): Entry => ({
       name: command.name(),
       description: command.description(),
-      flags: [command, ...command.commands].flatMap(flagsOf),
+      flags: [command, ...visibleCommands(command)].flatMap(flagsOf),
       choices: firstWords(command),
     }),
   );
   return { bash, zsh, fish }[shell](global, entries);
 }
 
-/** A command of commands is followed by one of them. */
+/** The subcommands, or the choices of the first argument. */
 function firstWords(command: Command): readonly string[] {
-  const names = command.commands.map((each) => each.name());
+  const names = visibleCommands(command).map((each) => each.name());
   return names.length > 0 ? names : (command.registeredArguments[0]?.argChoices ?? []);
+}
+
+/** Without old spellings, and without `help`. */
+function visibleCommands(command: Command): readonly Command[] {
+  const visible = command.createHelp().visibleCommands(command);
+  return command.commands.filter((each) => visible.includes(each));
 }
 
 function flagsOf(command: Command): Flag[] {
@@ -48,7 +54,7 @@ function flagsOf(command: Command): Flag[] {
   }));
 }
 
-/** The cases that bash and zsh share: which words may follow. `$seen` is the command, `$before` the word before. */
+/** The cases of bash and zsh: the words that may follow. `$seen` is the command, `$before` the last word. */
 function cases(global: readonly Flag[], entries: readonly Entry[]): string {
   const all = [...global, ...entries.flatMap(({ flags }) => flags)];
   const values = new Map(

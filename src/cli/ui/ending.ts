@@ -1,10 +1,10 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Somebody wants the command to end: asks first, and insists with a second signal. */
+/** The signals that end a command: the first asks it to stop, the second ends it at once. */
 export class Ending {
   readonly #asked = new AbortController();
   readonly #insisted = new AbortController();
-  readonly #listeners = SIGNALS.map((signal) => [signal, () => this.#hear(signal)] as const);
+  readonly #listeners = SIGNALS.map((signal) => [signal, () => this.#handle(signal)] as const);
   readonly #whenAsked = fired(this.#asked.signal);
   readonly #whenInsisted = fired(this.#insisted.signal);
 
@@ -12,32 +12,32 @@ export class Ending {
     for (const [signal, listener] of this.#listeners) process.on(signal, listener);
   }
 
-  /** Fires with the first signal, which is its reason. */
+  /** Aborts with the first signal, which is the reason. */
   get asked(): AbortSignal {
     return this.#asked.signal;
   }
 
-  /** Resolves when we are asked to end. */
+  /** Resolves with the first signal. */
   async whenAsked(): Promise<void> {
     await this.#whenAsked;
   }
 
-  /** What the promise gives, or null if we are asked to end before that. */
+  /** The result of the promise, or null if the first signal comes before it. */
   unlessAsked<T>(promise: Promise<T>): Promise<T | null> {
     return Promise.race([promise, this.#whenAsked.then(() => null)]);
   }
 
-  /** What the promise gives, or the signal if somebody insists before that. */
+  /** The result of the promise, or the second signal if it comes before that. */
   unlessInsisted<T>(promise: Promise<T>): Promise<T | NodeJS.Signals> {
     return Promise.race([promise, this.#whenInsisted]);
   }
 
-  /** Signals do again what they do by default. */
+  /** Restores the default effect of signals. */
   close(): void {
     for (const [signal, listener] of this.#listeners) process.off(signal, listener);
   }
 
-  #hear(signal: NodeJS.Signals): void {
+  #handle(signal: NodeJS.Signals): void {
     if (this.asked.aborted) this.#insisted.abort(signal);
     else this.#asked.abort(signal);
   }

@@ -1,21 +1,21 @@
 import { type Output, write } from './output.ts';
 import { printable, table, toJson } from './text.ts';
 
-/** So many rows are lined up with each other before they are written. */
+/** This many rows are aligned with each other before they are written. */
 const BLOCK = 200;
 
 export interface ListForm<T> {
   readonly head: readonly string[];
-  /** Its cells, as they may come from anywhere. */
+  /** Its cells, which need not be printable. */
   row(item: T): readonly string[];
   json(item: T): unknown;
-  /** What to say where there is nothing. */
+  /** The text for an empty list. */
   readonly none: string;
 }
 
 /**
- * A list of any length, written while it is read: never more than a block of it is in memory. Ends when there is no more, or nobody
- * reads it. As JSON it is one array, with a line for each.
+ * Writes a list of any length while it is read, so that at most one block is in memory. Ends with the list,
+ * or with the reader of the output. As JSON it is one array with a line for each item.
  */
 export async function writeList<T>(
   output: Output,
@@ -40,7 +40,7 @@ class JsonList<T> {
     this.#form = form;
   }
 
-  /** Says whether anybody takes it. */
+  /** False: the reader has ended. */
   add(items: readonly T[]): boolean {
     const lines = items.map((item) => {
       const before = this.#count++ === 0 ? '[\n' : ',\n';
@@ -57,7 +57,7 @@ class JsonList<T> {
 class TableList<T> {
   readonly #output: Output;
   readonly #form: ListForm<T>;
-  /** How wide each column is by now: it may grow, and never shrinks. */
+  /** The width of each column so far. It never shrinks. */
   #widths: readonly number[];
   #count = 0;
 
@@ -73,7 +73,7 @@ class TableList<T> {
     this.#widths = this.#widths.map((width, i) =>
       Math.max(width, ...rows.map((row) => row[i]?.length ?? 0)),
     );
-    // The title's cells are as wide as what is, or was, below them.
+    // The cells of the head are as wide as all cells below them so far.
     const title = this.#form.head.map((text, i) => text.padEnd(this.#widths[i] ?? 0));
     const [head = '', ...lines] = table([title, ...rows], this.#output.columns).split('\n');
     const isFirst = this.#count === 0;

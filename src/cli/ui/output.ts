@@ -7,9 +7,9 @@ import { CliError } from '../exit-codes.ts';
 import { acceptorOf, NonblockingWriter } from './nonblocking-writer.ts';
 import { counted, jsonFacts, printable, toJson } from './text.ts';
 
-/** How often a full pipe is tried again, once a millisecond; then the rest of what was to be said is dropped. */
+/** How often a write to a full pipe is retried, once a millisecond. Then the rest is dropped. */
 const MAX_WRITE_ATTEMPTS = 10_000;
-/** How long a reader has for the end of what was written. */
+/** How long a reader has to take the end of the output. */
 const FLUSHED_WITHIN_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 
@@ -17,11 +17,11 @@ export type Style = 'green' | 'yellow' | 'red' | 'bold' | 'dim';
 
 export interface OutputOptions {
   readonly json: boolean;
-  /** False where colours are not wanted, even on a terminal. */
+  /** False: no colours, even on a terminal. */
   readonly color: boolean;
 }
 
-/** Where a command says what it has to say: the result on stdout, everything else on stderr. */
+/** The output of a command: its result on stdout, everything else on stderr. */
 export class Output {
   readonly json: boolean;
   readonly #color: boolean;
@@ -35,22 +35,22 @@ export class Output {
     return this.#color;
   }
 
-  /** How wide the terminal is; undefined where there is none. */
+  /** The width of the terminal; undefined without one. */
   get columns(): number | undefined {
     return isatty(1) ? process.stdout.columns || DEFAULT_COLUMNS : undefined;
   }
 
-  /** The result, as JSON or as text that is safe already. */
+  /** Prints the result: as JSON, or as text, which must be printable already. */
   result(value: unknown, text: () => string): void {
     write(1, this.json ? `${toJson(value, 2)}\n` : text());
   }
 
   style(style: Style, text: string): string {
-    // Whether there are colours is decided above; Node would ask the environment again, and knows fewer terminals.
+    // `#color` has decided. Node would read the environment again, and knows fewer terminals.
     return this.#color && text !== '' ? styleText(style, text, { validateStream: false }) : text;
   }
 
-  /** What went wrong: one line, or JSON. */
+  /** Prints an error: one line, or JSON. */
   complain(error: unknown): void {
     const { code, message, facts } = described(error);
     if (this.json) write(2, `${toJson({ error: { code, message, ...facts } })}\n`);
@@ -58,7 +58,7 @@ export class Output {
     if (process.env.HOLDFAST_DEBUG === '1' && error instanceof Error) write(2, `${error.stack}\n`);
   }
 
-  /** Something worth knowing that is no failure. */
+  /** Prints a line that is not an error. With `--json`, nothing. */
   note(message: string): void {
     if (!this.json) write(2, `holdfast: ${printable(message)}\n`);
   }
@@ -79,56 +79,57 @@ function described(error: unknown): Described {
     return { code, message, facts: jsonFacts(facts) };
   }
   const why = error instanceof Error ? error.message : String(error);
-  const message = `internal error: ${why}. Run it again with HOLDFAST_DEBUG=1 to see where, and report it.`;
+  const message = `internal error: ${why}. Run it again with HOLDFAST_DEBUG=1 for the stack, and report it.`;
   return { code: 'INTERNAL', message, facts: {} };
 }
 
-/** Of each output that must not make this process wait. */
+/** For each output that must not block this process. */
 const writers = new Map<1 | 2, NonblockingWriter>();
 
 interface Unblocked {
-  /** Says on stdout how many lines its reader did not get; default: in a line. */
+  /** Reports dropped lines on stdout. Default: one line of text. */
   onDropped?(lines: number): void;
-  /** A command has the same outputs, and expects to wait for its reader. */
+  /** Another command has the same outputs, and expects blocking writes. */
   isShared?: boolean;
 }
 
-/** For commands that go on until they are told to end: from now on nothing that they write makes them wait for the reader. */
+/** For commands that run until a signal: from now on a slow reader does not block their writes. */
 export function neverBlock({ onDropped, isShared = false }: Unblocked = {}): void {
   for (const fd of [1, 2] as const) {
     const parts = { clock: systemClock, accept: acceptorOf(fd, isShared) };
-    const told = fd === 1 && onDropped !== undefined ? onDropped : tellDropped;
-    writers.set(fd, new NonblockingWriter({ ...parts, onDropped: (lines) => told(lines, fd) }));
+    const report = fd === 1 && onDropped !== undefined ? onDropped : reportDropped;
+    writers.set(fd, new NonblockingWriter({ ...parts, onDropped: (lines) => report(lines, fd) }));
   }
 }
 
 export function droppedMessage(lines: number): string {
   const were = lines === 1 ? 'was' : 'were';
-  return `${counted(lines, 'line')} ${were} dropped: nobody was reading this output`;
+  return `${counted(lines, 'line')} ${were} dropped: the reader of this output was too slow`;
 }
 
-function tellDropped(lines: number, fd: 1 | 2): void {
+function reportDropped(lines: number, fd: 1 | 2): void {
   write(fd, `holdfast: ${droppedMessage(lines)}\n`);
 }
 
-/** Whether the reader has not taken yet what was written: a picture that the next one replaces need not be drawn. */
+/** Whether the reader is behind. A frame that the next one replaces need not be drawn then. */
 export function isBehind(fd: 1 | 2): boolean {
   return writers.get(fd)?.isBehind ?? false;
 }
 
-/** The end of what was written, for a reader that still reads. */
+/** Waits until readers have taken the end of the output. */
 export async function flushOutput(): Promise<void> {
   await Promise.all([...writers.values()].map((writer) => writer.flushed(FLUSHED_WITHIN_MS)));
 }
 
-/** Writes. Says whether anybody takes it. */
+/** Writes. False: the reader has ended. */
 export function write(fd: 1 | 2, text: string): boolean {
   return writers.get(fd)?.write(text) ?? writeAndWait(fd, text);
 }
 
 /**
- * For commands that end when they have said what they have to say: whoever pages through that may take their time. Not by process.stdout and
- * process.stderr: these make a pipe non-blocking, for the command that shares it as well, and `cat` does not expect that.
+ * For commands that end after their output: a pager may take its time. Not by process.stdout and
+ * process.stderr: they make a pipe non-blocking, also for a command that shares it, and `cat` does not
+ * expect that.
  */
 function writeAndWait(fd: 1 | 2, text: string): boolean {
   let rest = Buffer.from(text);
@@ -137,7 +138,7 @@ function writeAndWait(fd: 1 | 2, text: string): boolean {
       rest = rest.subarray(writeSync(fd, rest));
       attempt = 0;
     } catch (error) {
-      // Nobody reads it any more, as with `holdfast ls | head -1`; or not yet.
+      // The reader has ended, as with `holdfast ls | head -1`, or the pipe is full.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return false;
       Atomics.wait(SLEEPING, 0, 0, 1);
       attempt += 1;

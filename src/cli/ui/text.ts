@@ -1,11 +1,11 @@
-/** How the command line shows what is not its own: whatever stands in a store may not drive somebody's terminal. */
+/** Text for terminals. Data from a store must not control the terminal. */
 import { shortName } from '../../core/ids.ts';
 import { printableJson } from '../../telemetry/facts.ts';
 
 export { jsonFacts, printable } from '../../telemetry/facts.ts';
 export { spanOf } from '../../telemetry/span.ts';
 
-/** JSON with what would act on a terminal escaped. Infinity, which JSON does not have, is null. */
+/** JSON with control characters escaped. Infinity becomes null. */
 export function toJson(value: unknown, indent = 0): string {
   return printableJson(JSON.stringify(value, null, indent));
 }
@@ -15,7 +15,7 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Columns as wide as what is in them; lines are cut where a terminal has no more room. */
+/** Aligned columns. Lines are cut at the width of the terminal. */
 export function table(
   rows: readonly (readonly string[])[],
   columns: number = Number.POSITIVE_INFINITY,
@@ -27,17 +27,17 @@ export function table(
     .join('');
 }
 
-/** Not `Math.max(...)`: a call takes about 120,000 arguments at most. */
+/** Not `Math.max(...)`: a call takes at most about 120,000 arguments. */
 function widest(lengths: readonly number[]): number {
   return lengths.reduce((most, length) => Math.max(most, length), 0);
 }
 
-/** `text` in so many columns; what is cut off shows. */
+/** `text` in at most this many columns. A cut text ends with `…`. */
 export function cut(text: string, columns: number): string {
   return text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`;
 }
 
-/** The text with the ids of instances in it as people can read them. */
+/** The text with short names instead of ids of instances. */
 export function withShortNames(text: string): string {
   return text.replace(/\S+-\d{16,}-[0-9a-f]{8}/g, shortName);
 }

@@ -1,143 +1,125 @@
 /**
- * Targets that should change hands while their owners live. Moves are pulled: who is below its quota asks the owners of
- * what is planned for it, never for more than it lacks; an owner above its quota, or draining, answers by handing over
- * once the work in flight has settled, and otherwise does nothing. Both judge by what they see themselves, so every move
- * makes the fleet more even, and views that differ can not send a target round in circles. Who only beats and never asks
- * gets nothing, and costs nothing.
+ * Targets that change owners while both owners live. Moves are pulled: a member below its quota asks
+ * the owners of the targets that are planned for it, and never for more than it lacks. An owner above
+ * its quota, or draining, hands over once the work in flight has settled; otherwise it does nothing.
+ * Each decides by its own view (`mayGive`). So every move makes the fleet more even, and different
+ * views cannot send a target round in circles. A member that beats and never asks gets nothing.
  *
- * Where an operator has moved a target, whoever it is pinned to asks for it, whatever its quota, and the owner hands it over, whatever its
- * own: that is all a transfer is. Nothing is forced: an owner that is frozen is waited for until its lease runs out.
+ * For a target that an operator has moved, the pinned member asks whatever its quota, and the owner
+ * hands over whatever its own. Nothing is forced: a frozen owner keeps it until its lease expires.
  *
- * An ask is a signal, and may be lost: it stands in the heartbeat too, and is repeated.
+ * An ask is a signal and may be lost. The heartbeat repeats it, and so does a later round.
  */
-import type { Clock } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import { mayGive, type Share } from '../plan/decide.ts';
+import type { FleetTarget } from '../view/fleet-target.ts';
 import type { Attributes, FleetMember } from '../view/member.ts';
-import type { TargetEntry } from '../view/target-entry.ts';
 import type { Ownership } from './ownership.ts';
 
-/** Moves asked for and not yet made; more are asked for as these arrive. */
-const MOST_ASKED = 500;
+/** Moves asked for and not made yet; more are asked for as these arrive. */
+const MAX_ASKED = 500;
 /** How many of them a heartbeat repeats. */
-const MOST_REPEATED = 100;
-
-export interface MovesParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly holdings: Ownership;
-  /** After how long an ask that came to nothing is repeated. */
-  readonly patienceMs: number;
-  entry(id: string): TargetEntry | undefined;
-}
-
-/** What this instance may own, by its own plan. */
-export interface Share {
-  readonly quota: number;
-  /** It hands over everything it is asked for. */
-  readonly isDraining: boolean;
-  /** How long the work on what it hands over has to settle. */
-  readonly withinMs?: number;
-}
+const MAX_REPEATED = 100;
 
 export class Handover {
-  readonly #parts: MovesParts;
-  /** Targets asked for, with whom and when. */
-  readonly #asked = new Map<TargetEntry, { owner: string; atMs: number }>();
-  /** What others asked for and could not be answered: per asker, until the fleet has been looked at again. */
+  readonly #rt: Runtime;
+  readonly #ownership: Ownership;
+  readonly #patienceMs: number;
+  /** Targets asked for: the owner, and when. */
+  readonly #asked = new Map<FleetTarget, { owner: string; atMs: number }>();
+  /** Asks that could not be answered, by asker, until the next round has read the fleet. */
   #unanswered = new Map<string, readonly string[]>();
 
-  constructor(parts: MovesParts) {
-    this.#parts = parts;
+  /** An ask that brought nothing is repeated after `patienceMs`. */
+  constructor(rt: Runtime, ownership: Ownership, patienceMs: number) {
+    this.#rt = rt;
+    this.#ownership = ownership;
+    this.#patienceMs = patienceMs;
   }
 
   /** What the next heartbeat repeats. */
   get asks(): Attributes['asks'] {
     const asks: Record<string, string[]> = {};
-    for (const [{ id }, { owner }] of [...this.#asked].slice(0, MOST_REPEATED)) {
+    for (const [{ id }, { owner }] of [...this.#asked].slice(0, MAX_REPEATED)) {
       asks[owner] ??= [];
       asks[owner].push(id);
     }
     return asks;
   }
 
-  /** Asks the owners of `wanted`, for no more than is lacking, and for all that was moved here by hand. */
-  ask(wanted: readonly TargetEntry[], quota: number): void {
-    const { clock, holdings, instanceId, patienceMs } = this.#parts;
+  /** Asks the owners of `wanted`: for no more than `quota`, and for all that are pinned here. */
+  ask(wanted: readonly FleetTarget[], quota: number): void {
+    const { clock, instanceId } = this.#rt;
     const nowMs = clock.monotonicMs();
-    const isWanted = new Set(wanted);
-    for (const [entry, { owner, atMs }] of this.#asked) {
-      const isPending = isWanted.has(entry) && entry.owner === owner && atMs + patienceMs > nowMs;
-      if (!isPending) this.#asked.delete(entry);
-    }
-    const anew = wanted.filter((one) => !this.#asked.has(one));
-    const ordered = anew
-      .filter(({ pinned }) => pinned === instanceId)
-      .slice(0, Math.max(0, MOST_ASKED - this.#asked.size));
-    const most = Math.min(quota - holdings.claimed, MOST_ASKED) - this.#asked.size - ordered.length;
-    const others = anew.filter(({ pinned }) => pinned !== instanceId).slice(0, Math.max(0, most));
+    this.#dropAsked(new Set(wanted), nowMs);
+    const isPinnedHere = ({ pinned }: FleetTarget) => pinned === instanceId;
+    const unasked = wanted.filter((target) => !this.#asked.has(target));
+    const pinned = unasked.filter(isPinnedHere).slice(0, Math.max(0, MAX_ASKED - this.#asked.size));
+    const lacking = Math.min(quota - this.#ownership.claimed, MAX_ASKED);
+    const others = unasked
+      .filter((target) => !isPinnedHere(target))
+      .slice(0, Math.max(0, lacking - this.#asked.size - pinned.length));
     const perOwner = new Map<string, string[]>();
-    for (const entry of [...ordered, ...others]) {
-      const owner = entry.owner ?? instanceId;
-      this.#asked.set(entry, { owner, atMs: nowMs });
+    for (const target of [...pinned, ...others]) {
+      const owner = target.owner ?? instanceId;
+      this.#asked.set(target, { owner, atMs: nowMs });
       const ids = perOwner.get(owner) ?? [];
       perOwner.set(owner, ids);
-      ids.push(entry.id);
+      ids.push(target.id);
     }
     for (const [owner, ids] of perOwner) this.#send(owner, ids);
   }
 
-  /** The target is ours now. True if that was the last of those asked for: there may be more to ask for. */
-  onTaken(entry: TargetEntry): boolean {
-    return this.#asked.delete(entry) && this.#asked.size === 0;
+  /** This instance may own the target now. Returns whether it was the last one asked for. */
+  arrived(target: FleetTarget): boolean {
+    if (target.state !== 'owned') return false;
+    return this.#asked.delete(target) && this.#asked.size === 0;
   }
 
   /**
-   * Asked by signal. False where nothing could be given: the asker may know something that this instance has not seen
-   * yet, so the ask is kept until it has looked.
+   * Answers an ask that came by signal. False where nothing was given: the asker may know something
+   * that this instance has not read yet, so the ask is kept for the next round.
    */
-  hear({ from, ids }: Ask, asker: FleetMember | undefined, share: Share): boolean {
+  answer({ from, ids }: Ask, asker: FleetMember | undefined, share: Share): boolean {
     if (asker !== undefined && this.#give(asker, ids, share) > 0) return true;
-    if (this.#unanswered.size < MOST_ASKED) this.#unanswered.set(from, ids);
+    if (this.#unanswered.size < MAX_ASKED) this.#unanswered.set(from, ids);
     return false;
   }
 
-  /** The fleet has just been looked at: answers what heartbeats ask for, and what could not be answered before. */
-  answer(members: readonly FleetMember[], share: Share): void {
+  /** Answers the asks of heartbeats, and those kept since the round before. */
+  answerAll(members: readonly FleetMember[], share: Share): void {
     for (const asker of members) {
-      const ids = asker.asks[this.#parts.instanceId] ?? this.#unanswered.get(asker.id);
+      const ids = asker.asks[this.#rt.instanceId] ?? this.#unanswered.get(asker.id);
       if (ids !== undefined) this.#give(asker, ids, share);
     }
     this.#unanswered = new Map();
   }
 
-  /** Hands over as much as this instance has too much, and what was moved to the asker by hand; says how many. */
   #give(asker: FleetMember, ids: readonly string[], share: Share): number {
-    const { holdings, entry: find } = this.#parts;
-    const { quota, isDraining, withinMs } = share;
-    if (asker.isForeign || asker.isDraining) return 0;
     let given = 0;
     for (const id of ids) {
-      const entry = find(id);
-      if (entry?.state !== 'ours') continue;
-      const { pinned, planned } = entry;
-      // Pinned to somebody who is there, and not to the asker: it stays, or goes there.
-      const isPinned = pinned !== null && pinned === planned;
-      const mayGo = isDraining || (holdings.ours.size > quota && !isPinned);
-      if (pinned !== asker.id && !mayGo) continue;
-      void holdings.give(entry, asker.id, withinMs);
+      const target = this.#ownership.get(id);
+      const owned = this.#ownership.owned.size;
+      if (target === undefined || !mayGive(target, asker, owned, share)) continue;
+      void this.#ownership.give(target, asker.id, share.withinMs);
       given++;
     }
     return given;
   }
 
+  /** Drops the asks that are out of date: not wanted, with another owner, or too old. */
+  #dropAsked(wanted: ReadonlySet<FleetTarget>, nowMs: number): void {
+    for (const [target, { owner, atMs }] of this.#asked) {
+      const isRecent = atMs + this.#patienceMs > nowMs;
+      if (!wanted.has(target) || target.owner !== owner || !isRecent) this.#asked.delete(target);
+    }
+  }
+
   #send(owner: string, ids: readonly string[]): void {
-    const { store, events, instanceId } = this.#parts;
+    const { store, events, instanceId } = this.#rt;
     events.emit('fleet.asked', { member: owner, count: ids.length });
     const ask: Ask = { from: instanceId, ids };
-    // A hint: the heartbeat says it again.
+    // A hint: the heartbeat repeats it.
     store.signals.publish(askTopic(owner), JSON.stringify(ask)).catch(() => {});
   }
 }
@@ -151,11 +133,11 @@ export function askTopic(member: string): string {
   return `ask:${member}`;
 }
 
-/** The ask in a signal; null for anything else that somebody may have published. */
+/** The ask in a signal; null for anything else that was published there. */
 export function readAsk(message: string): Ask | null {
   try {
     const { from, ids } = JSON.parse(message) as Record<string, unknown>;
-    const isAsk = typeof from === 'string' && Array.isArray(ids) && ids.length <= MOST_ASKED;
+    const isAsk = typeof from === 'string' && Array.isArray(ids) && ids.length <= MAX_ASKED;
     return isAsk ? { from, ids: ids.filter((id) => typeof id === 'string') } : null;
   } catch {
     return null;

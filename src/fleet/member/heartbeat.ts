@@ -1,69 +1,65 @@
-import { type Clock, timeLeft } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
+import { timeLeft } from '../../core/clock.ts';
 import { packageVersion } from '../../core/version.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Timings } from '../../lease/timings.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { hashMember } from '../plan/hash.ts';
 import type { Attributes, FleetMember } from '../view/member.ts';
-import type { VitalSigns } from './vitals.ts';
+import { VitalSigns } from './vitals.ts';
 
-/** Where operators say who is to hand everything over: one record per member, by its id. */
+/** The collection of the orders to drain: one record per member, by its id. */
 export const DRAIN_COLLECTION = 'drain';
-/** Where it is said that members came, left or changed, by their ids, and who has been given an order. */
+/** The topic for members that joined, left or changed, by their ids, and for new orders. */
 export const FLEET_TOPIC = 'fleet';
 export const orderFor = (member: string) => `order:${member}`;
 export const isOrder = (message: string) => message.startsWith(orderFor(''));
 
 const VERSION = packageVersion();
 
-export interface PresenceParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly weight: number;
-  readonly vitals: VitalSigns;
-  readonly ttlMs: number;
-  readonly timeoutMs: number;
-}
-
-/** This instance as the others see it: it beats, does as operators ordered, and says when it leaves. */
+/** This instance as a member: it beats, follows operators' orders, and announces that it leaves. */
 export class Heartbeat {
-  readonly #parts: PresenceParts;
+  /** How this instance is doing; every beat says it. */
+  readonly vitals: VitalSigns;
+  readonly #rt: Runtime;
+  readonly #weight: number;
+  readonly #timings: Timings;
   #member: FleetMember;
   #isOrdered = false;
-  /** Orders are told of; one that was not heard is found by a look now and then. */
+  /** Signals announce orders; a missed one is found by a read now and then. */
   #readOrderAtMs = Number.NEGATIVE_INFINITY;
   #leaveByMs: number | null = null;
-  #isKnown = false;
-  #hasLeft = false;
+  /** `new`: the store has not seen a beat yet. `left`: no beat may follow. */
+  #presence: 'new' | 'present' | 'left' = 'new';
 
-  constructor(parts: PresenceParts) {
-    this.#parts = parts;
+  constructor(rt: Runtime, weight: number, timings: Timings) {
+    this.#rt = rt;
+    this.#weight = weight;
+    this.#timings = timings;
+    this.vitals = new VitalSigns(rt, timings);
     this.#member = {
-      ...hashMember(parts.instanceId),
-      weight: parts.weight,
+      ...hashMember(rt.instanceId),
+      weight,
       isDraining: false,
       isForeign: false,
       owned: 0,
       version: VERSION,
       asks: {},
-      beatTtlMs: parts.ttlMs,
+      beatTtlMs: timings.ttlMs,
       vitals: null,
       expiresAtMs: Number.POSITIVE_INFINITY,
     };
   }
 
-  /** It hands everything over, and takes nothing. */
+  /** This instance hands everything over and takes nothing. */
   get isDraining(): boolean {
     return this.#isOrdered || this.#leaveByMs !== null;
   }
 
-  /** When it will be gone; null while it is to stay. */
+  /** When this instance will be gone; null while it stays. */
   get leaveByMs(): number | null {
     return this.#leaveByMs;
   }
 
-  /** As a member among the others. */
+  /** This instance among the other members. */
   get member(): FleetMember {
     const { isDraining } = this;
     if (this.#member.isDraining !== isDraining) this.#member = { ...this.#member, isDraining };
@@ -71,36 +67,41 @@ export class Heartbeat {
   }
 
   async beat({ owned, asks }: Pick<Attributes, 'owned' | 'asks'>): Promise<void> {
-    const { store, events, instanceId, weight, vitals, ttlMs, timeoutMs } = this.#parts;
-    // A round that was under way when it left must not bring it back.
-    if (this.#hasLeft) return;
-    const { isDraining: draining } = this;
+    const { store, events, instanceId } = this.#rt;
+    const { ttlMs, operationTimeoutMs: timeoutMs } = this.#timings;
+    // A round that was under way when this instance left must not bring it back.
+    if (this.#presence === 'left') return;
     const attributes: Attributes = {
-      ...{ weight, draining, owned, version: VERSION, asks },
-      ...{ beatTtlMs: ttlMs, vitals: vitals.read() },
+      weight: this.#weight,
+      draining: this.isDraining,
+      owned,
+      version: VERSION,
+      asks,
+      beatTtlMs: ttlMs,
+      vitals: this.vitals.read(),
     };
     await store.members.beat(
       { id: instanceId, attributes: { ...attributes } },
       { ttlMs, timeoutMs },
     );
-    if (this.#isKnown) return;
-    this.#isKnown = true;
+    if (this.#presence !== 'new') return;
+    this.#presence = 'present';
     events.emit('member.joined', { member: instanceId, isForeign: false });
     this.announce();
   }
 
-  /** Something may have been ordered: the next look shows it. */
+  /** There may be a new order: the next `readOrder` reads it. */
   expectOrder(): void {
     this.#readOrderAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Reads what operators ordered, if something may have been; says whether it is something new. */
+  /** Reads the operators' order, if there may be a new one. Returns whether there is. */
   async readOrder(): Promise<boolean> {
-    const { clock, events, instanceId, ttlMs } = this.#parts;
+    const { clock, events, instanceId } = this.#rt;
     const nowMs = clock.monotonicMs();
     if (nowMs < this.#readOrderAtMs) return false;
-    // Before it is read: an order that comes meanwhile is read once more.
-    this.#readOrderAtMs = nowMs + ttlMs;
+    // Set before the read: an order that arrives meanwhile is read again.
+    this.#readOrderAtMs = nowMs + this.#timings.ttlMs;
     const isOrdered = await this.#hasOrder();
     if (isOrdered === this.#isOrdered) return false;
     this.#isOrdered = isOrdered;
@@ -109,9 +110,10 @@ export class Heartbeat {
   }
 
   async #hasOrder(): Promise<boolean> {
-    const { store, instanceId, timeoutMs } = this.#parts;
+    const { store, instanceId } = this.#rt;
+    const call = { timeoutMs: this.#timings.operationTimeoutMs };
     try {
-      const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], { timeoutMs });
+      const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], call);
       if (order?.kind === 'failed') throw order.error;
       return order?.kind === 'found';
     } catch (error) {
@@ -120,17 +122,17 @@ export class Heartbeat {
     }
   }
 
-  /** From now on it hands everything over, until it leaves. */
+  /** From now on this instance hands everything over, until it leaves. */
   prepareToLeave(byMs: number): void {
     this.#leaveByMs = byMs;
   }
 
-  /** Takes its heartbeat and its order to drain away. */
+  /** Removes the heartbeat, and the order to drain. */
   async leave(withinMs: number): Promise<void> {
-    const { store, clock, events, instanceId } = this.#parts;
-    this.#hasLeft = true;
-    if (!this.#isKnown) return;
-    this.#isKnown = false;
+    const { store, clock, events, instanceId } = this.#rt;
+    const wasPresent = this.#presence === 'present';
+    this.#presence = 'left';
+    if (!wasPresent) return;
     const leftMs = timeLeft(clock, withinMs);
     if (this.#isOrdered)
       await store.records.remove(DRAIN_COLLECTION, [{ id: instanceId }], { timeoutMs: leftMs() });
@@ -139,9 +141,9 @@ export class Heartbeat {
     await store.signals.publish(FLEET_TOPIC, instanceId);
   }
 
-  /** A hint for those who could see something new now. */
+  /** A hint to the other members that this one has changed. */
   announce(): void {
-    const { store, instanceId } = this.#parts;
+    const { store, instanceId } = this.#rt;
     store.signals.publish(FLEET_TOPIC, instanceId).catch(() => {});
   }
 }

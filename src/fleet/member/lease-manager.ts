@@ -1,65 +1,70 @@
 /**
- * One instance of the fleet: it says that it lives, sees who else does, works out who should own what, and takes, asks
- * for and hands over targets until that is so. There is no leader; every instance does the same.
+ * One instance as a member of the fleet. It beats, reads the fleet, plans which member should own
+ * which target, and takes, asks for and hands over targets until the plan is met. There is no
+ * leader: every instance does the same.
  *
- * Nothing here decides who may work: that is the lease alone. Everything else, members, plans, signals, may be late or
- * wrong, and costs time, never safety.
+ * Only the lease says which instance may work. Everything else (members, plans, signals) may be late
+ * or wrong, which costs time and is never unsafe.
  *
- * **New** –start→ **running** –stop→ **stopping** (it says so, starts nothing new, hands over what is asked for, lets go
- * of the rest) → **stopped**. It does not start again: an instance id is good for one life.
+ * **new** –start→ **running** –stop→ **stopping** (it announces that, takes nothing more, hands over
+ * what is asked for, then the rest) → **stopped**. It does not start again: an instance id is good
+ * for one life.
  */
-import { type Clock, isDoneWithin } from '../../core/clock.ts';
+import { isDoneWithin } from '../../core/clock.ts';
 import { ClosedError } from '../../core/errors.ts';
-import type { Emitter } from '../../core/events.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import type { Random } from '../../core/random.ts';
-import type { Tracing } from '../../core/tracing.ts';
+import { jittered } from '../../core/random.ts';
 import { HIGHEST_FENCE } from '../../lease/fence.ts';
-import type { Lease } from '../../lease/lease.ts';
 import type { Leases } from '../../lease/leases.ts';
-import type { TimingOptions, Timings } from '../../lease/timings.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Timings } from '../../lease/timings.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import {
+  decide,
+  lookAgainAtMs,
+  type RoundSelf,
+  type RoundView,
+  type Share,
+  type WantedTarget,
+} from '../plan/decide.ts';
 import { type Explanation, explain, loadsOf } from '../plan/explain.ts';
 import { hashTarget } from '../plan/hash.ts';
 import { firstChoice } from '../plan/plan.ts';
-import { LeaseScan } from '../view/lease-scan.ts';
+import { Planner } from '../plan/planner.ts';
+import type { TargetSource } from '../targets/target-source.ts';
+import { FleetTarget } from '../view/fleet-target.ts';
+import { SCAN_CHUNK, scanLeases } from '../view/lease-scan.ts';
 import type { FleetMember } from '../view/member.ts';
 import { Membership } from '../view/membership.ts';
 import { Pins } from '../view/pins.ts';
-import type { TargetEntry } from '../view/target-entry.ts';
-import { Coordination, type TargetSource } from './coordination.ts';
-import { TargetDiscovery } from './discovery.ts';
 import { askTopic, Handover, readAsk } from './handover.ts';
 import { FLEET_TOPIC, Heartbeat, isOrder, orderFor } from './heartbeat.ts';
-import { type Duties, Ownership } from './ownership.ts';
-import { EVERYTHING, MemberRounds, NOTHING } from './rounds.ts';
-import { VitalSigns } from './vitals.ts';
+import { EVERYTHING, MemberRounds, type Need, NOTHING } from './member-rounds.ts';
+import { Ownership, type OwnershipOptions } from './ownership.ts';
 
-/** An ask that came to nothing is repeated with the next regular round, which comes a little early. */
+/** An ask that brought nothing is repeated with the next regular round, which may be early. */
 const PATIENCE_SHARE = 0.8;
-/** After hints may have been missed, instances look again within this time. */
+/** After hints may have been missed, each instance reads the fleet within this time. */
 const GAP_SPREAD_MS = 500;
-/** A stopping instance gives the others this long to ask for what has settled; then it chooses whom to hand it to. */
+/** After a join, moves wait for more joins: a share of the renewal interval, within limits. */
+const SETTLE_SHARE = 1 / 10;
+const MIN_SETTLE_MS = 100;
+const MAX_SETTLE_MS = 1_000;
+/** A stopping instance gives the others this long to ask for a settled target; then it chooses. */
 const ASK_WAIT_MS = 500;
-/** How often a stopping instance looks whether that time is over. */
-const STOP_LOOK_MS = 20;
-/** The share of the time to stop that it takes at most to say so: a store that hangs must not take the time of the rest. */
-const SAY_SHARE = 1 / 4;
-/** Kept of that time for leaving, whatever the work on targets takes: a share of it, and at most this. */
+/** How often a stopping instance checks whether that time is over. */
+const STOP_CHECK_MS = 20;
+/** The share of the time to stop for announcing it: a store that hangs must not take the rest. */
+const ANNOUNCE_SHARE = 1 / 4;
+/** Kept of that time for leaving, however long work takes: a share of it, and at most this. */
 const LEAVE_SHARE = 1 / 10;
-const LEAVE_MOST_MS = 500;
+const MAX_LEAVE_MS = 500;
+/** A walk over a large keyspace takes seconds; one that takes longer is given up. */
+const WALK_MS = 30_000;
+/** After a walk that failed: pauses double from this to the time between two walks. */
+const WALK_RETRY_MS = 1_000;
 
-export interface LeaseManagerParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly leases: Leases;
-  readonly tracing?: Tracing;
-  readonly instanceId: string;
+export interface LeaseManagerOptions extends OwnershipOptions {
   readonly targets: TargetSource;
-  readonly duties: Duties;
-  readonly timings: TimingOptions;
   readonly weight: number;
   /** How often to look for members and targets of other programs; Infinity for never. */
   readonly discoverEveryMs: number;
@@ -76,79 +81,59 @@ export interface LeaseInfo {
 export type ManagerState = 'new' | 'running' | 'stopping' | 'stopped';
 
 export class LeaseManager {
-  readonly #parts: LeaseManagerParts;
+  readonly #rt: Runtime;
+  readonly #leases: Leases;
+  readonly #options: LeaseManagerOptions;
   readonly #timings: Timings;
-  readonly #entries = new Map<string, TargetEntry>();
-  readonly #vitals: VitalSigns;
-  readonly #presence: Heartbeat;
-  readonly #roster: Membership;
-  readonly #holdings: Ownership;
-  readonly #moves: Handover;
-  readonly #coordination: Coordination;
+  readonly #source: TargetSource;
+  /** Every target in the source, and those that are still being released. */
+  readonly #targets = new Map<string, FleetTarget>();
+  readonly #heartbeat: Heartbeat;
+  readonly #membership: Membership;
+  readonly #pins: Pins;
+  readonly #planner = new Planner();
   readonly #rounds: MemberRounds;
-  readonly #discovery: TargetDiscovery;
+  readonly #ownership: Ownership;
+  readonly #handover: Handover;
   readonly #unsubscribes: (() => void)[] = [];
   readonly #unlisten: () => void;
   readonly #over = new AbortController();
   #state: ManagerState = 'new';
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
+  /** The members of the last plan, this instance first. */
+  #members: readonly FleetMember[] = [];
+  #listedVersion = -1;
+  /** Targets or pins have changed since each target was given its pin. */
+  #arePinsNew = true;
+  /** Owned targets that were pinned to a member without a heartbeat in the round before. */
+  #orphanedPins = new Set<string>();
 
-  constructor(parts: LeaseManagerParts) {
-    const { store, clock, events } = parts;
-    this.#parts = parts;
-    this.#timings = parts.leases.check({ ...parts.timings, class: 'poll' });
-    const { ttlMs, renewEveryMs, operationTimeoutMs: timeoutMs } = this.#timings;
-    const entry = (id: string) => this.#entries.get(id);
-    const onFreed = () => this.#rounds.poke(NOTHING);
-    const onTaken = (taken: TargetEntry) => {
-      if (this.#moves.onTaken(taken)) this.#rounds.poke(NOTHING);
-    };
-    const pins = new Pins(store);
-    this.#unlisten = events.on('store.forgot', () => {
-      pins.beginAnew();
-      this.#coordination.expectPins();
-    });
-    const vitals = new VitalSigns({ clock, events, ttlMs, renewEveryMs });
-    this.#vitals = vitals;
-    this.#presence = new Heartbeat({ ...parts, vitals, ttlMs, timeoutMs });
-    this.#roster = new Membership({ store, clock, events, self: () => this.#presence.member });
-    this.#holdings = new Ownership({ ...parts, ttlMs, entry, onFreed, onTaken });
-    this.#moves = new Handover({
-      ...parts,
-      holdings: this.#holdings,
-      patienceMs: renewEveryMs * PATIENCE_SHARE,
-      entry,
-    });
-    this.#coordination = new Coordination(
-      {
-        ...parts,
-        timings: this.#timings,
-        presence: this.#presence,
-        roster: this.#roster,
-        survey: new LeaseScan({ store, clock, onLapse: (member) => this.#roster.lapse(member) }),
-        holdings: this.#holdings,
-        moves: this.#moves,
-        pins,
-      },
-      this.#entries,
-    );
-    const round = this.#coordination.round.bind(this.#coordination);
-    const onLate = (lateMs: number) => vitals.late(lateMs);
-    this.#rounds = new MemberRounds({ ...parts, everyMs: renewEveryMs, onLate, round });
-    const onFound = () => this.#rounds.poke({ ...NOTHING, members: true, targets: true });
-    this.#discovery = new TargetDiscovery({ ...parts, onFound });
+  constructor(rt: Runtime, leases: Leases, options: LeaseManagerOptions) {
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#options = options;
+    this.#source = options.targets;
+    this.#timings = leases.check({ ...options.timings, class: 'poll' });
+    const { renewEveryMs } = this.#timings;
+    this.#pins = new Pins(rt.store);
+    this.#heartbeat = new Heartbeat(rt, options.weight, this.#timings);
+    this.#membership = new Membership(rt);
+    this.#rounds = new MemberRounds(rt, renewEveryMs, (need, lateMs) => this.#round(need, lateMs));
+    this.#ownership = new Ownership(rt, leases, this.#rounds, options);
+    this.#handover = new Handover(rt, this.#ownership, renewEveryMs * PATIENCE_SHARE);
+    this.#unlisten = rt.events.on('store.forgot', () => this.#pins.reset());
   }
 
   get instanceId(): string {
-    return this.#parts.instanceId;
+    return this.#rt.instanceId;
   }
 
   get state(): ManagerState {
     return this.#state;
   }
 
-  /** Takes part from now on. Resolves after the first look at the fleet, or when the store could not be asked: then it goes on trying. */
+  /** Joins the fleet. Resolves after the first round, even if the store could not be asked. */
   start(): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'stopped')
       throw new ClosedError({ operation: 'start: a lease manager runs once' });
@@ -157,160 +142,353 @@ export class LeaseManager {
   }
 
   /**
-   * Hands everything over and leaves, within `withinMs`, even if the store does not answer. Work in flight has nearly all of that
-   * time to finish; what has not by then is never handed over: its lease runs out.
+   * Hands everything over and leaves within `withinMs`, even if the store does not answer. Work in
+   * flight has nearly all of that time to finish. A target whose work has not finished by then is
+   * never handed over: its lease expires.
    */
   stop(withinMs: number): Promise<void> {
     this.#stopping ??= this.#stop(withinMs);
     return this.#stopping;
   }
 
-  /** True if the target is this instance's, or was to be had. */
+  /** True if this instance owns the target, or could take it. */
   async tryAcquire(id: string): Promise<boolean> {
     checkTargetId(id);
     if (this.#state !== 'running') throw new ClosedError({ operation: 'tryAcquire' });
-    const entry = this.#entries.get(id);
-    if (entry === undefined || !this.#parts.targets.has(id)) return false;
-    entry.notBeforeMs = 0;
-    if (!this.#presence.isDraining) await this.#holdings.take([entry]);
+    const target = this.#targets.get(id);
+    if (target === undefined || !this.#source.has(id)) return false;
+    target.notBeforeMs = 0;
+    if (!this.#heartbeat.isDraining) {
+      await this.#ownership.take([target]);
+      this.#onArrived(target);
+    }
     return this.isOwned(id);
   }
 
   /**
-   * Hands the target to another instance, or frees it if there is none that may take it. This instance does not take it again by itself
-   * for one renewal interval.
+   * Hands the target to another instance, or releases it if no other may take it. This instance does
+   * not take it again automatically for one renewal interval.
    */
   async release(id: string): Promise<void> {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    entry.notBeforeMs = this.#parts.clock.monotonicMs() + this.#timings.renewEveryMs;
-    await this.#passOn(entry);
+    const target = this.#targets.get(id);
+    if (target === undefined) return;
+    target.notBeforeMs = this.#rt.clock.monotonicMs() + this.#timings.renewEveryMs;
+    await this.#passOn(target);
   }
 
   /** May new work on the target begin here? Synchronous, no I/O, reads the clocks itself. */
   isOwned(id: string): boolean {
-    const entry = this.#entries.get(id);
-    return entry?.state === 'ours' && entry.lease?.isHeld() === true;
+    return this.#ownership.get(id)?.lease?.isHeld() === true;
   }
 
   ownedSessions(): string[] {
-    return [...this.#holdings.ours].flatMap(({ id, lease }) => (lease?.isHeld() ? [id] : []));
+    return [...this.#ownership.owned].flatMap(({ id, lease }) => (lease?.isHeld() ? [id] : []));
   }
 
   /** The ids of all instances with a heartbeat, as the store has them now. */
   async getLiveNodes(): Promise<string[]> {
     const timeoutMs = this.#timings.operationTimeoutMs;
-    const live = await this.#parts.store.members.list({ timeoutMs });
+    const live = await this.#rt.store.members.list({ timeoutMs });
     return live.map(({ id }) => id);
   }
 
-  /** Who should own the target, by what this instance has last seen. */
+  /** The instance that should own the target, by the last plan of this instance. */
   preferredOwner(id: string): string | null {
     checkTargetId(id);
-    const planned = this.#entries.get(id)?.planned;
+    const planned = this.#targets.get(id)?.planned;
     if (planned) return planned;
-    const target = hashTarget(id);
-    return firstChoice(target, this.#successors())?.id ?? null;
+    return firstChoice(hashTarget(id), this.#successors())?.id ?? null;
   }
 
   leaseInfo(id: string): LeaseInfo {
     checkTargetId(id);
-    const entry = this.#entries.get(id);
-    const { acquiredAt = null, lastRenewedAt = null } = entry?.lease ?? {};
-    const ownerId = entry?.owner ?? null;
-    const state = leaseState(entry, ownerId);
+    const target = this.#targets.get(id);
+    const { acquiredAt = null, lastRenewedAt = null } = target?.lease ?? {};
+    const ownerId = target?.owner ?? null;
+    const state = leaseState(target, ownerId);
     return { sessionId: id, ownerId, state, acquiredAt, lastRenewedAt };
   }
 
-  /** Why the target is where it is, by what this instance has last seen; null for one it does not know. */
+  /** Why the target is where it is, as far as this instance knows; null for an unknown target. */
   explain(id: string): Explanation | null {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return null;
-    const { members, plan } = this.#coordination;
-    const loads = loadsOf(this.#entries.values());
-    const nowMs = this.#parts.clock.monotonicMs();
-    return explain(entry, { members, quotas: plan.quotas, loads, nowMs });
+    const target = this.#targets.get(id);
+    if (target === undefined) return null;
+    return explain(target, {
+      members: this.#members,
+      quotas: this.#planner.last.quotas,
+      loads: loadsOf(this.#targets.values()),
+      nowMs: this.#rt.clock.monotonicMs(),
+    });
   }
 
   /**
-   * What the target's fence protects has seen a higher one, although the lease is ours: the store has forgotten, and its
-   * clock lags. Takes the target again, with a fence above that: it hands the target to itself, so that nobody is granted it in between,
-   * and so that a store in quarantine grants it at all.
+   * A write under the target's fence was refused because a higher one was seen, although this
+   * instance holds the lease: the store has lost data, and its clock lags. Takes the target again
+   * with a higher fence. It transfers the target to itself, so that no other instance is granted it
+   * in between, and so that a store in quarantine grants it at all.
    */
   outrank(id: string, fence: number, seen: number): void {
-    const entry = this.#entries.get(id);
-    // A fence beyond all that can be minted was written by somebody else: nothing outranks it.
-    if (entry?.lease?.fence !== fence || seen >= HIGHEST_FENCE) return;
-    entry.fenceFloor = seen + 1;
-    void this.#holdings.retake(entry);
+    const target = this.#targets.get(id);
+    // No store mints a fence that high: a program other than Holdfast wrote it.
+    if (target?.lease?.fence !== fence || seen >= HIGHEST_FENCE) return;
+    target.fenceFloor = seen + 1;
+    void this.#ownership.retake(target);
   }
 
   async #start(): Promise<void> {
     this.#state = 'running';
     void this.#listen();
-    void this.#discovery.run(this.#over.signal);
+    void this.#discover();
     await this.#rounds.start();
   }
 
-  /** Hints make everything prompt; without them it still happens, at the next round. */
+  /** Looks, decides, acts. Returns when the next round is due, unless the rounds are woken. */
+  async #round(need: Need, lateMs: number): Promise<number> {
+    const { clock } = this.#rt;
+    this.#heartbeat.vitals.late(lateMs);
+    const areMembersNew = await this.#refresh(need);
+    await this.#readLeases(need.owners || areMembersNew);
+    const planMs = this.#replan();
+    const { take, ask, release, drop, refresh } = decide(
+      this.#view(),
+      this.#self(),
+      clock.monotonicMs(),
+    );
+    for (const target of release) void this.#ownership.release(target);
+    for (const { id } of drop) this.#targets.delete(id);
+    for (const { target, atMs } of refresh) target.refreshAtMs = atMs;
+    this.#reportPlan(planMs);
+    this.#handover.answerAll(this.#members, this.#share());
+    await this.#ownership.take(take);
+    return Math.min(
+      this.#ask(ask),
+      lookAgainAtMs(this.#targets.values(), this.#self()),
+      this.#membership.earliestExpiryMs,
+    );
+  }
+
+  /** Returns whether the members have changed. */
+  async #refresh(need: Need): Promise<boolean> {
+    const { operationTimeoutMs: timeoutMs, ttlMs } = this.#timings;
+    const nowMs = this.#rt.clock.monotonicMs();
+    const isMembersDue = need.members || this.#membership.earliestExpiryMs <= nowMs;
+    const readPins = async () => {
+      if (await this.#pins.refreshIfDue(nowMs, ttlMs, timeoutMs)) this.#arePinsNew = true;
+    };
+    const [areMembersNew] = await Promise.all([
+      isMembersDue && this.#membership.refresh(timeoutMs),
+      need.targets && this.#source.refresh(),
+      isMembersDue && this.#beat(),
+      isMembersDue && readPins(),
+    ]);
+    if (this.#source.version !== this.#listedVersion) this.#listTargets();
+    if (isMembersDue) this.#removeOrphanedPins();
+    return areMembersNew;
+  }
+
+  async #beat(): Promise<void> {
+    const beat = () =>
+      this.#heartbeat.beat({ owned: this.#ownership.owned.size, asks: this.#handover.asks });
+    const [isOrderNew] = await Promise.all([this.#heartbeat.readOrder(), beat()]);
+    if (!isOrderNew) return;
+    await beat();
+    this.#heartbeat.announce();
+  }
+
+  /**
+   * A pin to a member that is gone has no effect, and never will: its id does not come back. The
+   * owner of the target removes it in the second round without that member: the first may have read
+   * the members before it joined.
+   */
+  #removeOrphanedPins(): void {
+    const orphaned = [...this.#pins.all].flatMap(([target, { member }]) => {
+      const isLive = member === this.instanceId || this.#membership.get(member) !== undefined;
+      return isLive || this.#ownership.get(target) === undefined ? [] : [target];
+    });
+    const removable = orphaned.filter((target) => this.#orphanedPins.has(target));
+    this.#orphanedPins = new Set(orphaned);
+    if (removable.length === 0) return;
+    // Housekeeping: a pin that is not removed now is removed later.
+    this.#pins.remove(removable, this.#timings.operationTimeoutMs).catch(() => {});
+  }
+
+  #listTargets(): void {
+    this.#listedVersion = this.#source.version;
+    this.#arePinsNew = true;
+    for (const id of this.#source.ids())
+      if (!this.#targets.has(id)) this.#targets.set(id, new FleetTarget(id));
+  }
+
+  async #readLeases(all: boolean): Promise<void> {
+    const nowMs = this.#rt.clock.monotonicMs();
+    const due = [...this.#targets.values()].filter(
+      ({ state, refreshAtMs }) => state === 'watched' && (all || refreshAtMs <= nowMs),
+    );
+    for (let at = 0; at < due.length; at += SCAN_CHUNK) {
+      const chunk = due.slice(at, at + SCAN_CHUNK);
+      const lapsed = await scanLeases(this.#rt, chunk, this.#timings.operationTimeoutMs);
+      for (const owner of lapsed) this.#membership.markLapsed(owner);
+    }
+  }
+
+  /** Returns how long the plan took. */
+  #replan(): number {
+    const { clock } = this.#rt;
+    const startMs = clock.monotonicMs();
+    this.#members = [this.#heartbeat.member, ...this.#membership.others()];
+    if (this.#arePinsNew) {
+      for (const target of this.#targets.values()) target.pinned = this.#pins.memberOf(target.id);
+      this.#arePinsNew = false;
+    }
+    const listed = [...this.#targets.values()].filter(({ id }) => this.#source.has(id));
+    this.#planner.assign(this.#members, listed);
+    return clock.monotonicMs() - startMs;
+  }
+
+  #reportPlan(tookMs: number): void {
+    const { events } = this.#rt;
+    if (!events.hasListener('fleet.planned')) return;
+    events.emit('fleet.planned', {
+      members: this.#members.length,
+      targets: this.#planner.last.planned.length,
+      quota: this.#share().quota,
+      owned: this.#ownership.owned.size,
+      tookMs,
+    });
+  }
+
+  #view(): RoundView {
+    const settleMs = this.#timings.renewEveryMs * SETTLE_SHARE;
+    return {
+      targets: this.#targets.values(),
+      isListed: (id) => this.#source.has(id),
+      members: this.#members,
+      memberOf: (id) => this.#membership.get(id),
+      settledAtMs:
+        this.#membership.joinedAtMs + Math.min(Math.max(settleMs, MIN_SETTLE_MS), MAX_SETTLE_MS),
+    };
+  }
+
+  #self(): RoundSelf {
+    return { ...this.#heartbeat.member, isLeaving: this.#heartbeat.leaveByMs !== null };
+  }
+
+  /** What this instance may own, by the last plan. Before the first one it gives nothing away. */
+  #share(): Share {
+    const { isDraining, leaveByMs } = this.#heartbeat;
+    const leftMs = leaveByMs === null ? undefined : leaveByMs - this.#rt.clock.monotonicMs();
+    return {
+      quota: this.#planner.last.quotas[0] ?? Number.POSITIVE_INFINITY,
+      isDraining,
+      withinMs: leftMs === undefined ? undefined : Math.max(0, leftMs),
+    };
+  }
+
+  /** Asks for what may move now. Returns when the rest may. */
+  #ask(wanted: readonly WantedTarget[]): number {
+    const nowMs = this.#rt.clock.monotonicMs();
+    const due = wanted.filter(({ fromMs }) => fromMs <= nowMs);
+    this.#handover.ask(
+      due.map(({ target }) => target),
+      this.#share().quota,
+    );
+    let laterMs = Number.POSITIVE_INFINITY;
+    for (const { fromMs } of wanted) if (fromMs > nowMs) laterMs = Math.min(laterMs, fromMs);
+    return laterMs;
+  }
+
+  /** Hints make everything prompt; without them it happens in the next regular round. */
   async #listen(): Promise<void> {
-    const { store, leases, clock, instanceId, targets } = this.#parts;
-    // A store that comes back tells all instances at once; they need not all ask it at once.
+    const { store, clock, instanceId } = this.#rt;
+    // A store that comes back wakes all instances at once; they need not all ask it at once.
     const onGap = () => {
-      this.#presence.expectOrder();
-      this.#coordination.expectPins();
-      this.#rounds.poke(EVERYTHING, GAP_SPREAD_MS);
+      this.#heartbeat.expectOrder();
+      this.#pins.expect();
+      this.#rounds.wake(EVERYTHING, GAP_SPREAD_MS);
     };
     const onFleet = (message: string) => {
-      if (message === orderFor(instanceId)) this.#presence.expectOrder();
-      // Where a target is pinned concerns everybody's plan.
-      if (isOrder(message)) this.#coordination.expectPins();
-      if (message !== instanceId) this.#rounds.poke(EVERYTHING);
+      if (message === orderFor(instanceId)) this.#heartbeat.expectOrder();
+      // A pin concerns the plan of every instance.
+      if (isOrder(message)) this.#pins.expect();
+      if (message !== instanceId) this.#rounds.wake(EVERYTHING);
     };
     const onAsk = (message: string) => this.#onAsk(message);
     const { signals } = store;
     const subscriptions = [
       () => signals.subscribe(FLEET_TOPIC, { onMessage: onFleet, onGap }),
       () => signals.subscribe(askTopic(instanceId), { onMessage: onAsk, onGap }),
-      () => targets.listen(() => this.#pokeTargets()),
+      () => this.#source.listen(() => this.#wakeForTargets()),
     ];
     const offers = { onOffer: (id: string) => this.#onOffer(id), onGap };
     while (this.#state === 'running') {
       try {
         for (const subscribe of subscriptions.slice(this.#unsubscribes.length)) {
           const unsubscribe = await subscribe();
-          // It took longer than this manager, which has undone the others.
+          // This manager has stopped meanwhile, and has undone the others.
           if (this.#over.signal.aborted) return unsubscribe();
           this.#unsubscribes.push(unsubscribe);
         }
-        if (await leases.hearOffers('poll', offers)) return;
+        if (await this.#leases.hearOffers('poll', offers)) return;
       } catch {
-        // As for every round: the store is not there now.
+        // The store is unavailable: the rounds report that.
       }
       await clock.sleep(this.#timings.renewEveryMs, this.#over.signal).catch(() => {});
     }
   }
 
-  #pokeTargets(): void {
-    this.#rounds.poke({ ...NOTHING, targets: true });
+  /**
+   * Looks for targets and members that other programs wrote, until this manager stops. Beside the
+   * rounds: how long the walk takes depends on everything else in the store, and meanwhile this
+   * instance has to beat.
+   */
+  async #discover(): Promise<void> {
+    const { store, clock, random, events } = this.#rt;
+    const { discoverEveryMs } = this.#options;
+    const { signal } = this.#over;
+    if (!Number.isFinite(discoverEveryMs)) return;
+    let retryMs = WALK_RETRY_MS;
+    while (!signal.aborted) {
+      let pauseMs = discoverEveryMs;
+      try {
+        // One after the other: nothing waits for them, and the store serves others.
+        await this.#source.discover();
+        await store.members.list({ thorough: true, timeoutMs: WALK_MS });
+        if (!signal.aborted) this.#rounds.wake({ ...NOTHING, members: true, targets: true });
+        retryMs = WALK_RETRY_MS;
+      } catch (error) {
+        if (!signal.aborted) events.emit('discovery.failed', { error });
+        pauseMs = Math.min(retryMs, discoverEveryMs);
+        retryMs = pauseMs * 2;
+      }
+      await clock.sleep(jittered(pauseMs, random), signal).catch(() => {});
+    }
+  }
+
+  #wakeForTargets(): void {
+    this.#rounds.wake({ ...NOTHING, targets: true });
   }
 
   #onAsk(message: string): void {
     const ask = readAsk(message);
     if (ask === null) return;
-    const asker = this.#roster.get(ask.from);
-    const isAnswered = this.#moves.hear(ask, asker, this.#coordination.share);
-    if (isAnswered) return;
-    // It may have been moved there by hand, and this instance not have heard of it.
-    this.#coordination.expectPins();
-    this.#rounds.poke({ ...NOTHING, members: true });
+    const asker = this.#membership.get(ask.from);
+    if (this.#handover.answer(ask, asker, this.#share())) return;
+    // An operator may have moved the target there, and this instance missed the signal.
+    this.#pins.expect();
+    this.#rounds.wake({ ...NOTHING, members: true });
   }
 
   #onOffer(id: string): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined || !this.#parts.targets.has(id)) this.#pokeTargets();
-    // Also while draining: who offers it has let go of it, and from here it can be handed on.
-    else if (this.#presence.leaveByMs === null) this.#holdings.claim(entry);
+    const target = this.#targets.get(id);
+    if (target === undefined || !this.#source.has(id)) this.#wakeForTargets();
+    // Even while draining: the owner has given it up, and from here it can be handed on.
+    else if (this.#heartbeat.leaveByMs === null)
+      void this.#ownership.claim(target).then(() => this.#onArrived(target));
+  }
+
+  /** When the last target that was asked for has arrived, a round may ask for more. */
+  #onArrived(target: FleetTarget): void {
+    if (this.#handover.arrived(target)) this.#rounds.wake(NOTHING);
   }
 
   async #stop(withinMs: number): Promise<void> {
@@ -319,80 +497,83 @@ export class LeaseManager {
       return;
     }
     this.#state = 'stopping';
-    const { clock } = this.#parts;
+    const { clock } = this.#rt;
     const leftMs = (untilMs: number) => Math.max(0, untilMs - clock.monotonicMs());
     const untilMs = clock.monotonicMs() + withinMs;
-    const workUntilMs = untilMs - Math.min(withinMs * LEAVE_SHARE, LEAVE_MOST_MS);
-    this.#presence.prepareToLeave(workUntilMs);
-    this.#holdings.takeNoMore();
-    // The first to hear of it are those who take over.
-    await isDoneWithin(clock, withinMs * SAY_SHARE, this.#sayLeaving());
+    const workUntilMs = untilMs - Math.min(withinMs * LEAVE_SHARE, MAX_LEAVE_MS);
+    this.#heartbeat.prepareToLeave(workUntilMs);
+    this.#ownership.takeNoMore();
+    // First: the other instances are to ask for the targets.
+    await isDoneWithin(clock, withinMs * ANNOUNCE_SHARE, this.#announceLeaving());
     await this.#handOver(workUntilMs);
-    // A round that is under way may yet be granted something, and give it back.
+    // A round that is under way may still be granted a lease, and releases it.
     await isDoneWithin(clock, leftMs(workUntilMs), this.#rounds.stop());
-    await this.#holdings.settled(leftMs(workUntilMs));
+    await this.#ownership.settled(leftMs(workUntilMs));
     this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
-    this.#holdings.close();
-    this.#vitals.close();
+    this.#ownership.close();
+    this.#heartbeat.vitals.close();
     this.#unlisten();
-    // Where the store can not be told, the heartbeat runs out.
+    // If the store does not answer, the heartbeat expires.
     const leaveMs = Math.min(leftMs(untilMs), this.#timings.operationTimeoutMs);
-    await isDoneWithin(clock, leaveMs, this.#presence.leave(leaveMs));
+    await isDoneWithin(clock, leaveMs, this.#heartbeat.leave(leaveMs));
     this.#state = 'stopped';
   }
 
-  async #sayLeaving(): Promise<void> {
-    const { asks } = this.#moves;
-    await this.#presence
-      .beat({ owned: this.#holdings.ours.size, asks })
-      .then(() => this.#presence.announce())
+  async #announceLeaving(): Promise<void> {
+    const { asks } = this.#handover;
+    await this.#heartbeat
+      .beat({ owned: this.#ownership.owned.size, asks })
+      .then(() => this.#heartbeat.announce())
       .catch(() => {});
   }
 
   /**
-   * Waits for the others to ask for what has settled, and hands them the rest unasked. It is let go of only where there is nobody: a store
-   * in quarantine grants nobody a key that is free, but lets a successor have what it is handed.
+   * Waits for other instances to ask for the settled targets, and transfers the rest unasked. A
+   * target is released only if there is no other instance: a store in quarantine grants no free key,
+   * but lets a successor claim a transferred one.
    */
   async #handOver(untilMs: number): Promise<void> {
-    const { clock, duties } = this.#parts;
-    const settledAtMs = new Map<TargetEntry, number>();
-    for (const entry of this.#holdings.ours) {
-      const note = () => settledAtMs.set(entry, clock.monotonicMs());
-      const settled = duties.end(entry.id, false);
-      if (settled === null) note();
-      else void settled.then(note);
+    const { clock } = this.#rt;
+    const settledAtMs = new Map<FleetTarget, number>();
+    for (const target of this.#ownership.owned) {
+      const markSettled = () => settledAtMs.set(target, clock.monotonicMs());
+      const settled = this.#options.duties.end(target.id, false);
+      if (settled === null) markSettled();
+      else void settled.then(markSettled);
     }
     const waitMs = this.#successors().length > 0 ? ASK_WAIT_MS : 0;
-    while (this.#holdings.ours.size > 0) {
+    while (this.#ownership.owned.size > 0) {
       const nowMs = clock.monotonicMs();
       const isOver = nowMs >= untilMs;
-      for (const entry of this.#holdings.ours) {
-        const sinceMs = settledAtMs.get(entry) ?? Number.POSITIVE_INFINITY;
-        if (isOver || nowMs - sinceMs >= waitMs) void this.#passOn(entry, 0);
+      for (const target of this.#ownership.owned) {
+        const sinceMs = settledAtMs.get(target) ?? Number.POSITIVE_INFINITY;
+        if (isOver || nowMs - sinceMs >= waitMs) void this.#passOn(target, 0);
       }
-      if (this.#holdings.ours.size > 0) await clock.sleep(STOP_LOOK_MS);
+      if (this.#ownership.owned.size > 0) await clock.sleep(STOP_CHECK_MS);
     }
   }
 
-  /** Hands the target to another that may take it, once its work has settled. It is let go of where there is none. */
-  #passOn(entry: TargetEntry, withinMs?: number): Promise<void> {
+  /** Transfers the target to another member once its work has settled, or releases it. */
+  #passOn(target: FleetTarget, withinMs?: number): Promise<void> {
     const successors = this.#successors().filter(({ id }) => id !== this.instanceId);
-    const planned = successors.find(({ id }) => id === entry.planned);
-    const successor = planned ?? firstChoice(entry, successors);
-    if (successor === undefined) return this.#holdings.letGo(entry, withinMs);
-    return this.#holdings.give(entry, successor.id, withinMs);
+    const planned = successors.find(({ id }) => id === target.planned);
+    const successor = planned ?? firstChoice(target, successors);
+    if (successor === undefined) return this.#ownership.release(target, withinMs);
+    return this.#ownership.give(target, successor.id, withinMs);
   }
 
-  /** Who may take over. */
+  /** The members that may take over. */
   #successors(): FleetMember[] {
-    return this.#roster.members().filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
+    return [this.#heartbeat.member, ...this.#membership.others()].filter(
+      ({ isForeign, isDraining }) => !isForeign && !isDraining,
+    );
   }
 }
 
-function leaseState(entry: TargetEntry | undefined, owner: string | null): LeaseInfo['state'] {
-  const lease: Lease | null = entry?.lease ?? null;
-  if (lease !== null && entry?.state !== 'settling')
+function leaseState(target: FleetTarget | undefined, owner: string | null): LeaseInfo['state'] {
+  const lease = target?.lease ?? null;
+  if (lease !== null && target?.state !== 'lost')
     return lease.state === 'uncertain' ? 'uncertain' : 'owned';
   return owner === null ? 'unknown' : 'other';
 }

@@ -1,137 +1,140 @@
-import { type Clock, isDoneWithin } from '../../core/clock.ts';
+import { isDoneWithin } from '../../core/clock.ts';
 import { KeyForeignError } from '../../core/errors.ts';
-import type { Emitter, Events } from '../../core/events.ts';
+import type { Events } from '../../core/events.ts';
 import { gapOf } from '../../core/gap.ts';
-import { type Tracing, untraced } from '../../core/tracing.ts';
 import { LEASE_CLASSES } from '../../lease/classes.ts';
 import type { Lease, ReleaseOptions } from '../../lease/lease.ts';
 import type { AcquireResult, Leases } from '../../lease/leases.ts';
 import type { TimingOptions } from '../../lease/timings.ts';
-import { GARBAGE_MS, type Predecessor, type TargetEntry } from '../view/target-entry.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import { type FleetTarget, GARBAGE_RETRY_MS, type Predecessor } from '../view/fleet-target.ts';
+import { type MemberRounds, NOTHING } from './member-rounds.ts';
 
-/** Targets taken at once: a few store calls' worth, so that a slow store is not asked for more than it answers in time. */
+/** Targets taken at once: a few requests, so that a slow store is not asked for more than it answers. */
 const CHUNK = 1_000;
 
-/** How long a target whose earlier work here has not stopped is left alone before it is asked for again. */
-const UNSETTLED_MS = 1_000;
+/** A target whose earlier work here has not stopped is asked for again after this. */
+const UNSETTLED_RETRY_MS = 1_000;
 const { claimWindowMs } = LEASE_CLASSES.poll;
 
-/** Whoever works under the leases. */
+/** The work under the leases. */
 export interface Duties {
-  /** The target is ours: work may begin. */
+  /** This instance owns the target: work may begin. */
   begin(id: string, lease: Lease): void;
   /**
-   * No new work from now on. Resolves when the work in flight has stopped; null where there is none. Where the lease is
-   * lost, the work has to stop at once; else it may finish.
+   * No new work from now on. Resolves when the work in flight has stopped; null where there is none.
+   * If the lease is lost, the work has to stop at once; otherwise it may finish.
    */
   end(id: string, isLost: boolean): Promise<void> | null;
 }
 
-export interface HoldingsParts {
-  readonly leases: Leases;
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly instanceId: string;
-  readonly timings: TimingOptions;
-  readonly ttlMs: number;
+export interface OwnershipOptions {
   readonly duties: Duties;
-  readonly tracing?: Tracing;
-  entry(id: string): TargetEntry | undefined;
-  onTaken(entry: TargetEntry): void;
-  /** Something is to be had, or known, that was not: there is reason to look. */
-  onFreed(): void;
+  readonly timings: TimingOptions;
 }
 
-/** What this instance owns: takes targets, hands them on, lets them go. */
+/** The targets that this instance owns: it takes them, hands them over and releases them. */
 export class Ownership {
-  readonly #parts: HoldingsParts;
-  readonly #ours = new Set<TargetEntry>();
-  /** What is being let go of, or has been lost while work on it goes on. */
+  readonly #rt: Runtime;
+  readonly #leases: Leases;
+  readonly #rounds: MemberRounds;
+  readonly #duties: Duties;
+  readonly #timings: TimingOptions;
+  readonly #ttlMs: number;
+  readonly #owned = new Set<FleetTarget>();
+  /** Every target with a lease, by id: owned, releasing or lost. */
+  readonly #leased = new Map<string, FleetTarget>();
+  /** Leases that are being released, or are lost while work under them continues. */
   readonly #ending = new Map<Promise<void>, Lease>();
-  #taking = 0;
-  #isClosing = false;
   readonly #unlisten: () => void;
+  #acquiring = 0;
+  #isClosing = false;
 
-  constructor(parts: HoldingsParts) {
-    this.#parts = parts;
-    this.#unlisten = parts.events.on('lease.lost', (lost) => {
-      const { leaseClass, key, fence, reason, lateMs } = lost;
-      if (leaseClass !== 'poll') return;
-      const entry = parts.entry(key);
-      if (entry?.lease?.fence !== fence) return;
-      if (reason === 'revoked') entry.sitsOutUntilMs = parts.clock.monotonicMs() + parts.ttlMs;
-      this.#onLost(entry, entry.lease, lateMs);
-    });
+  /** A target that becomes free wakes the rounds. */
+  constructor(
+    rt: Runtime,
+    leases: Leases,
+    rounds: MemberRounds,
+    { duties, timings }: OwnershipOptions,
+  ) {
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#rounds = rounds;
+    this.#duties = duties;
+    this.#timings = timings;
+    this.#ttlMs = leases.check({ ...timings, class: 'poll' }).ttlMs;
+    this.#unlisten = rt.events.on('lease.lost', (lost) => this.#onLost(lost));
   }
 
-  /** What is ours, without what is being let go of. */
-  get ours(): ReadonlySet<TargetEntry> {
-    return this.#ours;
+  /** Without the targets that are being released. */
+  get owned(): ReadonlySet<FleetTarget> {
+    return this.#owned;
   }
 
-  /** How many targets are ours, or will be if the store grants what it is being asked for. */
+  get(id: string): FleetTarget | undefined {
+    const target = this.#leased.get(id);
+    return target?.state === 'owned' ? target : undefined;
+  }
+
+  /** How many targets this instance owns, or will if the store grants all that it is asked for. */
   get claimed(): number {
-    return this.#ours.size + this.#taking;
+    return this.#owned.size + this.#acquiring;
   }
 
-  /** From now on nothing is taken; what the store is being asked for and grants is given back, and no work begins. */
+  /** From now on nothing is taken. A lease that is granted yet is released, and no work begins. */
   takeNoMore(): void {
     this.#isClosing = true;
   }
 
   /** Tries to take all of them. Throws if the store could not be asked. */
-  async take(entries: readonly TargetEntry[]): Promise<void> {
+  async take(targets: readonly FleetTarget[]): Promise<void> {
     if (this.#isClosing) return;
-    for (let at = 0; at < entries.length; at += CHUNK) {
-      const chunk = entries.slice(at, at + CHUNK).filter(({ state }) => state === 'watched');
-      const errors = await Promise.all(chunk.map((entry) => this.#take(entry)));
+    for (let at = 0; at < targets.length; at += CHUNK) {
+      const chunk = targets.slice(at, at + CHUNK).filter(({ state }) => state === 'watched');
+      const errors = await Promise.all(chunk.map((target) => this.#take(target)));
       const failed = errors.find((error) => error !== null);
       if (failed !== undefined) throw failed;
     }
   }
 
-  /** The target was handed to us: takes it, also if we are just being refused it. */
-  claim(entry: TargetEntry): void {
-    entry.seenOffered(this.#parts.clock.monotonicMs());
-    this.take([entry]).catch(() => this.#parts.onFreed());
+  /** Takes a target that was transferred to this instance, even if it is just being refused. */
+  async claim(target: FleetTarget): Promise<void> {
+    target.markOffered(this.#rt.clock.monotonicMs());
+    await this.take([target]).catch(() => this.#rounds.wake(NOTHING));
   }
 
-  /** Hands the target to another, once the work on it has settled; what has not in time is never handed over. */
-  give(entry: TargetEntry, successor: string, withinMs?: number): Promise<void> {
-    const { clock, tracing = untraced } = this.#parts;
-    const attributes = { 'holdfast.target': entry.id, 'holdfast.successor': successor };
-    const give = async (lease: Lease, settling: ReleaseOptions) =>
+  /** Transfers the target once its work has settled. Work that does not settle in time keeps it. */
+  give(target: FleetTarget, successor: string, withinMs?: number): Promise<void> {
+    const { clock, tracing } = this.#rt;
+    const attributes = { 'holdfast.target': target.id, 'holdfast.successor': successor };
+    const transfer = async (lease: Lease, options: ReleaseOptions) =>
       tracing.run({ name: 'holdfast.handover', attributes, isRoot: true }, async (span) => {
         span.set({ 'holdfast.fence': lease.fence });
-        const result = await lease.transfer(successor, settling);
-        if (result.transferred) entry.seenOwned(successor, claimWindowMs, clock.monotonicMs());
+        const result = await lease.transfer(successor, options);
+        if (result.transferred) target.markOwned(successor, claimWindowMs, clock.monotonicMs());
         else span.fail(`it was not handed over: ${result.reason}`);
       });
-    return this.#end(entry, withinMs, give);
+    return this.#end(target, withinMs, transfer);
   }
 
-  /** Takes a target that is ours once more, for another fence. */
-  async retake(entry: TargetEntry): Promise<void> {
-    const { instanceId } = this.#parts;
-    await this.give(entry, instanceId);
-    if (entry.owner === instanceId) this.claim(entry);
+  /** Takes an owned target again, for another fence. */
+  async retake(target: FleetTarget): Promise<void> {
+    const { instanceId } = this.#rt;
+    await this.give(target, instanceId);
+    if (target.owner === instanceId) await this.claim(target);
   }
 
-  /** Lets the target go, once the work on it has settled, or is given up. */
-  letGo(entry: TargetEntry, withinMs?: number): Promise<void> {
-    return this.#end(entry, withinMs, async (lease, settling) => {
-      await lease.release(settling);
+  /** Releases the target once its work has settled. */
+  release(target: FleetTarget, withinMs?: number): Promise<void> {
+    return this.#end(target, withinMs, async (lease, options) => {
+      await lease.release(options);
     });
   }
 
-  /** Resolves when nothing is being let go of any more, or the time is up: then what has not settled is given up on. */
+  /** Resolves when nothing is being released any more. After `withinMs` it gives up on the rest. */
   async settled(withinMs: number): Promise<void> {
-    const isSettled = await isDoneWithin(
-      this.#parts.clock,
-      withinMs,
-      Promise.all(this.#ending.keys()),
-    );
-    if (isSettled) return;
+    const ending = Promise.all(this.#ending.keys());
+    if (await isDoneWithin(this.#rt.clock, withinMs, ending)) return;
     for (const lease of this.#ending.values()) lease.giveUp();
   }
 
@@ -139,127 +142,138 @@ export class Ownership {
     this.#unlisten();
   }
 
-  async #take(entry: TargetEntry): Promise<Error | null> {
-    const { leases, clock, instanceId, timings } = this.#parts;
-    const askedAtMs = clock.monotonicMs();
-    entry.state = 'taking';
-    this.#taking++;
+  /** Returns the error where the store could not be asked. */
+  async #take(target: FleetTarget): Promise<Error | null> {
+    const { clock, instanceId } = this.#rt;
+    const { id, fenceFloor } = target;
+    const sentAtMs = clock.monotonicMs();
+    target.become('acquiring');
+    this.#acquiring++;
+    let result: AcquireResult;
     try {
-      const result = await leases.acquire(entry.id, {
-        ...timings,
+      result = await this.#leases.acquire(id, {
+        ...this.#timings,
         class: 'poll',
         holder: instanceId,
         untilReleased: true,
-        ...(entry.fenceFloor > 0 && { fenceFloor: entry.fenceFloor }),
+        ...(fenceFloor > 0 && { fenceFloor }),
       });
-      entry.state = 'watched';
-      if (!result.ok) this.#note(entry, result);
-      else if (this.#isClosing) void this.#track(result.lease, giveBack(result.lease));
-      else this.#own(entry, result.lease, askedAtMs);
-      return null;
     } catch (error) {
-      entry.state = 'watched';
+      target.become('watched');
       if (error instanceof KeyForeignError) {
-        // What is wrong with one target must not keep the others waiting.
-        entry.seenBarred('garbage', GARBAGE_MS, clock.monotonicMs());
+        // One bad key must not delay the other targets.
+        target.markBarred('garbage', GARBAGE_RETRY_MS, clock.monotonicMs());
         return null;
       }
-      entry.doubt();
+      target.markUnknown();
       return error as Error;
     } finally {
-      this.#taking--;
+      this.#acquiring--;
     }
+    if (result.ok && !this.#isClosing) {
+      this.#own(target, result.lease, sentAtMs);
+      return null;
+    }
+    target.become('watched');
+    if (result.ok) void this.#track(result.lease, released(result.lease));
+    else this.#onRefused(target, result);
+    return null;
   }
 
-  #own(entry: TargetEntry, lease: Lease, askedAtMs: number): void {
-    const { duties, instanceId, onTaken } = this.#parts;
-    this.#tell(entry, lease, askedAtMs);
-    entry.state = 'ours';
-    entry.lease = lease;
-    entry.owner = instanceId;
-    entry.obstacle = null;
-    entry.isOffered = false;
-    entry.predecessor = null;
-    this.#ours.add(entry);
-    duties.begin(entry.id, lease);
-    onTaken(entry);
+  #own(target: FleetTarget, lease: Lease, sentAtMs: number): void {
+    this.#report(target, lease, sentAtMs);
+    target.become('owned');
+    target.lease = lease;
+    target.owner = this.#rt.instanceId;
+    target.obstacle = null;
+    target.isOffered = false;
+    target.predecessor = null;
+    this.#owned.add(target);
+    this.#leased.set(target.id, target);
+    this.#duties.begin(target.id, lease);
   }
 
-  /** Whoever explains a gap wants to know who had it, until when, and what took so long. */
-  #tell(entry: TargetEntry, { fence }: Lease, askedAtMs: number): void {
-    const { clock, events, instanceId, ttlMs } = this.#parts;
+  /** Emits `target.taken`: which owner had it before, until when, and what took so long. */
+  #report(target: FleetTarget, { fence }: Lease, sentAtMs: number): void {
+    const { clock, events, instanceId } = this.#rt;
     if (!events.hasListener('target.taken')) return;
-    const isNamed = entry.isOffered || entry.owner === instanceId;
-    // Not looked at before it was asked for: so now it is known that its owner has it no more.
-    if (entry.owner !== null && !isNamed) entry.seenFree(askedAtMs);
-    const { id: target, predecessor, freeSinceMs } = entry;
-    const sinceMs = predecessor?.untilMs ?? (isNamed ? askedAtMs : freeSinceMs);
+    const isNamed = target.isOffered || target.owner === instanceId;
+    // Its lease was not read before the request: the grant shows that the owner has lost it.
+    if (target.owner !== null && !isNamed) target.markFree(sentAtMs);
+    const { id, predecessor, freeSinceMs } = target;
+    const sinceMs = predecessor?.untilMs ?? (isNamed ? sentAtMs : freeSinceMs);
     const gap = gapOf({
-      silentMs: predecessor?.how === 'expired' ? ttlMs : 0,
-      wakeMs: askedAtMs - sinceMs,
-      grantMs: clock.monotonicMs() - askedAtMs,
+      silentMs: predecessor?.how === 'expired' ? this.#ttlMs : 0,
+      wakeMs: sentAtMs - sinceMs,
+      grantMs: clock.monotonicMs() - sentAtMs,
     });
     const how = howTaken(predecessor, isNamed);
-    events.emit('target.taken', { target, fence, from: predecessor?.owner ?? null, how, ...gap });
+    const from = predecessor?.owner ?? null;
+    events.emit('target.taken', { target: id, fence, from, how, ...gap });
   }
 
-  #note(entry: TargetEntry, busy: Extract<AcquireResult, { ok: false }>): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const { reason, expiresInMs } = busy;
-    if (entry.isOffered) {
-      // The answer is older than the offer.
-      entry.isOffered = false;
-      entry.doubt();
-      this.#parts.onFreed();
-    } else if (reason === 'held') entry.seenOwned(busy.holder, expiresInMs, nowMs);
-    else entry.seenBarred(reason, reason === 'unsettled' ? UNSETTLED_MS : expiresInMs, nowMs);
+  #onRefused(target: FleetTarget, refusal: Extract<AcquireResult, { ok: false }>): void {
+    const nowMs = this.#rt.clock.monotonicMs();
+    const { reason, expiresInMs } = refusal;
+    if (target.isOffered) {
+      // The refusal is older than the offer.
+      target.isOffered = false;
+      target.markUnknown();
+      this.#rounds.wake(NOTHING);
+    } else if (reason === 'held') target.markOwned(refusal.holder, expiresInMs, nowMs);
+    else
+      target.markBarred(reason, reason === 'unsettled' ? UNSETTLED_RETRY_MS : expiresInMs, nowMs);
   }
 
   #end(
-    entry: TargetEntry,
+    target: FleetTarget,
     withinMs: number | undefined,
-    tell: (lease: Lease, settling: ReleaseOptions) => Promise<void>,
+    end: (lease: Lease, options: ReleaseOptions) => Promise<void>,
   ): Promise<void> {
-    const { lease } = entry;
-    if (entry.state !== 'ours' || lease === null) return Promise.resolve();
-    entry.state = 'letting go';
-    this.#ours.delete(entry);
-    const { duties, clock } = this.#parts;
-    const settled = duties.end(entry.id, false);
-    entry.seenEnded('let go', clock.monotonicMs());
-    const telling = tell(lease, {
+    const { lease } = target;
+    if (target.state !== 'owned' || lease === null) return Promise.resolve();
+    target.become('releasing');
+    this.#owned.delete(target);
+    const settled = this.#duties.end(target.id, false);
+    target.markEnded('released', this.#rt.clock.monotonicMs());
+    const ending = end(lease, {
       ...(settled !== null && { settled }),
       ...(withinMs !== undefined && { within: withinMs }),
     });
     return this.#track(
       lease,
-      telling.then(() => this.#forget(entry, lease)),
+      ending.then(() => this.#forget(target, lease)),
     );
   }
 
-  #onLost(entry: TargetEntry, lease: Lease, lateMs: number): void {
-    const { duties, clock, onFreed } = this.#parts;
-    const isLettingGo = entry.state === 'letting go';
-    entry.state = 'settling';
-    entry.seenEnded('lost', clock.monotonicMs() - lateMs);
-    this.#ours.delete(entry);
-    const settled = duties.end(entry.id, true) ?? Promise.resolve();
-    // Only once its work has stopped may the same instance have it again. Who lets it go already sees to that.
-    if (isLettingGo) return;
-    const released = settled.then(() => lease.release());
+  #onLost({ leaseClass, key, fence, reason, lateMs }: Events['lease.lost']): void {
+    const target = this.#leased.get(key);
+    if (leaseClass !== 'poll' || target?.lease?.fence !== fence) return;
+    const { lease } = target;
+    const nowMs = this.#rt.clock.monotonicMs();
+    if (reason === 'revoked') target.revokedUntilMs = nowMs + this.#ttlMs;
+    const isReleasing = target.state === 'releasing';
+    target.become('lost');
+    target.markEnded('lost', nowMs - lateMs);
+    this.#owned.delete(target);
+    const settled = this.#duties.end(target.id, true) ?? Promise.resolve();
+    // This instance may have it again only after the work has stopped. A release waits for that.
+    if (isReleasing) return;
+    const ended = settled.then(() => lease.release());
     void this.#track(
       lease,
-      released.then(() => this.#forget(entry, lease)),
+      ended.then(() => this.#forget(target, lease)),
     );
-    onFreed();
+    this.#rounds.wake(NOTHING);
   }
 
-  #forget(entry: TargetEntry, lease: Lease): void {
-    if (entry.lease !== lease) return;
-    entry.lease = null;
-    entry.state = 'watched';
-    // What was handed over is in good hands: there is nothing to look at.
-    if (entry.owner === null) this.#parts.onFreed();
+  #forget(target: FleetTarget, lease: Lease): void {
+    if (target.lease !== lease) return;
+    target.lease = null;
+    this.#leased.delete(target.id);
+    target.become('watched');
+    // After a transfer there is a new owner: its lease need not be read now.
+    if (target.owner === null) this.#rounds.wake(NOTHING);
   }
 
   #track(lease: Lease, ending: Promise<void>): Promise<void> {
@@ -273,9 +287,9 @@ function howTaken(
   isNamed: boolean,
 ): Events['target.taken']['how'] {
   if (predecessor === null) return isNamed ? 'handover' : 'first';
-  return predecessor.how === 'let go' ? 'handover' : 'failover';
+  return predecessor.how === 'released' ? 'handover' : 'failover';
 }
 
-async function giveBack(lease: Lease): Promise<void> {
+async function released(lease: Lease): Promise<void> {
   await lease.release();
 }

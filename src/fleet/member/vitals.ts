@@ -1,56 +1,53 @@
 /**
- * How this instance is doing, as it says with its heartbeat: whether its renewals come in good time, and whether its event loop keeps up.
- * Whoever operates a fleet sees by it that an instance will lose its leases before it does.
+ * How this instance is doing, as its heartbeat says: whether its renewals are fast enough, and whether
+ * its event loop keeps up. Operators see in it that an instance is about to lose its leases.
  */
 import type { Clock } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
+import type { Timings } from '../../lease/timings.ts';
+import type { Runtime } from '../../store/runtime.ts';
 
 export interface Vitals {
-  /** How long a lease of a target lasts without a renewal, and how often it is renewed. */
+  /** How long the lease of a target lasts without a renewal, and how often it is renewed. */
   readonly ttlMs: number;
   readonly renewEveryMs: number;
-  /** How long its renewals took, over the last few minutes; null while there were none. */
+  /** How long its renewals took in the last few minutes; null where there were none. */
   readonly renewP50Ms: number | null;
   readonly renewP99Ms: number | null;
-  /** By how much its event loop was late at most, over the last minute. */
+  /** The longest delay of its event loop in the last minute. */
   readonly loopDelayMs: number;
 }
 
-/** Renewals remembered, each of a whole batch: with more, the oldest go first. */
-const MOST_RENEWALS = 128;
+/** Renewals kept, each of a whole batch; beyond this the oldest goes. */
+const MAX_RENEWALS = 128;
 const RENEWALS_MS = 5 * 60_000;
-/** The last minute, of which the worst of every ten seconds is kept. */
+/** The last minute; of every ten seconds the longest delay is kept. */
 const SPANS = 6;
 const SPAN_MS = 10_000;
 
-export interface VitalSignsParts {
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly ttlMs: number;
-  readonly renewEveryMs: number;
-}
-
 export class VitalSigns {
-  readonly #parts: VitalSignsParts;
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  readonly #renewEveryMs: number;
   #renewals: { readonly atMs: number; readonly tookMs: number }[] = [];
   /** The longest delay of each span, and which span that is. */
   readonly #delays = Array.from({ length: SPANS }, () => ({ span: -1, lateMs: 0 }));
   readonly #unlisten: readonly (() => void)[];
 
-  constructor(parts: VitalSignsParts) {
-    const { clock, events } = parts;
-    this.#parts = parts;
+  constructor({ clock, events }: Runtime, timings: Pick<Timings, 'ttlMs' | 'renewEveryMs'>) {
+    this.#clock = clock;
+    this.#ttlMs = timings.ttlMs;
+    this.#renewEveryMs = timings.renewEveryMs;
     this.#unlisten = [
       events.on('lease.renewed', ({ leaseClass, tookMs }) => {
         if (leaseClass !== 'poll') return;
         this.#renewals.push({ atMs: clock.monotonicMs(), tookMs });
-        if (this.#renewals.length > MOST_RENEWALS) this.#renewals.shift();
+        if (this.#renewals.length > MAX_RENEWALS) this.#renewals.shift();
       }),
       events.on('loop.delayed', ({ lateMs }) => this.late(lateMs)),
     ];
   }
 
-  /** Something was done that much later than it was due. */
+  /** A timer fired that much later than it was due. */
   late(lateMs: number): void {
     const span = this.#span();
     const delay = this.#delays[span % SPANS];
@@ -60,14 +57,14 @@ export class VitalSigns {
   }
 
   read(): Vitals {
-    const { clock, ttlMs, renewEveryMs } = this.#parts;
-    const sinceMs = clock.monotonicMs() - RENEWALS_MS;
+    const sinceMs = this.#clock.monotonicMs() - RENEWALS_MS;
     this.#renewals = this.#renewals.filter(({ atMs }) => atMs >= sinceMs);
     const sorted = this.#renewals.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
     const earliest = this.#span() - SPANS;
     const delays = this.#delays.flatMap(({ span, lateMs }) => (span > earliest ? [lateMs] : []));
     return {
-      ...{ ttlMs, renewEveryMs },
+      ttlMs: this.#ttlMs,
+      renewEveryMs: this.#renewEveryMs,
       renewP50Ms: percentile(sorted, 0.5),
       renewP99Ms: percentile(sorted, 0.99),
       loopDelayMs: rounded(Math.max(0, ...delays)),
@@ -79,11 +76,11 @@ export class VitalSigns {
   }
 
   #span(): number {
-    return Math.floor(this.#parts.clock.monotonicMs() / SPAN_MS);
+    return Math.floor(this.#clock.monotonicMs() / SPAN_MS);
   }
 }
 
-/** What a heartbeat says of it; null where it says nothing, or nothing that makes sense: other versions beat, too. */
+/** The vitals in a heartbeat; null where it has none that are valid: other versions beat too. */
 export function readVitals(value: unknown): Vitals | null {
   if (typeof value !== 'object' || value === null) return null;
   const { ttlMs, renewEveryMs, renewP50Ms, renewP99Ms, loopDelayMs } = value as {
@@ -91,7 +88,9 @@ export function readVitals(value: unknown): Vitals | null {
   };
   if (!isSpan(ttlMs) || !isSpan(renewEveryMs) || !isSpan(loopDelayMs)) return null;
   return {
-    ...{ ttlMs, renewEveryMs, loopDelayMs },
+    ttlMs,
+    renewEveryMs,
+    loopDelayMs,
     renewP50Ms: isSpan(renewP50Ms) ? renewP50Ms : null,
     renewP99Ms: isSpan(renewP99Ms) ? renewP99Ms : null,
   };
@@ -101,7 +100,7 @@ export function isSpan(ms: unknown): ms is number {
   return typeof ms === 'number' && Number.isFinite(ms) && ms >= 0;
 }
 
-/** Of sorted values: the least that so great a share of them does not exceed. */
+/** The smallest of the sorted values that `share` of them do not exceed. */
 function percentile(sorted: readonly number[], share: number): number | null {
   const value = sorted[Math.ceil(sorted.length * share) - 1];
   return value === undefined ? null : rounded(value);

@@ -1,5 +1,5 @@
+import type { FleetTarget, Obstacle } from '../view/fleet-target.ts';
 import type { FleetMember } from '../view/member.ts';
-import type { Obstacle, TargetEntry } from '../view/target-entry.ts';
 import { rankOf } from './plan.ts';
 
 /** Why a target is where it is. */
@@ -19,7 +19,7 @@ export interface Explanation {
 }
 
 /** What an explanation is about: the fleet as somebody sees it. */
-export interface FleetSight {
+export interface ExplainedFleet {
   readonly members: readonly FleetMember[];
   /** Per member of `members`. */
   readonly quotas: readonly number[];
@@ -28,7 +28,7 @@ export interface FleetSight {
   readonly nowMs: number;
 }
 
-interface Facts extends FleetSight {
+interface Facts extends ExplainedFleet {
   readonly owner: string | null;
   readonly planned: string | null;
   readonly pinned: string | null;
@@ -37,7 +37,7 @@ interface Facts extends FleetSight {
   readonly rank: number;
 }
 
-export function explain(entry: TargetEntry, sight: FleetSight): Explanation {
+export function explain(entry: FleetTarget, sight: ExplainedFleet): Explanation {
   const { id: target, owner, planned, pinned, obstacle, lease, expiresAtMs } = entry;
   const planner = sight.members.find(({ id }) => id === planned);
   const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - sight.nowMs);
@@ -51,7 +51,7 @@ export function explain(entry: TargetEntry, sight: FleetSight): Explanation {
   return { target, owner, planned, pinned, expiresInMs, reason, text };
 }
 
-export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
+export function loadsOf(entries: Iterable<FleetTarget>): Map<string, number> {
   const loads = new Map<string, number>();
   for (const { owner } of entries)
     if (owner !== null) loads.set(owner, (loads.get(owner) ?? 0) + 1);
@@ -60,7 +60,7 @@ export function loadsOf(entries: Iterable<TargetEntry>): Map<string, number> {
 
 /** The same without the words, for those who have many targets to look at; `member` is its owner, where that one takes part. */
 export function reasonFor(
-  { owner, planned, obstacle }: Pick<TargetEntry, 'owner' | 'planned' | 'obstacle'>,
+  { owner, planned, obstacle }: Pick<FleetTarget, 'owner' | 'planned' | 'obstacle'>,
   member: FleetMember | undefined,
 ): Explanation['reason'] {
   if (owner === null) return obstacle ?? (planned === null ? 'unplaced' : 'free');

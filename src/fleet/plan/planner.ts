@@ -1,14 +1,19 @@
 import { type Plan, type PlanMember, type PlanTarget, plan } from './plan.ts';
 
+/** A target that remembers which member should own it. */
+interface PlannedTarget extends PlanTarget {
+  planned: string | null;
+}
+
 /**
- * Plans only where there is something to plan: most rounds see the same members, the same targets and the same owners as
- * the one before, and what came out then comes out again. It compares all of what a plan is made of, so that it can not
- * miss a change; that costs a look at each target, a plan a few looks at each pair.
+ * Plans only if something has changed: most rounds have the same members, targets and owners as the
+ * round before. It compares everything that a plan is made from, so it cannot miss a change. That
+ * costs one comparison per target; a plan costs a few per pair of target and member.
  */
 export class Planner {
   #plan: Plan = plan([], []);
   #targets: readonly PlanTarget[] = [];
-  /** Of these, when the plan was made: a target changes hands, is pinned, and stays the same object. */
+  /** Their owners and pins when the plan was made: a target that changes stays the same object. */
   #owners: readonly (string | null)[] = [];
   #pins: readonly (string | null)[] = [];
 
@@ -16,7 +21,17 @@ export class Planner {
     return this.#plan;
   }
 
-  /** The plan for these, made anew or not. */
+  /** Sets `planned` of each target. Returns the targets for which it has changed. */
+  assign<T extends PlannedTarget>(members: readonly PlanMember[], targets: readonly T[]): T[] {
+    const { planned } = this.plan(members, targets);
+    return targets.filter((target, t) => {
+      const member = members[planned[t] as number]?.id ?? null;
+      const isMoved = target.planned !== member;
+      target.planned = member;
+      return isMoved;
+    });
+  }
+
   plan(members: readonly PlanMember[], targets: readonly PlanTarget[]): Plan {
     if (!this.#isSame(members, targets)) {
       this.#plan = plan(members, targets);
@@ -43,10 +58,10 @@ export class Planner {
 
 function isSameMember(a: PlanMember, b: PlanMember): boolean {
   if (a === b) return true;
-  return a.id === b.id && !isDifferent(a, b);
+  return a.id === b.id && !isPlannedDifferently(a, b);
 }
 
-/** Whether what a member says of itself makes for another plan. */
-export function isDifferent(a: PlanMember, b: PlanMember): boolean {
+/** Whether two versions of a member lead to different plans. */
+export function isPlannedDifferently(a: PlanMember, b: PlanMember): boolean {
   return a.weight !== b.weight || a.isDraining !== b.isDraining || a.isForeign !== b.isForeign;
 }

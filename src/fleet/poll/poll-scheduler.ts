@@ -1,37 +1,39 @@
 /**
- * Polls what this instance owns: all targets on one timer, each at its own pace, no more than a few at once.
+ * Polls the targets that this instance owns: all on one timer, each at its own interval, at most
+ * `concurrency` at once.
  *
- * A target is **due** when its time has come, **ready** while it waits for others to finish, **polled** while its poll
- * runs. Right before it begins, and in the same turn, the lease is asked whether new work may begin: a poll that waited,
- * or a process that was frozen, finds out here.
+ * A target is **due** when its time has come, **ready** while it waits for other polls to finish, and
+ * **polled** while its poll runs. Right before a poll begins, and in the same turn, the scheduler asks
+ * the lease whether new work may begin. A poll that waited, or a process that was frozen, finds out
+ * here.
  *
- * A target that is ours is always one of the three. One that is paused or removed stays due, because letting go of it may fail: it is
- * polled again if it is resumed first.
+ * An owned target is always one of the three. A paused or removed one stays due, because its release
+ * may fail: it is polled again if it is resumed first.
  *
- * A poll ends by itself, or is told to stop: its time is up, its lease is lost, or the instance stops. One that does not
- * stop when told is **stuck**: it is reported, its target is not polled again and never handed over until it has stopped.
+ * A poll ends by itself or is told to stop: it timed out, its lease is lost, or the instance stops. A
+ * poll that does not stop when told is **stuck**: it is reported, and its target is neither polled
+ * again nor handed over until it has stopped.
  */
 
-import type { Clock } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
-import { jittered, type Random } from '../../core/random.ts';
+import { jittered } from '../../core/random.ts';
 import { TimerHeap } from '../../core/timer-heap.ts';
-import type { Tracing } from '../../core/tracing.ts';
 import type { Lease } from '../../lease/lease.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import type { Duties } from '../member/ownership.ts';
 import { PollTimeoutError } from '../targets/errors.ts';
-import type { Target } from '../targets/target-source.ts';
+import type { Target, TargetSource } from '../targets/target-source.ts';
 import { RecentPolls } from './recent-polls.ts';
+import type { PollOutcome, Results } from './results.ts';
 
-/** A poll that was told to stop gets this long before it is reported. */
+/** A poll that was told to stop gets this long before it is reported as stuck. */
 const STUCK_AFTER_MS = 1_000;
-/** A lease that is uncertain is asked again after this, unless it is lost before. */
-const UNCERTAIN_MS = 250;
+/** An uncertain lease is asked again after this, unless it is lost before. */
+const UNCERTAIN_RETRY_MS = 250;
 
 export interface PollContext {
-  /** Fires when the lease is lost, the time is up, or the instance stops. Pass it on. */
+  /** Fires when the lease is lost, the poll times out, or the instance stops. Pass it on. */
   readonly signal: AbortSignal;
-  /** Proof of ownership for whatever the poll writes to. */
+  /** Proof of ownership for everything that the poll writes. */
   readonly fence: number;
   isHeld(): boolean;
   assertHeld(): void;
@@ -39,34 +41,22 @@ export interface PollContext {
 
 export type Poll = (target: Target, context: PollContext) => unknown;
 
-/** What a poll came to. */
-interface Outcome {
-  readonly target: string;
-  readonly fence: number;
-  readonly tookMs: number;
-  readonly ok: boolean;
-  readonly value?: unknown;
-  readonly error?: string;
-  /** The polls of this tenure before. */
-  readonly recent: RecentPolls;
+/** Polls targets: the user's function, or the built-in one. */
+export interface PollHandler {
+  readonly poll: Poll;
+  /** The target is not polled here any more. */
+  forget?(id: string): void;
+  close?(): Promise<void>;
 }
 
-export interface ScheduleParts {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly tracing: Tracing;
-  readonly poll: Poll;
+export interface PollSettings {
+  readonly handler: PollHandler;
   readonly everyMs: number;
   readonly timeoutMs: number;
   readonly concurrency: number;
-  target(id: string): Target | undefined;
-  onOutcome(outcome: Outcome): void;
-  /** The target is not polled here any more. */
-  onEnd(id: string): void;
 }
 
-/** One target that is ours. */
+/** One owned target. */
 class Duty {
   readonly id: string;
   readonly lease: Lease;
@@ -75,7 +65,7 @@ class Duty {
   slot = -1;
   /** When its last poll began; null before the first. */
   startedAtMs: number | null = null;
-  run: Run | null = null;
+  run: PollRun | null = null;
   isOver = false;
 
   constructor(id: string, lease: Lease) {
@@ -84,15 +74,18 @@ class Duty {
   }
 }
 
-/** One poll that is under way, as its handler sees it. */
-class Run implements PollContext {
+/** One poll, as its handler sees it. */
+class PollRun implements PollContext {
   readonly startMs: number;
   readonly #lease: Lease;
-  /** Made on first use: many handlers never ask for the signal, and there are many polls. */
+  /** Made on first use: many handlers never read the signal, and there are many polls. */
   #controller: AbortController | null = null;
   #stopped: { readonly reason: unknown } | null = null;
   isStuck = false;
-  /** Resolves when it has stopped. There from the beginning: its handler may release its own target before it first awaits. */
+  /**
+   * Resolves when the poll has stopped. Made at the beginning: a handler may release its own target
+   * before it first awaits.
+   */
   readonly settled: Promise<void>;
   #settle = () => {};
 
@@ -116,16 +109,16 @@ class Run implements PollContext {
     return this.#lease.fence;
   }
 
-  // Not methods: handlers take them out of the context.
+  // Not methods: handlers destructure the context.
   readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
   readonly assertHeld = (): void => this.#lease.assertHeld();
 
-  /** Why it was told to stop; undefined while it may go on. */
+  /** Why the poll was told to stop; undefined while it may continue. */
   get stopReason(): unknown {
     return this.#stopped?.reason;
   }
 
-  /** Tells it to stop. False if it has been told before. */
+  /** Tells the poll to stop. False if it was told before. */
   stop(reason: unknown): boolean {
     if (this.#stopped !== null) return false;
     this.#stopped = { reason };
@@ -139,17 +132,23 @@ class Run implements PollContext {
 }
 
 export class PollScheduler implements Duties {
-  readonly #parts: ScheduleParts;
+  readonly #rt: Runtime;
+  readonly #targets: TargetSource;
+  readonly #results: Results | null;
+  readonly #settings: PollSettings;
   readonly #duties = new Map<string, Duty>();
-  readonly #agenda: TimerHeap<Duty>;
+  readonly #due: TimerHeap<Duty>;
   #ready: Duty[] = [];
   #inFlight = 0;
   #isPumping = false;
   #isOver = false;
 
-  constructor(parts: ScheduleParts) {
-    this.#parts = parts;
-    this.#agenda = new TimerHeap(parts.clock, () => this.#onDue());
+  constructor(rt: Runtime, targets: TargetSource, results: Results | null, settings: PollSettings) {
+    this.#rt = rt;
+    this.#targets = targets;
+    this.#results = results;
+    this.#settings = settings;
+    this.#due = new TimerHeap(rt.clock, () => this.#onDue());
   }
 
   /** How many polls are under way. */
@@ -160,15 +159,15 @@ export class PollScheduler implements Duties {
   begin(id: string, lease: Lease): void {
     const duty = new Duty(id, lease);
     this.#duties.set(id, duty);
-    if (!this.#isOver) this.#agenda.schedule(duty, this.#parts.clock.monotonicMs());
+    if (!this.#isOver) this.#due.schedule(duty, this.#rt.clock.monotonicMs());
   }
 
   end(id: string, isLost: boolean): Promise<void> | null {
     const duty = this.#duties.get(id);
     if (duty === undefined) return null;
     duty.isOver = true;
-    this.#agenda.remove(duty);
-    this.#parts.onEnd(id);
+    this.#due.remove(duty);
+    this.#settings.handler.forget?.(id);
     const { run } = duty;
     if (run === null) {
       this.#duties.delete(id);
@@ -178,17 +177,17 @@ export class PollScheduler implements Duties {
     return run.settled;
   }
 
-  /** The target is not what it was: its next poll may be due earlier or later. */
-  changed(id: string): void {
+  /** The record of the target has changed: its next poll may be due earlier or later. */
+  reschedule(id: string): void {
     const duty = this.#duties.get(id);
-    if (duty !== undefined && duty.slot >= 0) this.#agenda.schedule(duty, this.#nextMs(duty));
+    if (duty !== undefined && duty.slot >= 0) this.#due.schedule(duty, this.#nextMs(duty));
   }
 
-  /** What is under way may finish. No timer is left that could keep the process alive. */
-  beginNoMore(): void {
+  /** Begins no more polls; those under way may finish. No timer keeps the process alive. */
+  close(): void {
     this.#isOver = true;
     this.#ready = [];
-    this.#agenda.clear();
+    this.#due.clear();
   }
 
   /** Tells every poll under way to stop. */
@@ -198,8 +197,8 @@ export class PollScheduler implements Duties {
   }
 
   #onDue(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    for (let duty = this.#agenda.takeFirst(nowMs); duty; duty = this.#agenda.takeFirst(nowMs))
+    const nowMs = this.#rt.clock.monotonicMs();
+    for (let duty = this.#due.takeFirst(nowMs); duty; duty = this.#due.takeFirst(nowMs))
       this.#ready.push(duty);
     this.#pump();
   }
@@ -209,36 +208,42 @@ export class PollScheduler implements Duties {
     if (this.#isPumping) return;
     this.#isPumping = true;
     let taken = 0;
-    while (taken < this.#ready.length && this.#inFlight < this.#parts.concurrency)
+    while (taken < this.#ready.length && this.#inFlight < this.#settings.concurrency)
       this.#try(this.#ready[taken++] as Duty);
-    // One copy for all that were taken: what waits may be many.
+    // One copy for all that were begun: many may wait.
     this.#ready = this.#ready.slice(taken);
     this.#isPumping = false;
   }
 
   #try(duty: Duty): void {
-    const { clock, target: find, everyMs } = this.#parts;
     if (duty.isOver || this.#isOver) return;
-    const target = find(duty.id);
-    const nowMs = clock.monotonicMs();
-    // Paused or deleted a moment ago: the manager lets go of it, or `changed` says that it is resumed.
-    if (target === undefined) this.#agenda.schedule(duty, nowMs + everyMs);
-    // Fail closed: without a lease that is certain nothing begins. A confirmed renewal brings it back.
+    const target = this.#find(duty.id);
+    const nowMs = this.#rt.clock.monotonicMs();
+    // Paused or removed: the manager releases it, or `reschedule` says that it is resumed.
+    if (target === undefined) this.#due.schedule(duty, nowMs + this.#settings.everyMs);
+    // Fail closed: without a certain lease nothing begins. A confirmed renewal brings it back.
     else if (duty.lease.isHeld()) this.#begin(duty, target);
-    else if (!duty.isOver) this.#agenda.schedule(duty, nowMs + UNCERTAIN_MS);
+    else if (!duty.isOver) this.#due.schedule(duty, nowMs + UNCERTAIN_RETRY_MS);
+  }
+
+  /** The target, if it is to be polled. */
+  #find(id: string): Target | undefined {
+    return this.#targets.has(id) ? this.#targets.get(id) : undefined;
   }
 
   /** When its next poll is due. */
   #nextMs({ id, startedAtMs }: Duty): number {
-    const { clock, random, everyMs, target: find } = this.#parts;
+    const { clock, random } = this.#rt;
     const nowMs = clock.monotonicMs();
     if (startedAtMs === null) return nowMs;
-    return Math.max(nowMs, startedAtMs + jittered(find(id)?.everyMs ?? everyMs, random));
+    const everyMs = this.#find(id)?.everyMs ?? this.#settings.everyMs;
+    return Math.max(nowMs, startedAtMs + jittered(everyMs, random));
   }
 
   #begin(duty: Duty, target: Target): void {
-    const { clock, timeoutMs } = this.#parts;
-    const run = new Run(duty.lease, clock.monotonicMs());
+    const { clock } = this.#rt;
+    const { timeoutMs } = this.#settings;
+    const run = new PollRun(duty.lease, clock.monotonicMs());
     duty.run = run;
     duty.startedAtMs = run.startMs;
     this.#inFlight++;
@@ -253,39 +258,44 @@ export class PollScheduler implements Duties {
   }
 
   /** Never rejects. */
-  async #poll(duty: Duty, target: Target, run: Run): Promise<void> {
-    const { clock, events, onOutcome } = this.#parts;
+  async #poll(duty: Duty, target: Target, run: PollRun): Promise<void> {
+    const { clock, events } = this.#rt;
     const { startMs, fence } = run;
-    const { recent } = duty;
-    const facts = () => ({ target: duty.id, fence, tookMs: clock.monotonicMs() - startMs });
+    const took = () => clock.monotonicMs() - startMs;
     try {
       const value = await this.#handle(target, run);
-      onOutcome({ ...facts(), ok: true, value, recent });
-      if (events.hasListener('poll.done')) events.emit('poll.done', facts());
+      this.#record(duty, fence, { ok: true, tookMs: took(), value });
+      if (events.hasListener('poll.done'))
+        events.emit('poll.done', { target: duty.id, fence, tookMs: took() });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      events.emit('poll.failed', { ...facts(), why });
-      // What a lost lease has stopped says nothing about its target.
+      events.emit('poll.failed', { target: duty.id, fence, tookMs: took(), why });
+      // A poll that was stopped because its lease is lost says nothing about its target.
       if (!duty.isOver || run.stopReason instanceof PollTimeoutError)
-        onOutcome({ ...facts(), ok: false, error: why, recent });
+        this.#record(duty, fence, { ok: false, tookMs: took(), error: why });
     }
   }
 
-  #handle(target: Target, run: Run): unknown {
-    const { tracing, poll } = this.#parts;
+  /** A target that was removed meanwhile leaves no result. */
+  #record({ id, recent }: Duty, fence: number, outcome: PollOutcome): void {
+    if (this.#targets.has(id)) this.#results?.record(id, fence, outcome, recent);
+  }
+
+  #handle(target: Target, run: PollRun): unknown {
     const attributes = { 'holdfast.target': target.id, 'holdfast.fence': run.fence };
-    return tracing.run({ name: 'holdfast.poll', attributes, isRoot: true }, (span) => {
+    const { poll } = this.#settings.handler;
+    return this.#rt.tracing.run({ name: 'holdfast.poll', attributes, isRoot: true }, (span) => {
       span.watch(run);
       return poll(target, run);
     });
   }
 
-  #stop(duty: Duty, run: Run, reason: unknown): void {
+  #stop(duty: Duty, run: PollRun, reason: unknown): void {
     if (!run.stop(reason)) return;
-    const { clock, events } = this.#parts;
+    const { clock, events } = this.#rt;
     const timer = clock.after(STUCK_AFTER_MS, () => {
       run.isStuck = true;
-      // Its place is free for another: one target that hangs must not keep the rest waiting.
+      // Its place is free: one target that hangs must not delay the others.
       this.#inFlight--;
       const runsForMs = clock.monotonicMs() - run.startMs;
       events.emit('poll.stuck', { target: duty.id, fence: run.fence, runsForMs });
@@ -294,8 +304,8 @@ export class PollScheduler implements Duties {
     void run.settled.then(() => timer.cancel());
   }
 
-  #settle(duty: Duty, run: Run): void {
-    const { clock, events } = this.#parts;
+  #settle(duty: Duty, run: PollRun): void {
+    const { clock, events } = this.#rt;
     if (run.isStuck) {
       const { id, lease } = duty;
       const tookMs = clock.monotonicMs() - run.startMs;
@@ -307,7 +317,7 @@ export class PollScheduler implements Duties {
     if (duty.isOver) {
       if (this.#duties.get(duty.id) === duty) this.#duties.delete(duty.id);
     } else if (!this.#isOver) {
-      this.#agenda.schedule(duty, this.#nextMs(duty));
+      this.#due.schedule(duty, this.#nextMs(duty));
     }
     this.#pump();
   }

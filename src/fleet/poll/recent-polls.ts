@@ -2,14 +2,14 @@
 export type RecentPoll = readonly [at: number, tookMs: number, ok: 0 | 1];
 
 /** So many are remembered of a target; then the oldest goes. */
-const MOST_POLLS = 30;
+const MAX_POLLS = 30;
 
 /** A poll is remembered as one whole number: the time since the one before, how long it took in tenths of a millisecond, and whether it went well. */
 const TOOK_BITS = 24;
 const TENTHS = 10;
-const MOST_TOOK = 2 ** TOOK_BITS - 1;
+const MAX_TOOK = 2 ** TOOK_BITS - 1;
 /** Three days: nothing is polled more rarely than once a day. */
-const MOST_BETWEEN = 2 ** (52 - TOOK_BITS) - 1;
+const MAX_BETWEEN = 2 ** (52 - TOOK_BITS) - 1;
 
 /**
  * The last polls of one target by its present owner, for whoever wants to see how they went. There is one of these for every target that an
@@ -21,11 +21,11 @@ export class RecentPolls {
   #next = 0;
   #lastAt = 0;
 
-  note(at: number, tookMs: number, isOk: boolean): void {
-    const between = Math.min(Math.max(0, Math.round(at - this.#lastAt)), MOST_BETWEEN);
-    const took = Math.min(Math.round(tookMs * TENTHS), MOST_TOOK);
-    this.#polls[this.#next] = (between * (MOST_TOOK + 1) + took) * 2 + (isOk ? 1 : 0);
-    this.#next = (this.#next + 1) % MOST_POLLS;
+  add(at: number, tookMs: number, isOk: boolean): void {
+    const between = Math.min(Math.max(0, Math.round(at - this.#lastAt)), MAX_BETWEEN);
+    const took = Math.min(Math.round(tookMs * TENTHS), MAX_TOOK);
+    this.#polls[this.#next] = (between * (MAX_TOOK + 1) + took) * 2 + (isOk ? 1 : 0);
+    this.#next = (this.#next + 1) % MAX_POLLS;
     this.#lastAt = at;
   }
 
@@ -37,8 +37,8 @@ export class RecentPolls {
     for (let age = 1; age <= length; age++) {
       const poll = this.#polls[(this.#next - age + length) % length] as number;
       const times = Math.floor(poll / 2);
-      list.push([at, (times % (MOST_TOOK + 1)) / TENTHS, poll % 2 === 1 ? 1 : 0]);
-      at -= Math.floor(times / (MOST_TOOK + 1));
+      list.push([at, (times % (MAX_TOOK + 1)) / TENTHS, poll % 2 === 1 ? 1 : 0]);
+      at -= Math.floor(times / (MAX_TOOK + 1));
     }
     return list.reverse();
   }
@@ -46,7 +46,7 @@ export class RecentPolls {
 
 /** What a stored result says of them, the oldest first; nothing where that makes no sense: others write there, too. */
 export function readRecent(value: unknown): RecentPoll[] {
-  return Array.isArray(value) && value.every(isPoll) ? value.slice(-MOST_POLLS) : [];
+  return Array.isArray(value) && value.every(isPoll) ? value.slice(-MAX_POLLS) : [];
 }
 
 function isPoll(value: unknown): value is RecentPoll {

@@ -1,15 +1,15 @@
 /**
- * What the last poll of each target gave, written to the store with the poller's fence: one that comes after the target
- * has gone to another owner is refused there. Many go in one request. Only the newest of a target is kept and written,
- * so what waits is bounded by the number of targets, however long the store is away.
+ * Writes the result of each target's last poll to the store, with the poller's fence: a result that
+ * comes after the target has another owner is refused there. One request writes many. Only the newest
+ * result of a target is kept, so what waits is bounded by the number of targets, however long the
+ * store is unavailable.
  *
- * A removed target leaves no result: an instance that has written one removes it when it hears of that. The fence keeps it from
- * removing what a later owner has written.
+ * A removed target leaves no result: an instance that has written one removes it. The fence keeps it
+ * from removing the result of a later owner.
  */
-import { type Clock, isDoneWithin, type Timer, timeLeft } from '../../core/clock.ts';
+import { isDoneWithin, type Timer, timeLeft } from '../../core/clock.ts';
 import { KeyForeignError } from '../../core/errors.ts';
-import type { Emitter } from '../../core/events.ts';
-import { jittered, type Random } from '../../core/random.ts';
+import { jittered } from '../../core/random.ts';
 import type {
   PutReply,
   RecordRef,
@@ -17,7 +17,7 @@ import type {
   RefusedWrite,
   RemoveReply,
 } from '../../store/port/record-store.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
 import { type RecentPoll, RecentPolls } from './recent-polls.ts';
@@ -27,11 +27,11 @@ export interface PollOutcome {
   readonly ok: boolean;
   readonly tookMs: number;
   readonly error?: string;
-  /** What the poll returned. Kept only if it is plain JSON data of up to 16 KiB. */
+  /** The poll's return value. Kept only if it is plain JSON data of up to 16 KiB. */
   readonly value?: unknown;
 }
 
-/** How it is stored, as record `result:<target id>`. */
+/** The record `result:<target id>`. */
 export interface StoredResult extends PollOutcome {
   /** When the poll ended, in milliseconds since 1970. */
   readonly at: number;
@@ -41,25 +41,17 @@ export interface StoredResult extends PollOutcome {
   readonly recent?: readonly RecentPoll[];
 }
 
-/** So many are written as soon as they are there; fewer wait for more, but not longer than this. */
+/** So many are written at once; fewer wait for more, at most `LINGER_MS`. */
 const BATCH = 200;
 const LINGER_MS = 100;
 const TIMEOUT_MS = 5_000;
-/** Pauses after a request that failed double from the first to the second. */
-const PAUSE_FIRST_MS = 200;
-const PAUSE_MOST_MS = 5_000;
-const MOST_VALUE_CHARS = 16_384;
-const MOST_ERROR_CHARS = 500;
+/** Pauses after a failed request double from the first to the second. */
+const MIN_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+const MAX_VALUE_CHARS = 16_384;
+const MAX_ERROR_CHARS = 500;
 
-export interface ResultsParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly instanceId: string;
-}
-
-/** `result: null`: the target is gone, and what was written of it is to be removed. */
+/** `result: null`: the target is removed, and so is its stored result. */
 interface Waiting {
   readonly fence: number;
   readonly result: StoredResult | null;
@@ -69,12 +61,12 @@ interface Waiting {
 type Failed = Extract<RefusedWrite, { kind: 'failed' }>;
 
 export class Results {
-  readonly #parts: ResultsParts;
-  /** The newest of each target, those that have waited longest first. */
+  readonly #rt: Runtime;
+  /** The newest result of each target, the one that has waited longest first. */
   readonly #waiting = new Map<string, Waiting>();
-  /** On its way to the store. */
+  /** The batch on its way to the store. */
   #batch: ReadonlyMap<string, Waiting> = new Map();
-  /** The fence of what this instance has last sent for a target, until that is removed. */
+  /** The fence of the last result sent for a target, until that is removed. */
   readonly #sent = new Map<string, number>();
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
@@ -82,8 +74,8 @@ export class Results {
   #pauseMs = 0;
   #isClosed = false;
 
-  constructor(parts: ResultsParts) {
-    this.#parts = parts;
+  constructor(rt: Runtime) {
+    this.#rt = rt;
   }
 
   /** How many targets have a result that is not written yet. */
@@ -101,15 +93,15 @@ export class Results {
     if (this.#isClosed) return;
     const before = this.#waiting.get(target);
     if (before !== undefined && before.fence > fence) {
-      this.#parts.events.emit('result.refused', { target, fence, seen: before.fence });
+      this.#rt.events.emit('result.refused', { target, fence, seen: before.fence });
       return;
     }
     const result = this.#stored(outcome);
-    recent.note(result.at, result.tookMs, result.ok);
+    recent.add(result.at, result.tookMs, result.ok);
     this.#wait(target, { fence, result, recent });
   }
 
-  /** The target is gone: drops what waits for it, and removes what this instance has written. */
+  /** The target is removed: drops its waiting result, and removes the one that was written. */
   remove(target: string): void {
     this.#waiting.delete(target);
     const fence = this.#sent.get(target);
@@ -117,14 +109,14 @@ export class Results {
     this.#wait(target, { fence, result: null, recent: new RecentPolls() });
   }
 
-  /** Writes what waits, at once; what can not be written within this time goes on waiting. */
+  /** Writes all waiting results now. Those that cannot be written in time keep waiting. */
   async flush(withinMs = TIMEOUT_MS): Promise<void> {
-    const leftMs = timeLeft(this.#parts.clock, withinMs);
+    const leftMs = timeLeft(this.#rt.clock, withinMs);
     const flushed = this.#begin(() => this.#writeAll(leftMs));
-    await isDoneWithin(this.#parts.clock, withinMs, flushed);
+    await isDoneWithin(this.#rt.clock, withinMs, flushed);
   }
 
-  /** Flushes, and takes no more; what could not be written is lost. */
+  /** Flushes, and takes no more. Results that could not be written are lost. */
   async close(withinMs = TIMEOUT_MS): Promise<void> {
     this.#isClosed = true;
     await this.flush(Math.min(withinMs, TIMEOUT_MS));
@@ -133,13 +125,13 @@ export class Results {
   }
 
   #stored({ ok, tookMs, error, value }: PollOutcome): StoredResult {
-    const copied = value === undefined ? undefined : plainCopy(value, MOST_VALUE_CHARS);
+    const copied = value === undefined ? undefined : plainCopy(value, MAX_VALUE_CHARS);
     return {
-      at: Math.round(this.#parts.clock.wallMs()),
-      by: this.#parts.instanceId,
+      at: Math.round(this.#rt.clock.wallMs()),
+      by: this.#rt.instanceId,
       ok,
       tookMs: Math.round(tookMs * 10) / 10,
-      ...(error !== undefined && { error: error.slice(0, MOST_ERROR_CHARS) }),
+      ...(error !== undefined && { error: error.slice(0, MAX_ERROR_CHARS) }),
       ...(copied !== undefined && { value: copied }),
     };
   }
@@ -179,7 +171,7 @@ export class Results {
   }
 
   #arm(): void {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#rt;
     const delayMs = this.#pauseMs > 0 ? jittered(this.#pauseMs, random) : LINGER_MS;
     this.#timer ??= clock.after(delayMs, () => this.#onTimer());
   }
@@ -197,17 +189,17 @@ export class Results {
     while (this.#waiting.size > 0) if (!(await this.#write(leftMs()))) return;
   }
 
-  /** Writes one batch; false if some of it has to be tried again. Never throws. */
+  /** Writes one batch; false if some of it has to be written again. Never throws. */
   async #write(timeoutMs: number): Promise<boolean> {
     const batch = this.#take();
     this.#batch = batch;
     const replies = await this.#send(batch, timeoutMs);
     this.#batch = new Map();
-    const again = this.#judge(batch, replies);
+    const again = this.#onReplies(batch, replies);
     const isWhole = again === batch.size && again > 0;
     if (again === 0) this.#pauseMs = 0;
-    // Where some could be written, the store is there, and the others of it need not wait for long.
-    else this.#pauseMs = isWhole ? this.#longerPause() : PAUSE_FIRST_MS;
+    // Some were written, so the store is available: the others need not wait long.
+    else this.#pauseMs = isWhole ? this.#longerPause() : MIN_PAUSE_MS;
     return again === 0;
   }
 
@@ -216,12 +208,12 @@ export class Results {
     batch: ReadonlyMap<string, Waiting>,
     timeoutMs: number,
   ): Promise<ReadonlyMap<string, PutReply | RemoveReply>> {
-    const { records } = this.#parts.store;
+    const { records } = this.#rt.store;
     const writes: RecordWrite[] = [];
     const removals: RecordRef[] = [];
     for (const [id, { fence, result, recent }] of batch) {
       this.#sent.set(id, fence);
-      // Listed only now: of a target that is polled often, most results are replaced before they are written.
+      // Listed only now: most results of an often polled target are replaced before.
       if (result === null) removals.push({ id, fence });
       else writes.push({ id, fence, value: { ...result, recent: recent.list() } });
     }
@@ -233,7 +225,7 @@ export class Results {
   }
 
   #longerPause(): number {
-    return Math.min(Math.max(this.#pauseMs * 2, PAUSE_FIRST_MS), PAUSE_MOST_MS);
+    return Math.min(Math.max(this.#pauseMs * 2, MIN_PAUSE_MS), MAX_PAUSE_MS);
   }
 
   #take(): Map<string, Waiting> {
@@ -246,25 +238,25 @@ export class Results {
     return batch;
   }
 
-  /** Tells of what was not written, and says how many are to be tried again. */
-  #judge(
+  /** Reports what was not written. Returns how many results are to be written again. */
+  #onReplies(
     batch: ReadonlyMap<string, Waiting>,
     replies: ReadonlyMap<string, PutReply | RemoveReply>,
   ): number {
-    const { events } = this.#parts;
+    const { events } = this.#rt;
     const failures: Error[] = [];
     let again = 0;
     for (const [target, reply] of replies) {
       const waiting = batch.get(target);
       if (waiting === undefined) continue;
       const { fence, result } = waiting;
-      // A later owner has written what is there, and removes it.
+      // Any other answer: a later owner has written the record, and removes it.
       if (result === null && reply.kind !== 'failed') this.#sent.delete(target);
       else if (reply.kind === 'stale')
         events.emit('result.refused', { target, fence, seen: reply.seen });
       if (reply.kind !== 'failed') continue;
       failures.push(reply.error);
-      // What lies in our way there will lie there the next time, too.
+      // A foreign key will be in the way the next time, too.
       if (reply.error instanceof KeyForeignError) continue;
       again++;
       if (!this.#waiting.has(target)) this.#waiting.set(target, waiting);
@@ -275,7 +267,7 @@ export class Results {
   }
 }
 
-/** The replies by id; all have failed where the request has. */
+/** The replies by id; all have failed if the request has. */
 async function repliesTo<W extends RecordRef, R extends PutReply | RemoveReply>(
   requests: readonly W[],
   send: (requests: readonly W[]) => Promise<R[]>,

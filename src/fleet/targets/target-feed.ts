@@ -1,7 +1,7 @@
 /**
- * What all sessions are now, as far as the last `refresh` could see. A refresh asks only for what has changed since the
- * one before. Losing sight of a record is never taken for its removal: one that makes no sense, or could not be read,
- * stays what it was, because to stop polling a target for somebody's typing error would be worse.
+ * The records of all targets, as the last `refresh` read them. A refresh reads only what has changed.
+ * A record that is invalid or could not be read does not count as removed: its target stays as it
+ * was, because one typing error must not stop the polls.
  */
 import { KeyForeignError } from '../../core/errors.ts';
 import type { Emitter } from '../../core/events.ts';
@@ -18,142 +18,142 @@ import {
 } from './target-record.ts';
 
 const CALL = { timeoutMs: 5_000 };
-/** A look for what others wrote walks all keys of the store. */
+/** A discovery walks all keys of the store. */
 const DISCOVERY_CALL = { timeoutMs: 30_000 };
 
-export interface SessionWatchParts {
-  readonly store: Store;
-  readonly events: Emitter;
-  readonly ids?: TargetIds;
-}
-
-interface Misread {
-  /** Null where the store could tell none. */
+interface Unreadable {
+  /** Null where the store has none. */
   readonly revision: number | null;
   readonly why: string;
 }
 
 export class TargetFeed {
   readonly #store: Store;
-  readonly #events: Emitter;
+  readonly #events: Emitter | null;
   readonly #ids: TargetIds;
-  readonly #sessions = new Map<string, TargetRecord>();
-  readonly #unreadable = new Map<string, Misread>();
-  /** Could not be read, though not for what they are: asked for again with the next refresh. */
+  readonly #records = new Map<string, TargetRecord>();
+  readonly #unreadable = new Map<string, Unreadable>();
+  /** The store failed to read these: the next refresh reads them again. */
   readonly #unread = new Map<string, Error>();
-  /** Changed, and not told to anybody yet: a refresh that fails half way loses none. */
+  /** Changed and not returned yet: a refresh that fails half way loses none. */
   #changed = new Set<string>();
   readonly #reader: ChangeReader;
   #turn: Promise<unknown> = Promise.resolve();
-  readonly #unsubscribe: () => void;
+  readonly #unlisten: () => void;
 
-  constructor({ store, events, ids = 'any' }: SessionWatchParts) {
+  /**
+   * With `events`, the feed reports unreadable records and resets itself after data loss. Without,
+   * it reports nothing, and its user calls `reset`.
+   */
+  constructor(store: Store, ids: TargetIds = 'any', events: Emitter | null = null) {
     this.#store = store;
     this.#events = events;
     this.#ids = ids;
     this.#reader = new ChangeReader(store, TARGET_COLLECTION, {
       read: (changed) => this.#read(changed),
       drop: (id) => this.#drop(id),
-      known: () => [...this.#sessions.keys(), ...this.#unreadable.keys()],
+      known: () => [...this.#records.keys(), ...this.#unreadable.keys()],
     });
-    // Versions go on growing after a loss of data, so what is written then looks like any change: nothing else would
-    // tell that the rest is gone.
-    this.#unsubscribe = events.on('store.forgot', () => this.#reader.beginAgain());
+    this.#unlisten = events?.on('store.forgot', () => this.reset()) ?? (() => {});
   }
 
-  /** By id, in no order; also those that are paused, and of every kind. */
-  get sessions(): ReadonlyMap<string, TargetRecord> {
-    return this.#sessions;
+  /** By id, in no order; those that are paused too, and of every kind. */
+  get records(): ReadonlyMap<string, TargetRecord> {
+    return this.#records;
   }
 
-  /** Why the latest version of a record can not be read, by id. */
+  /** Why the latest version of a record is invalid, by id. */
   get unreadable(): ReadonlyMap<string, { readonly why: string }> {
     return this.#unreadable;
   }
 
-  /** What the last refresh could not read, and will be asked for again. */
+  /** The records that the last refresh could not read; the next one reads them again. */
   get unread(): ReadonlyMap<string, Error> {
     return this.#unread;
   }
 
-  /** Looks for changes; gives the ids that were added, changed or removed since the last refresh that succeeded. */
+  /**
+   * After data loss: the next refresh lists all records. Versions continue to grow after it, so a new
+   * record looks like any change, and nothing else would show that the others are gone.
+   */
+  reset(): void {
+    this.#reader.beginAgain();
+  }
+
+  /** Returns the ids that were added, changed or removed since the last successful refresh. */
   refresh(): Promise<ReadonlySet<string>> {
-    // One after the other: one that is under way may have looked before what the caller has heard of.
+    // In turn: the one under way may have read before the change that the caller knows of.
     const turn = this.#turn.then(() => this.#refresh());
     this.#turn = turn.catch(() => {});
     return turn;
   }
 
-  /** Looks for what other programs have written; the next refresh shows it. Says how many there were. */
+  /** Finds records that other programs wrote; the next refresh reads them. Returns how many. */
   discover(): Promise<number> {
     return this.#store.records.discover(TARGET_COLLECTION, DISCOVERY_CALL);
   }
 
-  /** Calls when a refresh may find something. Hints may be lost, so refresh from time to time without. */
+  /** Calls back when a refresh may find a change. Hints may be lost: refresh now and then, too. */
   listen(onHint: () => void): Promise<() => void> {
     return this.#store.signals.subscribe(TARGET_TOPIC, { onMessage: onHint, onGap: onHint });
   }
 
   close(): void {
-    this.#unsubscribe();
+    this.#unlisten();
   }
 
   async #refresh(): Promise<ReadonlySet<string>> {
     if (this.#unread.size > 0) await this.#read([...this.#unread.keys()]);
     await this.#reader.refresh(CALL);
-    return this.#takeChanged();
+    const changed = this.#changed;
+    this.#changed = new Set();
+    return changed;
   }
 
   async #read(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     const replies = await this.#store.records.get(TARGET_COLLECTION, ids, CALL);
-    for (const [i, id] of ids.entries()) this.#take(id, replies[i]);
+    for (const [i, id] of ids.entries()) this.#onReply(id, replies[i]);
   }
 
-  #take(id: string, reply: GetReply | undefined): void {
+  #onReply(id: string, reply: GetReply | undefined): void {
     this.#unread.delete(id);
     if (reply?.kind === 'absent') {
       this.#drop(id);
     } else if (reply?.kind === 'found') {
-      this.#found(id, reply.value, reply.revision);
+      this.#set(id, reply.value, reply.revision);
     } else if (reply?.error instanceof KeyForeignError) {
-      this.#misread(id, { revision: null, why: `session: it is ${reply.error.found}` });
+      this.#setUnreadable(id, { revision: null, why: `session: it is ${reply.error.found}` });
     } else {
       this.#unread.set(id, reply?.error ?? new Error('the store gave no reply'));
     }
   }
 
-  #found(id: string, value: unknown, revision: number): void {
-    // After a loss of data revisions count from 1 again, and the same number may be another record.
-    const isKnown = !this.#reader.isListing && this.#sessions.get(id)?.revision === revision;
+  #set(id: string, value: unknown, revision: number): void {
+    // After data loss revisions count from 1 again: the same number may be another record.
+    const isKnown = !this.#reader.isListing && this.#records.get(id)?.revision === revision;
     if (isKnown && !this.#unreadable.has(id)) return;
-    const session = readTargetRecord(id, value, revision, this.#ids);
-    if (session instanceof InvalidRecord) {
-      this.#misread(id, { revision, why: session.why });
+    const record = readTargetRecord(id, value, revision, this.#ids);
+    if (record instanceof InvalidRecord) {
+      this.#setUnreadable(id, { revision, why: record.why });
       return;
     }
     this.#unreadable.delete(id);
-    this.#sessions.set(id, session);
+    this.#records.set(id, record);
     this.#changed.add(id);
   }
 
-  /** What was readable before stays: it is not known to be gone. */
-  #misread(id: string, misread: Misread): void {
+  /** A version that was readable before stays. */
+  #setUnreadable(id: string, unreadable: Unreadable): void {
     const before = this.#unreadable.get(id);
-    if (before?.revision === misread.revision && before.why === misread.why) return;
-    this.#unreadable.set(id, misread);
-    this.#events.emit('session.unreadable', { session: id, why: misread.why });
+    if (before?.revision === unreadable.revision && before.why === unreadable.why) return;
+    this.#unreadable.set(id, unreadable);
+    this.#events?.emit('session.unreadable', { session: id, why: unreadable.why });
   }
 
   #drop(id: string): void {
     this.#unread.delete(id);
     this.#unreadable.delete(id);
-    if (this.#sessions.delete(id)) this.#changed.add(id);
-  }
-
-  #takeChanged(): ReadonlySet<string> {
-    const changed = this.#changed;
-    this.#changed = new Set();
-    return changed;
+    if (this.#records.delete(id)) this.#changed.add(id);
   }
 }

@@ -44,11 +44,11 @@ export const TARGET_TOPIC = 'sessions';
 export const RESULT_COLLECTION = 'result';
 
 /** More often is a stream and not a poll; more rarely nobody would notice that it has stopped. */
-export const SHORTEST_EVERY_MS = 100;
-export const LONGEST_EVERY_MS = 24 * 3_600_000;
-const LONGEST_URL = 8_192;
+export const MIN_EVERY_MS = 100;
+export const MAX_EVERY_MS = 24 * 3_600_000;
+const MAX_URL_CHARS = 8_192;
 /** Longest record, in characters of JSON: tens of thousands of them are kept in memory. */
-const LONGEST_RECORD = 65_536;
+const MAX_RECORD_CHARS = 65_536;
 
 /** How a field may be called: ours first, then what programs of other languages make of it. */
 const NAMES = {
@@ -79,7 +79,7 @@ export function readTargetRecord(
   if (named instanceof InvalidRecord) return named;
   const kind = pick(value, NAMES.kind, asKind, `it is one of ${TARGET_KINDS.join(', ')}`);
   if (kind instanceof InvalidRecord) return kind;
-  const url = pick(value, NAMES.url, asUrl, `it is text of at most ${LONGEST_URL} characters`);
+  const url = pick(value, NAMES.url, asUrl, `it is text of at most ${MAX_URL_CHARS} characters`);
   if (url instanceof InvalidRecord) return url;
   const everyMs = readEveryMs(value);
   if (everyMs instanceof InvalidRecord) return everyMs;
@@ -154,7 +154,7 @@ function asKind(value: unknown): TargetKind | undefined {
 }
 
 function asUrl(value: unknown): string | undefined {
-  return typeof value === 'string' && value.length <= LONGEST_URL ? value : undefined;
+  return typeof value === 'string' && value.length <= MAX_URL_CHARS ? value : undefined;
 }
 
 function asBoolean(value: unknown): boolean | undefined {
@@ -165,7 +165,7 @@ function asEveryMs(value: unknown): number | undefined {
   if (typeof value !== 'number' && typeof value !== 'string') return undefined;
   try {
     const everyMs = durationMs(value, 'every');
-    return everyMs >= SHORTEST_EVERY_MS && everyMs <= LONGEST_EVERY_MS ? everyMs : undefined;
+    return everyMs >= MIN_EVERY_MS && everyMs <= MAX_EVERY_MS ? everyMs : undefined;
   } catch {
     return undefined;
   }
@@ -176,9 +176,9 @@ function dataOf(fields: Fields): Fields | InvalidRecord {
   const rest = Object.entries(fields).filter(([name]) => !KNOWN.has(name));
   if (rest.length === 0) return NOTHING;
   const data = Object.fromEntries(rest);
-  return isWithin(data, LONGEST_RECORD)
+  return isWithin(data, MAX_RECORD_CHARS)
     ? data
-    : new InvalidRecord('session', `it is JSON of at most ${LONGEST_RECORD} characters`);
+    : new InvalidRecord('session', `it is JSON of at most ${MAX_RECORD_CHARS} characters`);
 }
 
 function isWithin(data: Fields, most: number): boolean {

@@ -1,35 +1,46 @@
-/** What a poller polls: the sessions in the store, or a list that its user gives. */
+/** The targets of a poller: those in the store, or a list that the user gives. */
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import type { TargetSource } from '../member/coordination.ts';
 import type { TargetFeed } from './target-feed.ts';
 import { InvalidRecord, readEveryMs, type TargetRecord } from './target-record.ts';
 
-/** What the handler is given: of a session, its fields and whatever else its record says. */
+/** What a poll handler is given: the fields of the target, and everything else in its record. */
 export interface Target {
   readonly id: string;
   readonly url?: string | undefined;
-  /** How often it is polled; default: as the poller says. A handler is given it in milliseconds, as `everyMs`. */
+  /** How often it is polled; default: the poller's `every`. Handlers get it as `everyMs`. */
   readonly every?: Duration | undefined;
   readonly everyMs?: number | undefined;
   readonly [field: string]: unknown;
 }
 
-export interface Targets extends TargetSource {
+/** The targets that the members of a fleet share. */
+export interface TargetSource {
+  /** The ids of the targets that are to be polled. */
+  ids(): Iterable<string>;
+  has(id: string): boolean;
   get(id: string): Target | undefined;
+  /** Counts the changes. */
+  readonly version: number;
+  /** Reads what has changed. */
+  refresh(): Promise<void>;
+  /** Finds targets that other programs have written. */
+  discover(): Promise<void>;
+  /** Calls back when a refresh may find a change. Returns a function that ends that. */
+  listen(onHint: () => void): Promise<() => void>;
   close(): void;
 }
 
-/** The sessions of kind `poll` that are not paused. */
-export class SessionTargets implements Targets {
-  readonly #watch: TargetFeed;
+/** The targets in the store: records of kind `poll` that are not paused. */
+export class StoredTargets implements TargetSource {
+  readonly #feed: TargetFeed;
   readonly #onChanged: (id: string) => void;
   #version = 0;
 
-  /** `onChanged` is called for every session that was added, changed or removed. */
-  constructor(watch: TargetFeed, onChanged: (id: string) => void) {
-    this.#watch = watch;
+  /** `onChanged` is called for every target that was added, changed or removed. */
+  constructor(feed: TargetFeed, onChanged: (id: string) => void) {
+    this.#feed = feed;
     this.#onChanged = onChanged;
   }
 
@@ -38,45 +49,46 @@ export class SessionTargets implements Targets {
   }
 
   *ids(): Iterable<string> {
-    for (const session of this.#watch.sessions.values()) if (isPolled(session)) yield session.id;
+    for (const record of this.#feed.records.values()) if (isPolled(record)) yield record.id;
   }
 
   has(id: string): boolean {
-    return isPolled(this.#watch.sessions.get(id));
+    return isPolled(this.#feed.records.get(id));
   }
 
+  /** Also a paused target. */
   get(id: string): Target | undefined {
-    const session = this.#watch.sessions.get(id);
-    if (session === undefined) return undefined;
-    const { url, everyMs, data } = session;
+    const record = this.#feed.records.get(id);
+    if (record === undefined) return undefined;
+    const { url, everyMs, data } = record;
     return { ...data, id, url, everyMs };
   }
 
   async refresh(): Promise<void> {
-    const changed = await this.#watch.refresh();
+    const changed = await this.#feed.refresh();
     if (changed.size > 0) this.#version++;
     for (const id of changed) this.#onChanged(id);
   }
 
   async discover(): Promise<void> {
-    await this.#watch.discover();
+    await this.#feed.discover();
   }
 
   listen(onHint: () => void): Promise<() => void> {
-    return this.#watch.listen(onHint);
+    return this.#feed.listen(onHint);
   }
 
   close(): void {
-    this.#watch.close();
+    this.#feed.close();
   }
 }
 
-function isPolled(session: TargetRecord | undefined): boolean {
-  return session?.kind === 'poll' && !session.isPaused;
+function isPolled(record: TargetRecord | undefined): boolean {
+  return record?.kind === 'poll' && !record.isPaused;
 }
 
-/** A list that never changes. Every instance has to have the same one. */
-export class ListedTargets implements Targets {
+/** A list that never changes. Every instance needs the same one. */
+export class ListedTargets implements TargetSource {
   readonly version = 0;
   readonly #targets: ReadonlyMap<string, Target>;
 

@@ -1,14 +1,13 @@
 /**
- * Sessions as people and programs handle them: added, paused, resumed, removed. Every change is conditional on what was
- * read, so that two operators never undo each other's; each is hinted at on a signal, which may be lost.
+ * Adds, pauses, resumes, changes and removes targets. Every change is conditional on the revision that
+ * was read, so that two operators never undo each other's changes. A signal announces each; it may be
+ * lost.
  */
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError, RevisionConflictError } from '../../core/errors.ts';
-import { Emitter } from '../../core/events.ts';
 import { randomUuid } from '../../core/ids.ts';
-import type { Random } from '../../core/random.ts';
 import type { PutReply } from '../../store/port/record-store.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { SessionExistsError, SessionNotFoundError, SessionUnreadableError } from './errors.ts';
 import { TargetFeed } from './target-feed.ts';
 import {
@@ -32,13 +31,13 @@ export interface NewTarget {
   id?: string;
   /** Default: `poll`. */
   kind?: TargetKind;
-  /** What is polled, unless the poller has a handler of its own that knows. */
+  /** The URL that the built-in poll requests. */
   url?: string;
-  /** How often; default: as the poller says. */
+  /** How often it is polled; default: the poller's `every`. */
   every?: Duration;
   everyMs?: number;
   isPaused?: boolean;
-  /** Whatever else a handler wants to know: plain JSON data. */
+  /** Further plain JSON data for the poll handler. */
   [field: string]: unknown;
 }
 
@@ -62,7 +61,7 @@ export interface ChangeTargetResult {
   readonly target: TargetRecord;
   /** @deprecated Use `target`. */
   readonly session: TargetRecord;
-  /** False: it was so already. */
+  /** False if there was nothing to change. */
   readonly changed: boolean;
 }
 
@@ -75,67 +74,56 @@ export interface TargetList {
 }
 
 export interface ListTargetsOptions {
-  /** Also what other programs have just written: that walks all keys of the store. */
+  /** Finds what other programs have just written, too: that walks all keys of the store. */
   thorough?: boolean;
 }
 
-export interface SessionStoreParts {
-  readonly store: Store;
-  readonly random: Random;
-  readonly events: Emitter;
-  /** Which ids there may be; default `any` that is safe. */
-  readonly ids?: TargetIds;
-}
-
 const CALL = { timeoutMs: 5_000 };
-/** Sessions written in one call of the store, which has a time limit for all of them. */
+/** How many targets one request writes: it has one time limit. */
 const ADD_BATCH = 1_000;
-/** How often a change is tried against others who change the same session. */
-const MOST_TRIES = 20;
-/** Said on the signal where more than one session changed; it is no id. */
+/** How often a change is tried while others change the same target. */
+const MAX_TRIES = 20;
+/** The message where more than one target has changed; it is no valid id. */
 const MANY = '*';
 
-type SessionEvent =
+type TargetEvent =
   | 'session.added'
   | 'session.changed'
   | 'session.paused'
   | 'session.resumed'
   | 'session.removed';
 
-/** A session, and the record it was read from. */
+/** A target, and the stored value that it was read from. */
 interface Found {
-  readonly session: TargetRecord;
+  readonly target: TargetRecord;
   readonly value: unknown;
 }
 
 export class TargetStore {
-  readonly #store: Store;
-  readonly #random: Random;
-  readonly #events: Emitter;
+  readonly #rt: Runtime;
   readonly #ids: TargetIds;
 
-  constructor({ store, random, events, ids = 'any' }: SessionStoreParts) {
+  /** `ids`: which ids a target may have. */
+  constructor(rt: Runtime, ids: TargetIds = 'any') {
     if (ids !== 'any' && ids !== 'uuid')
       throw new ConfigError({ field: 'ids', value: ids, rule: "it is 'any' or 'uuid'" });
-    this.#store = store;
-    this.#random = random;
-    this.#events = events;
+    this.#rt = rt;
     this.#ids = ids;
   }
 
-  async add(session: NewTarget): Promise<TargetRecord> {
-    const [result] = await this.addAll([session]);
+  async add(target: NewTarget): Promise<TargetRecord> {
+    const [result] = await this.addAll([target]);
     if (result?.ok !== true) throw result?.error ?? new Error('the store gave no reply');
     return result.target;
   }
 
   /**
-   * Many in few requests, with one result for each, in order. One that can not be is refused before any is written; one
-   * that exists already is left as it is, and the others are added. If the store fails on the way, this throws, and the
-   * first so many have been added: to add all of them again does no harm.
+   * Adds many targets in few requests. Returns one result for each, in order. An invalid target is
+   * refused before any is written. One that exists stays as it is, and the others are added. If the
+   * store fails on the way, this throws, and some have been added: adding all again does no harm.
    */
-  async addAll(sessions: readonly NewTarget[]): Promise<AddTargetResult[]> {
-    const drafts = sessions.map((session) => this.#draft(session));
+  async addAll(targets: readonly NewTarget[]): Promise<AddTargetResult[]> {
+    const drafts = targets.map((target) => this.#draft(target));
     const results: AddTargetResult[] = [];
     for (let at = 0; at < drafts.length; at += ADD_BATCH) {
       const batch = drafts.slice(at, at + ADD_BATCH);
@@ -144,9 +132,9 @@ export class TargetStore {
         value: recordOf(draft),
         ifRevision: 0,
       }));
-      const replies = await this.#store.records.put(TARGET_COLLECTION, writes, CALL);
+      const replies = await this.#rt.store.records.put(TARGET_COLLECTION, writes, CALL);
       const added = batch.map((draft, i) => addResult(draft, replies[i]));
-      await this.#tell(
+      await this.#announce(
         'session.added',
         added.flatMap((result) => (result.ok ? [result.target.id] : [])),
       );
@@ -155,80 +143,79 @@ export class TargetStore {
     return results;
   }
 
-  /** Null where there is none; throws `SESSION_UNREADABLE` where it makes no sense. */
+  /** Null where there is none. Throws `SESSION_UNREADABLE` where the record is invalid. */
   async get(id: string): Promise<TargetRecord | null> {
     this.#checkId(id);
-    return (await this.#read(id))?.session ?? null;
+    return (await this.#read(id))?.target ?? null;
   }
 
   async list({ thorough = false }: ListTargetsOptions = {}): Promise<TargetList> {
-    // Events are for those who watch; who lists gets what is unreadable as a result.
-    const parts = { store: this.#store, events: new Emitter(), ids: this.#ids };
-    const watch = new TargetFeed(parts);
-    if (thorough) await watch.discover();
-    await watch.refresh();
-    const unreadable = [...watch.unreadable].map(([id, { why }]) => ({ id, why }));
-    for (const [id, { message }] of watch.unread) unreadable.push({ id, why: message });
-    const targets = [...watch.sessions.values()].sort(byId);
+    // Without events: the caller gets the unreadable records as part of the result.
+    const feed = new TargetFeed(this.#rt.store, this.#ids);
+    if (thorough) await feed.discover();
+    await feed.refresh();
+    const unreadable = [...feed.unreadable].map(([id, { why }]) => ({ id, why }));
+    for (const [id, { message }] of feed.unread) unreadable.push({ id, why: message });
+    const targets = [...feed.records.values()].sort(byId);
     return { targets, sessions: targets, unreadable: unreadable.sort(byId) };
   }
 
   pause(id: string): Promise<ChangeTargetResult> {
-    return this.#change(id, 'session.paused', ({ session, value }) =>
-      session.isPaused ? null : withPaused(value, true),
+    return this.#change(id, 'session.paused', ({ target, value }) =>
+      target.isPaused ? null : withPaused(value, true),
     );
   }
 
   resume(id: string): Promise<ChangeTargetResult> {
-    return this.#change(id, 'session.resumed', ({ session, value }) =>
-      session.isPaused ? withPaused(value, false) : null,
+    return this.#change(id, 'session.resumed', ({ target, value }) =>
+      target.isPaused ? withPaused(value, false) : null,
     );
   }
 
-  /** Changes the fields given, and leaves the others as they are; whoever owns it goes on owning it. */
+  /** Changes the given fields, and leaves the others as they are. The owner stays the same. */
   update(id: string, change: TargetChange): Promise<ChangeTargetResult> {
     return this.#change(id, 'session.changed', ({ value }) => {
       const changed = withFields(value, change);
-      const flaw = readTargetRecord(id, changed, 0, this.#ids);
-      if (flaw instanceof InvalidRecord) throw invalid(flaw, change);
+      const read = readTargetRecord(id, changed, 0, this.#ids);
+      if (read instanceof InvalidRecord) throw invalid(read, change);
       this.#draft({ ...changed, id });
       return changed;
     });
   }
 
-  /** Removes it, also where it makes no sense. */
+  /** Removes the target, even if its record is invalid. */
   async remove(id: string): Promise<void> {
     this.#checkId(id);
-    const [reply] = await this.#store.records.remove(TARGET_COLLECTION, [{ id }], CALL);
+    const [reply] = await this.#rt.store.records.remove(TARGET_COLLECTION, [{ id }], CALL);
     if (reply?.kind === 'absent') throw new SessionNotFoundError({ session: id });
     if (reply?.kind === 'failed') throw reply.error;
-    // Nobody needs it any more; and where this fails, it does no harm.
-    await this.#store.records.remove(RESULT_COLLECTION, [{ id }], CALL).catch(() => {});
-    await this.#tell('session.removed', [id]);
+    // A result that is left over does no harm.
+    await this.#rt.store.records.remove(RESULT_COLLECTION, [{ id }], CALL).catch(() => {});
+    await this.#announce('session.removed', [id]);
   }
 
-  /** Writes what `change` makes of the record, again if another was faster; null leaves it as it is. */
+  /** Writes the value that `change` returns; null leaves it. Repeats if the record has changed. */
   async #change(
     id: string,
-    event: SessionEvent,
+    event: TargetEvent,
     change: (found: Found) => Readonly<Record<string, unknown>> | null,
   ): Promise<ChangeTargetResult> {
     this.#checkId(id);
     let conflict = { expected: 0, found: 0 };
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const found = await this.#read(id);
       if (found === null) throw new SessionNotFoundError({ session: id });
-      const { session } = found;
+      const { target: before } = found;
       const value = change(found);
-      if (value === null) return { target: session, session, changed: false };
-      const ifRevision = session.revision;
+      if (value === null) return { target: before, session: before, changed: false };
+      const ifRevision = before.revision;
       const write = { id, value, ifRevision };
-      const [reply] = await this.#store.records.put(TARGET_COLLECTION, [write], CALL);
+      const [reply] = await this.#rt.store.records.put(TARGET_COLLECTION, [write], CALL);
       if (reply?.kind === 'failed') throw reply.error;
       if (reply?.kind === 'written') {
-        await this.#tell(event, [id]);
+        await this.#announce(event, [id]);
         const read = readTargetRecord(id, value, reply.revision, this.#ids);
-        const target = read instanceof InvalidRecord ? session : read;
+        const target = read instanceof InvalidRecord ? before : read;
         return { target, session: target, changed: true };
       }
       const other = reply?.kind === 'conflict' ? reply.revision : 0;
@@ -238,28 +225,28 @@ export class TargetStore {
   }
 
   async #read(id: string): Promise<Found | null> {
-    const [reply] = await this.#store.records.get(TARGET_COLLECTION, [id], CALL);
+    const [reply] = await this.#rt.store.records.get(TARGET_COLLECTION, [id], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     if (reply?.kind !== 'found') return null;
-    const session = readTargetRecord(id, reply.value, reply.revision, this.#ids);
-    if (session instanceof InvalidRecord)
-      throw new SessionUnreadableError({ session: id, why: session.why });
-    return { session, value: reply.value };
+    const target = readTargetRecord(id, reply.value, reply.revision, this.#ids);
+    if (target instanceof InvalidRecord)
+      throw new SessionUnreadableError({ session: id, why: target.why });
+    return { target, value: reply.value };
   }
 
-  /** What will be stored, as it will be read; or `CONFIG_INVALID`. */
-  #draft(session: NewTarget): TargetRecord {
-    if (typeof session !== 'object' || session === null)
-      throw new ConfigError({ field: 'session', value: session, rule: 'it is an object' });
-    const { id = randomUuid(this.#random) } = session;
+  /** The target as it will be stored and read; throws `CONFIG_INVALID`. */
+  #draft(target: NewTarget): TargetRecord {
+    if (typeof target !== 'object' || target === null)
+      throw new ConfigError({ field: 'session', value: target, rule: 'it is an object' });
+    const { id = randomUuid(this.#rt.random) } = target;
     this.#checkId(id);
-    const given = readTargetRecord(id, session, 0, this.#ids);
-    if (given instanceof InvalidRecord) throw invalid(given, session);
+    const given = readTargetRecord(id, target, 0, this.#ids);
+    if (given instanceof InvalidRecord) throw invalid(given, target);
     const urlWhy = given.url === undefined ? null : urlProblem(given.url);
-    if (urlWhy !== null) throw invalid(new InvalidRecord('url', urlWhy), session);
-    // What JSON makes of the data is what everybody else will see of it.
+    if (urlWhy !== null) throw invalid(new InvalidRecord('url', urlWhy), target);
+    // Every reader gets what JSON makes of the data.
     const draft = readTargetRecord(id, JSON.parse(JSON.stringify(recordOf(given))), 0, this.#ids);
-    if (draft instanceof InvalidRecord) throw invalid(draft, session);
+    if (draft instanceof InvalidRecord) throw invalid(draft, target);
     return draft;
   }
 
@@ -268,12 +255,12 @@ export class TargetStore {
     if (rule !== null) throw new ConfigError({ field: 'id', value: id, rule });
   }
 
-  /** Never fails: the change has been made, and who does not hear of it finds it a little later. */
-  async #tell(event: SessionEvent, ids: readonly string[]): Promise<void> {
+  /** Never fails: the change is made, and instances that miss the signal find it a little later. */
+  async #announce(event: TargetEvent, ids: readonly string[]): Promise<void> {
     const [first] = ids;
     if (first === undefined) return;
-    for (const session of ids) this.#events.emit(event, { session });
-    const { signals } = this.#store;
+    for (const session of ids) this.#rt.events.emit(event, { session });
+    const { signals } = this.#rt.store;
     await signals.publish(TARGET_TOPIC, ids.length === 1 ? first : MANY).catch(() => {});
   }
 }
@@ -290,8 +277,8 @@ function addResult(draft: TargetRecord, reply: PutReply | undefined): AddTargetR
   return { ok: false, id, error };
 }
 
-function invalid({ field, rule }: InvalidRecord, session: NewTarget): ConfigError {
-  const value = session[field];
+function invalid({ field, rule }: InvalidRecord, target: NewTarget): ConfigError {
+  const value = target[field];
   const isUrl = typeof value === 'string' && field.toLowerCase() === 'url';
   return new ConfigError({ field, value: isUrl ? shownUrl(value) : value, rule });
 }

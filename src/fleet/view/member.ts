@@ -33,8 +33,8 @@ export interface FleetMember extends PlanMember {
 
 const NO_ASKS: Attributes['asks'] = {};
 
-export const LEAST_WEIGHT = 1;
-export const MOST_WEIGHT = 1_000;
+export const MIN_WEIGHT = 1;
+export const MAX_WEIGHT = 1_000;
 
 /** A heartbeat that is no object of ours is a foreign member; what an object of ours lacks counts as nothing. */
 export function fleetMember(
@@ -48,7 +48,7 @@ export function fleetMember(
     hi,
     lo,
     isForeign: attributes === null,
-    weight: isWeight(weight) ? weight : LEAST_WEIGHT,
+    weight: isWeight(weight) ? weight : MIN_WEIGHT,
     isDraining: draining === true,
     owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
     version: typeof version === 'string' ? version : null,
@@ -61,7 +61,7 @@ export function fleetMember(
 
 export function isWeight(weight: unknown): weight is number {
   const isWhole = Number.isSafeInteger(weight);
-  return isWhole && (weight as number) >= LEAST_WEIGHT && (weight as number) <= MOST_WEIGHT;
+  return isWhole && (weight as number) >= MIN_WEIGHT && (weight as number) <= MAX_WEIGHT;
 }
 
 function readAsks(asks: unknown): Attributes['asks'] {

@@ -1,69 +1,67 @@
-import type { Clock } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { hashMember } from '../plan/hash.ts';
-import { isDifferent } from '../plan/planner.ts';
+import { isPlannedDifferently } from '../plan/planner.ts';
 import { type FleetMember, fleetMember } from './member.ts';
 
-/** A heartbeat seen again is taken for a new one only if it runs out later than before by more than clocks are read apart. */
+/** A heartbeat is a new one only if it expires later than the last by more than this. */
 const SAME_BEAT_MS = 50;
 
 /**
- * Who takes part, as this instance sees it: those whose heartbeats the store shows. Views of different instances differ
- * for moments; that costs a late move, never safety.
+ * The other members, as this instance knows them: those whose heartbeats the store has. Two
+ * instances may know different members for a moment; that delays a move and is never unsafe.
  *
- * A member that let a lease run out is counted out until it beats again: a process that died beats for a while yet, and
- * whoever waited for it would leave targets unowned.
+ * A member that let a lease expire does not count until it beats again. A process that died still
+ * has a heartbeat for a while, and a plan that counts on it would leave targets without an owner.
  */
 export class Membership {
-  readonly #parts: { store: Store; clock: Clock; events: Emitter; self: () => FleetMember };
+  readonly #rt: Runtime;
   #others = new Map<string, FleetMember>();
-  /** Members that let a lease run out, with the end of the last heartbeat seen of them. */
+  /** Members that let a lease expire, with the end of their last known heartbeat. */
   readonly #lapsed = new Map<string, number>();
-  /** When somebody was last seen to join. */
+  /** When the last member joined. */
   joinedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: { store: Store; clock: Clock; events: Emitter; self: () => FleetMember }) {
-    this.#parts = parts;
+  constructor(rt: Runtime) {
+    this.#rt = rt;
   }
 
-  /** Everybody who may own targets, this instance first. */
-  members(): FleetMember[] {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const others = [...this.#others.values()].filter(
+  /** The other members that may own targets. */
+  others(): FleetMember[] {
+    const nowMs = this.#rt.clock.monotonicMs();
+    return [...this.#others.values()].filter(
       (member) => member.expiresAtMs > nowMs && !this.#hasLapsed(member),
     );
-    return [this.#parts.self(), ...others];
   }
 
+  /** Another member with a heartbeat, even if it let a lease expire. */
   get(id: string): FleetMember | undefined {
     const member = this.#others.get(id);
-    const isLive = (member?.expiresAtMs ?? 0) > this.#parts.clock.monotonicMs();
+    const isLive = (member?.expiresAtMs ?? 0) > this.#rt.clock.monotonicMs();
     return isLive ? member : undefined;
   }
 
-  /** When the next heartbeat runs out, unless it is renewed. */
+  /** When the next heartbeat expires, unless it is renewed. */
   get earliestExpiryMs(): number {
     return Math.min(...[...this.#others.values()].map(({ expiresAtMs }) => expiresAtMs));
   }
 
-  /** Asks the store who lives; says whether that changes what anybody should own. */
+  /** Lists the members in the store. Returns whether that changes what any of them should own. */
   async refresh(timeoutMs: number): Promise<boolean> {
-    const { store, clock, self } = this.#parts;
+    const { store, clock, instanceId } = this.#rt;
     const live = await store.members.list({ timeoutMs });
     const nowMs = clock.monotonicMs();
     const before = this.#others;
     this.#others = new Map();
     for (const member of live) {
       const { id } = member;
-      if (id === self().id) continue;
+      if (id === instanceId) continue;
       this.#others.set(id, fleetMember(member, before.get(id) ?? hashMember(id), nowMs));
     }
     return this.#compare(before, nowMs);
   }
 
-  /** A lease of this member ran out although it should have renewed it. */
-  lapse(id: string): void {
+  /** A lease of this member expired although the member should have renewed it. */
+  markLapsed(id: string): void {
     const member = this.#others.get(id);
     if (member !== undefined && !this.#hasLapsed(member)) this.#lapsed.set(id, member.expiresAtMs);
   }
@@ -73,9 +71,9 @@ export class Membership {
     return beatEndMs !== undefined && expiresAtMs <= beatEndMs + SAME_BEAT_MS;
   }
 
-  /** Tells of those who came, left, or changed what they say of themselves. */
+  /** Emits the events of members that joined, left or drain. */
   #compare(before: ReadonlyMap<string, FleetMember>, nowMs: number): boolean {
-    const { events } = this.#parts;
+    const { events } = this.#rt;
     let isChanged = false;
     for (const member of this.#others.values()) {
       const known = before.get(member.id);
@@ -83,7 +81,7 @@ export class Membership {
         isChanged = true;
         this.joinedAtMs = nowMs;
         events.emit('member.joined', { member: member.id, isForeign: member.isForeign });
-      } else if (isDifferent(known, member)) {
+      } else if (isPlannedDifferently(known, member)) {
         isChanged = true;
       }
       if (member.isDraining !== (known?.isDraining ?? false))

@@ -1,43 +1,46 @@
 /**
- * Where operators have moved targets: one record per target that names the member it is to stay with. Every instance plans by all of them,
- * so that what was moved is not moved back for the sake of balance: another target goes instead.
+ * The pins: one record for each target that an operator has moved, which names the member it stays
+ * with. Every instance plans with all of them, so that a moved target is not moved back for balance:
+ * another target goes instead.
  *
- * A pin is told of by a signal; one that was not heard of is found by a look now and then. Each look asks only for what has changed.
+ * Signals announce changes; a missed one is found by a refresh now and then. A refresh reads only
+ * what has changed.
  */
 import { KeyForeignError } from '../../core/errors.ts';
 import { ChangeReader } from '../../store/change-reader.ts';
 import type { GetReply } from '../../store/port/record-store.ts';
 import type { Call, Store } from '../../store/port/store.ts';
 
-/** Where they are kept, by the target's id. */
+/** The collection of the records, by the target's id. */
 export const PINS_COLLECTION = 'pins';
 
 export interface Pin {
   readonly member: string;
-  /** Of the record, so that nobody forgets one that was made anew meanwhile. */
+  /** Of the record: a pin that was made again meanwhile is not removed. */
   readonly revision: number;
 }
 
-/** What a pin is stored as. */
+/** The record of a pin. */
 export interface StoredPin {
   readonly member: string;
   /** Milliseconds since 1970. */
   readonly sinceMs: number;
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 export class Pins {
   readonly #store: Store;
   readonly #pins = new Map<string, Pin>();
   readonly #reader: ChangeReader;
-  /** Whether the refresh that is under way, or those that failed before it, have changed anything. */
+  /** Whether this refresh, or failed ones before it, have changed a pin. */
   #isChanged = false;
+  #refreshAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: Store) {
     this.#store = store;
     this.#reader = new ChangeReader(store, PINS_COLLECTION, {
       read: (ids, call) => this.#read(ids, call),
-      drop: (id) => this.#note(id, undefined),
+      drop: (id) => this.#set(id, undefined),
       known: () => this.#pins.keys(),
     });
   }
@@ -51,12 +54,31 @@ export class Pins {
     return this.#pins.get(target)?.member ?? null;
   }
 
-  /** The store may have lost some: the next refresh looks at all of them. */
-  beginAnew(): void {
+  /** After data loss: the next refresh reads all pins. */
+  reset(): void {
     this.#reader.beginAgain();
+    this.expect();
   }
 
-  /** Says whether anything is otherwise than it was. */
+  /** A pin may have changed: the next `refreshIfDue` is due. */
+  expect(): void {
+    this.#refreshAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Refreshes if a pin may have changed, or the last time was `everyMs` ago. */
+  async refreshIfDue(nowMs: number, everyMs: number, timeoutMs: number): Promise<boolean> {
+    if (nowMs < this.#refreshAtMs) return false;
+    // Set before the read: a pin that changes meanwhile is read again.
+    this.#refreshAtMs = nowMs + everyMs;
+    try {
+      return await this.refresh(timeoutMs);
+    } catch (error) {
+      this.expect();
+      throw error;
+    }
+  }
+
+  /** Returns whether any pin has changed. */
   async refresh(timeoutMs: number): Promise<boolean> {
     await this.#reader.refresh({ timeoutMs });
     const isChanged = this.#isChanged;
@@ -64,8 +86,8 @@ export class Pins {
     return isChanged;
   }
 
-  /** Forgets the pins of these targets, unless they were made anew. */
-  async forget(targets: readonly string[], timeoutMs: number): Promise<void> {
+  /** Removes the pins of these targets, except those that were made again. */
+  async remove(targets: readonly string[], timeoutMs: number): Promise<void> {
     const removals = targets.flatMap((id) => {
       const pin = this.#pins.get(id);
       return pin === undefined ? [] : [{ id, ifRevision: pin.revision }];
@@ -78,10 +100,10 @@ export class Pins {
     const replies = await this.#store.records.get(PINS_COLLECTION, ids, call);
     const failed = replies.find(isUnread);
     if (failed !== undefined) throw failed.error;
-    for (const [i, reply] of replies.entries()) this.#note(ids[i] as string, pinOf(reply));
+    for (const [i, reply] of replies.entries()) this.#set(ids[i] as string, pinOf(reply));
   }
 
-  #note(id: string, pin: Pin | undefined): void {
+  #set(id: string, pin: Pin | undefined): void {
     const before = this.#pins.get(id);
     if (before?.member !== pin?.member || before?.revision !== pin?.revision)
       this.#isChanged = true;
@@ -94,7 +116,7 @@ function isUnread(reply: GetReply): reply is GetReply & { kind: 'failed' } {
   return reply.kind === 'failed' && !(reply.error instanceof KeyForeignError);
 }
 
-/** Others may write there, too: what names no member pins nothing. */
+/** Other programs may write there too: a record that names no member pins nothing. */
 function pinOf(reply: GetReply): Pin | undefined {
   if (reply.kind !== 'found') return undefined;
   const { member } = (reply.value ?? {}) as { [field: string]: unknown };

@@ -34,13 +34,13 @@ export interface FleetFacts {
 /** Where no instance says otherwise. */
 const USUAL_TTL_MS = 30_000;
 /** Less than this part of a TTL left, and one slow renewal loses the lease. */
-const LEAST_MARGIN = 1 / 3;
+const MIN_MARGIN_SHARE = 1 / 3;
 /** Several requests have to fit between two renewals. */
-const LONGEST_ROUND_TRIP = 1 / 10;
+const MAX_ROUND_TRIP_SHARE = 1 / 10;
 /** Whoever drains for longer has been forgotten, or can not hand over. */
 const LONG_DRAIN_MS = 600_000;
 /** So many are named; of more, how many there are says enough. */
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 export function marginsOf(members: readonly MemberView[]): Margin[] {
   return members.map(({ id, vitals }) => {
@@ -70,7 +70,7 @@ export function fleetFindings(facts: FleetFacts): FleetFinding[] {
 function roundTrip(p99Ms: number, ttlMs: number): FleetFinding {
   const subject = 'round trip';
   const fact = `One of a hundred requests takes ${whole(p99Ms)}, at a TTL of ${whole(ttlMs)}.`;
-  if (p99Ms <= ttlMs * LONGEST_ROUND_TRIP) return { level: 'ok', subject, fact };
+  if (p99Ms <= ttlMs * MAX_ROUND_TRIP_SHARE) return { level: 'ok', subject, fact };
   const advice =
     'A renewal that fails has too little time to be tried again: bring the store closer, find out what keeps it busy, or raise ttl.';
   return { level: 'warn', subject, fact, advice };
@@ -80,7 +80,7 @@ function renewals(margins: readonly Margin[]): FleetFinding[] {
   const subject = 'renewals';
   const known = margins.filter(({ marginMs }) => marginMs !== null);
   const tight = known.filter(
-    ({ marginMs, ttlMs }) => (marginMs ?? 0) < (ttlMs ?? 0) * LEAST_MARGIN,
+    ({ marginMs, ttlMs }) => (marginMs ?? 0) < (ttlMs ?? 0) * MIN_MARGIN_SHARE,
   );
   if (tight.length === 0) {
     const least = Math.min(...known.map(({ marginMs }) => marginMs ?? 0));
@@ -166,7 +166,7 @@ function guardMsOf(ttlMs: number): number {
 }
 
 function named(members: readonly { readonly id: string }[]): string {
-  const names = members.slice(0, MOST_NAMED).map(({ id }) => shortName(id));
+  const names = members.slice(0, MAX_NAMED).map(({ id }) => shortName(id));
   const rest = members.length - names.length;
   return rest > 0 ? `${names.join(', ')} and ${rest} more` : names.join(', ');
 }

@@ -1,9 +1,8 @@
 /** A fleet as those see it who operate it: what a picture shows, and how a picture becomes the next one. */
 import { startedAtOf } from '../../core/ids.ts';
 import type { Vitals } from '../member/vitals.ts';
-import { type Explanation, reasonFor } from '../plan/explain.ts';
+import type { Explanation } from '../plan/explain.ts';
 import type { FleetMember } from '../view/member.ts';
-import { TargetEntry } from '../view/target-entry.ts';
 
 export interface MemberView {
   readonly id: string;
@@ -78,46 +77,6 @@ export type FleetSighting =
   | { readonly kind: 'stalled'; readonly error: unknown }
   | { readonly kind: 'resumed' };
 
-/** One target as it is known, and as it was last told. */
-export class SightedTarget extends TargetEntry {
-  isPaused = false;
-  /** Its owner should have renewed it by now, as far as the last look at it showed. */
-  isLate = false;
-  preferred: string | null = null;
-  #told: Told | null = null;
-
-  /** Notes that everybody is told of it as it is now; says whether that is something new. `member` is its owner, where that one takes part. */
-  tell(member: FleetMember | undefined, isRenewalNews: boolean): boolean {
-    const { owner, planned, preferred, pinned, expiresAtMs } = this;
-    const reason = reasonOf(this, member);
-    const told = this.#told;
-    const isSame =
-      told !== null &&
-      told.owner === owner &&
-      told.planned === planned &&
-      told.preferred === preferred &&
-      told.pinned === pinned &&
-      told.reason === reason;
-    if (!isSame) {
-      this.#told = { owner, planned, preferred, pinned, reason, expiresAtMs };
-      return true;
-    }
-    const isRenewed = Math.abs(expiresAtMs - told.expiresAtMs) > SAME_MS;
-    told.expiresAtMs = expiresAtMs;
-    return isRenewed && isRenewalNews;
-  }
-
-  /** As it was told; null where it has not been yet. `nowMs` is when the picture is from. */
-  picture(nowMs: number): PicturedTarget | null {
-    if (this.#told === null) return null;
-    const { owner, planned, preferred, pinned, reason, expiresAtMs } = this.#told;
-    const expiresInMs = expiresAtMs === 0 ? null : Math.max(0, expiresAtMs - nowMs);
-    return { id: this.id, owner, planned, preferred, pinned, reason, expiresInMs };
-  }
-}
-
-type Told = Omit<PicturedTarget, 'id' | 'expiresInMs'> & { expiresAtMs: number };
-
 /** The reason in words; `text` says it for those reasons that instances know, too. */
 export function whyOf({ reason, owner, expiresInMs }: PicturedTarget, text: string): string {
   if (reason === 'paused') {
@@ -129,14 +88,8 @@ export function whyOf({ reason, owner, expiresInMs }: PicturedTarget, text: stri
   return `${owner} lives, but has not renewed it when it should have: in ${left} another may take it.`;
 }
 
-/** The same end of a lease, seen again, is later or earlier by no more than it takes to ask. */
-const SAME_MS = 50;
-
-function reasonOf(target: SightedTarget, member: FleetMember | undefined): TargetReason {
-  if (target.isPaused) return 'paused';
-  const reason = reasonFor(target, member);
-  return target.isLate && (reason === 'kept' || reason === 'moving') ? 'late' : reason;
-}
+/** Two readings of the same expiry differ by no more than a request takes. */
+export const SAME_MS = 50;
 
 export function memberView(
   member: FleetMember,

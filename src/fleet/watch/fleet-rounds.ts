@@ -1,153 +1,171 @@
 /**
- * When a fleet is looked at that somebody watches, and at what. Of a fleet in which nothing happens a few requests a second are made, however
- * large it is:
+ * When a watched fleet is read, and what of it. While nothing happens this makes a few requests a
+ * second, however large the fleet is:
  *
- * - Sessions, pins and members: when signals or the log tell of them, and from time to time; of the first two, only what has changed.
- * - Leases: those that the log tells of; those that would have run out by now, or should have been renewed; and a part of all of them, in
- *   turn, for what nobody told of.
+ * - Targets, pins and members: when signals or the log tell of a change, and now and then; of targets
+ *   and pins only what has changed.
+ * - Leases: those that the log names; those that should have been renewed or have expired; and in
+ *   turn a part of all, for changes that were not reported.
  *
- * After a time without the store, or without hints, everything is looked at anew.
+ * After a time without the store, or without hints, everything is read again.
  */
 
 import type { Timer } from '../../core/clock.ts';
-import type { Emitter } from '../../core/events.ts';
 import { Loop } from '../../core/loop.ts';
-import type { Random } from '../../core/random.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { EventLog, type LoggedEvent } from '../../telemetry/event-log.ts';
 import { FLEET_TOPIC } from '../member/heartbeat.ts';
-import { TARGET_TOPIC } from '../targets/target-record.ts';
-import { SURVEY_CHUNK } from '../view/lease-scan.ts';
-import type { SightedTarget } from './fleet-picture.ts';
-import { type Difference, FleetState, type LookoutParts } from './fleet-state.ts';
+import { TARGET_TOPIC, type TargetIds } from '../targets/target-record.ts';
+import { SCAN_CHUNK } from '../view/lease-scan.ts';
+import { type Difference, FleetState } from './fleet-state.ts';
+import type { FleetWatcher } from './fleet-watcher.ts';
+import type { WatchedTarget } from './watched-target.ts';
 
-/** How often the next part of all leases is looked at: a thousand, or half of them, so that a small fleet is seen whole every second. */
+/** How often the next part of all leases is read: a thousand, or half of a small fleet. */
 const TURN_EVERY_MS = 500;
 const MEMBERS_EVERY_MS = 1_000;
-const SESSIONS_EVERY_MS = 2_000;
-/** Operators move little by hand, and signals tell of it. */
+const TARGETS_EVERY_MS = 2_000;
+/** Operators pin little, and signals announce it. */
 const PINS_EVERY_MS = 20_000;
-/** What is hinted at within this time is looked at in one round. */
+/** Hints that arrive within this time lead to one round. */
 const LINGER_MS = 40;
-/** Between two rounds that nothing but time is the reason for. */
-const LEAST_PAUSE_MS = 20;
+/** Between two rounds without a hint. */
+const MIN_PAUSE_MS = 20;
+/** Even if nothing has changed, watchers are shown that within two seconds. */
+const PUBLISH_EVERY_MS = 1_500;
 
-const OF_SESSIONS = new Set(
+const TARGET_EVENTS = new Set(
   ['added', 'changed', 'paused', 'resumed', 'removed'].map((verb) => `session.${verb}`),
 );
 
-export interface RoundsParts extends LookoutParts {
-  readonly random: Random;
-  readonly events: Emitter;
-}
-
-export interface RoundsOutcome {
-  /** A round is over: this is otherwise than after the one before. */
-  onSettled(difference: Difference): void;
-  /** The store can not be asked. Told once, until a round is over again. */
-  onStalled(error: unknown): void;
-}
-
-/** What the next round has to look at, whatever the time. */
+/** What the next round has to read, whatever the time. */
 interface Need {
   isAll: boolean;
   isMembers: boolean;
-  isSessions: boolean;
+  isTargets: boolean;
   isPins: boolean;
-  readonly targets: Set<SightedTarget>;
+  readonly leases: Set<WatchedTarget>;
 }
 
 export class FleetRounds {
-  readonly lookout: FleetState;
-  readonly #parts: RoundsParts;
-  readonly #outcome: RoundsOutcome;
-  readonly #chore: Loop;
+  readonly state: FleetState;
+  readonly watchers = new Set<FleetWatcher>();
+  readonly #rt: Runtime;
+  readonly #loop: Loop;
   readonly #over = new AbortController();
   /** By topic. */
   readonly #subscriptions = new Map<string, () => void>();
+  #unlisten: () => void = () => {};
+  #isReady = false;
+  #stalled: { readonly error: unknown } | null = null;
+  #publishedAtMs = 0;
   #need: Need = needOf({ isAll: true });
   #membersAtMs = 0;
-  #sessionsAtMs = 0;
+  #targetsAtMs = 0;
   #pinsAtMs = 0;
   #turnAtMs = 0;
   /** Where the next turn begins, among all targets. */
   #turn = 0;
   #linger: Timer | null = null;
 
-  constructor(parts: RoundsParts, outcome: RoundsOutcome) {
-    this.#parts = parts;
-    this.#outcome = outcome;
-    this.lookout = new FleetState(parts);
-    this.#chore = new Loop(parts, {
+  constructor(rt: Runtime, targetIds: TargetIds) {
+    this.#rt = rt;
+    this.state = new FleetState(rt, targetIds);
+    this.#loop = new Loop(rt, {
       everyMs: TURN_EVERY_MS,
       round: () => this.#round(),
-      onStalled: (error) => outcome.onStalled(error),
-      // A round that is over says so itself, before it tells what it has found.
+      onStalled: (error) => {
+        this.#stalled = { error };
+        for (const watcher of this.watchers) watcher.wake();
+      },
+      // The round that ends it says so itself, before it shows what it has read.
       onResumed: () => {},
     });
   }
 
+  /** There is something to show. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Why the last round failed; null after one that succeeded. */
+  get stalled(): { readonly error: unknown } | null {
+    return this.#stalled;
+  }
+
   start(): void {
-    const onForgot = this.#parts.events.on('store.forgot', (facts) => {
-      this.lookout.forget(facts);
+    this.#unlisten = this.#rt.events.on('store.forgot', () => {
+      this.state.reset();
       this.#hint({ isAll: true });
     });
-    this.#subscriptions.set('', onForgot);
-    void this.#chore.start();
+    void this.#loop.start();
     void this.#followLog();
   }
 
   async stop(): Promise<void> {
     this.#over.abort();
     this.#linger?.cancel();
-    await this.#chore.stop();
-    // Last: a round that was under way may have subscribed after all.
+    await this.#loop.stop();
+    // Last: a round that was under way may have subscribed.
     for (const unsubscribe of this.#subscriptions.values()) unsubscribe();
-    this.lookout.close();
+    this.#unlisten();
   }
 
   async #round(): Promise<number> {
     try {
       await this.#subscribe();
-      await this.#look();
+      await this.#refresh();
     } catch (error) {
-      // What could not be seen may be otherwise by the time that it can.
+      // Anything may have changed by the time the store answers again.
       this.#need.isAll = true;
       throw error;
     }
-    if (!this.#over.signal.aborted) this.#outcome.onSettled(this.lookout.settle());
+    if (!this.#over.signal.aborted) this.#publish(this.state.publish());
     return this.#pauseMs();
   }
 
-  async #look(): Promise<void> {
-    const { lookout } = this;
-    const nowMs = this.#parts.clock.monotonicMs();
-    // Before it is looked at: what is told of meanwhile is looked at once more.
-    const need = this.#need;
-    this.#need = needOf({});
-    if (need.isAll) await lookout.lookAtAll();
-    const isSessions = need.isAll || need.isSessions || nowMs >= this.#sessionsAtMs;
-    if (isSessions && !need.isAll) await lookout.lookAtSessions();
-    if (isSessions) this.#sessionsAtMs = nowMs + SESSIONS_EVERY_MS;
-    const isPins = need.isAll || need.isPins || nowMs >= this.#pinsAtMs;
-    if (isPins && !need.isAll) await lookout.lookAtPins();
-    if (isPins) this.#pinsAtMs = nowMs + PINS_EVERY_MS;
-    const isMembers = need.isAll || need.isMembers || nowMs >= this.#membersAtMs;
-    if (isMembers && !need.isAll) await lookout.lookAtMembers();
-    if (isMembers) this.#membersAtMs = Math.min(nowMs + MEMBERS_EVERY_MS, lookout.earliestExpiryMs);
-    if (need.isAll) this.#turnAtMs = nowMs + TURN_EVERY_MS;
-    else await lookout.lookAtLeases(this.#due(need.targets, nowMs));
+  #publish(difference: Difference): void {
+    const nowMs = this.#rt.clock.monotonicMs();
+    const { targets, removed, members } = difference;
+    const isQuiet = targets.length === 0 && removed.length === 0 && !members;
+    const isNews = !isQuiet || !this.#isReady || this.#stalled !== null;
+    this.#isReady = true;
+    this.#stalled = null;
+    if (!isNews && nowMs - this.#publishedAtMs < PUBLISH_EVERY_MS) return;
+    this.#publishedAtMs = nowMs;
+    for (const watcher of this.watchers) watcher.add(difference);
   }
 
-  /** Which leases are to be looked at now: those told of, those whose time has come, and the next part of all. */
-  #due(told: ReadonlySet<SightedTarget>, nowMs: number): SightedTarget[] {
-    const { targets } = this.lookout;
-    const due = new Set(told);
-    // A look at each, in memory: less work than to keep them in an order that every look changes.
-    for (const target of targets) if (target.lookAtMs <= nowMs) due.add(target);
+  async #refresh(): Promise<void> {
+    const { state } = this;
+    const nowMs = this.#rt.clock.monotonicMs();
+    // Cleared before the reads: what is hinted at meanwhile is read again.
+    const need = this.#need;
+    this.#need = needOf({});
+    if (need.isAll) await state.refreshAll();
+    const isTargets = need.isAll || need.isTargets || nowMs >= this.#targetsAtMs;
+    if (isTargets && !need.isAll) await state.refreshTargets();
+    if (isTargets) this.#targetsAtMs = nowMs + TARGETS_EVERY_MS;
+    const isPins = need.isAll || need.isPins || nowMs >= this.#pinsAtMs;
+    if (isPins && !need.isAll) await state.refreshPins();
+    if (isPins) this.#pinsAtMs = nowMs + PINS_EVERY_MS;
+    const isMembers = need.isAll || need.isMembers || nowMs >= this.#membersAtMs;
+    if (isMembers && !need.isAll) await state.refreshMembers();
+    if (isMembers) this.#membersAtMs = Math.min(nowMs + MEMBERS_EVERY_MS, state.earliestExpiryMs);
+    if (need.isAll) this.#turnAtMs = nowMs + TURN_EVERY_MS;
+    else await state.refreshLeases(this.#dueLeases(need.leases, nowMs));
+  }
+
+  /** The leases to read now: those hinted at, those that are due, and the next part of all. */
+  #dueLeases(hinted: ReadonlySet<WatchedTarget>, nowMs: number): WatchedTarget[] {
+    const { targets } = this.state;
+    const due = new Set(hinted);
+    // One comparison each: less work than an order that every read changes.
+    for (const target of targets) if (target.refreshAtMs <= nowMs) due.add(target);
     if (nowMs >= this.#turnAtMs) {
       this.#turnAtMs = nowMs + TURN_EVERY_MS;
       if (this.#turn >= targets.length) this.#turn = 0;
-      const end = this.#turn + Math.min(SURVEY_CHUNK, Math.ceil(targets.length / 2));
+      const end = this.#turn + Math.min(SCAN_CHUNK, Math.ceil(targets.length / 2));
       for (const target of targets.slice(this.#turn, end)) due.add(target);
       this.#turn = end;
     }
@@ -157,14 +175,14 @@ export class FleetRounds {
   /** Until the next round, unless there is a hint. */
   #pauseMs(): number {
     let nextMs = Math.min(this.#turnAtMs, this.#membersAtMs);
-    for (const { lookAtMs } of this.lookout.targets) nextMs = Math.min(nextMs, lookAtMs);
-    return Math.max(LEAST_PAUSE_MS, nextMs - this.#parts.clock.monotonicMs());
+    for (const { refreshAtMs } of this.state.targets) nextMs = Math.min(nextMs, refreshAtMs);
+    return Math.max(MIN_PAUSE_MS, nextMs - this.#rt.clock.monotonicMs());
   }
 
   async #subscribe(): Promise<void> {
     const topics: Record<string, Partial<Need>> = {
       [FLEET_TOPIC]: { isMembers: true, isPins: true },
-      [TARGET_TOPIC]: { isSessions: true },
+      [TARGET_TOPIC]: { isTargets: true },
     };
     for (const [topic, need] of Object.entries(topics)) {
       if (this.#subscriptions.has(topic)) continue;
@@ -172,31 +190,31 @@ export class FleetRounds {
         onMessage: () => this.#hint(need),
         onGap: () => this.#hint({ isAll: true }),
       };
-      const unsubscribe = await this.#parts.store.signals.subscribe(topic, subscriber);
+      const unsubscribe = await this.#rt.store.signals.subscribe(topic, subscriber);
       this.#subscriptions.set(topic, unsubscribe);
     }
   }
 
   async #followLog(): Promise<void> {
     const { signal } = this.#over;
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#rt;
     for await (const one of new EventLog({ store, clock }).pages({ signal })) {
       if (one.kind !== 'page') continue;
       if (one.page.gap) this.#hint({ isAll: true });
-      for (const event of one.page.entries) this.#hear(event);
+      for (const event of one.page.entries) this.#onLogged(event);
     }
   }
 
-  #hear({ event, leaseClass, key }: LoggedEvent): void {
+  #onLogged({ event, leaseClass, key }: LoggedEvent): void {
     if (event.startsWith('lease.')) {
-      const target = leaseClass === 'poll' ? this.lookout.target(String(key)) : undefined;
+      const target = leaseClass === 'poll' ? this.state.target(String(key)) : undefined;
       if (target === undefined) return;
-      this.#need.targets.add(target);
+      this.#need.leases.add(target);
       this.#hint({});
     } else if (event.startsWith('member.')) {
       this.#hint({ isMembers: true });
-    } else if (OF_SESSIONS.has(event)) {
-      this.#hint({ isSessions: true });
+    } else if (TARGET_EVENTS.has(event)) {
+      this.#hint({ isTargets: true });
     } else if (event === 'store.forgot') {
       this.#hint({ isAll: true });
     }
@@ -205,14 +223,20 @@ export class FleetRounds {
   #hint(need: Partial<Need>): void {
     Object.assign(this.#need, need);
     if (this.#over.signal.aborted) return;
-    this.#linger ??= this.#parts.clock.after(LINGER_MS, () => {
+    this.#linger ??= this.#rt.clock.after(LINGER_MS, () => {
       this.#linger = null;
-      this.#chore.wake();
+      this.#loop.wake();
     });
   }
 }
 
 function needOf(need: Partial<Need>): Need {
-  const nothing = { isAll: false, isMembers: false, isSessions: false, isPins: false };
-  return { ...nothing, targets: new Set(), ...need };
+  return {
+    isAll: false,
+    isMembers: false,
+    isTargets: false,
+    isPins: false,
+    leases: new Set(),
+    ...need,
+  };
 }

@@ -1,19 +1,17 @@
 /**
- * What one process knows of a fleet that it looks at. It asks the store for what it is told to ask for, and no more: who watches a large
- * fleet can not look at all of it all the time. What comes of several looks is put together by `settle`: who should own what, and what is
- * otherwise than it was.
+ * What one process knows of a fleet that it watches. It reads only what it is told to: a watcher of a
+ * large fleet cannot read all of it all the time. `publish` puts several reads together: it plans,
+ * and returns what has changed since the last time.
  */
-import type { Clock } from '../../core/clock.ts';
-import { Emitter } from '../../core/events.ts';
 import type { ReadReply } from '../../store/port/lease-store.ts';
-import type { Store } from '../../store/port/store.ts';
-import { explain, type FleetSight, loadsOf } from '../plan/explain.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import { type ExplainedFleet, explain, loadsOf } from '../plan/explain.ts';
 import { hashMember } from '../plan/hash.ts';
-import { firstChoice, type Plan } from '../plan/plan.ts';
+import { firstChoice } from '../plan/plan.ts';
 import { Planner } from '../plan/planner.ts';
 import { TargetFeed } from '../targets/target-feed.ts';
 import type { TargetIds, TargetRecord } from '../targets/target-record.ts';
-import { LeaseScan, SURVEY_CHUNK, see } from '../view/lease-scan.ts';
+import { markLease, SCAN_CHUNK, scanLeases } from '../view/lease-scan.ts';
 import { type FleetMember, fleetMember } from '../view/member.ts';
 import { Pins } from '../view/pins.ts';
 import {
@@ -23,93 +21,79 @@ import {
   type MemberView,
   memberView,
   type PicturedTarget,
-  SightedTarget,
   whyOf,
 } from './fleet-picture.ts';
+import { WatchedTarget } from './watched-target.ts';
 
 const CALL = { timeoutMs: 5_000 };
-/** A walk over a large keyspace takes its time. */
+/** A walk over a large keyspace takes longer. */
 const WALK = { timeoutMs: 30_000 };
-/** So many of the last requests are remembered for how long the store takes. */
+/** How many of the last requests count for the round trip. */
 const TRIPS_KEPT = 9;
-/** Up to so many targets are told anew when they were renewed: in larger fleets that would be most of what is told. */
+/** Up to so many targets a renewal is published: in larger fleets it would be most of the traffic. */
 const SMALL_FLEET = 1_000;
-/** What is left of a lease when this many renewals have not come: the first may just be on its way. */
+/** An owner is late after this many renewals: the first may just be on its way. */
 const LATE_RENEWALS = 2;
-/** Of an owner that does not say how often it renews: what is left of a lease that was renewed in time, as a share of the most ever seen. */
+/** For an owner that does not say how often it renews: the share of its longest known lease. */
 const LATE_SHARE = 1 / 3;
-/** A lease that is about to end is not asked for more often than this. */
-const LEAST_PAUSE_MS = 50;
+/** A lease that is about to expire is not read more often than this. */
+const MIN_PAUSE_MS = 50;
 
-export interface LookoutParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly sessionIds: TargetIds;
-}
-
-/** What is otherwise than when it was last settled. */
+/** What has changed since the last `publish`. */
 export interface Difference {
-  readonly targets: readonly SightedTarget[];
+  readonly targets: readonly WatchedTarget[];
   readonly removed: readonly string[];
   readonly members: boolean;
 }
 
 export class FleetState {
-  readonly #parts: LookoutParts;
-  /** Whoever owns it tells of sessions that make no sense; who only looks does not. */
-  readonly #events = new Emitter();
-  readonly #sessions: TargetFeed;
-  readonly #survey: LeaseScan;
+  readonly #rt: Runtime;
+  readonly #feed: TargetFeed;
   readonly #pins: Pins;
   readonly #planner = new Planner();
-  readonly #targets = new Map<string, SightedTarget>();
-  /** In order of id; of these, those that are to be polled. */
-  #ordered: readonly SightedTarget[] = [];
-  #polled: readonly SightedTarget[] = [];
+  readonly #targets = new Map<string, WatchedTarget>();
+  /** In order of id. */
+  #ordered: readonly WatchedTarget[] = [];
+  /** Those of them that are not paused. */
+  #polled: readonly WatchedTarget[] = [];
   #members: ReadonlyMap<string, FleetMember> = new Map();
-  /** Of these, those that a target may like. */
+  /** Those of them that a target may prefer. */
   #takers: readonly FleetMember[] = [];
-  /** Members have been looked at since it was last settled; and others have come or gone, or changed their kind. */
-  #hasLooked = false;
-  #hasOthers = false;
-  /** As they were last told, and when. */
+  /** Members were read since the last `publish`. */
+  #hasReadMembers = false;
+  /** Members joined, left, or began or ended to drain since the last `publish`. */
+  #hasOtherMembers = false;
+  /** The members as they were last published, and when. */
   #views: readonly MemberView[] = [];
-  #viewedMs = 0;
-  #plan: Plan | null = null;
+  #viewedAtMs = 0;
   #loads: ReadonlyMap<string, number> = new Map();
-  /** Looked at, or new, since it was last settled. */
-  #touched = new Set<SightedTarget>();
+  /** Read or added since the last `publish`. */
+  #touched = new Set<WatchedTarget>();
   #removed = new Set<string>();
-  /** Per owner, the longest that a lease of it had left when it was looked at. */
-  readonly #longestMs = new Map<string, number>();
+  /** Per owner, the longest that a lease had left when it was read. */
+  readonly #maxLeftMs = new Map<string, number>();
   readonly #tripsMs: number[] = [];
-  /** When it was last settled, on both clocks. */
-  #settledMs = 0;
+  /** When the fleet was last published, on both clocks. */
+  #publishedAtMs = 0;
   #at = 0;
 
-  constructor(parts: LookoutParts) {
-    const { store, clock, sessionIds: ids } = parts;
-    this.#parts = parts;
-    this.#sessions = new TargetFeed({ store, events: this.#events, ids });
-    this.#survey = new LeaseScan({ store, clock, onLapse: () => {} });
-    this.#pins = new Pins(store);
+  constructor(rt: Runtime, targetIds: TargetIds) {
+    this.#rt = rt;
+    // Without events: the owners of the targets report unreadable records.
+    this.#feed = new TargetFeed(rt.store, targetIds);
+    this.#pins = new Pins(rt.store);
   }
 
-  /** In order of id, also those that are paused. */
-  get targets(): readonly SightedTarget[] {
+  /** In order of id; paused ones too. */
+  get targets(): readonly WatchedTarget[] {
     return this.#ordered;
   }
 
-  target(id: string): SightedTarget | undefined {
+  target(id: string): WatchedTarget | undefined {
     return this.#targets.get(id);
   }
 
-  /** The session of a target, as it was when sessions were last looked at. */
-  session(id: string): TargetRecord | undefined {
-    return this.#sessions.sessions.get(id);
-  }
-
-  /** When the first of the heartbeats known runs out. */
+  /** When the first of the known heartbeats expires. */
   get earliestExpiryMs(): number {
     let earliestMs = Number.POSITIVE_INFINITY;
     for (const { expiresAtMs } of this.#members.values())
@@ -123,21 +107,20 @@ export class FleetState {
     return sorted[sorted.length >> 1] ?? 0;
   }
 
-  /** Everything, for the first time. */
-  async lookAtAll(): Promise<void> {
-    await this.lookAtMembers();
-    // Instances look for what other programs wrote from time to time. Where none runs, nobody has.
+  async refreshAll(): Promise<void> {
+    await this.refreshMembers();
+    // Instances find what other programs wrote now and then. Where none runs, none has.
     if ([...this.#members.values()].every(({ isForeign }) => isForeign)) {
-      await this.lookAtMembers({ ...WALK, thorough: true });
-      await this.#sessions.discover();
+      await this.refreshMembers({ ...WALK, thorough: true });
+      await this.#feed.discover();
     }
-    await this.lookAtSessions();
-    await this.lookAtPins();
-    await this.lookAtLeases(this.#ordered);
+    await this.refreshTargets();
+    await this.refreshPins();
+    await this.refreshLeases(this.#ordered);
   }
 
-  async lookAtMembers(call: { timeoutMs: number; thorough?: boolean } = CALL): Promise<void> {
-    const { store, clock } = this.#parts;
+  async refreshMembers(call: { timeoutMs: number; thorough?: boolean } = CALL): Promise<void> {
+    const { store, clock } = this.#rt;
     const live = await this.#timed(() => store.members.list(call));
     const nowMs = clock.monotonicMs();
     const known = this.#members;
@@ -147,23 +130,22 @@ export class FleetState {
     this.#members = new Map(members.map((member) => [member.id, member]));
     const takers = members.filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
     if (!areSameIds(members, [...known.values()]) || !areSameIds(takers, this.#takers))
-      this.#hasOthers = true;
-    this.#hasLooked = true;
+      this.#hasOtherMembers = true;
+    this.#hasReadMembers = true;
     this.#takers = takers;
-    for (const owner of this.#longestMs.keys())
-      if (!this.#members.has(owner)) this.#longestMs.delete(owner);
+    for (const owner of this.#maxLeftMs.keys())
+      if (!this.#members.has(owner)) this.#maxLeftMs.delete(owner);
   }
 
-  async lookAtSessions(): Promise<void> {
-    const changed = await this.#sessions.refresh();
+  async refreshTargets(): Promise<void> {
+    const changed = await this.#feed.refresh();
     if (changed.size === 0) return;
-    for (const id of changed) this.#note(id, this.#sessions.sessions.get(id));
+    for (const id of changed) this.#setTarget(id, this.#feed.records.get(id));
     this.#ordered = [...this.#targets.values()].sort(byId);
     this.#polled = this.#ordered.filter(({ isPaused }) => !isPaused);
   }
 
-  /** Where operators have moved what. */
-  async lookAtPins(): Promise<void> {
+  async refreshPins(): Promise<void> {
     if (!(await this.#pins.refresh(CALL.timeoutMs))) return;
     for (const target of this.#targets.values()) {
       const pinned = this.#pins.memberOf(target.id);
@@ -173,107 +155,110 @@ export class FleetState {
     }
   }
 
-  async lookAtLeases(targets: readonly SightedTarget[]): Promise<void> {
-    for (let at = 0; at < targets.length; at += SURVEY_CHUNK) {
-      const chunk = targets.slice(at, at + SURVEY_CHUNK);
-      await this.#timed(() => this.#survey.look(chunk, CALL.timeoutMs));
-      const nowMs = this.#parts.clock.monotonicMs();
+  async refreshLeases(targets: readonly WatchedTarget[]): Promise<void> {
+    for (let at = 0; at < targets.length; at += SCAN_CHUNK) {
+      const chunk = targets.slice(at, at + SCAN_CHUNK);
+      await this.#timed(() => scanLeases(this.#rt, chunk, CALL.timeoutMs));
+      const nowMs = this.#rt.clock.monotonicMs();
       for (const { owner, expiresAtMs } of chunk) this.#measure(owner, expiresAtMs - nowMs);
       for (const target of chunk) {
-        this.#judge(target, nowMs);
+        this.#markLate(target, nowMs);
         this.#touched.add(target);
       }
     }
   }
 
-  /** The store has lost what it knew: sessions are listed anew with the next look at them. */
-  forget(facts: { store: string; why: string }): void {
-    this.#events.emit('store.forgot', facts);
-    this.#pins.beginAnew();
+  /** After data loss: the next refresh reads targets and pins from the beginning. */
+  reset(): void {
+    this.#feed.reset();
+    this.#pins.reset();
   }
 
-  /** Puts together what was seen. From now on pictures show it. */
-  settle(): Difference {
-    const { clock } = this.#parts;
-    this.#settledMs = clock.monotonicMs();
+  /** Plans with what was read. From now on pictures show it. */
+  publish(): Difference {
+    const { clock } = this.#rt;
+    this.#publishedAtMs = clock.monotonicMs();
     this.#at = Math.round(clock.wallMs());
     const isReplanned = this.#replan();
-    const isNews = this.#ordered.length <= SMALL_FLEET;
-    const targets: SightedTarget[] = [];
-    for (const target of this.#hasOthers ? this.#ordered : this.#touched) {
+    const isRenewalNews = this.#ordered.length <= SMALL_FLEET;
+    const targets: WatchedTarget[] = [];
+    for (const target of this.#hasOtherMembers ? this.#ordered : this.#touched) {
       const { id, owner } = target;
       const isKnown = this.#targets.get(id) === target;
-      if (isKnown && target.tell(this.#members.get(owner ?? ''), isNews)) targets.push(target);
+      if (isKnown && target.publish(this.#members.get(owner ?? ''), isRenewalNews))
+        targets.push(target);
     }
     const difference = {
-      ...{ targets, removed: [...this.#removed] },
-      members: (isReplanned || this.#hasLooked) && this.#hasNewViews(),
+      targets,
+      removed: [...this.#removed],
+      members: (isReplanned || this.#hasReadMembers) && this.#publishMembers(),
     };
     this.#touched = new Set();
     this.#removed = new Set();
-    this.#hasLooked = false;
-    this.#hasOthers = false;
+    this.#hasReadMembers = false;
+    this.#hasOtherMembers = false;
     return difference;
   }
 
   picture(): FleetPicture {
     return {
-      ...this.#when(),
+      at: this.#at,
+      roundTripMs: this.roundTripMs,
       members: this.#viewMembers(),
-      targets: this.#ordered.flatMap((target) => target.picture(this.#settledMs) ?? []),
+      targets: this.#ordered.flatMap((target) => target.picture(this.#publishedAtMs) ?? []),
     };
   }
 
-  /** What is said of these, which are otherwise than they were told. */
+  /** The part of the picture that has changed, for a watcher that has the rest. */
   change(ids: Iterable<string>, gone: Iterable<string>, hasMembers: boolean): FleetChange {
     const removed = [...gone];
-    const targets = [...ids].flatMap((id) => {
-      return this.#targets.get(id)?.picture(this.#settledMs) ?? [];
-    });
+    const targets = [...ids].flatMap(
+      (id) => this.#targets.get(id)?.picture(this.#publishedAtMs) ?? [],
+    );
     return {
-      ...this.#when(),
+      at: this.#at,
+      roundTripMs: this.roundTripMs,
       ...(hasMembers && { members: this.#viewMembers() }),
       ...(targets.length > 0 && { targets }),
       ...(removed.length > 0 && { removed }),
     };
   }
 
-  /** One target as the store has just shown it, among the others as they are known, with the reason in words. */
-  describe(session: TargetRecord, reply: ReadReply): PicturedTarget & { readonly why: string } {
-    const { sight } = this;
-    const { nowMs } = sight;
-    const target = new SightedTarget(session.id);
-    see(target, reply, nowMs);
-    this.#judge(target, nowMs);
-    target.isPaused = session.isPaused;
-    target.pinned = this.#pins.memberOf(session.id);
+  /** One target with the lease that was just read, in the fleet as it is known, and why. */
+  describe(record: TargetRecord, lease: ReadReply): PicturedTarget & { readonly why: string } {
+    const fleet = this.explained;
+    const { nowMs } = fleet;
+    const { id, isPaused } = record;
+    const target = new WatchedTarget(id);
+    markLease(target, lease, nowMs);
+    this.#markLate(target, nowMs);
+    target.isPaused = isPaused;
+    target.pinned = this.#pins.memberOf(id);
     target.preferred = this.#preferredOf(target);
-    if (!target.isPaused) target.planned = this.#targets.get(session.id)?.planned ?? null;
-    target.tell(this.#members.get(target.owner ?? ''), true);
+    if (!isPaused) target.planned = this.#targets.get(id)?.planned ?? null;
+    target.publish(this.#members.get(target.owner ?? ''), true);
     const picture = target.picture(nowMs) as PicturedTarget;
-    return { ...picture, why: whyOf(picture, explain(target, sight).text) };
+    return { ...picture, why: whyOf(picture, explain(target, fleet).text) };
   }
 
-  /** What targets are explained by. */
-  get sight(): FleetSight {
-    const { quotas = [] } = this.#plan ?? {};
-    const members = [...this.#members.values()];
-    return { members, quotas, loads: this.#loads, nowMs: this.#parts.clock.monotonicMs() };
+  /** The fleet that explanations refer to. */
+  get explained(): ExplainedFleet {
+    return {
+      members: [...this.#members.values()],
+      quotas: this.#planner.last.quotas,
+      loads: this.#loads,
+      nowMs: this.#rt.clock.monotonicMs(),
+    };
   }
 
-  close(): void {
-    this.#sessions.close();
-  }
-
-  #note(id: string, session: TargetRecord | undefined): void {
+  #setTarget(id: string, record: TargetRecord | undefined): void {
     const known = this.#targets.get(id);
-    if (session?.kind !== 'poll') {
-      if (!this.#targets.delete(id)) return;
-      this.#removed.add(id);
+    if (record?.kind !== 'poll') {
+      if (this.#targets.delete(id)) this.#removed.add(id);
       return;
     }
-    const target = known ?? new SightedTarget(id);
-    target.isPaused = session.isPaused;
+    const target = known ?? new WatchedTarget(id);
+    target.isPaused = record.isPaused;
     if (target.isPaused) target.planned = null;
     if (known === undefined) {
       target.preferred = this.#preferredOf(target);
@@ -286,76 +271,66 @@ export class FleetState {
 
   #measure(owner: string | null, leftMs: number): void {
     if (owner === null || !Number.isFinite(leftMs)) return;
-    if (leftMs > (this.#longestMs.get(owner) ?? 0)) this.#longestMs.set(owner, leftMs);
+    if (leftMs > (this.#maxLeftMs.get(owner) ?? 0)) this.#maxLeftMs.set(owner, leftMs);
   }
 
-  /** Whether its owner is late, and when it has to be looked at again for that. */
-  #judge(target: SightedTarget, nowMs: number): void {
+  /** Whether its owner is late to renew, and when its lease is read again for that. */
+  #markLate(target: WatchedTarget, nowMs: number): void {
     const { owner, expiresAtMs } = target;
     target.isLate = false;
     if (expiresAtMs === 0) {
-      target.lookAtMs = Number.POSITIVE_INFINITY;
+      target.refreshAtMs = Number.POSITIVE_INFINITY;
       return;
     }
     const lateAtMs = owner === null ? expiresAtMs : expiresAtMs - this.#lateBelowMs(owner);
     target.isLate = lateAtMs < nowMs && owner !== null;
-    target.lookAtMs = Math.max(target.isLate ? expiresAtMs : lateAtMs, nowMs + LEAST_PAUSE_MS);
+    target.refreshAtMs = Math.max(target.isLate ? expiresAtMs : lateAtMs, nowMs + MIN_PAUSE_MS);
   }
 
   #lateBelowMs(owner: string): number {
     const vitals = this.#members.get(owner)?.vitals ?? null;
     if (vitals !== null) return vitals.ttlMs - LATE_RENEWALS * vitals.renewEveryMs;
-    return (this.#longestMs.get(owner) ?? 0) * LATE_SHARE;
+    return (this.#maxLeftMs.get(owner) ?? 0) * LATE_SHARE;
   }
 
-  /** Says whether there is another plan than before. Those that it puts elsewhere are touched by it. */
+  /** Returns whether there is a new plan. */
   #replan(): boolean {
-    if (this.#hasOthers)
+    if (this.#hasOtherMembers)
       for (const target of this.#ordered) target.preferred = this.#preferredOf(target);
-    const members = [...this.#members.values()];
-    const plan = this.#planner.plan(members, this.#polled);
-    if (plan === this.#plan) return false;
-    this.#plan = plan;
-    for (const [t, target] of this.#polled.entries()) {
-      const planned = members[plan.planned[t] as number]?.id ?? null;
-      if (planned === target.planned) continue;
-      target.planned = planned;
-      this.#touched.add(target);
-    }
+    const before = this.#planner.last;
+    const moved = this.#planner.assign([...this.#members.values()], this.#polled);
+    for (const target of moved) this.#touched.add(target);
+    if (this.#planner.last === before) return false;
     this.#loads = loadsOf(this.#polled);
     return true;
   }
 
-  #preferredOf(target: SightedTarget): string | null {
+  #preferredOf(target: WatchedTarget): string | null {
     return firstChoice(target, this.#takers)?.id ?? null;
   }
 
-  /** Whether members are otherwise than they were last told, by more than time. */
-  #hasNewViews(): boolean {
+  /** Returns whether the members have changed by more than time. */
+  #publishMembers(): boolean {
     const views = this.#viewMembers();
-    const goneByMs = this.#settledMs - this.#viewedMs;
-    if (areSameMembers(this.#views, views, goneByMs)) return false;
+    const elapsedMs = this.#publishedAtMs - this.#viewedAtMs;
+    if (areSameMembers(this.#views, views, elapsedMs)) return false;
     this.#views = views;
-    this.#viewedMs = this.#settledMs;
+    this.#viewedAtMs = this.#publishedAtMs;
     return true;
   }
 
   #viewMembers(): readonly MemberView[] {
-    const { quotas = [] } = this.#plan ?? {};
+    const { quotas } = this.#planner.last;
     return [...this.#members.values()].map((member, m) =>
-      memberView(member, this.#loads.get(member.id) ?? 0, quotas[m] ?? 0, this.#settledMs),
+      memberView(member, this.#loads.get(member.id) ?? 0, quotas[m] ?? 0, this.#publishedAtMs),
     );
   }
 
-  #when(): Pick<FleetPicture, 'at' | 'roundTripMs'> {
-    return { at: this.#at, roundTripMs: this.roundTripMs };
-  }
-
   async #timed<T>(request: () => Promise<T>): Promise<T> {
-    const { clock } = this.#parts;
-    const sentMs = clock.monotonicMs();
+    const { clock } = this.#rt;
+    const sentAtMs = clock.monotonicMs();
     const reply = await request();
-    this.#tripsMs.push(clock.monotonicMs() - sentMs);
+    this.#tripsMs.push(clock.monotonicMs() - sentAtMs);
     if (this.#tripsMs.length > TRIPS_KEPT) this.#tripsMs.shift();
     return reply;
   }

@@ -1,21 +1,26 @@
 /**
- * The fleet as operators see and steer it: everything is read from the store, so it works from any process, also from
- * one that takes no part.
+ * The fleet as operators see and steer it. Everything is read from the store, so it works from any
+ * process, even from one without a poller.
  */
 
+import { ConfigError } from '../../core/errors.ts';
+import { checkTargetId } from '../../core/ids.ts';
 import { LEASE_CLASSES } from '../../lease/classes.ts';
-import { MemberNotFoundError } from '../errors.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import { MemberNotFoundError, TransferRefusedError } from '../errors.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../member/heartbeat.ts';
 import { type Explanation, explain } from '../plan/explain.ts';
+import { hashMember } from '../plan/hash.ts';
 import { readRecent } from '../poll/recent-polls.ts';
 import type { StoredResult } from '../poll/results.ts';
-import { RESULT_COLLECTION } from '../targets/target-record.ts';
+import { SessionNotFoundError } from '../targets/errors.ts';
+import { RESULT_COLLECTION, type TargetIds } from '../targets/target-record.ts';
 import type { TargetStore } from '../targets/target-store.ts';
+import { fleetMember } from '../view/member.ts';
+import { PINS_COLLECTION, Pins, type StoredPin } from '../view/pins.ts';
 import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
-import type { RoundsParts } from './fleet-rounds.ts';
 import { FleetState } from './fleet-state.ts';
 import { FleetWatch } from './fleet-watch.ts';
-import { type Transfer, TransferCommand, type TransferOptions } from './transfer-command.ts';
 
 export type {
   FleetChange,
@@ -27,29 +32,32 @@ export type {
 } from './fleet-picture.ts';
 
 const CALL = { timeoutMs: 5_000 };
-/** Results asked for in one request. */
+/** How many results one request reads. */
 const RESULTS_CHUNK = 1_000;
+const MAX_REASON_CHARS = 500;
+/** The member in an order that concerns all plans. */
+const EVERY_MEMBER = '*';
 
 export interface FleetView {
   readonly members: readonly MemberView[];
-  /** Every session that is polled, in order of id, and why it is where it is. */
+  /** Every target that is not paused, in order of id, and why it is where it is. */
   readonly targets: readonly Explanation[];
 }
 
-/** One target, with everything there is to know of it. */
+/** Everything that the store has about one target. */
 export interface TargetView extends PicturedTarget {
   /** The reason in words. */
   readonly why: string;
   readonly url: string | null;
   readonly everyMs: number | null;
-  /** 0: it was never held. */
+  /** Of its lease; 0 if it was never held. */
   readonly fence: number;
   readonly lastResult: StoredResult | null;
   /** The last polls of its owner, the oldest first. */
   readonly recent: readonly PollSample[];
 }
 
-/** One poll, of those that the record of a target's last result has. */
+/** One of the last polls of a target. */
 export interface PollSample {
   /** In milliseconds since 1970. */
   readonly at: number;
@@ -57,73 +65,83 @@ export interface PollSample {
   readonly ok: boolean;
 }
 
-export interface FleetParts extends RoundsParts {
-  readonly sessions: TargetStore;
+export interface TransferOptions {
+  /** Why, for the record. */
+  reason?: string;
+}
+
+export interface Transfer {
+  /** The owner before; null for none. */
+  readonly from: string | null;
+  readonly to: string;
 }
 
 export class Fleet {
-  readonly #parts: FleetParts;
+  readonly #rt: Runtime;
+  readonly #targets: TargetStore;
+  readonly #targetIds: TargetIds;
   readonly #watch: FleetWatch;
-  readonly #moving: TransferCommand;
 
-  constructor(parts: FleetParts) {
-    this.#parts = parts;
-    this.#watch = new FleetWatch(parts);
-    this.#moving = new TransferCommand(parts);
+  constructor(rt: Runtime, targets: TargetStore, targetIds: TargetIds) {
+    this.#rt = rt;
+    this.#targets = targets;
+    this.#targetIds = targetIds;
+    this.#watch = new FleetWatch(rt, targetIds);
   }
 
-  /** Who takes part, and who owns what; in words. */
+  /** The members, the owners of all targets, and why, in words. */
   async view(): Promise<FleetView> {
-    const lookout = await this.#look();
-    const { sight } = lookout;
-    const targets = lookout.targets.filter(({ isPaused }) => !isPaused);
+    const state = await this.#readState();
+    const fleet = state.explained;
+    const polled = state.targets.filter(({ isPaused }) => !isPaused);
     return {
-      members: lookout.picture().members,
-      targets: targets.map((target) => explain(target, sight)),
+      members: state.picture().members,
+      targets: polled.map((target) => explain(target, fleet)),
     };
   }
 
-  /** Who takes part, and who owns what, also of what is paused. */
+  /** The members and the owners of all targets, paused ones too. */
   async picture(): Promise<FleetPicture> {
-    return (await this.#look()).picture();
+    return (await this.#readState()).picture();
   }
 
   /**
-   * The same, and then what changes, until the signal fires: within moments where instances tell of it, within seconds where they do not.
-   * All who watch in one process share one look at the store, which costs next to nothing while nothing happens.
+   * The same, and then each change until the signal fires: within moments where instances report it,
+   * within seconds otherwise. All watchers of a process share their reads of the store, which cost
+   * next to nothing while nothing happens.
    */
   watch({ signal }: { signal: AbortSignal }): AsyncGenerator<FleetSighting, void, undefined> {
     return this.#watch.watch({ signal });
   }
 
-  /** Everything there is to know of one target; null where there is none of this id. */
+  /** Everything that the store has about one target; null where there is none of this id. */
   async target(id: string): Promise<TargetView | null> {
-    const { store, sessions } = this.#parts;
-    const session = await sessions.get(id);
-    if (session?.kind !== 'poll') return null;
-    // Where somebody watches the fleet, the others are known well enough to say who should have this one.
-    const watched = this.#watch.lookout;
+    const { store } = this.#rt;
+    const record = await this.#targets.get(id);
+    if (record?.kind !== 'poll') return null;
+    // If the fleet is being watched, its state is recent enough to plan this target.
+    const watched = this.#watch.state;
     const isKnown = watched?.target(id) !== undefined;
-    const lookout = isKnown ? watched : await this.#look();
-    const [reply] = await store.leases.read([LEASE_CLASSES.poll.keyspace + id], CALL);
-    if (reply === undefined) throw new Error('the store gave no reply');
+    const state = isKnown ? watched : await this.#readState();
+    const [lease] = await store.leases.read([LEASE_CLASSES.poll.keyspace + id], CALL);
+    if (lease === undefined) throw new Error('the store gave no reply');
     const lastResult = (await this.results([id])).get(id) ?? null;
     return {
-      ...lookout.describe(session, reply),
-      url: session.url ?? null,
-      everyMs: session.everyMs ?? null,
-      fence: reply.kind === 'failed' ? 0 : reply.fence,
+      ...state.describe(record, lease),
+      url: record.url ?? null,
+      everyMs: record.everyMs ?? null,
+      fence: lease.kind === 'failed' ? 0 : lease.fence,
       lastResult,
       recent: (lastResult?.recent ?? []).map(([at, tookMs, ok]) => ({ at, tookMs, ok: ok === 1 })),
     };
   }
 
-  /** What the last poll of each of these targets gave, by id; a target without a result is not among them. */
+  /** The result of the last poll of each of these targets, by id; only of those that have one. */
   async results(ids: readonly string[]): Promise<ReadonlyMap<string, StoredResult>> {
     const found = new Map<string, StoredResult>();
     for (let at = 0; at < ids.length; at += RESULTS_CHUNK) {
       const chunk = ids.slice(at, at + RESULTS_CHUNK);
-      const replies = await this.#parts.store.records.get(RESULT_COLLECTION, chunk, CALL);
+      const replies = await this.#rt.store.records.get(RESULT_COLLECTION, chunk, CALL);
       for (const [i, reply] of replies.entries()) {
         if (reply.kind === 'found' && isResult(reply.value))
           found.set(chunk[i] as string, { ...reply.value, recent: readRecent(reply.value.recent) });
@@ -132,12 +150,12 @@ export class Fleet {
     return found;
   }
 
-  /** Tells a member to hand over everything it owns, and to take nothing new. */
+  /** Orders a member to hand over everything it owns, and to take nothing new. */
   async drain(member: string): Promise<{ changed: boolean }> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#rt;
     const live = await this.#live();
     if (!live.includes(member)) throw new MemberNotFoundError({ member });
-    await this.#forgetTheDead(live);
+    await this.#removeDeadOrders(live);
     const write = { id: member, value: { sinceMs: clock.wallMs() }, ifRevision: 0 };
     const [reply] = await store.records.put(DRAIN_COLLECTION, [write], CALL);
     if (reply?.kind === 'failed') throw reply.error;
@@ -147,11 +165,8 @@ export class Fleet {
 
   /** Takes that back. */
   async undrain(member: string): Promise<{ changed: boolean }> {
-    const [reply] = await this.#parts.store.records.remove(
-      DRAIN_COLLECTION,
-      [{ id: member }],
-      CALL,
-    );
+    const { records } = this.#rt.store;
+    const [reply] = await records.remove(DRAIN_COLLECTION, [{ id: member }], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     const changed = reply?.kind === 'removed';
     if (!changed && !(await this.#live()).includes(member))
@@ -161,16 +176,42 @@ export class Fleet {
   }
 
   /**
-   * Moves a target to a member, for good: its owner hands it over when the work on it has settled, and it stays there while that member takes
-   * part, or until `unpin`. Nothing is forced; `view` shows when it has arrived.
+   * Moves a target to a member permanently: pins it there. Its owner hands it over when its work has
+   * settled. It stays there while that member takes part, or until `unpin`. Nothing is forced; `view`
+   * shows when it has arrived.
    */
-  transfer(target: string, member: string, options: TransferOptions = {}): Promise<Transfer> {
-    return this.#moving.transfer(target, member, options);
+  async transfer(
+    target: string,
+    member: string,
+    { reason }: TransferOptions = {},
+  ): Promise<Transfer> {
+    checkTargetId(target, 'target');
+    checkReason(reason);
+    const { store, clock } = this.#rt;
+    const [from, live] = await Promise.all([this.#ownerOf(target), store.members.list(CALL)]);
+    const found = live.find(({ id }) => id === member);
+    if (found === undefined) throw new MemberNotFoundError({ member });
+    const { isForeign, isDraining } = fleetMember(found, hashMember(member), clock.monotonicMs());
+    if (isForeign || isDraining)
+      throw new TransferRefusedError({ target, member, why: isForeign ? 'foreign' : 'draining' });
+    await this.#removeDeadPins(live.map(({ id }) => id));
+    const value: StoredPin = { member, sinceMs: clock.wallMs(), reason };
+    const [reply] = await store.records.put(PINS_COLLECTION, [{ id: target, value }], CALL);
+    if (reply?.kind === 'failed') throw reply.error;
+    await this.#announce(from ?? member);
+    return { from, to: member };
   }
 
-  /** The target is placed by the plan alone again, which leaves it where it is as long as that is even. */
-  unpin(target: string): Promise<{ changed: boolean }> {
-    return this.#moving.unpin(target);
+  /** The plan alone places the target again, and leaves it there as long as that is even. */
+  async unpin(target: string): Promise<{ changed: boolean }> {
+    checkTargetId(target, 'target');
+    const { records } = this.#rt.store;
+    const [reply] = await records.remove(PINS_COLLECTION, [{ id: target }], CALL);
+    if (reply?.kind === 'failed') throw reply.error;
+    const changed = reply?.kind === 'removed';
+    if (changed) await this.#announce(EVERY_MEMBER);
+    else await this.#ownerOf(target);
+    return { changed };
   }
 
   /** Ends all watching. */
@@ -178,21 +219,35 @@ export class Fleet {
     this.#watch.close();
   }
 
-  async #look(): Promise<FleetState> {
-    const lookout = new FleetState(this.#parts);
-    await lookout.lookAtAll();
-    lookout.settle();
-    lookout.close();
-    return lookout;
+  async #readState(): Promise<FleetState> {
+    const state = new FleetState(this.#rt, this.#targetIds);
+    await state.refreshAll();
+    state.publish();
+    return state;
   }
 
   async #live(): Promise<string[]> {
-    return (await this.#parts.store.members.list(CALL)).map(({ id }) => id);
+    return (await this.#rt.store.members.list(CALL)).map(({ id }) => id);
   }
 
-  /** Orders for instances that are gone: their ids never come back. */
-  async #forgetTheDead(live: readonly string[]): Promise<void> {
-    const { records } = this.#parts.store;
+  /** The owner of the target; null for none. Throws where there is no such target. */
+  async #ownerOf(target: string): Promise<string | null> {
+    const { store } = this.#rt;
+    const [record, [lease]] = await Promise.all([
+      this.#targets.get(target),
+      store.leases.read([LEASE_CLASSES.poll.keyspace + target], CALL),
+    ]);
+    if (lease?.kind === 'failed') throw lease.error;
+    const owner = lease?.kind === 'held' ? lease.holder : null;
+    // A poller may be given a list of targets without records: one that has an owner is a target.
+    if (owner === null && record?.kind !== 'poll')
+      throw new SessionNotFoundError({ session: target });
+    return owner;
+  }
+
+  /** Removes the orders for instances that are gone: their ids never come back. */
+  async #removeDeadOrders(live: readonly string[]): Promise<void> {
+    const { records } = this.#rt.store;
     const dead = new Set<string>();
     let at: { since: number; began?: number | undefined } = { since: 0 };
     for (let more = true; more; ) {
@@ -206,13 +261,32 @@ export class Fleet {
     if (removals.length > 0) await records.remove(DRAIN_COLLECTION, removals, CALL);
   }
 
-  /** Not by the member's id alone: that is what the member itself says, and does not listen to. */
+  /** Removes the pins to instances that are gone. */
+  async #removeDeadPins(live: readonly string[]): Promise<void> {
+    const pins = new Pins(this.#rt.store);
+    await pins.refresh(CALL.timeoutMs);
+    const dead = [...pins.all].flatMap(([id, { member }]) => (live.includes(member) ? [] : [id]));
+    if (dead.length > 0) await pins.remove(dead, CALL.timeoutMs);
+  }
+
+  /**
+   * A hint; an instance that misses it finds the order later. Not by the member's id alone: that is
+   * what the member itself publishes, and ignores.
+   */
   async #announce(member: string): Promise<void> {
-    await this.#parts.store.signals.publish(FLEET_TOPIC, orderFor(member)).catch(() => {});
+    await this.#rt.store.signals.publish(FLEET_TOPIC, orderFor(member)).catch(() => {});
   }
 }
 
-/** Others may write there, too. */
+function checkReason(reason: unknown): void {
+  if (reason === undefined) return;
+  const isText = typeof reason === 'string' && reason.length > 0;
+  if (isText && reason.length <= MAX_REASON_CHARS) return;
+  const rule = `it is text of 1 to ${MAX_REASON_CHARS} characters`;
+  throw new ConfigError({ field: 'reason', value: reason, rule });
+}
+
+/** Other programs may write there too. */
 function isResult(value: unknown): value is StoredResult {
   if (typeof value !== 'object' || value === null) return false;
   const { at, by, ok, tookMs } = value as Record<string, unknown>;

@@ -113,11 +113,11 @@ export interface StoredSession {
 
 export interface SessionListCall extends Call {
   /** Only of this tenant; absent: of all. */
-  readonly tenant?: string;
+  readonly tenant?: string | undefined;
   /** Only what has not ended. */
   readonly isOpen?: boolean;
   /** The `cursor` of the page before. What is no cursor of this store begins at the beginning. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /** Default and limit `SESSIONS_PAGE`. */
   readonly most?: number;
 }

@@ -78,7 +78,7 @@ export type HeldReply = 'done' | 'gone';
 
 export interface DeadCall extends Call {
   /** The `id` of the last entry of the page before. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** Default and limit `DEAD_PAGE`. */
   readonly most?: number;
 }

@@ -279,7 +279,7 @@ export interface StoredResult {
 }
 
 export interface ResultsCall extends Call {
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** Default and limit `RESULTS_PAGE`. */
   readonly most?: number;
 }
@@ -290,7 +290,7 @@ export interface ResultsPage {
 }
 
 export interface HistoryCall extends Call {
-  readonly after?: string;
+  readonly after?: string | undefined;
   readonly most?: number;
 }
 
@@ -331,7 +331,7 @@ export interface HistoryEntry {
 
 export interface WorkflowListCall extends Call {
   /** The last id of the page before. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   readonly most?: number;
 }
 

@@ -247,7 +247,7 @@ describe('a target that is moved by hand', () => {
       return { written: [], removed: [], version: since + 1, more: false, reset: false };
     };
     expect(await pins.refresh(1_000)).toBe(false);
-    pins.beginAnew();
+    pins.reset();
     expect(pins.memberOf('t')).toBe('a');
     expect(await pins.refresh(1_000)).toBe(true);
     expect(pins.memberOf('t')).toBeNull();

@@ -1,22 +1,17 @@
 import { expect, it } from 'vitest';
-import { Emitter } from '../../../src/core/events.ts';
-import { seededRandom } from '../../../src/core/random.ts';
-import { MemberRounds } from '../../../src/fleet/member/rounds.ts';
+import { MemberRounds } from '../../../src/fleet/member/member-rounds.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { testRuntime } from '../../support/test-runtime.ts';
 
 const EVERY_MS = 10_000;
 
 it('FR-006 a process that froze in the middle of a round beats again soon, not after as long a time again', async () => {
   const clock = new FakeClock();
   const beginnings: number[] = [];
-  const rounds = new MemberRounds({
-    ...{ clock, random: seededRandom(1), events: new Emitter(), everyMs: EVERY_MS },
-    onLate: () => {},
-    round: async () => {
-      beginnings.push(clock.monotonicMs());
-      if (beginnings.length === 1) clock.block(65_000);
-      return Number.POSITIVE_INFINITY;
-    },
+  const rounds = new MemberRounds(testRuntime({ clock }), EVERY_MS, async () => {
+    beginnings.push(clock.monotonicMs());
+    if (beginnings.length === 1) clock.block(65_000);
+    return Number.POSITIVE_INFINITY;
   });
   await rounds.start();
   const thawedMs = clock.monotonicMs();

@@ -4,11 +4,15 @@ import { startedAtOf } from '../../../src/core/ids.ts';
 import { readVitals, VitalSigns } from '../../../src/fleet/member/vitals.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { fleetWorld } from '../../support/fleet-world.ts';
+import { testRuntime } from '../../support/test-runtime.ts';
 
 function signs() {
   const clock = new FakeClock();
   const events = new Emitter();
-  const vitals = new VitalSigns({ clock, events, ttlMs: 30_000, renewEveryMs: 10_000 });
+  const vitals = new VitalSigns(testRuntime({ clock, events }), {
+    ttlMs: 30_000,
+    renewEveryMs: 10_000,
+  });
   const renewed = (tookMs: number, leaseClass = 'poll') =>
     events.emit('lease.renewed', { leaseClass, count: 1, tookMs });
   return { clock, events, vitals, renewed };

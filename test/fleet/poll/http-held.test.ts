@@ -45,10 +45,7 @@ async function polling(answer: Answer, resolve?: Resolve) {
     seen.push({ path: request.url ?? '' });
     answer(request, response);
   };
-  const poll = httpPoll(
-    { allow: ['loopback'] },
-    { clock, instanceId: 'me', ...(resolve && { resolve }) },
-  );
+  const poll = httpPoll({ clock, instanceId: 'me' }, { allow: ['loopback'] }, resolve);
   closing.push(() => poll.close());
   const start = async (url: string, id = 'a') => {
     const lease = await take(id, { ttl: TTL_MS });

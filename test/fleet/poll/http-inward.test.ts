@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 function poll() {
-  const made = httpPoll({ allow: ['loopback'] }, { clock: systemClock, instanceId: 'me' });
+  const made = httpPoll({ clock: systemClock, instanceId: 'me' }, { allow: ['loopback'] });
   closing.push(() => made.close());
   return made;
 }

@@ -14,11 +14,8 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-function poll(
-  options: HttpPollOptions = { allow: ['loopback'] },
-  parts: { resolve?: Resolve } = {},
-): HttpPoll {
-  const made = httpPoll(options, { clock: systemClock, instanceId: 'me-1-00', ...parts });
+function poll(options: HttpPollOptions = { allow: ['loopback'] }, resolve?: Resolve): HttpPoll {
+  const made = httpPoll({ clock: systemClock, instanceId: 'me-1-00' }, options, resolve);
   closing.push(() => made.close());
   return made;
 }
@@ -335,7 +332,7 @@ describe('a signal', () => {
   });
 
   it('ends a poll whose name is still being resolved', async () => {
-    const ask = poll({}, { resolve: () => {} });
+    const ask = poll({}, () => {});
     const stop = new AbortController();
     const polled = ask({ id: 'a', url: 'http://h/' }, held(1, stop.signal));
     const outcome = polled.catch((error: unknown) => error);
@@ -487,7 +484,7 @@ describe('an address that is not allowed', () => {
       callback(null, [{ address: '127.0.0.1', family: 4 }]);
     };
     const named = url.replace('127.0.0.1', 'device.example');
-    const ask = poll({ allow: ['loopback'] }, { resolve });
+    const ask = poll({ allow: ['loopback'] }, resolve);
     for (let i = 0; i < 3; i++)
       expect(await ask({ id: 'a', url: named }, held())).toMatchObject({ status: 200 });
     expect(names).toEqual(['device.example']);
@@ -501,7 +498,7 @@ describe('an address that is not allowed', () => {
       const address = ++calls === 1 ? '10.0.0.1' : '127.0.0.1';
       callback(null, [{ address, family: 4 }]);
     };
-    const ask = poll({}, { resolve });
+    const ask = poll({}, resolve);
     for (let i = 0; i < 2; i++)
       await expect(
         ask({ id: 'a', url: `http://device.example:${port}/` }, held()),
@@ -511,14 +508,14 @@ describe('an address that is not allowed', () => {
   });
 
   it('is refused where a name has none at all', async () => {
-    const ask = poll({}, { resolve: (_, __, callback) => callback(null, []) });
+    const ask = poll({}, (_, __, callback) => callback(null, []));
     const asked = ask({ id: 'a', url: 'http://device.example/' }, held());
     await expect(asked).rejects.toMatchObject({ code: 'ADDRESS_REFUSED' });
   });
 
   it('is no matter for a name that can not be resolved', async () => {
     const error = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' });
-    const ask = poll({}, { resolve: (_, __, callback) => callback(error, []) });
+    const ask = poll({}, (_, __, callback) => callback(error, []));
     await expect(ask({ id: 'a', url: 'http://device.example/' }, held())).rejects.toMatchObject({
       code: 'POLL_FAILED',
       why: 'ENOTFOUND',

@@ -8,13 +8,13 @@ describe('the last polls of a target', () => {
   it('are as many as there were, then the last thirty, the oldest first', () => {
     const recent = new RecentPolls();
     expect(recent.list()).toEqual([]);
-    recent.note(1_000, 2.5, true);
-    recent.note(2_000, 3, false);
+    recent.add(1_000, 2.5, true);
+    recent.add(2_000, 3, false);
     expect(recent.list()).toEqual([
       [1_000, 2.5, 1],
       [2_000, 3, 0],
     ]);
-    for (let at = 3_000; at <= 47_000; at += 1_000) recent.note(at, 1, at !== 20_000);
+    for (let at = 3_000; at <= 47_000; at += 1_000) recent.add(at, 1, at !== 20_000);
     const list = recent.list();
     expect(list.map(([at]) => at)).toEqual(
       Array.from({ length: 30 }, (_, i) => 18_000 + i * 1_000),
@@ -26,11 +26,11 @@ describe('the last polls of a target', () => {
     const recent = new RecentPolls();
     const start = 1_794_735_731_650;
     const day = 24 * 3_600_000;
-    recent.note(start, 0, true);
-    recent.note(start + day, 1_234.56, true);
-    recent.note(start + 2 * day, day, false);
+    recent.add(start, 0, true);
+    recent.add(start + day, 1_234.56, true);
+    recent.add(start + 2 * day, day, false);
     // Set back: it is not told that a poll came before the one before it.
-    recent.note(start + day, 5, true);
+    recent.add(start + day, 5, true);
     expect(recent.list()).toEqual([
       [start - day, 0, 1],
       [start, 1_234.6, 1],

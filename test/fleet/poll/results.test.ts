@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { KeyForeignError, StoreUnreachableError } from '../../../src/core/errors.ts';
 import { Emitter } from '../../../src/core/events.ts';
-import { seededRandom } from '../../../src/core/random.ts';
 import { plainCopy } from '../../../src/fleet/poll/plain-data.ts';
 import { Results } from '../../../src/fleet/poll/results.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
 import type { PutReply, RecordStore } from '../../../src/store/port/record-store.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { testRuntime } from '../../support/test-runtime.ts';
 
 const CALL = { timeoutMs: 1_000 };
 const FINE = { ok: true, tookMs: 5 };
@@ -39,7 +39,7 @@ function scene() {
   for (const name of ['result.refused', 'result.failed'] as const)
     events.on(name, (facts) => happened.push({ name, ...facts }));
   const make = (instanceId: string) =>
-    new Results({ store, clock, random: seededRandom(1), events, instanceId });
+    new Results(testRuntime({ store, clock, events, instanceId }));
   const stored = async (target: string) => {
     const [reply] = await inner.records.get('result', [target], CALL);
     return reply?.kind === 'found' ? reply.value : null;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { StoreUnreachableError } from '../../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../../src/core/events.ts';
-import { seededRandom } from '../../../src/core/random.ts';
 import { type NewTarget, TargetStore } from '../../../src/fleet/targets/target-store.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
 import type { RecordStore } from '../../../src/store/port/record-store.ts';
 import type { SignalStore } from '../../../src/store/port/signal-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
+import { testRuntime } from '../../support/test-runtime.ts';
 
 const NAMES: EventName[] = [
   'session.added',
@@ -22,7 +22,7 @@ function desk(store: Store = createMemoryStore({ clock: new FakeClock() })) {
   const happened: string[] = [];
   for (const name of NAMES)
     events.on(name, (facts) => happened.push(`${name} ${(facts as { session: string }).session}`));
-  const sessions = new TargetStore({ store, random: seededRandom(1), events });
+  const sessions = new TargetStore(testRuntime({ store, events }));
   return { store, events, happened, sessions };
 }
 
@@ -293,10 +293,10 @@ describe('the signal', () => {
 
 it('ids are UUIDs only, where seed 000 is followed to the letter', async () => {
   const { store, events } = desk();
-  const sessions = new TargetStore({ store, events, random: seededRandom(1), ids: 'uuid' });
+  const sessions = new TargetStore(testRuntime({ store, events }), 'uuid');
   await expect(sessions.add({ id: 'device-1' })).rejects.toThrow('UUID');
   const { id } = await sessions.add({});
   expect(await sessions.get(id)).toMatchObject({ id });
   const ids = 'ulid' as 'uuid';
-  expect(() => new TargetStore({ store, events, random: seededRandom(1), ids })).toThrow("'uuid'");
+  expect(() => new TargetStore(testRuntime({ store, events }), ids)).toThrow("'uuid'");
 });

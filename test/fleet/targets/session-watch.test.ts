@@ -44,7 +44,7 @@ function scene() {
   const events = new Emitter();
   const unreadable: Events['session.unreadable'][] = [];
   events.on('session.unreadable', (facts) => unreadable.push(facts));
-  const watch = new TargetFeed({ store: { ...inner, records }, events });
+  const watch = new TargetFeed({ ...inner, records }, 'any', events);
   const put = async (id: string, value: unknown = {}) => {
     await inner.records.put('session', [{ id, value }], CALL);
   };
@@ -52,7 +52,7 @@ function scene() {
     await inner.records.remove('session', [{ id }], CALL);
   };
   const refresh = async () => [...(await watch.refresh())].sort();
-  const known = () => [...watch.sessions.keys()].sort();
+  const known = () => [...watch.records.keys()].sort();
   return { inner, replace, calls, events, unreadable, watch, put, remove, refresh, known };
 }
 
@@ -72,7 +72,7 @@ describe('a watch', () => {
     await put('c');
     expect(await refresh()).toEqual(['a', 'b', 'c']);
     expect(known()).toEqual(['a', 'c']);
-    expect(watch.sessions.get('a')).toMatchObject({ data: { room: 2 }, revision: 2 });
+    expect(watch.records.get('a')).toMatchObject({ data: { room: 2 }, revision: 2 });
   });
 
   it('asks for nothing but changes where nothing has changed', async () => {
@@ -88,7 +88,7 @@ describe('a watch', () => {
     const { put, refresh, watch, calls } = scene();
     for (let i = 0; i < 2 * CHANGES_PAGE + 1; i++) await put(`device-${i}`);
     expect(await refresh()).toHaveLength(2 * CHANGES_PAGE + 1);
-    expect(watch.sessions.size).toBe(2 * CHANGES_PAGE + 1);
+    expect(watch.records.size).toBe(2 * CHANGES_PAGE + 1);
     expect(calls).toEqual(['changes', 'get', 'changes', 'get', 'changes', 'get']);
   });
 
@@ -98,7 +98,7 @@ describe('a watch', () => {
     for (let i = 0; i <= REMOVALS_KEPT; i++) await put(`old-${i}`);
     for (let i = 0; i <= REMOVALS_KEPT; i++) await remove(`old-${i}`);
     expect(await refresh()).toHaveLength(CHANGES_PAGE + 500);
-    expect(watch.sessions.size).toBe(CHANGES_PAGE + 500);
+    expect(watch.records.size).toBe(CHANGES_PAGE + 500);
   });
 
   it('P-02 misses no removal, also if a session comes back that was removed after it', async () => {
@@ -149,7 +149,7 @@ describe('a watch', () => {
     await put('a', { id: 'a', url: 'http://h/' });
     await put('b');
     await refresh();
-    expect(watch.sessions.get('a')?.data).toBe(watch.sessions.get('b')?.data);
+    expect(watch.records.get('a')?.data).toBe(watch.records.get('b')?.data);
   });
 });
 
@@ -175,10 +175,10 @@ describe('P-04 a record that can not be read', () => {
     await refresh();
     await put('a', 'nonsense');
     expect(await refresh()).toEqual([]);
-    expect(watch.sessions.get('a')).toMatchObject({ data: { room: 1 } });
+    expect(watch.records.get('a')).toMatchObject({ data: { room: 1 } });
     await put('a', { room: 3 });
     expect(await refresh()).toEqual(['a']);
-    expect(watch.sessions.get('a')).toMatchObject({ data: { room: 3 } });
+    expect(watch.records.get('a')).toMatchObject({ data: { room: 3 } });
     expect(watch.unreadable.size).toBe(0);
   });
 
@@ -315,7 +315,7 @@ describe('a store that fails', () => {
       message: expect.stringContaining("'session' were to be listed from the beginning 5 times"),
     });
     expect(calls).toBeLessThan(20);
-    expect(watch.sessions.has('a')).toBe(true);
+    expect(watch.records.has('a')).toBe(true);
   });
 
   it('and has numbered revisions anew shows the new record, though its number is the old one', async () => {
@@ -328,7 +328,7 @@ describe('a store that fails', () => {
       replies.map((reply) => (reply.kind === 'found' ? { ...reply, revision: 1 } : reply));
     events.emit('store.forgot', { store: 'memory:', why: 'flushed' });
     expect(await refresh()).toEqual(['a']);
-    expect(watch.sessions.get('a')).toMatchObject({ data: { room: 2 } });
+    expect(watch.records.get('a')).toMatchObject({ data: { room: 2 } });
   });
 });
 
@@ -346,7 +346,7 @@ describe('hints', () => {
   });
 
   it('come also where signals may have been lost', async () => {
-    const { inner, events } = scene();
+    const { inner } = scene();
     let onGap = () => {};
     const store = {
       ...inner,
@@ -359,7 +359,7 @@ describe('hints', () => {
       },
     };
     let hints = 0;
-    await new TargetFeed({ store, events }).listen(() => hints++);
+    await new TargetFeed(store).listen(() => hints++);
     onGap();
     expect(hints).toBe(1);
   });

@@ -13,8 +13,8 @@ import { StatusLine } from '../../ui/status-line.ts';
 import { counted, printable, spanOf } from '../../ui/text.ts';
 import { findMember } from './members.ts';
 
-/** How often to look how far it is. */
-const LOOK_EVERY_MS = 200;
+/** How often `drain` reads the fleet while it waits. */
+const POLL_EVERY_MS = 200;
 
 export interface DrainFlags {
   readonly wait: boolean;
@@ -33,10 +33,10 @@ export async function drain(
       const { changed } = await holdfast.fleet.drain(id);
       if (changed) audit(holdfast, { action: 'member.drain', subject: id });
       if (!wait) {
-        const already = changed ? '' : ', as it was told before';
+        const already = changed ? '' : ' already';
         const facts = { member: id, draining: true, changed, owned };
-        const next = `${counted(owned, 'target')} to hand over`;
-        output.result(facts, () => `${shown(id)} drains${already}: ${next}.\n`);
+        const next = `${counted(owned, 'target')} left to hand over`;
+        output.result(facts, () => `${shown(id)} is draining${already}: ${next}.\n`);
         return EXIT.ok;
       }
       return follow(holdfast, { id, owned }, output, ending);
@@ -46,7 +46,7 @@ export async function drain(
   }
 }
 
-/** Waits until it owns nothing, and says how far it is. */
+/** Waits until the instance owns no target, and shows its progress. */
 async function follow(
   holdfast: Holdfast,
   { id, owned }: { id: string; owned: number },
@@ -55,7 +55,7 @@ async function follow(
 ): Promise<Exit> {
   const startMs = systemClock.monotonicMs();
   const status = isatty(1) && !output.json ? new StatusLine() : null;
-  let hasSaidLonely = false;
+  let hasNoted = false;
   for (;;) {
     const view = await holdfast.fleet.view();
     const left = view.members.find((member) => member.id === id)?.owned ?? 0;
@@ -63,31 +63,30 @@ async function follow(
     if (left === 0) {
       status?.clear();
       const facts = { member: id, draining: true, handedOver: owned, tookMs: Math.round(tookMs) };
-      const done = `handed over ${counted(owned, 'target')} in ${spanOf(tookMs)}, and owns nothing`;
-      output.result(
-        facts,
-        () => `${shown(id)} has ${done}.\nUndo: holdfast undrain ${shown(id)}\n`,
-      );
+      const done = `handed over ${counted(owned, 'target')} in ${spanOf(tookMs)}, and owns none now`;
+      output.result(facts, () => `${shown(id)} ${done}.\nUndo: holdfast undrain ${shown(id)}\n`);
       return EXIT.ok;
     }
-    if (isAlone(view, id) && !hasSaidLonely) {
+    if (isAlone(view, id) && !hasNoted) {
       status?.clear();
-      output.note('nobody else is there to take over: it keeps what it has until somebody joins.');
-      hasSaidLonely = true;
+      output.note(
+        'no other instance can take over: this one keeps its targets until another joins.',
+      );
+      hasNoted = true;
     }
-    status?.show(`${shortName(id)} hands over: ${owned - left} of ${owned}, ${left} left …`);
-    await systemClock.sleep(LOOK_EVERY_MS, ending.asked).catch(() => {});
+    status?.show(`${shortName(id)} has handed over ${owned - left} of ${owned} targets …`);
+    await systemClock.sleep(POLL_EVERY_MS, ending.asked).catch(() => {});
     if (!ending.asked.aborted) continue;
     status?.clear();
     output.note(
-      `stopped waiting; the order stays, and ${shortName(id)} goes on handing over (${left} left). ` +
-        `Take it back with: holdfast undrain ${shortName(id)}`,
+      `stopped waiting; ${shortName(id)} continues to drain (${left} left). ` +
+        `Undo: holdfast undrain ${shortName(id)}`,
     );
     return ending.asked.reason as NodeJS.Signals;
   }
 }
 
-/** Nobody may take what it hands over. */
+/** No other instance can take its targets. */
 function isAlone({ members }: FleetView, id: string): boolean {
   return !members.some((member) => member.id !== id && !member.isDraining && !member.isForeign);
 }
@@ -100,8 +99,8 @@ export async function undrain({ flags, output }: Context, text: string): Promise
     if (changed) audit(holdfast, { action: 'member.undrain', subject: id });
     output.result({ member: id, draining: false, changed }, () =>
       changed
-        ? `${shown(id)} takes part again, and gets its share.\n`
-        : `${shown(id)} was not told to drain.\n`,
+        ? `${shown(id)} gets its share of the targets again.\n`
+        : `${shown(id)} was not draining.\n`,
     );
     return EXIT.ok;
   });

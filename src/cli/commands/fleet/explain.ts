@@ -10,13 +10,13 @@ import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { jsonFacts, printable, spanOf, table, withShortNames } from '../../ui/text.ts';
-import { lastOf } from '../sessions/last-result.ts';
+import { lastResultText } from '../targets/last-result.ts';
 
-/** How many events about the target are shown, and how much of the log is searched for them. */
-const MOST_EVENTS = 10;
-const MOST_PAGES = 20;
+/** At most this many events are shown, from at most this many pages of the log. */
+const MAX_EVENTS = 10;
+const MAX_PAGES = 20;
 
-/** What happens to an instance, and so to all it owns. */
+/** Events of instances: they concern every target of the instance. */
 const OF_INSTANCES = /^(member|fleet|store|log)\./;
 
 interface Place {
@@ -27,7 +27,7 @@ interface Place {
   readonly expiresInMs?: number;
 }
 
-/** Why a target is where it is, and what happened to it lately. */
+/** `holdfast explain`. */
 export async function explain({ flags, output }: Context, target: string): Promise<Exit> {
   checkTargetId(target, 'TARGET');
   const { place, result, events } = await withHoldfast(flags, async (holdfast) => {
@@ -47,40 +47,40 @@ export async function explain({ flags, output }: Context, target: string): Promi
 async function placeOf(holdfast: Holdfast, id: string): Promise<Place> {
   const nowhere = { owner: null, planned: null };
   try {
-    const [session, view] = await Promise.all([holdfast.targets.get(id), holdfast.fleet.view()]);
+    const [target, view] = await Promise.all([holdfast.targets.get(id), holdfast.fleet.view()]);
     const found = view.targets.find(({ target }) => target === id);
     if (found !== undefined) {
       const { owner, planned, text, expiresInMs } = found;
       return { state: owner === null ? 'free' : 'polled', owner, planned, text, expiresInMs };
     }
-    if (session === null) {
-      const text = 'there is no such session: nobody has added it, or it was removed.';
+    if (target === null) {
+      const text = 'this target does not exist. List the targets: holdfast targets ls';
       return { ...nowhere, state: 'unknown', text };
     }
-    if (session.kind !== 'poll') {
-      const text = `it is of kind '${session.kind}', which is not polled.`;
-      return { ...nowhere, state: session.kind, text };
+    if (target.kind !== 'poll') {
+      const text = `it has kind '${target.kind}', so no instance polls it.`;
+      return { ...nowhere, state: target.kind, text };
     }
-    const text = `it is paused, so nobody polls it. Go on with: holdfast sessions resume ${id}`;
+    const text = `it is paused, so no instance polls it. Resume it: holdfast targets resume ${id}`;
     return { ...nowhere, state: 'paused', text };
   } catch (error) {
     if (!(error instanceof SessionUnreadableError)) throw error;
-    const text = `its record makes no sense (${error.why}). Instances that knew it before go on with what they knew; others skip it.`;
+    const text = `its record is invalid (${error.why}). Instances that read it before keep polling it as it was; others skip it. Correct the record in the program that wrote it.`;
     return { ...nowhere, state: 'unreadable', text };
   }
 }
 
-/** The last events about the target, and what happened to the instances they name meanwhile; the oldest first. */
+/** The latest events of the target and of the instances in them, the oldest first. */
 async function recent(log: EventLog, target: string): Promise<LoggedEvent[]> {
   const about: LoggedEvent[] = [];
   const around: LoggedEvent[] = [];
   let before: string | undefined;
-  for (let page = 0; page < MOST_PAGES && about.length < MOST_EVENTS; page++) {
+  for (let page = 0; page < MAX_PAGES && about.length < MAX_EVENTS; page++) {
     const { entries, more, position } = await log.recall(before === undefined ? {} : { before });
     for (const event of entries) {
       if (targetOf(event) === target) about.push(event);
       else if (OF_INSTANCES.test(event.event)) around.push(event);
-      if (about.length === MOST_EVENTS) break;
+      if (about.length === MAX_EVENTS) break;
     }
     if (!more || position === undefined) break;
     before = position;
@@ -90,7 +90,7 @@ async function recent(log: EventLog, target: string): Promise<LoggedEvent[]> {
   const meanwhile = around.filter(
     (event) => event.at >= firstAt && instancesOf(event).some((id) => involved.has(id)),
   );
-  return [...about, ...meanwhile].sort((a, b) => a.at - b.at).slice(-2 * MOST_EVENTS);
+  return [...about, ...meanwhile].sort((a, b) => a.at - b.at).slice(-2 * MAX_EVENTS);
 }
 
 function shown(
@@ -102,8 +102,9 @@ function shown(
   const nowMs = systemClock.wallMs();
   const lines = [`${target}: ${withShortNames(text)}`];
   if (owner !== null && expiresInMs !== undefined)
-    lines.push(`Its lease runs out in ${spanOf(expiresInMs)}, unless it is renewed.`);
-  if (result !== null) lines.push(`Last poll: ${lastOf(result)}, by ${shortName(result.by)}.`);
+    lines.push(`Its lease expires in ${spanOf(expiresInMs)} unless it is renewed.`);
+  if (result !== null)
+    lines.push(`Last poll: ${lastResultText(result)}, by ${shortName(result.by)}.`);
   const happened = events.map(({ position: _, at, instance, event, ...facts }) => [
     `  ${spanOf(Math.max(0, nowMs - at))} ago`,
     shortName(instance),
@@ -111,7 +112,7 @@ function shown(
   ]);
   const history =
     happened.length === 0
-      ? '\nNothing about it is in the log of the last day.\n'
-      : `\nWhat happened lately:\n${table(happened.map((row) => row.map(printable)))}`;
+      ? '\nThe shared log has no event about it.\n'
+      : `\nLatest events:\n${table(happened.map((row) => row.map(printable)))}`;
   return `${lines.map((line) => `${printable(line)}\n`).join('')}${history}`;
 }

@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
   ['WEIGHT', ({ isForeign, weight }) => (isForeign ? '-' : String(weight))],
   ['HEARTBEAT', heartbeatOf],
 ];
-/** What is left out first where a terminal is narrow: how it is doing, which `--json` says, too. */
+/** Columns that a narrow terminal leaves out. `--json` has them too. */
 const EXTRA_COLUMNS: readonly Column[] = [
   ['UPTIME', ({ startedAt }, nowMs) => spanOrNone(startedAt === null ? null : nowMs - startedAt)],
   ['RENEW P99', ({ vitals }) => spanOrNone(vitals?.renewP99Ms ?? null)],
@@ -56,7 +56,7 @@ export function memberTable(
   return fits ? whole : drawn([...COLUMNS, ...LAST_COLUMNS]);
 }
 
-/** How old it is; where it does not say how long it lasts, when it ends. */
+/** The age of its heartbeat; if it does not say how long one lasts, the time left. */
 function heartbeatOf({ expiresInMs, beatTtlMs }: MemberView): string {
   if (beatTtlMs === null) return `ends in ${spanOf(expiresInMs)}`;
   return `${spanOf(Math.max(0, beatTtlMs - expiresInMs))} ago`;
@@ -71,7 +71,7 @@ export function stateOf({ isForeign, isDraining }: MemberView): string {
   return isDraining ? 'draining' : 'up';
 }
 
-/** The member that is meant: by its id, as it is shown, by its name, or by how one of these begins, if that is unique. */
+/** Finds an instance by its id, its short name, its name, or a unique start of one of these. */
 export function findMember(all: readonly MemberView[], text: string): MemberView {
   const exact = all.filter(({ id, name }) => [id, shortName(id), name].includes(text));
   const byId = exact.find(({ id }) => id === text || shortName(id) === text);
@@ -85,5 +85,5 @@ export function findMember(all: readonly MemberView[], text: string): MemberView
   if (member === undefined || text === '') throw new MemberNotFoundError({ member: text });
   if (found.length === 1) return member;
   const names = found.map(({ id }) => shortName(id)).join(', ');
-  throw usageError(`'${text}' may be ${names}. Say which.`);
+  throw usageError(`'${text}' matches several instances: ${names}. Give a longer name.`);
 }

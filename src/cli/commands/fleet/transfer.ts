@@ -13,8 +13,8 @@ import { StatusLine } from '../../ui/status-line.ts';
 import { printable, spanOf, withShortNames } from '../../ui/text.ts';
 import { findMember } from './members.ts';
 
-/** How often to look whether it has arrived. */
-const LOOK_EVERY_MS = 200;
+/** How often `transfer` reads the fleet while it waits. */
+const POLL_EVERY_MS = 200;
 
 export interface TransferFlags {
   readonly wait: boolean;
@@ -43,7 +43,10 @@ export async function transfer(
       const { from } = await holdfast.fleet.transfer(target, to, options);
       audit(holdfast, { action: 'target.transfer', subject: target, to, ...options });
       if (wait) return follow(holdfast, { target, from, to }, output, ending);
-      output.result({ target, from, to }, () => `${target} goes to ${shown(to)}${whence(from)}.\n`);
+      output.result(
+        { target, from, to },
+        () => `${target} moves to ${shown(to)}${whence(from)}.\n`,
+      );
       return EXIT.ok;
     });
   } finally {
@@ -51,7 +54,7 @@ export async function transfer(
   }
 }
 
-/** Waits until it has arrived, and says what it waits for. */
+/** Waits until the instance owns the target, and shows the reason of the wait. */
 async function follow(
   holdfast: Holdfast,
   { target, from, to }: Order,
@@ -68,7 +71,7 @@ async function follow(
     if (found?.owner === to) {
       status?.clear();
       output.result({ target, from, to, tookMs: Math.round(tookMs) }, () => {
-        const done = `${target} is with ${shown(to)}, after ${spanOf(tookMs)}, and stays there.`;
+        const done = `${shown(to)} owns ${target}, after ${spanOf(tookMs)}, and keeps it.`;
         return `${done}\nUndo: holdfast unpin ${target}\n`;
       });
       return EXIT.ok;
@@ -79,25 +82,26 @@ async function follow(
       output.note(obstacle);
       said = obstacle;
     }
-    status?.show(withShortNames(`${target}: ${found?.text ?? 'it is not polled now.'}`));
-    await systemClock.sleep(LOOK_EVERY_MS, ending.asked).catch(() => {});
+    status?.show(withShortNames(`${target}: ${found?.text ?? 'it is paused.'}`));
+    await systemClock.sleep(POLL_EVERY_MS, ending.asked).catch(() => {});
     if (!ending.asked.aborted) continue;
     status?.clear();
     output.note(
-      `stopped waiting; the order stays, and ${target} goes to ${shortName(to)} when its owner hands it over. ` +
-        `Take it back with: holdfast unpin ${target}`,
+      `stopped waiting; ${target} still moves to ${shortName(to)} when its owner hands it over. ` +
+        `Undo: holdfast unpin ${target}`,
     );
     return ending.asked.reason as NodeJS.Signals;
   }
 }
 
-/** Why it can not arrive as things are; null where it can. */
+/** What blocks the transfer now; null if nothing does. */
 function obstacleIn({ members }: FleetView, to: string, isPolled: boolean): string | null {
-  if (!isPolled) return 'it is paused: it goes there when it is polled again, and not before.';
+  if (!isPolled) return 'the target is paused: it moves when it is resumed.';
   const member = members.find(({ id }) => id === to);
-  if (member === undefined) return `${shortName(to)} is gone: the order has no effect any more.`;
+  if (member === undefined)
+    return `${shortName(to)} has ended: the transfer has no effect any more.`;
   return member.isDraining
-    ? `${shortName(to)} has begun to drain: the order has no effect while it does.`
+    ? `${shortName(to)} is draining: the transfer has no effect until it is undrained.`
     : null;
 }
 
@@ -108,15 +112,15 @@ export async function unpin({ flags, output }: Context, target: string): Promise
     if (changed) audit(holdfast, { action: 'target.unpin', subject: target });
     output.result({ target, changed }, () =>
       changed
-        ? `${target} may move again. It stays where it is as long as that is even.\n`
-        : `${target} was not moved by hand.\n`,
+        ? `${target} may move again. It stays where it is while the shares are even.\n`
+        : `${target} was not pinned.\n`,
     );
     return EXIT.ok;
   });
 }
 
 function whence(from: string | null): string {
-  return from === null ? ', and nobody has it now' : `, when ${shown(from)} hands it over`;
+  return from === null ? '; it has no owner now' : ` when ${shown(from)} hands it over`;
 }
 
 function shown(id: string): string {

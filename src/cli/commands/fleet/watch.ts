@@ -22,25 +22,24 @@ export interface WatchFlags {
   readonly since?: Duration;
 }
 
-/** Every instance that sees a member go writes it down; so many of them are remembered, to tell it once. */
-const MOST_GONE = 1_000;
+/** Every instance logs the end of a member. This many ended members are remembered, to print one line. */
+const MAX_GONE = 1_000;
 
-/** Shows what happens, as it happens, until somebody has seen enough. */
+/** `holdfast watch`. */
 export async function watch({ flags, output }: Context, only: WatchFlags): Promise<Exit> {
   const isWanted = filterOf(only);
   const sinceMs = only.since === undefined ? 0 : durationMs(only.since, '--since');
   neverBlock(output.json ? { onDropped: jsonDropped } : {});
   const ending = new Ending();
   const over = new AbortController();
-  // Nobody reads it any more, as with `| head`.
+  // The reader has ended, as with `| head`.
   const onEnd = () => over.abort();
   const signal = AbortSignal.any([ending.asked, over.signal]);
   try {
     await withHoldfast(flags, async ({ log }) => {
       const start = only.since === undefined ? {} : await positionBefore(log, sinceMs);
-      const past =
-        only.since === undefined ? '' : ` happened in the last ${spanOf(sinceMs)}, and what`;
-      if (isatty(1)) output.note(`shows what${past} happens from now on. Ctrl-C ends it.`);
+      const past = only.since === undefined ? '' : ` the last ${spanOf(sinceMs)} and`;
+      if (isatty(1)) output.note(`printing the events of${past} from now on. Ctrl-C ends it.`);
       const screen = output.json ? asJson(onEnd) : inWords(output, onEnd);
       for await (const one of log.follow({ ...start, signal })) {
         if (one.kind !== 'event' || isWanted(one.event)) screen.show(one);
@@ -56,14 +55,14 @@ export async function watch({ flags, output }: Context, only: WatchFlags): Promi
 function filterOf({ target, member, event }: WatchFlags): (event: LoggedEvent) => boolean {
   const isEvent = (name: string) => name === event || name.startsWith(`${event}.`);
   if (event !== undefined && !Object.keys(LEVELS).some(isEvent))
-    throw usageError(`there is no event '${event}': docs/events.md has all of them.`);
+    throw usageError(`--event '${event}' is unknown: docs/events.md lists all events.`);
   return (one) =>
     (target === undefined || targetOf(one) === target) &&
     (member === undefined || isAboutMember(one, member)) &&
     (event === undefined || isEvent(one.event));
 }
 
-/** A position before everything that happened in that time: before the log's beginning, if it is younger. */
+/** A position in the log before all events of that time, or its beginning. */
 export async function positionBefore(
   log: Pick<EventLog, 'recall'>,
   sinceMs: number,
@@ -72,7 +71,7 @@ export async function positionBefore(
   let older: string | undefined;
   for (let before: string | undefined; ; ) {
     const page = await log.recall(before === undefined ? {} : { before });
-    // Each instance has a clock of its own: behind one that is slow, there may be what others wrote in that time.
+    // The clocks of instances differ: before an old entry of a slow clock, newer ones of others may stand.
     for (const { at, position } of page.entries)
       older = at >= fromMs ? undefined : (older ?? position);
     const isAllOlder = page.entries.every(({ at }) => at < fromMs);
@@ -83,7 +82,7 @@ export async function positionBefore(
   }
 }
 
-/** A gap, as where the log itself has one. */
+/** A line that marks missing events. */
 function jsonDropped(lines: number): void {
   write(1, `${toJson({ gap: true, dropped: lines })}\n`);
 }
@@ -105,16 +104,18 @@ function asJson(onEnd: () => void): Screen {
   };
 }
 
-const MEANWHILE = {
-  gap: 'something is missing here: it was dropped, or lost, before it could be shown',
-  stalled: 'the store does not answer; it is tried again',
+const INTERRUPTIONS = {
+  gap: 'events are missing here: they were dropped or lost',
+  stalled: 'the store does not answer; trying again',
   resumed: 'the store answers again',
 };
 
 function inWords(output: Output, onEnd: () => void): Screen {
   const gone = new Set<string>();
   const pretty = new PrettyLog({
-    ...{ clock: systemClock, color: output.hasColor, columns: output.columns },
+    clock: systemClock,
+    color: output.hasColor,
+    columns: output.columns,
     write: (text) => {
       if (!write(1, text)) onEnd();
     },
@@ -124,13 +125,16 @@ function inWords(output: Output, onEnd: () => void): Screen {
       pretty.add({
         time: systemClock.wallMs(),
         level: 'warn',
-        msg: MEANWHILE[one.kind],
+        msg: INTERRUPTIONS[one.kind],
         who: '--',
       });
     } else if (!isRepeated(one.event, gone)) {
       const { position: _, at, instance, event, ...facts } = one.event;
       pretty.add({
-        ...{ time: at, event, who: shortName(instance), target: targetOf(one.event) },
+        time: at,
+        event,
+        who: shortName(instance),
+        target: targetOf(one.event),
         level: LEVELS[event as EventName] ?? 'info',
         msg: sentenceOf(event, facts, instance),
       });
@@ -139,11 +143,11 @@ function inWords(output: Output, onEnd: () => void): Screen {
   return { show, end: () => pretty.flush() };
 }
 
-/** Whether it was shown before, as another instance has written it down; `gone` remembers. */
+/** Whether another instance logged the same end of a member. `gone` has those that were shown. */
 export function isRepeated({ event, member }: LoggedEvent, gone: Set<string>): boolean {
   if (event !== 'member.left' || typeof member !== 'string') return false;
   if (gone.has(member)) return true;
-  if (gone.size >= MOST_GONE) gone.clear();
+  if (gone.size >= MAX_GONE) gone.clear();
   gone.add(member);
   return false;
 }

@@ -1,4 +1,3 @@
-/** The commands that say what is wanted: that something is started, or that nobody needs it any more. */
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
 import type { StartFlags } from './start.ts';
@@ -7,28 +6,28 @@ import type { StopFlags } from './stop.ts';
 export function addIntents(program: Command, perform: Perform): void {
   const intents = program
     .command('intents')
-    .summary('start and stop what workers run')
+    .summary('start and stop sessions')
     .description(
-      'Says what is to be run, or is not needed any more. It is written into the store; workers do it. ' +
-        "'holdfast sessions ls --kind live' shows what came of it.",
+      'Asks for sessions to be started or stopped. The store keeps the request, and a worker carries it out. ' +
+        "'holdfast sessions ls' shows the result.",
     )
-    .helpCommand(false);
-  const client =
-    'who wants it: a session is stopped when the last one who wanted it does not any more';
+    .helpCommand(false)
+    .addHelpText('after', examples('holdfast intents start channel-7'));
+  const client = 'id of the client that needs it; a session stops when no client needs it any more';
   intents
     .command('start')
-    .summary('have a channel or a recording run')
+    .summary('start a channel or a recording')
     .description(
-      'Has a channel run, or a recording. Where the same has been started already and has not ended, that session is ' +
-        'given, and nothing is started twice.',
+      'Starts a session for a channel or a recording. If the same session runs already, the client joins it, and nothing ' +
+        'is started twice.',
     )
-    .argument('<REF>', 'the channel; with --recording, the id of the recording')
-    .option('--recording', 'it is a recording, and no channel')
-    .option('--at <duration>', 'where in the recording to begin (default: 0s)')
-    .option('--profile <id>', 'how it is to be run (default: default)')
+    .argument('<REF>', 'the channel, or with --recording the id of the recording')
+    .option('--recording', 'REF is a recording, not a channel')
+    .option('--at <duration>', 'position in the recording to start at (default: 0s)')
+    .option('--profile <id>', 'profile of the session (default: default)')
     .option('--client <id>', client, 'cli')
-    .option('--tenant <id>', 'whose it is (default: default)')
-    .option('--wait', 'wait until it runs; exits with 1 if it ends instead')
+    .option('--tenant <id>', 'tenant that owns the session (default: default)')
+    .option('--wait', 'wait until the session runs; exits with 1 if it ends instead')
     .addHelpText(
       'after',
       examples(
@@ -42,14 +41,14 @@ export function addIntents(program: Command, perform: Perform): void {
     );
   intents
     .command('stop')
-    .summary('say that a session is not needed any more')
+    .summary('stop a session that a client no longer needs')
     .description(
-      'Says that a client does not need a session any more. It is stopped when none is left that does, or with --force at once.',
+      'Says that a client no longer needs a session. The session stops when no client needs it, or at once with --force.',
     )
-    .argument('<SESSION>', 'its id')
-    .option('--client <id>', 'who does not need it any more', 'cli')
-    .option('--tenant <id>', 'whose it is (default: default)')
-    .option('--force', 'stop it, whoever else needs it')
+    .argument('<SESSION>', 'id of the session')
+    .option('--client <id>', 'id of the client that no longer needs it', 'cli')
+    .option('--tenant <id>', 'tenant that owns the session (default: default)')
+    .option('--force', 'stop the session even if other clients need it')
     .addHelpText(
       'after',
       examples(

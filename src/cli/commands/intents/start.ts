@@ -2,7 +2,6 @@ import { isatty } from 'node:tty';
 import { systemClock } from '../../../core/clock.ts';
 import { type Duration, durationMs } from '../../../core/duration.ts';
 import { shortName } from '../../../core/ids.ts';
-import { SessionNotFoundError } from '../../../fleet/targets/errors.ts';
 import {
   DEFAULT_TENANT,
   type Requester,
@@ -18,12 +17,13 @@ import { Ending } from '../../ui/ending.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
 import { StatusLine } from '../../ui/status-line.ts';
 import { counted, printable, spanOf } from '../../ui/text.ts';
+import { sessionNotFound } from '../sessions/sessions.ts';
 import { checkTyped, intentOptions } from './submission.ts';
 
-/** How often to look how far it is. */
-const LOOK_EVERY_MS = 200;
-/** If no worker has it by then, that is worth a word. */
-const LONELY_AFTER_MS = 5_000;
+/** How often `--wait` reads the session. */
+const POLL_EVERY_MS = 200;
+/** When to say that no worker has taken the session. */
+const UNTAKEN_NOTICE_MS = 5_000;
 
 export interface StartFlags {
   readonly recording?: boolean;
@@ -39,7 +39,7 @@ export async function start(
   ref: string,
   given: StartFlags,
 ): Promise<Exit> {
-  const intent = wantedBy(ref, given);
+  const intent = intentOf(ref, given);
   const by = { tenant: given.tenant ?? DEFAULT_TENANT, client: given.client };
   checkTyped(intent, by);
   const ending = new Ending();
@@ -50,10 +50,10 @@ export async function start(
         const intents = holdfast.intents(intentOptions(settings));
         const accepted = await intents.submit(intent, by);
         if (given.wait === true) return follow({ intents, by, output, ending }, accepted);
-        tell(output, accepted);
+        printAccepted(output, accepted);
         return EXIT.ok;
       },
-      // With leases taken by the API, this command takes one.
+      // With `apiLeases` this command takes a lease.
       (settings) => ({ observe: intentOptions(settings).apiLeases !== 'on', create: true }),
     );
   } finally {
@@ -61,24 +61,23 @@ export async function start(
   }
 }
 
-function wantedBy(ref: string, { recording, at, profile }: StartFlags): StreamStart | VodStart {
+function intentOf(ref: string, { recording, at, profile }: StartFlags): StreamStart | VodStart {
   const how = profile === undefined ? {} : { profile };
   if (recording === true) {
     const from = at === undefined ? {} : { startMs: durationMs(at, '--at') };
     return { type: 'vod.start', recordingId: ref, ...how, ...from };
   }
-  if (at !== undefined)
-    throw usageError('--at says where in a recording to begin: use it with --recording.');
+  if (at !== undefined) throw usageError('--at is for recordings: use it with --recording.');
   return { type: 'stream.start', serviceRef: ref, ...how };
 }
 
-function tell(output: Output, { session, isReplay }: Accepted): void {
+function printAccepted(output: Output, { session, isReplay }: Accepted): void {
   output.result({ ...intentSessionJson(session), replayed: isReplay }, () => {
     const { id, state, clients } = session;
     const what = isReplay
-      ? `Session ${id} was started before: ${state}, ${counted(clients, 'client')}.`
-      : `Session ${id} is accepted, and waits for a worker.`;
-    return printable(`${what} See it: holdfast sessions get ${id}`).concat('\n');
+      ? `Session ${id} exists already: ${state}, ${counted(clients, 'client')}.`
+      : `Session ${id} was accepted, and waits for a worker.`;
+    return printable(`${what} Show it: holdfast sessions get ${id}`).concat('\n');
   });
 }
 
@@ -89,7 +88,7 @@ interface Following {
   readonly ending: Ending;
 }
 
-/** Waits until it runs or has ended, and says how far it is. */
+/** Waits until the session runs or has ended, and shows its progress. */
 async function follow(
   { intents, by, output, ending }: Following,
   { session: { id }, isReplay }: Accepted,
@@ -97,26 +96,26 @@ async function follow(
   neverBlock();
   const startMs = systemClock.monotonicMs();
   const status = isatty(1) && !output.json ? new StatusLine() : null;
-  let hasSaidLonely = false;
+  let hasNoted = false;
   for (;;) {
     const session = await intents.session(id, by.tenant);
-    if (session === null) throw new SessionNotFoundError({ session: id });
+    if (session === null) throw sessionNotFound(id);
     const tookMs = systemClock.monotonicMs() - startMs;
     if (session.state === 'RUNNING' || session.state === 'ENDED') {
       status?.clear();
       return conclude(output, { session, isReplay }, tookMs);
     }
-    if (session.state === 'NEW' && tookMs > LONELY_AFTER_MS && !hasSaidLonely) {
+    if (session.state === 'NEW' && tookMs > UNTAKEN_NOTICE_MS && !hasNoted) {
       status?.clear();
-      output.note('no worker has taken it yet. It stays in the store until one does.');
-      hasSaidLonely = true;
+      output.note('no worker has taken the session yet. Start one with: holdfast up');
+      hasNoted = true;
     }
     status?.show(`session ${id} ${PROGRESS[session.state]} … ${spanOf(tookMs)}`);
-    await systemClock.sleep(LOOK_EVERY_MS, ending.asked).catch(() => {});
+    await systemClock.sleep(POLL_EVERY_MS, ending.asked).catch(() => {});
     if (!ending.asked.aborted) continue;
     status?.clear();
     output.note(
-      `stopped waiting; session ${id} stays wanted. If it is not: holdfast intents stop ${id}`,
+      `stopped waiting; session ${id} continues. Stop it with: holdfast intents stop ${id}`,
     );
     return ending.asked.reason as NodeJS.Signals;
   }
@@ -131,7 +130,7 @@ const PROGRESS = {
 function conclude(output: Output, { session, isReplay }: Accepted, tookMs: number): Exit {
   const { id, state, reason, worker } = session;
   if (state === 'ENDED') {
-    const message = `session ${id} has ended, and does not run: ${reason ?? 'no reason given'}. All about it: holdfast sessions get ${id}`;
+    const message = `session ${id} ended before it ran: ${reason ?? 'no reason given'}. Show it: holdfast sessions get ${id}`;
     throw new CliError(EXIT.no, 'SESSION_ENDED', message, intentSessionJson(session));
   }
   output.result(

@@ -44,12 +44,12 @@ function outcomeOf(
 ): string {
   const already = isChanged ? '' : ' already';
   if (state === 'ENDED') return `Session ${id} has ended${already}${reason ? `: ${reason}` : ''}.`;
-  if (state === 'STOPPING') return `Session ${id} is being stopped${already}.`;
+  if (state === 'STOPPING') return `Session ${id} is stopping${already}.`;
   const others = `${counted(clients, 'client')} ${clients === 1 ? 'needs' : 'need'} it`;
-  return `Session ${id} goes on: '${client}' does not need it, but ${others}. To stop it all the same: holdfast intents stop --force ${id}`;
+  return `Session ${id} continues: '${client}' no longer needs it, but ${others}. Stop it anyway: holdfast intents stop --force ${id}`;
 }
 
-/** Whoever may use the store may see whose it is; so nobody has to guess. */
+/** A user of the store may see the sessions of all tenants, so the message can say where the session is. */
 async function whyNotFound(
   holdfast: Holdfast,
   intents: Intents,
@@ -59,9 +59,9 @@ async function whyNotFound(
   const isPolled = found === null && (await holdfast.targets.get(id).catch(() => null)) !== null;
   const why =
     found !== null
-      ? `session '${id}' is of tenant '${found.tenant}', and not of '${tenant}'. If you mean it: --tenant ${found.tenant}`
+      ? `session '${id}' belongs to tenant '${found.tenant}', not to '${tenant}'. Add --tenant ${found.tenant}`
       : isPolled
-        ? `session '${id}' was not started by an intent: it is polled. To end that: holdfast sessions pause ${id}, or rm`
-        : `there is no session '${id}'. Those there are: holdfast sessions ls --kind live, or vod`;
+        ? `'${id}' is a target, not a session. Stop polling it: holdfast targets pause ${id}`
+        : `session '${id}' does not exist. List the sessions: holdfast sessions ls`;
   return new CliError(EXIT.no, 'SESSION_NOT_FOUND', why, { session: id });
 }

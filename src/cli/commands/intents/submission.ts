@@ -9,7 +9,7 @@ import {
 } from '../../../intents/intent.ts';
 import type { IntentOptions } from '../../../intents/intents.ts';
 
-/** What the fields of an intent are called on the command line. */
+/** The names of an intent's fields on the command line. */
 const TYPED: Readonly<Record<string, string>> = {
   serviceRef: 'REF',
   recordingId: 'REF',
@@ -20,7 +20,7 @@ const TYPED: Readonly<Record<string, string>> = {
   tenant: '--tenant',
 };
 
-/** Refuses what makes no sense in the words of whoever typed it, before the store is asked. */
+/** Refuses an invalid intent by the name of its argument, before the store is opened. */
 export function checkTyped(intent: Intent, by: Requester): void {
   try {
     checkIntent(intent);
@@ -32,7 +32,7 @@ export function checkTyped(intent: Intent, by: Requester): void {
   }
 }
 
-/** As the environment says, and the configuration where that says nothing. */
+/** The intent options. The environment wins over the configuration. */
 export function intentOptions({ intents = {} }: HoldfastConfig): IntentOptions {
   return { ...intents, ...intentOptionsFrom(process.env) };
 }

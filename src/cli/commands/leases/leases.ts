@@ -1,4 +1,4 @@
-/** The commands that look at leases, and the one that ends them. */
+/** `holdfast ls`, `get` and `revoke`. */
 import { ConfigError } from '../../../core/errors.ts';
 import { checkKey } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
@@ -20,7 +20,10 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
   output.result(
     leases.map((lease) => jsonFacts({ ...lease })),
     () => {
-      if (leases.length === 0) return 'Nobody holds anything.\n';
+      if (leases.length === 0)
+        return prefix === ''
+          ? 'No lease is held.\n'
+          : `No held key starts with '${printable(prefix)}'.\n`;
       const rows = leases.map(({ key, class: kind, holder, fence, expiresInMs }) => {
         return [printable(key), kind, printable(holder), String(fence), spanOf(expiresInMs)];
       });
@@ -34,7 +37,7 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
   return EXIT.ok;
 }
 
-/** The leases of one keyspace, by key: a walk through a store that changes meanwhile may come across the same lease twice. */
+/** The leases of one keyspace by key. A walk through a store that changes can meet a lease twice. */
 async function listed(holdfast: Holdfast, kind: Keyspace, prefix: string): Promise<Listed[]> {
   const found = new Map<string, Listed>();
   let cursor: string | undefined;
@@ -59,8 +62,7 @@ export async function get({ flags, output }: Context, key: string): Promise<Exit
       return `${name} is free${lease.fence > 0 ? `; the last fence was ${lease.fence}` : ''}.\n`;
     }
     const left = spanOf(lease.expiresInMs);
-    if (lease.kind === 'revoked')
-      return `${name} was revoked, and is kept free of holders for ${left}.\n`;
+    if (lease.kind === 'revoked') return `${name} was revoked, and stays blocked for ${left}.\n`;
     return `${name} is held by ${printable(lease.holder)} (fence ${lease.fence}), expires in ${left}.\n`;
   });
   return lease.kind === 'held' ? EXIT.ok : EXIT.no;
@@ -70,7 +72,7 @@ export interface RevokeFlags {
   readonly reason: string;
   readonly force?: boolean;
   readonly fence?: number;
-  /** The key is that of something that is polled. */
+  /** The key is a target. */
   readonly target?: boolean;
 }
 
@@ -81,7 +83,7 @@ export async function revoke(
 ): Promise<Exit> {
   checkKey(key, 'KEY');
   if (reason.trim() === '') {
-    const rule = 'a revocation needs a reason, for whoever finds it later';
+    const rule = 'a revocation needs a reason, which is recorded in the shared log';
     throw new ConfigError({ field: '--reason', value: reason, rule });
   }
   const result = await withHoldfast(
@@ -101,18 +103,18 @@ export async function revoke(
     if (!result.revoked) return notRevoked(name, result);
     const { holder, fence: bumped, mayActForMs } = result;
     const next = force
-      ? 'so may whoever is granted it now. Fences tell them apart.'
-      : 'nobody is granted it before that.';
+      ? 'the key is free now, so a new holder may act at the same time. Their fences differ.'
+      : 'the key stays blocked until then.';
     return (
       `Revoked ${name} from ${printable(holder)} (fence ${bumped}). ` +
-      `It may still act for up to ${spanOf(mayActForMs)}; ${next}\n`
+      `The old holder may act for up to ${spanOf(mayActForMs)}; ${next}\n`
     );
   });
   return result.revoked ? EXIT.ok : EXIT.no;
 }
 
 function notRevoked(name: string, found: { holder: string | null; fence: number }): string {
-  if (found.holder === null) return `Nobody holds ${name}.\n`;
+  if (found.holder === null) return `Nothing was revoked: ${name} is free.\n`;
   const now = `${name} is now held by ${printable(found.holder)} (fence ${found.fence})`;
   return `Nothing was revoked: ${now}. To revoke that lease, pass --fence ${found.fence}.\n`;
 }

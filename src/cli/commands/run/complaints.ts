@@ -1,4 +1,4 @@
-/** What `holdfast run` says when it does not end as the command did. */
+/** The errors of `holdfast run`. */
 import { LeaseLostError } from '../../../core/errors.ts';
 import type { Lease } from '../../../lease/lease.ts';
 import type { AcquireResult } from '../../../lease/leases.ts';
@@ -14,7 +14,12 @@ export function heldError(refusal: Refusal): CliError {
   if (refusal.reason === 'quarantine') return quarantinedError(refusal.key, facts);
   const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
   const advice = waited || ' Use --wait to wait for it.';
-  return new CliError(EXIT.held, 'LEASE_HELD', `${whyHeld(refusal)}.${advice}`, facts);
+  return new CliError(
+    EXIT.held,
+    'LEASE_HELD',
+    `could not acquire ${whyHeld(refusal)}.${advice}`,
+    facts,
+  );
 }
 
 export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError {
@@ -25,7 +30,7 @@ export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError
   return new CliError(EXIT.held, 'POOL_FULL', `${whyFull(refusal)}.${advice}`, facts);
 }
 
-/** The command was not run, although no other process may have run it: cron is to mail this. */
+/** No process ran the command, so cron should mail this. */
 function quarantinedError(
   key: string,
   facts: { readonly expiresInMs: number; readonly waitedMs: number },
@@ -33,30 +38,30 @@ function quarantinedError(
   const left = spanOf(facts.expiresInMs);
   const waited = facts.waitedMs > 0 ? ` Waited ${spanOf(facts.waitedMs)}.` : '';
   const message =
-    `'${key}' was not run: the store is in quarantine for ${left} more. It was just started, or has lost data, ` +
-    `and may have forgotten leases that are still held.${waited} Run it again after that, or use a longer --wait.`;
+    `the command of '${key}' was not run: the store is in quarantine for ${left} more. It just started or lost data, ` +
+    `and may have lost leases that are still held.${waited} Run the command again after that, or use a longer --wait.`;
   return new CliError(EXIT.quarantined, 'STORE_QUARANTINED', message, facts);
 }
 
 function whyFull({ pool, slots, reason, expiresInMs }: Extract<SlotResult, { ok: false }>): string {
   const left = spanOf(expiresInMs);
-  const what = reason === 'held' ? 'held' : 'held, or was revoked and is kept free for a while';
-  return `each of the ${slots} slots of '${pool}' is ${what}; the first expires in ${left}`;
+  const what = reason === 'held' ? 'held' : 'held, or blocked after a revocation';
+  return `could not acquire a slot of '${pool}': all ${slots} are ${what}; the first expires in ${left}`;
 }
 
 function whyHeld({ key, holder, fence, expiresInMs, reason }: Held): string {
   const left = spanOf(expiresInMs);
-  if (reason === 'revoked') return `'${key}' was revoked, and is kept free of holders for ${left}`;
+  if (reason === 'revoked') return `'${key}': it was revoked, and stays blocked for ${left}`;
   const end = Number.isFinite(expiresInMs) ? `expires in ${left}` : 'never expires';
-  return `'${key}' is held by ${holder} (fence ${fence}), ${end}`;
+  return `'${key}': held by ${holder} (fence ${fence}), ${end}`;
 }
 
 const LOSSES: Readonly<Record<string, string>> = {
   expired: 'no renewal was confirmed in time',
   taken_over: 'the store names another holder',
   revoked: 'it was revoked',
-  unsuitable: 'the store can not tell any more who holds it; see holdfast doctor',
-  deadline: 'no renewal was heard of in time: the host slept or was too busy, or its clock was set',
+  unsuitable: 'the store is no longer fit for leases; see holdfast doctor',
+  deadline: 'no renewal arrived in time: the host slept, was too busy, or its clock was changed',
 };
 
 export function lost(lease: Lease): CliError {
@@ -65,30 +70,30 @@ export function lost(lease: Lease): CliError {
   const isLost = error instanceof LeaseLostError;
   const reason = isLost ? error.reason : 'deadline';
   const heldFor = isLost ? ` after ${spanOf(error.heldForMs)}` : '';
-  const message = `lost '${key}' (${LOSSES[reason] ?? reason})${heldFor}; the command was stopped. Run it again when the cause is gone.`;
+  const message = `lost '${key}' (${LOSSES[reason] ?? reason})${heldFor}; the command was stopped. Fix the cause, then run it again.`;
   const facts = { key, holder, fence, reason, ...(isLost && { heldForMs: error.heldForMs }) };
   return new CliError(EXIT.lost, 'LEASE_LOST', message, facts);
 }
 
 export function survivors(key: string): CliError {
-  const message = `some processes of the command could not be ended: they run as another user, or hang. '${key}' is not released, it runs out.`;
+  const message = `some processes of the command could not be ended: they run as another user, or hang. The lease '${key}' is not released; it expires.`;
   return new CliError(EXIT.internal, 'COMMAND_SURVIVES', message, { key });
 }
 
 export function supervisorGone(isEnded: boolean): CliError {
   const what = isEnded
     ? 'so the command was ended'
-    : 'and it is not known what became of the command; its lease is not released, it runs out';
-  const message = `the process that supervises the command has died, ${what}. Find out who killed it.`;
+    : 'and the command may still run; its lease is not released, it expires';
+  const message = `the supervisor of the command died, ${what}. Find out what killed it.`;
   return new CliError(EXIT.internal, 'SUPERVISOR_DIED', message);
 }
 
-/** In the words and with the codes of shells. */
+/** With the exit codes of shells. */
 export function notStarted(command: string, error: string): CliError {
   if (error === 'ENOENT' || error === 'ENOTDIR') {
-    const message = `'${command}' was not found. Check its name, and PATH.`;
+    const message = `'${command}' was not found. Check its name and PATH.`;
     return new CliError(EXIT.notFound, 'COMMAND_NOT_FOUND', message, { command });
   }
-  const message = `'${command}' can not be executed (${error}). Check that it is a program, and its permissions.`;
+  const message = `'${command}' could not be executed (${error}). Check that it is a program, and its permissions.`;
   return new CliError(EXIT.notExecutable, 'COMMAND_NOT_EXECUTABLE', message, { command });
 }

@@ -1,8 +1,10 @@
 /**
- * `holdfast run`: a lease around a command. This process, A, holds the lease and renews it; the supervisor, S, runs the
- * command and stops it in time, whatever becomes of A: see `process/supervision.ts`. A says until when the command may run, after
- * every renewal; and where S is no more, or stands still, A ends the command itself: see `process/commands.ts`. The command begins when A
- * knows its process group, so there is always one who can end it.
+ * `holdfast run`: a lease around a command. This process holds the lease and renews it. The supervisor,
+ * another process, runs the command and stops it in time, even if this process dies: see
+ * `worker/supervisor/supervision.ts`. After every renewal this process tells the supervisor until when
+ * the command may run. If the supervisor dies or hangs, this process ends the command itself: see
+ * `worker/supervisor/commands.ts`. The command begins when this process knows its process group, so that
+ * one of the two can always end it.
  */
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
@@ -28,11 +30,11 @@ import { wantedLease, wantedSlot } from './wanted.ts';
 export interface RunFlags extends TimingFlags {
   readonly quiet?: boolean;
   readonly heldExitCode?: number;
-  /** How many may run at once; absent: one. */
+  /** The slots of the pool. Undefined: a lease. */
   readonly slots?: number;
 }
 
-/** A command that was ended by one of these ends us the same way, as shells expect; for others there is 128 + n. */
+/** A command that one of these ended ends this process the same way. Others become 128 + n. */
 const RAISED: readonly string[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 interface Run {
@@ -57,7 +59,7 @@ export async function run(
   const plan = planRun(timings);
   if (process.platform === 'win32') {
     const message =
-      'run needs process groups, which Windows does not have. Use it inside of WSL, or withLease in a program.';
+      'holdfast run needs process groups, which Windows does not have. Use it in WSL, or use withLease in a program.';
     throw new CliError(EXIT.usage, 'UNSUPPORTED', message);
   }
   neverBlock({ isShared: true });
@@ -71,7 +73,7 @@ export async function run(
     try {
       return await acquireAndRun(run, holdfast);
     } finally {
-      // From here on a signal ends us at once.
+      // From here on a signal ends this process at once.
       signals.close();
       await holdfast.close({ within: 0 });
     }
@@ -92,13 +94,13 @@ async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
   if (result === null) return signals.endedBy;
   if ('lease' in result) return runUnder(run, holdfast, result.lease, result.slot);
   const { refusal } = result;
-  // Only a lease that another holds is what --quiet and --held-exit-code are for: then the work is being done.
+  // --quiet and --held-exit-code are for a lease that another holder has: that one does the work.
   const isHeld = refusal.facts.reason === 'held';
   if (!isHeld || !isQuiet) output.complain(refusal);
   return isHeld ? heldExitCode : refusal.exit;
 }
 
-/** Runs the command while the lease is held, and lets go when nothing of it is left. */
+/** Runs the command while the lease is held. Releases the lease when no process of it is left. */
 async function runUnder(
   run: Run,
   holdfast: Holdfast,
@@ -109,6 +111,8 @@ async function runUnder(
   const { graceMs } = plan;
   const env = {
     HOLDFAST_LEASE_KEY: lease.key,
+    HOLDFAST_FENCE: String(lease.fence),
+    // The old name, for one version.
     HOLDFAST_LEASE_FENCE: String(lease.fence),
     ...(slot !== null && { HOLDFAST_SLOT: slot }),
   };
@@ -116,7 +120,7 @@ async function runUnder(
   void ordered.started.then((group) => group !== null && ordered.begin());
   signals.passOnTo((signal, then) => ordered.signal(signal, then));
   const extend = () => ordered.extend([lease.deadline]);
-  // A lease that is asked whether it is held sends the renewal that a doubt calls for.
+  // `isHeld` of a lease in doubt sends a renewal.
   ordered.onDoubt(() => void lease.isHeld());
   holdfast.on('lease.renewed', extend);
   holdfast.on('lease.reasserted', extend);
@@ -125,7 +129,7 @@ async function runUnder(
   else lease.signal.addEventListener('abort', onLost, { once: true });
 
   const verdict = judge(run, lease, await ordered.outcome);
-  // What may still act is never handed over: its lease runs out.
+  // A lease of processes that may still act is never released: it expires.
   if (verdict.isEnded) await lease.release();
   if (verdict.error !== undefined) output.complain(verdict.error);
   return verdict.exit;
@@ -136,7 +140,7 @@ type Ended = Extract<CommandOutcome, { event: 'ended' }>;
 interface Verdict {
   readonly exit: Exit;
   readonly error?: CliError;
-  /** Nothing of the command is left. */
+  /** No process of the command is left. */
   readonly isEnded: boolean;
 }
 
@@ -149,7 +153,7 @@ function judge({ command }: Run, lease: Lease, outcome: CommandOutcome): Verdict
   if (isLost && isEnded) return failing(lost(lease), true);
   if (isUnsupervised) return failing(supervisorGone(isEnded), isEnded);
   if (!isEnded) return failing(survivors(lease.key), false);
-  // Told to end before the command began.
+  // A signal ended it before the command began.
   if (outcome.code === null && outcome.signal === null) return failing(supervisorGone(true), true);
   return { exit: exitOfCommand(outcome), isEnded: true };
 }
@@ -163,7 +167,7 @@ function exitOfCommand({ code, signal }: Ended): Exit {
   return RAISED.includes(signal) ? signal : 128 + constants.signals[signal];
 }
 
-/** What the promise gives, or null if we are told to end before that. */
+/** The result of the promise, or null if a signal asks this process to end before that. */
 async function unlessEnded<T>({ ending }: Signals, promise: Promise<T>): Promise<T | null> {
   return new Promise((resolve, reject) => {
     if (ending.aborted) resolve(null);

@@ -1,4 +1,4 @@
-/** Passed on to the command: what a person, a terminal or a service manager tells us is meant for it. */
+/** Signals from a person, a terminal or a service manager go on to the command. */
 const PASSED_ON = [
   'SIGINT',
   'SIGTERM',
@@ -9,39 +9,39 @@ const PASSED_ON = [
   'SIGWINCH',
   'SIGCONT',
 ] as const;
-/** Before there is a command, these end us. */
+/** Before the command runs, these end this process. */
 const ENDING: readonly string[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
-/** The command, as far as signals go. `then` is called when the signal is on its way. */
+/** Sends a signal to the command. `then` is called when it has been sent. */
 type PassOn = (signal: NodeJS.Signals, then?: () => void) => void;
 
-/** What becomes of the signals that this process gets. */
+/** Handles the signals that this process gets. */
 export class Signals {
   readonly #ending = new AbortController();
   readonly #listeners = new Map<NodeJS.Signals, () => void>();
   #passOn: PassOn | null = null;
 
   constructor() {
-    for (const signal of PASSED_ON) this.#on(signal, () => this.#hear(signal));
+    for (const signal of PASSED_ON) this.#on(signal, () => this.#handle(signal));
     this.#on('SIGTSTP', () => this.#suspend());
   }
 
-  /** Fires, with the signal as its reason, when we are told to end before there is a command. */
+  /** Aborts when a signal asks this process to end before the command runs. The signal is the reason. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** The signal that it fired for. */
+  /** The signal that aborted `ending`. */
   get endedBy(): NodeJS.Signals {
     return this.ending.reason as NodeJS.Signals;
   }
 
-  /** From now on there is a command to pass signals on to. */
+  /** From now on signals go to the command. */
   passOnTo(command: PassOn): void {
     this.#passOn = command;
   }
 
-  /** Signals do again what they do by default. */
+  /** Restores the default effect of signals. */
   close(): void {
     for (const [signal, listener] of this.#listeners) process.off(signal, listener);
     this.#listeners.clear();
@@ -52,14 +52,14 @@ export class Signals {
     process.on(signal, listener);
   }
 
-  #hear(signal: NodeJS.Signals): void {
+  #handle(signal: NodeJS.Signals): void {
     if (this.#passOn !== null) this.#passOn(signal);
     else if (ENDING.includes(signal)) this.#ending.abort(signal);
   }
 
   /**
-   * Ctrl-Z: the command stands still, then we do. It gets SIGSTOP, because a group whose parent is in another session
-   * does not stop for SIGTSTP. SIGCONT wakes us, and is passed on.
+   * Ctrl-Z stops the command, then this process. The command gets SIGSTOP, because a group whose parent
+   * is in another session ignores SIGTSTP. SIGCONT wakes this process, and goes on to the command.
    */
   #suspend(): void {
     const stopSelf = () => process.kill(process.pid, 'SIGSTOP');

@@ -6,7 +6,7 @@ import type { Wanted } from './wanted.ts';
 const EVERY_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 
-/** One line on the terminal that says who is being waited for; gone when the wait is over. */
+/** One line on the terminal that shows the holder while `run` waits. It disappears afterwards. */
 export class WaitingLine {
   readonly #wanted: Wanted;
   readonly #clock: Clock;
@@ -32,12 +32,12 @@ export class WaitingLine {
     if (this.#isOver) return;
     const waited = spanOf(this.#clock.monotonicMs() - this.#sinceMs);
     const text = printable(`Waited ${waited} for '${this.#wanted.name}': ${who}`);
-    // A line that is too long would become two, of which one stays.
+    // A longer line would wrap, and its first half would stay.
     const columns = process.stderr.columns || DEFAULT_COLUMNS;
     if (!isBehind(2)) write(2, `${CLEAR_LINE}${text.slice(0, columns - 1)}`);
     this.#timer = this.#clock.after(EVERY_MS, () => void this.#refresh());
   }
 }
 
-/** To the first column, and nothing behind it. */
+/** Moves to the first column and clears the line. */
 const CLEAR_LINE = '\r\u001b[2K';

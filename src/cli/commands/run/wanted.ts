@@ -1,4 +1,4 @@
-/** What `holdfast run` holds while its command runs: a lease, or with `--slots` one slot of a pool. */
+/** The lease that `holdfast run` needs, or with `--slots` one slot of a pool. */
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Lease } from '../../../lease/lease.ts';
 import type { CliError } from '../../exit-codes.ts';
@@ -7,12 +7,12 @@ import { fullError, heldError } from './complaints.ts';
 import type { Plan } from './plan.ts';
 
 export interface Wanted {
-  /** How it is called on the command line. */
+  /** Its name on the command line. */
   readonly name: string;
   acquire(
     signal: AbortSignal,
   ): Promise<{ lease: Lease; slot: string | null } | { refusal: CliError }>;
-  /** Who has it, in words. */
+  /** Its holders as text. */
   holders(): Promise<string>;
 }
 
@@ -26,7 +26,7 @@ export function wantedLease(holdfast: Holdfast, name: string, plan: Plan): Wante
     },
     holders: async () => {
       const lease = await holdfast.inspect(name);
-      if (lease.kind !== 'held') return 'not held, but not to be had yet';
+      if (lease.kind !== 'held') return 'free, but not granted yet';
       return `held by ${lease.holder}, expires in ${spanOf(lease.expiresInMs)}`;
     },
   };

@@ -1,93 +1,56 @@
-/** The commands for sessions: what there is to poll, and what intents have started. */
-import { type Command, Option } from 'commander';
-import { TARGET_KINDS } from '../../../fleet/targets/target-record.ts';
-import { examples, type Perform } from '../../command.ts';
-import type { AddFlags } from './add.ts';
-import type { LsFlags } from './sessions.ts';
+/** The commands for sessions, which intents start. Targets had this name before: their old commands still work. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { examples, type Perform, renamed } from '../../command.ts';
+import { addTargetAdd, addTargetChange } from '../targets/commands.ts';
+import type { SessionListFlags } from './sessions.ts';
+
+const load = () => import('./sessions.ts');
 
 export function addSessions(program: Command, perform: Perform): void {
   const sessions = program
     .command('sessions')
-    .summary('add, list, show, pause, resume and remove what is polled; list and show what runs')
+    .summary('list and show the sessions that intents started')
     .description(
-      'What there is to poll: add it, list it, show it, pause it, resume it, remove it. What intents have started: list it, show it.',
+      "Sessions are what intents start and workers run. 'holdfast intents' starts and stops them.",
     )
-    .helpCommand(false);
-  sessions
-    .command('add')
-    .summary('add something to poll')
-    .description('Adds sessions to poll: by URL, or many from a file of JSON.')
-    .argument('[URL...]', 'what to poll, over http or https')
-    .option('--id <id>', 'its id (default: a random UUID)')
-    .option('--every <duration>', 'how often to poll it (default: as the instances say)')
-    .option('--paused', 'do not poll it before it is resumed')
-    .option('--file <path>', 'a JSON list of URLs or of objects with url, id, every, …; - is stdin')
-    .addHelpText(
-      'after',
-      examples(
-        'holdfast sessions add https://example.com/health',
-        'holdfast sessions add --id device-7 --every 30s http://10.0.0.7/status',
-        'holdfast sessions add --file targets.json',
-        'echo \'[{"id":"a","url":"https://example.com"}]\' | holdfast sessions add --file -',
-      ),
-    )
-    .action((urls: string[], flags: AddFlags) =>
-      perform(async (context) => (await import('./add.ts')).add(context, urls, flags)),
-    );
-  addLooking(sessions, perform);
-  addChanging(sessions, perform);
-}
-
-function addLooking(sessions: Command, perform: Perform): void {
-  const load = () => import('./sessions.ts');
+    .helpCommand(false)
+    .addHelpText('after', examples('holdfast sessions ls'));
   sessions
     .command('ls')
-    .summary('list them: who polls or runs each, and what came of it')
-    .description(
-      'Lists sessions: of those that are polled who does it, and what the last poll gave; of those that an intent has ' +
-        'started, the latest first, how far each is, why it ended, and who runs it.',
-    )
-    .argument('[PREFIX]', 'only ids that begin so', '')
+    .summary('list sessions with their state, progress and worker')
+    .description('Lists sessions, the latest first: state, reason of the end, worker and progress.')
+    .argument('[PREFIX]', 'list only ids that start with this', '')
     .addOption(
-      new Option('--kind <kind>', 'what is polled, channels, or recordings')
-        .choices(TARGET_KINDS)
-        .default('poll'),
+      new Option('--kind <kind>', 'only live (channels) or vod (recordings)')
+        .choices(['live', 'vod'])
+        .argParser(sessionKind),
     )
-    .option('--state <states>', 'only those in one of these states, with commas between them')
+    .option('--state <states>', 'only these states, separated by commas')
     .addHelpText(
       'after',
       examples(
         'holdfast sessions ls',
-        'holdfast sessions ls --json device-',
         'holdfast sessions ls --kind live --state new,starting,running',
       ),
     )
-    .action((prefix: string, flags: LsFlags) =>
-      perform(async (context) => (await load()).ls(context, prefix, flags)),
+    .action((prefix: string, flags: SessionListFlags) =>
+      perform(async (context) => (await load()).listSessions(context, prefix, flags)),
     );
   sessions
     .command('get')
-    .summary('show all about one')
-    .description('Shows all about one session; exits with 1 if there is none.')
-    .argument('<ID>')
-    .addHelpText('after', examples('holdfast sessions get device-7'))
-    .action((id: string) => perform(async (context) => (await load()).get(context, id)));
+    .summary('show one session')
+    .description('Shows one session. Exits with 1 if it does not exist.')
+    .argument('<ID>', 'id of the session')
+    .addHelpText('after', examples('holdfast sessions get 0f0e5c9a-51d4-4f7e-9a3b-6d0a1d2c3b4a'))
+    .action((id: string) => perform(async (context) => (await load()).showSession(context, id)));
+  const before = (verb: string) => renamed(perform, `sessions ${verb}`, `targets ${verb}`);
+  addTargetAdd(sessions, before('add'), true);
+  for (const verb of ['pause', 'resume', 'rm'] as const)
+    addTargetChange(sessions, before(verb), verb, true);
 }
 
-function addChanging(sessions: Command, perform: Perform): void {
-  const load = () => import('./sessions.ts');
-  for (const [name, summary] of [
-    ['pause', 'stop polling, until it is resumed'],
-    ['resume', 'poll again'],
-    ['rm', 'remove'],
-  ] as const)
-    sessions
-      .command(name)
-      .summary(summary)
-      .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
-      .argument('<ID...>')
-      .addHelpText('after', examples(`holdfast sessions ${name} device-7 device-8`))
-      .action((ids: string[]) =>
-        perform(async (context) => (await load()).change(context, name, ids)),
-      );
+/** `poll` is the old name of targets. */
+function sessionKind(text: string): SessionListFlags['kind'] {
+  if (text === 'live' || text === 'vod' || text === 'poll') return text;
+  throw new InvalidArgumentError('Allowed choices are live, vod.');
 }

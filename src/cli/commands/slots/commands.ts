@@ -1,16 +1,15 @@
-/** The command for what workers share out. */
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
 
 export function addSlots(program: Command, perform: Perform): void {
   program
     .command('slots')
-    .summary('show who has which slot')
+    .summary('list the slots of the configured pools, and their holders')
     .description(
-      'Shows the slots of the pools that are configured (resources): which are free, and which session has the others, on ' +
-        'which worker, under which fence, and when that runs out unless it is renewed.',
+      'Lists the slots of the pools in the configuration (resources): free, or held by which session on which worker, ' +
+        'with which fence, and for how long without a renewal.',
     )
-    .argument('[POOL]', 'only of this pool')
+    .argument('[POOL]', 'list only this pool')
     .addHelpText('after', examples('holdfast slots', 'holdfast slots tuners --json'))
     .action((pool: string | undefined) =>
       perform(async (context) => (await import('./slots.ts')).slots(context, pool)),

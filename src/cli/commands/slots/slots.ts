@@ -1,4 +1,4 @@
-/** The command that shows who has which slot of the pools that are configured. */
+/** `holdfast slots`. */
 import { shortName } from '../../../core/ids.ts';
 import type { Pool, SlotView } from '../../../lease/pool/pool.ts';
 import type { Context } from '../../context.ts';
@@ -7,14 +7,14 @@ import { withHoldfast } from '../../opening.ts';
 import { jsonFacts, printable, spanOf, table } from '../../ui/text.ts';
 import { workerOf } from '../up/worker-settings.ts';
 
-/** Looking leaves no trace. */
+/** Reading leaves no trace in the shared log. */
 const READ_ONLY = { history: 'off' } as const;
 
 interface Row extends SlotView {
   readonly pool: string;
-  /** Of its lease. */
+  /** The key of its lease. */
   readonly key: string;
-  /** The session it is held for, and by which instance; null where nobody has it, or somebody else than a worker. */
+  /** The session that holds the slot; null if it is free, or held by something else than a worker. */
   readonly session: string | null;
   readonly worker: string | null;
 }
@@ -23,7 +23,7 @@ export async function slots({ flags, output }: Context, name?: string): Promise<
   const rows = await withHoldfast(
     flags,
     async (holdfast, settings) => {
-      // Never started: it is asked for what is configured, as a worker reads it.
+      // This worker is never started. It reads the pools from the configuration.
       const { pools } = workerOf(holdfast, settings);
       const wanted = pools.filter((pool) => name === undefined || pool.name === name);
       if (name !== undefined && wanted.length === 0) throw noSuchPool(name, pools);
@@ -35,7 +35,7 @@ export async function slots({ flags, output }: Context, name?: string): Promise<
     rows.map((row) => jsonFacts({ ...row })),
     () => {
       if (rows.length === 0)
-        return 'There are no pools: resources is empty in the configuration.\n';
+        return 'There are no pools. Add some as resources in holdfast.config.mjs.\n';
       const cells = rows.map((row) =>
         [
           row.pool,
@@ -93,6 +93,6 @@ function leftOf({ expiresInMs }: Row): string {
 
 function noSuchPool(name: string, pools: readonly Pool[]): CliError {
   const there = pools.map((pool) => pool.name).join(', ') || 'none';
-  const message = `there is no pool '${name}' in the configuration. There are: ${there}.`;
+  const message = `pool '${name}' is not in the configuration. Configured pools: ${there}.`;
   return new CliError(EXIT.no, 'POOL_NOT_FOUND', message, { pool: name });
 }

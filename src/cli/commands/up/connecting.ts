@@ -9,34 +9,33 @@ import type { Holdfast } from '../../../holdfast.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Ending } from '../../ui/ending.ts';
 
-/** Pauses between attempts double from the first to the second. */
-const PAUSE_FIRST_MS = 250;
-const PAUSE_MOST_MS = 5_000;
-/** How often the same reason is said. */
+/** The pauses between attempts double from the first to the second. */
+const MIN_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5_000;
+/** How often the same reason is logged. */
 const REPEAT_MS = 30_000;
 
-/** What a store says that will not let us in, however often we ask. */
+/** Replies of a store that no retry changes. */
 const FINAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/;
 
-/** Opens the store, trying until it is there; null if we are asked to end before that. */
+/** Opens the store, and retries while it is unavailable. Null if a signal asks to end before that. */
 export async function connect(
   open: () => Promise<Holdfast>,
   log: Log,
   ending: Ending,
 ): Promise<Holdfast | null> {
-  let said = '';
-  let saidAtMs = 0;
-  for (let pauseMs = PAUSE_FIRST_MS; !ending.asked.aborted; pauseMs *= 2) {
+  let logged = '';
+  let loggedAtMs = 0;
+  for (let pauseMs = MIN_PAUSE_MS; !ending.asked.aborted; pauseMs *= 2) {
     try {
       return await ending.unlessAsked(open());
     } catch (error) {
       if (!mayPass(error)) throw error;
-      // What has been said already is news again only after a while.
-      const isNews = said !== error.message || systemClock.monotonicMs() - saidAtMs > REPEAT_MS;
-      if (isNews) saidAtMs = systemClock.monotonicMs();
-      said = error.message;
-      log.say(isNews ? 'warn' : 'debug', `${error.message} It is tried again until it is there.`);
-      const nextMs = jittered(Math.min(pauseMs, PAUSE_MOST_MS), systemRandom);
+      const isNews = logged !== error.message || systemClock.monotonicMs() - loggedAtMs > REPEAT_MS;
+      if (isNews) loggedAtMs = systemClock.monotonicMs();
+      logged = error.message;
+      log.say(isNews ? 'warn' : 'debug', `${error.message} Trying again until the store answers.`);
+      const nextMs = jittered(Math.min(pauseMs, MAX_PAUSE_MS), systemRandom);
       await systemClock.sleep(nextMs, ending.asked).catch(() => {});
     }
   }

@@ -1,6 +1,7 @@
 /**
- * The role `api`: what listens for requests. It listens before the store is there, and says so to whoever asks; when it is there, the
- * same door leads to the app. Whatever this needs is loaded with this file, and only where the role is wanted.
+ * The role `api`: the HTTP server. It listens before the store is open, and answers that it is not ready.
+ * When the store is open, the same server passes requests to the app. Only `holdfast up` with this role
+ * loads this file.
  */
 
 import type { ApiConfig, HoldfastConfig } from '../../../config.ts';
@@ -29,23 +30,23 @@ const DEFAULT_PORT = 4747;
 
 type AppConfig = Omit<ApiConfig, 'host' | 'port' | (typeof FOR_SERVING)[number]>;
 
-/** What a configuration says to whatever listens; the rest is for the app. */
+/** The options of the HTTP server. The rest is for the app. */
 const FOR_SERVING = ['headersTimeout', 'requestTimeout', 'idleTimeout', 'maxConnections'] as const;
 
 export interface FrontDoorParts {
   readonly settings: HoldfastConfig;
-  /** Names tokens, or files of them; default that of this process. */
+  /** Has the tokens, or files of tokens. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Instances that may be killed and frozen for show; default none. */
+  /** The demo's instances, which the page can kill and freeze. Default: none. */
   readonly stage?: Stage;
-  /** Told of what should not have happened, in words, and where. */
+  /** Gets unexpected errors as text, with facts. */
   onError(message: string, facts: Readonly<Record<string, unknown>>): void;
 }
 
 export class FrontDoor {
-  /** What whoever runs this should know of its tokens. */
+  /** Problems of the configured tokens. */
   readonly warnings: readonly string[];
-  /** Made because none is configured; it may do everything. */
+  /** A token with all rights, made if none is configured. */
   readonly madeToken: string | null;
   readonly #parts: FrontDoorParts;
   readonly #tokens: readonly TokenSettings[];
@@ -66,23 +67,26 @@ export class FrontDoor {
       made && new EntryPasses({ token: made.token, clock: systemClock, random: systemRandom });
   }
 
-  /** Where it listens. */
+  /** The address of the API. */
   get url(): string {
     return this.#serving?.url ?? '';
   }
 
-  /** Where people find the page. Where a token was made, the address lets in whoever opens it first, within ten minutes: it is not for logs. */
+  /**
+   * The address of the page. With a made token it opens the page once, within ten minutes, without a
+   * token: do not log it.
+   */
   get pageUrl(): string {
     this.#pass ??= this.#passes?.issue() ?? null;
     return this.#pass === null ? `${this.url}/` : `${this.url}/#pass=${this.#pass}`;
   }
 
-  /** Throws what makes no sense in the settings; on a store that is soon thrown away. */
+  /** Checks the settings on a temporary store. */
   async rehearse(holdfast: Holdfast): Promise<void> {
     await this.#appOn(holdfast).close();
   }
 
-  /** Listens. Says whether the port is another than the usual one, because that is taken. */
+  /** Listens. `isMoved`: on a free port, because the default one is taken. */
   async open(): Promise<{ isMoved: boolean }> {
     const { host = DEFAULT_HOST, port } = this.#parts.settings.api ?? {};
     try {
@@ -96,7 +100,10 @@ export class FrontDoor {
     }
   }
 
-  /** From now on requests are answered. An instance is not ready while its worker waits for its name, nor once its poller or worker has stopped. */
+  /**
+   * From now on the app answers requests. An instance is not ready while its worker waits for its name,
+   * and after its poller or worker has stopped.
+   */
   lead(holdfast: Holdfast, parts: { poller: Poller | null; worker: Worker | null }): void {
     const app = this.#appOn(holdfast);
     for (const [name, part] of Object.entries(parts))
@@ -108,7 +115,7 @@ export class FrontDoor {
     this.#app = app;
   }
 
-  /** Takes no more requests; those under way may finish in that time. */
+  /** Takes no more requests. Running ones may finish within that time. */
   async close(withinMs: number): Promise<void> {
     await this.#serving?.close({ within: withinMs });
   }
@@ -120,12 +127,13 @@ export class FrontDoor {
     const app = createApp(holdfast, {
       ...this.#appConfig(),
       ...(stage !== undefined && { stage }),
-      ...{ intents, tokens: this.#tokens },
+      intents,
+      tokens: this.#tokens,
       ...(this.#passes !== null && { passes: this.#passes }),
       onError: (error, where) => {
         const [message, stack] =
           error instanceof Error ? [error.message, error.stack] : [String(error)];
-        this.#parts.onError(`failed to answer a request: ${message}`, { ...where, stack });
+        this.#parts.onError(`could not answer a request: ${message}`, { ...where, stack });
       },
     });
     const close = async () => {
@@ -160,11 +168,11 @@ export class FrontDoor {
 }
 
 function taken(host: string, port: number): CliError {
-  const message = `port ${port} of ${host} is taken by another program. Choose another with --port, or name none: then a free one is found.`;
+  const message = `port ${port} of ${host} is used by another program. Choose another with --port, or leave --port out to use a free one.`;
   return new CliError(EXIT.config, 'CONFIG_INVALID', message, { field: 'port' });
 }
 
-/** Nobody but the system knows, and it says so in a word. */
+/** The rule has the system's error code. */
 function isTaken(error: unknown): boolean {
   return error instanceof ConfigError && error.rule.includes('EADDRINUSE');
 }

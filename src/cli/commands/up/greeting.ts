@@ -6,27 +6,27 @@ import { counted, printable } from '../../ui/text.ts';
 import type { FrontDoor } from './front-door.ts';
 import type { Instance } from './instance.ts';
 
-/** Says what runs here, on what, and what to try next. */
+/** Prints what this instance does, its store, and what to try next. */
 export async function greet(instance: Instance, settings: HoldfastConfig): Promise<void> {
   const { holdfast, poller, worker, door, log, status } = instance;
   const { instanceId } = holdfast;
-  const seen = await look(holdfast).catch(() => null);
+  const seen = await readFleet(holdfast).catch(() => null);
   const owned = poller?.manager.ownedSessions().length;
-  const told = [
+  const summary = [
     ...(poller === null || seen === null ? [] : [sharesOf(seen)]),
     ...(worker === null ? [] : [runsOf(worker, settings)]),
   ];
   const served = door === null ? {} : { url: door.url };
   const facts = poller === null ? served : { ...seen, owned };
-  log.say('info', told.length === 0 ? 'is up' : `is up: ${told.join('; ')}`, facts);
+  log.say('info', summary.length === 0 ? 'is up' : `is up: ${summary.join('; ')}`, facts);
   if (status === null) return;
   const store = seen === null ? 'a store that does not answer' : seen.store;
   const lines = [
-    `${shortName(instanceId)} takes part, on ${printable(store)}.`,
+    `${shortName(instanceId)} is up, on ${printable(store)}.`,
     ...(door === null ? [] : ofDoor(door)),
     ...(worker === null ? [] : ofWorker(worker, settings)),
     ...(poller === null ? [] : ofPoller(seen)),
-    poller === null ? '  Ctrl-C stops it.' : '  Ctrl-C hands everything over.',
+    poller === null ? '  Ctrl-C stops it.' : '  Ctrl-C hands its targets over and stops it.',
   ];
   status.above(`${lines.join('\n')}\n`);
 }
@@ -35,7 +35,7 @@ function sharesOf({ targets, members }: Seen): string {
   return `${counted(targets, 'target')} for ${counted(members, 'instance')}`;
 }
 
-/** What it runs for sessions, and with what. */
+/** The pipelines and pools of the worker. */
 function runsOf({ pools }: Worker, { pipelines = {} }: HoldfastConfig): string {
   const [live, vod] = [workOf(pipelines.live), workOf(pipelines.vod)];
   const runs = live === vod ? `sessions ${live}` : `live ${live} and vod ${vod}`;
@@ -54,9 +54,9 @@ function workOf(pipeline: NonNullable<HoldfastConfig['pipelines']>['live']): str
 function ofWorker(worker: Worker, settings: HoldfastConfig): string[] {
   const { live, vod } = settings.pipelines ?? {};
   if (live !== undefined || vod !== undefined)
-    return [`  It ${runsOf(worker, settings)}. Which slot has what: holdfast slots.`];
+    return [`  It ${runsOf(worker, settings)}. See the slots: holdfast slots`];
   return [
-    '  It runs sessions with a small built-in pipeline, which only says for how long. Tell it what to run, in holdfast.config.mjs:',
+    '  It runs sessions with a small built-in pipeline that only counts the time. Set yours in holdfast.config.mjs:',
     "    export default { resources: { tuners: 4 }, pipelines: { live: { command: ['ffmpeg', '…'] } } };",
   ];
 }
@@ -64,17 +64,17 @@ function ofWorker(worker: Worker, settings: HoldfastConfig): string[] {
 function ofPoller(seen: Seen | null): string[] {
   return [
     seen?.targets === 0
-      ? '  There is nothing to poll yet: holdfast sessions add https://example.com'
-      : '  Who owns what: holdfast map. Why: holdfast explain TARGET. What happens: holdfast watch.',
-    '  Start it again, here or in another terminal, and they share the targets.',
+      ? '  There are no targets yet. Add one: holdfast targets add https://example.com'
+      : '  See the owners: holdfast map. The reason: holdfast explain TARGET. The events: holdfast watch',
+    '  Run holdfast up again, here or in another terminal, and the instances share the targets.',
   ];
 }
 
 function ofDoor({ url, pageUrl, madeToken }: FrontDoor): string[] {
   const whose = madeToken === null ? 'with one of your tokens' : 'with the token above';
   return [
-    `  The page: ${pageUrl}${madeToken === null ? ', with one of your tokens' : '  (good once; later with the token above)'}`,
-    `  The API is at ${url}, and explained at ${url}/docs. Try it, ${whose} in TOKEN:`,
+    `  The page: ${pageUrl}${madeToken === null ? ', with one of your tokens' : '  (opens once; later use the token above)'}`,
+    `  The API: ${url}, documented at ${url}/docs. Try it ${whose} in TOKEN:`,
     `    curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"type":"stream.start","serviceRef":"channel-7"}' ${url}/api/v3/intents`,
   ];
 }
@@ -85,7 +85,7 @@ interface Seen {
   readonly members: number;
 }
 
-async function look(holdfast: Holdfast): Promise<Seen> {
+async function readFleet(holdfast: Holdfast): Promise<Seen> {
   const [{ store }, { targets, members }] = await Promise.all([
     holdfast.examine(),
     holdfast.fleet.view(),

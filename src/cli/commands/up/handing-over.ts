@@ -6,12 +6,12 @@ import type { StatusLine } from '../../ui/status-line.ts';
 import { counted, spanOf } from '../../ui/text.ts';
 import type { Instance } from './instance.ts';
 
-/** How often a terminal is told how far it is. */
+/** How often a terminal shows the progress. */
 const PROGRESS_EVERY_MS = 100;
-/** Requests that do not end must not take all the time there is from polls, which are lost if they are cut off. */
+/** Slow requests must leave time for polls, whose results are lost if they are cut off. */
 const SHARE_OF_REQUESTS = 1 / 2;
 
-/** Answers what was asked, hands everything over and closes; says how far that is, and what came of it. Work that does not stop is left behind. */
+/** Answers open requests, hands targets and sessions over, and closes. Shows the progress and the result. */
 export async function stopWithProgress(instance: Instance, withinMs: number): Promise<null> {
   const { holdfast, poller, worker, door, log, status } = instance;
   const startMs = systemClock.monotonicMs();
@@ -20,7 +20,7 @@ export async function stopWithProgress(instance: Instance, withinMs: number): Pr
   if (isIdle) log.say('info', 'stops');
   const over = new AbortController();
   const showing = status === null ? null : showProgress(instance, status, over.signal);
-  // Pipelines take their time to end, and no request needs them: so they are told at once.
+  // Pipelines take long to end, and no request needs them, so they stop first.
   const ending = worker === null ? null : endSessions(worker, log, withinMs);
   await door?.close(poller === null ? withinMs : withinMs * SHARE_OF_REQUESTS);
   const leftMs = Math.max(0, withinMs - tookMs());
@@ -30,12 +30,12 @@ export async function stopWithProgress(instance: Instance, withinMs: number): Pr
   await showing;
   for (const outcome of outcomes)
     if (outcome !== null) log.say('info', outcome.message, outcome.facts);
-  if (isIdle) log.say('info', `has stopped in ${spanOf(tookMs())}`);
+  if (isIdle) log.say('info', `stopped in ${spanOf(tookMs())}`);
   await holdfast.close({ within: 0 });
   return null;
 }
 
-/** What came of it, to be said when nothing moves any more. */
+/** The result, logged when everything has stopped. */
 interface Outcome {
   readonly message: string;
   readonly facts: Readonly<Record<string, unknown>>;
@@ -45,14 +45,13 @@ async function endSessions(worker: Worker, log: Log, withinMs: number): Promise<
   const startMs = systemClock.monotonicMs();
   const had = worker.sessions;
   const sessions = counted(had, 'session');
-  if (had > 0) log.say('info', `stops, and leaves ${sessions} to other workers`, { had });
+  if (had > 0) log.say('info', `stops, and hands ${sessions} to other workers`, { had });
   await worker.stop({ within: withinMs });
   if (had === 0) return null;
   const left = worker.sessions;
   const tookMs = systemClock.monotonicMs() - startMs;
-  const rest =
-    left > 0 ? `; what runs for ${left} of them did not end, and their leases run out` : '';
-  const message = `has ended what ran for ${sessions} in ${spanOf(tookMs)}${rest}`;
+  const rest = left > 0 ? `; ${left} of them did not end, and their leases expire` : '';
+  const message = `ended ${sessions} in ${spanOf(tookMs)}${rest}`;
   return { message, facts: { had, left, tookMs } };
 }
 
@@ -71,8 +70,8 @@ async function handOver(
   await poller.stop({ within: withinMs });
   unsubscribe();
   const tookMs = systemClock.monotonicMs() - startMs;
-  const rest = abandoned > 0 ? `; ${abandoned} of them run out: their polls did not stop` : '';
-  const message = `has handed over ${targets} in ${spanOf(tookMs)}${rest}`;
+  const rest = abandoned > 0 ? `; the leases of ${abandoned} expire: their polls did not stop` : '';
+  const message = `handed over ${targets} in ${spanOf(tookMs)}${rest}`;
   return { message, facts: { owned, abandoned, tookMs } };
 }
 
@@ -96,6 +95,6 @@ async function showProgress(
 }
 
 function handingOver({ manager, inFlight }: Poller, targets: string): string {
-  const running = inFlight > 0 ? `, ${counted(inFlight, 'poll')} under way` : '';
+  const running = inFlight > 0 ? `, ${counted(inFlight, 'poll')} running` : '';
   return `handing over ${targets} … ${manager.ownedSessions().length} left${running}`;
 }

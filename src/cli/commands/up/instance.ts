@@ -5,7 +5,7 @@ import type { Worker } from '../../../worker/worker.ts';
 import type { StatusLine } from '../../ui/status-line.ts';
 import type { FrontDoor } from './front-door.ts';
 
-/** One instance, and where it says what it does. */
+/** One running instance, its log and its terminal. */
 export interface Instance {
   readonly holdfast: Holdfast;
   /** Present with the role `poller`. */

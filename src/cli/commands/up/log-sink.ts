@@ -3,16 +3,18 @@ import { type PrettyLine, PrettyLog } from '../../../telemetry/pretty.ts';
 import { type Output, write } from '../../ui/output.ts';
 import type { StatusLine } from '../../ui/status-line.ts';
 
-/** Where the lines of the log go. */
+/** Writes the lines of the log. */
 export interface LogSink {
   write(line: string): void;
   close(): void;
 }
 
-/** In words, above the line that shows how far things are. */
+/** As text, above the progress line. */
 export function terminalSink(status: StatusLine, output: Output): LogSink {
   const pretty = new PrettyLog({
-    ...{ clock: systemClock, color: output.hasColor, columns: output.columns },
+    clock: systemClock,
+    color: output.hasColor,
+    columns: output.columns,
     write: (text) => status.above(text),
   });
   return {

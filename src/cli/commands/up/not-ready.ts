@@ -4,9 +4,9 @@ import { ANSWER_HEADERS, problemAnswer } from '../../../server/http/problem-answ
 
 const RETRY_MS = 1_000;
 const REQUEST_ID_DIGITS = 16;
-const REASON = 'the store has not been reached yet';
+const REASON = 'it has not connected to the store yet';
 
-/** Answers while there is no store: that this lives, and can not do anything yet. Nothing else, to nobody. */
+/** Answers requests before the store is open: the process is alive, but not ready. */
 export function answerNotReady({ random }: { random: Random }): (request: Request) => Response {
   return ({ url }) => {
     const headers = { ...ANSWER_HEADERS, 'X-Request-Id': random.hex(REQUEST_ID_DIGITS) };
@@ -19,11 +19,11 @@ export function answerNotReady({ random }: { random: Random }): (request: Reques
 }
 
 function notReady(): Problem {
-  const detail = `It can not take work now: ${REASON}.`;
+  const detail = `This instance is not ready: ${REASON}.`;
   return new Problem('not-ready', { detail, retryAfterMs: RETRY_MS, facts: { reasons: [REASON] } });
 }
 
 function away(): Problem {
-  const detail = `It can not be done now: ${REASON}. Nothing has happened; ask again.`;
+  const detail = `This instance is not ready: ${REASON}. Nothing was done; try again.`;
   return new Problem('store-unavailable', { detail, retryAfterMs: RETRY_MS });
 }

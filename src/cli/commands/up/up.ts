@@ -1,6 +1,7 @@
 /**
- * `holdfast up`: one instance of a fleet that shares its targets, answers requests, and runs what these have started. It takes part until it
- * is told to stop, and then hands over what it has. While the store is away it says so and goes on trying, at the start and later.
+ * `holdfast up`: one instance of a fleet. It polls its share of the targets, answers requests and runs
+ * sessions until a signal asks it to stop, and then hands its work over. While the store is unavailable it
+ * says so and keeps trying, at the start and later.
  */
 import { isatty } from 'node:tty';
 import type { HoldfastConfig, Role } from '../../../config.ts';
@@ -40,12 +41,20 @@ export interface UpFlags {
   readonly stopWithin: Duration;
 }
 
-/** If it has not begun by then, that is worth a word. */
-const LATE_MS = 3_000;
+/** A start that takes longer is logged. */
+const SLOW_START_MS = 3_000;
 
-/** What a configuration says to the poller. */
+/** The options of the poller in a configuration. */
 const FOR_POLLER = [
-  ...['weight', 'every', 'ttl', 'timeout', 'concurrency', 'results', 'discovery', 'http', 'poll'],
+  'weight',
+  'every',
+  'ttl',
+  'timeout',
+  'concurrency',
+  'results',
+  'discovery',
+  'http',
+  'poll',
 ];
 
 export async function up(
@@ -53,15 +62,15 @@ export async function up(
   { logLevel, stopWithin, ...given }: UpFlags,
 ): Promise<Exit> {
   const stopWithinMs = durationMs(stopWithin, '--stop-within');
-  const settings = settled(await readSettings(flags), given);
+  const settings = withFlags(await readSettings(flags), given);
   const status = isatty(1) && !output.json ? new StatusLine() : null;
   const sink = status === null ? stdoutSink : terminalSink(status, output);
   const log = new Log({ clock: systemClock, level: logLevel, write: (line) => sink.write(line) });
   neverBlock({ onDropped: (lines) => log.say('warn', droppedMessage(lines), { lines }) });
-  const door = await inTheirWords(given, () => rehearse(settings, log));
+  const door = await withGivenNames(given, () => rehearse(settings, log));
   const ending = new Ending();
   try {
-    if (door !== null) await inTheirWords(given, () => listen(door, log, status));
+    if (door !== null) await withGivenNames(given, () => listen(door, log, status));
     return await takePart({ settings, door, log, status, ending, stopWithinMs });
   } finally {
     sink.close();
@@ -69,8 +78,8 @@ export async function up(
   }
 }
 
-/** A flag wins over the configuration, and for the worker's name over the environment, which does as well. */
-function settled(
+/** Flags win over the configuration. For the worker's name the environment comes in between. */
+function withFlags(
   config: HoldfastConfig,
   { host, port, roles, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
 ): HoldfastConfig {
@@ -102,7 +111,7 @@ interface Part {
 async function takePart(part: Part): Promise<Exit> {
   const { settings, door, log, status, ending, stopWithinMs } = part;
   const { name } = settings;
-  const options = { ...(name !== undefined && { name }), on: log.listeners() };
+  const options = { name, on: log.listeners() };
   const holdfast = await connect(() => openWith(settings, options), log, ending);
   if (holdfast === null) {
     await door?.close(0);
@@ -128,8 +137,8 @@ async function takePart(part: Part): Promise<Exit> {
 }
 
 async function start(poller: Poller | null, worker: Worker | null, log: Log): Promise<void> {
-  const patience = systemClock.after(LATE_MS, () =>
-    log.say('info', 'has not begun yet: it waits for the store, or for the name of its worker'),
+  const patience = systemClock.after(SLOW_START_MS, () =>
+    log.say('info', 'has not started yet: it waits for the store, or for the name of its worker'),
   );
   try {
     await Promise.all([poller?.start(), worker?.start()]);
@@ -144,12 +153,12 @@ function pollerOptions(settings: HoldfastConfig): PollerOptions {
   const given = Object.entries(settings).filter(([name]) => FOR_POLLER.includes(name));
   return {
     ...Object.fromEntries(given),
-    // One host only: whoever may add a session there may reach its ports without us, too.
+    // The embedded store is on this host, whose users can reach its ports anyway.
     http: { ...(isEmbedded && { allow: ['loopback'] }), ...http },
   };
 }
 
-/** On a store in memory: what makes no sense is said now, and not when the real one is there at last. Gives what is to listen. */
+/** Checks all settings on a store in memory, before the real store is open. Returns the HTTP server. */
 async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor | null> {
   checkShared(settings);
   const roles = rolesOf(settings.roles);
@@ -168,8 +177,8 @@ async function doorFor(settings: HoldfastConfig, log: Log): Promise<FrontDoor> {
   return new FrontDoor({ settings, onError });
 }
 
-/** What makes no sense, called as whoever typed it called it, or as a flaw of the configuration. */
-async function inTheirWords<T>(given: object, work: () => Promise<T>): Promise<T> {
+/** Names an invalid setting by its flag or environment variable, or as a part of the configuration. */
+async function withGivenNames<T>(given: object, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -179,15 +188,15 @@ async function inTheirWords<T>(given: object, work: () => Promise<T>): Promise<T
     if (typed === 'workerName' && process.env.HOLDFAST_WORKER_NAME === value)
       throw new ConfigError({ field: 'HOLDFAST_WORKER_NAME', value, rule });
     if (Object.hasOwn(given, typed)) throw new ConfigError({ field: flagOf(typed), value, rule });
-    const message = `the configuration makes no sense: ${error.message}`;
+    const message = `the configuration is invalid: ${error.message}`;
     throw new CliError(EXIT.config, error.code, message, { field, rule });
   }
 }
 
-/** What the fields of a configuration are called among the flags, where that is something else. */
+/** Fields of a configuration with another name among the flags. */
 const TYPED: Readonly<Record<string, string>> = { 'worker.name': 'workerName' };
 
-/** As it is typed: `--worker-name`. */
+/** The flag of an option: `--worker-name`. */
 function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
@@ -195,18 +204,15 @@ function flagOf(name: string): string {
 async function listen(door: FrontDoor, log: Log, status: StatusLine | null): Promise<void> {
   const { isMoved } = await door.open();
   for (const warning of door.warnings) log.say('warn', warning);
-  const instead = isMoved ? ': the usual port is taken' : '';
+  const instead = isMoved ? ': the default port is taken' : '';
   log.say('info', `listens on ${door.url}${instead}`, { url: door.url });
   if (door.madeToken === null) return;
-  // Not into the log: that is kept, and read by others.
+  // Not into the log, which others may read.
   write(
     2,
-    `holdfast: no token is configured, so one was made. It may do everything, and is good while this runs:\nTOKEN=${door.madeToken}\n`,
+    `holdfast: no token is configured, so one was made. It has all rights while this instance runs:\nTOKEN=${door.madeToken}\n`,
   );
-  // On a terminal the greeting has it.
+  // On a terminal the greeting shows it.
   if (status === null)
-    write(
-      2,
-      `The page lets in whoever opens this first, within ten minutes:\nPAGE=${door.pageUrl}\n`,
-    );
+    write(2, `This address opens the page once, within ten minutes:\nPAGE=${door.pageUrl}\n`);
 }

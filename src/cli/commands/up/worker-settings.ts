@@ -4,10 +4,10 @@ import type { Holdfast } from '../../../holdfast.ts';
 import type { Worker } from '../../../worker/worker.ts';
 import type { WorkerOptions } from '../../../worker/worker-options.ts';
 
-/** What a configuration says under `worker`; the rest of what a worker is told stands beside it. */
+/** The options under `worker` in a configuration. Other options of a worker stand beside it. */
 const OWN = ['name', 'starts', 'ttl', 'grace'];
 
-/** The worker that is configured. What makes no sense about it is called as the configuration calls it. */
+/** Makes the configured worker. Its errors use the names of the configuration. */
 export function workerOf(holdfast: Holdfast, settings: HoldfastConfig): Worker {
   try {
     return holdfast.worker(workerOptions(settings));

@@ -1,4 +1,3 @@
-/** The commands for workflows: how they are, what happened to them, and how to end a tenure or try an action again. */
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
 import type { LsFlags, RevokeFlags } from './workflows.ts';
@@ -7,19 +6,19 @@ export function addWorkflows(program: Command, perform: Perform): void {
   const load = () => import('./workflows.ts');
   const workflows = program
     .command('workflows')
-    .summary('list, show, revoke and remove workflows, and tell what happened to them')
+    .summary('list, show, revoke and remove workflows')
     .description(
-      'Workflows, each with one writer: which there are, who holds them, what happened to them.',
+      'Workflows are work of many steps. Each workflow has one orchestrator that writes it.',
     )
-    .helpCommand(false);
+    .helpCommand(false)
+    .addHelpText('after', examples('holdfast workflows ls'));
   workflows
     .command('ls')
-    .summary('list them: state, epoch, and who holds each')
+    .summary('list workflows with their state, epoch and lease')
     .description(
-      'Lists workflows in the order of their ids: state, epoch, actions without a result, results that nobody has read, ' +
-        'and the lease that holds each, for how long yet.',
+      'Lists workflows by id: state, epoch, actions without a result, unread results, and the lease with its time left.',
     )
-    .option('--held', 'only those that somebody holds now')
+    .option('--held', 'only workflows that are held now')
     .addHelpText(
       'after',
       examples(
@@ -31,16 +30,16 @@ export function addWorkflows(program: Command, perform: Perform): void {
     .action((flags: LsFlags) => perform(async (context) => (await load()).ls(context, flags)));
   workflows
     .command('show')
-    .summary('show all about one')
-    .description('Shows all about one workflow; exits with 1 if there is none.')
-    .argument('<ID>')
+    .summary('show one workflow')
+    .description('Shows one workflow. Exits with 1 if it does not exist.')
+    .argument('<ID>', 'id of the workflow')
     .addHelpText('after', examples('holdfast workflows show order-7'))
     .action((id: string) => perform(async (context) => (await load()).show(context, id)));
   workflows
     .command('history')
-    .summary('tell what happened to one')
-    .description('Tells what happened to a workflow, the oldest first: the last thousand things.')
-    .argument('<ID>')
+    .summary('print the history of a workflow')
+    .description("Prints the last thousand entries of a workflow's history, the oldest first.")
+    .argument('<ID>', 'id of the workflow')
     .addHelpText(
       'after',
       examples('holdfast workflows history order-7', 'holdfast workflows history --json order-7'),
@@ -53,14 +52,13 @@ function addEnding(workflows: Command, perform: Perform): void {
   const load = () => import('./workflows.ts');
   workflows
     .command('revoke')
-    .summary('end the tenure of an orchestrator')
+    .summary('revoke the lease of an orchestrator')
     .description(
-      'Ends the tenure of an orchestrator, whoever and wherever it is: from now on everything it sends is refused, and the ' +
-        'workflow is free. What it emitted and has no result is dropped by the next claim, unless that says otherwise. ' +
-        'Exits with 1 if no workflow is in such a tenure.',
+      'Revokes the lease of an orchestrator: everything it sends from now on is refused, and the workflow is free. ' +
+        'The next claim drops actions without a result, unless it sets resume: true. Exits with 1 if the lease does not exist.',
     )
-    .argument('<LEASE>', 'the id of the lease, or of the workflow')
-    .requiredOption('--reason <text>', 'why, for whoever asks')
+    .argument('<LEASE>', 'id of the lease, or of the workflow')
+    .requiredOption('--reason <text>', 'recorded in the log that all instances share')
     .addHelpText(
       'after',
       examples(
@@ -73,11 +71,11 @@ function addEnding(workflows: Command, perform: Perform): void {
     );
   workflows
     .command('rm')
-    .summary('remove one that nobody holds')
+    .summary('remove a workflow that is not held')
     .description(
-      'Removes a workflow with its actions, results and history. Refused, with 75, while somebody holds it.',
+      'Removes a workflow with its actions, results and history. Exits with 75 while it is held.',
     )
-    .argument('<ID>')
+    .argument('<ID>', 'id of the workflow')
     .addHelpText('after', examples('holdfast workflows rm order-7'))
     .action((id: string) => perform(async (context) => (await load()).rm(context, id)));
 }
@@ -88,14 +86,15 @@ export function addDeadLetters(program: Command, perform: Perform): void {
     .command('deadletters')
     .summary('list, retry and drop actions that failed too often')
     .description(
-      'Actions that were tried as often as they may be. Their workflows were told of it long ago, and go on.',
+      'Dead letters are actions that failed in every try. Their workflows have the failure as a result, and continue.',
     )
-    .helpCommand(false);
+    .helpCommand(false)
+    .addHelpText('after', examples('holdfast deadletters ls'));
   letters
     .command('ls')
-    .summary('list them: of which workflow, and why')
-    .description('Lists dead letters: of each target the oldest first.')
-    .argument('[TARGET]', 'only those of this processor')
+    .summary('list dead letters with their workflow and reason')
+    .description('Lists dead letters by processor, the oldest first.')
+    .argument('[TARGET]', 'list only those of this processor')
     .addHelpText(
       'after',
       examples('holdfast deadletters ls', 'holdfast deadletters ls --json store'),
@@ -105,18 +104,18 @@ export function addDeadLetters(program: Command, perform: Perform): void {
     );
   letters
     .command('retry')
-    .summary('have their workflows emit them anew')
+    .summary('retry dead letters')
     .description(
-      'Has the workflow of each emit it anew: at once if somebody holds it, else with its next claim.',
+      'Makes the workflow emit the action again: at once if it is held, else with its next claim.',
     )
-    .argument('<ID...>', 'as ls shows them')
+    .argument('<ID...>', 'ids as ls shows them')
     .addHelpText('after', examples('holdfast deadletters retry store/17'))
     .action((ids: string[]) => perform(async (context) => (await load()).retry(context, ids)));
   letters
     .command('drop')
-    .summary('throw them away')
-    .description('Throws dead letters away.')
-    .argument('<ID...>', 'as ls shows them')
+    .summary('delete dead letters')
+    .description('Deletes dead letters.')
+    .argument('<ID...>', 'ids as ls shows them')
     .addHelpText('after', examples('holdfast deadletters drop store/17 store/18'))
     .action((ids: string[]) => perform(async (context) => (await load()).drop(context, ids)));
 }

@@ -1,4 +1,4 @@
-/** The commands for actions that were tried as often as they may be. */
+/** `holdfast deadletters`. */
 import { systemClock } from '../../../core/clock.ts';
 import { ConfigError } from '../../../core/errors.ts';
 import { checkTargetId } from '../../../core/ids.ts';
@@ -34,7 +34,7 @@ export async function ls({ flags, output }: Context, target?: string): Promise<E
 
 interface Outcome {
   readonly id: string;
-  /** What was done, as a sentence and as facts; null if there is no such. */
+  /** The result as text and facts; null if the dead letter does not exist. */
   readonly done: { readonly text: string; readonly facts: object } | null;
 }
 
@@ -43,8 +43,8 @@ export function retry(context: Context, ids: readonly string[]): Promise<Exit> {
     const workflow = await workflows.deadLetters.retry(id);
     if (workflow === null) return null;
     const isHeld = (await workflows.get(workflow))?.isHeld === true;
-    const when = isHeld ? 'now' : 'with its next claim: nobody holds it';
-    const text = `${id} is tried again: workflow '${workflow}' emits it anew ${when}.`;
+    const when = isHeld ? 'now' : 'with its next claim, because it is not held now';
+    const text = `${id} is retried: workflow '${workflow}' emits it again ${when}.`;
     return { text, facts: { workflow_id: workflow, isHeld } };
   });
 }
@@ -55,7 +55,7 @@ export function drop(context: Context, ids: readonly string[]): Promise<Exit> {
   );
 }
 
-/** One that is not there does not keep the others from it. */
+/** A missing one does not stop the others. */
 async function each(
   { flags, output }: Context,
   ids: readonly string[],
@@ -76,7 +76,7 @@ async function each(
     () => outcomes.flatMap(({ done }) => (done ? `${printable(done.text)}\n` : [])).join(''),
   );
   for (const { id } of missing) {
-    const message = `there is no dead letter '${id}': it was retried or dropped before, or its workflow was removed. 'holdfast deadletters ls' lists those there are.`;
+    const message = `dead letter '${id}' does not exist: it was retried or dropped, or its workflow was removed. List them: holdfast deadletters ls`;
     output.complain(new CliError(EXIT.no, NOT_FOUND, message, { id }));
   }
   return missing.length > 0 ? EXIT.no : EXIT.ok;
@@ -86,6 +86,6 @@ const NOT_FOUND = 'DEAD_LETTER_NOT_FOUND';
 
 function checkId(id: string): void {
   if (/^[^/]+\/./.test(id)) return;
-  const rule = "it is target/…, as 'holdfast deadletters ls' shows it";
+  const rule = "give it as 'holdfast deadletters ls' shows it: processor/…";
   throw new ConfigError({ field: 'ID', value: id, rule });
 }

@@ -1,17 +1,17 @@
 import type { HistoryEntry } from '../../../store/port/workflow-store.ts';
 import { counted, toJson } from '../../ui/text.ts';
 
-/** What happened to a workflow, as a sentence. */
+/** An entry of a workflow's history as a sentence. */
 export function eventOf({ what, leaseId }: HistoryEntry): string {
   switch (what.kind) {
     case 'claimed':
-      return `claimed, by lease ${leaseId}${goingOn(what.reemitted, what.dropped)}`;
+      return `claimed by lease ${leaseId}${afterClaim(what.reemitted, what.dropped)}`;
     case 'emitted':
       return `emitted action ${what.actionId} for ${what.target}`;
     case 'reemitted':
-      return `emitted action ${what.actionId} for ${what.target} anew`;
+      return `emitted action ${what.actionId} for ${what.target} again`;
     case 'dropped':
-      return `dropped action ${what.actionId} for ${what.target}: its tenure was revoked`;
+      return `dropped action ${what.actionId} for ${what.target}: its lease was revoked`;
     case 'updated':
       return what.omittedBytes === undefined
         ? `set the state to ${toJson(what.state)}`
@@ -23,17 +23,17 @@ export function eventOf({ what, leaseId }: HistoryEntry): string {
     case 'revoked':
       return `revoked lease ${leaseId}: ${what.reason}`;
     case 'revived':
-      return `to be tried again, by an operator: action ${what.actionId} for ${what.target}`;
+      return `an operator retries action ${what.actionId} for ${what.target}`;
   }
 }
 
 const OUTCOMES = {
   succeeded: 'done',
   failed: 'failed',
-  dead: 'failed too often, and put among the dead letters',
+  dead: 'failed too often, now a dead letter',
 };
 
-function goingOn(reemitted: number, dropped: number): string {
-  if (reemitted > 0) return `, which emits ${counted(reemitted, 'action')} anew`;
-  return dropped > 0 ? `, which drops ${counted(dropped, 'action')} of a revoked tenure` : '';
+function afterClaim(reemitted: number, dropped: number): string {
+  if (reemitted > 0) return `, which emits ${counted(reemitted, 'action')} again`;
+  return dropped > 0 ? `, which drops ${counted(dropped, 'action')} of a revoked lease` : '';
 }

@@ -1,4 +1,4 @@
-/** The commands that look at workflows, and those that end a tenure, or all of one. */
+/** `holdfast workflows`. */
 import { systemClock } from '../../../core/clock.ts';
 import { ConfigError } from '../../../core/errors.ts';
 import { checkTargetId } from '../../../core/ids.ts';
@@ -13,7 +13,7 @@ import { writeList } from '../../ui/listing.ts';
 import { counted, cut, jsonFacts, printable, spanOf, table, toJson } from '../../ui/text.ts';
 import { eventOf } from './history-words.ts';
 
-/** A state may be any JSON; in a list so much of it is shown. */
+/** A list shows this much of a state, which may be any JSON. */
 const STATE_COLUMNS = 32;
 
 export interface LsFlags {
@@ -25,8 +25,15 @@ export async function ls({ flags, output }: Context, { held = false }: LsFlags):
   await withHoldfast(flags, ({ workflows }) =>
     writeList(output, onlyHeld(workflows.list(), held), {
       head: [
-        ...['ID', 'STATE', 'EPOCH', 'UNRESOLVED', 'PARKED', 'UNREAD'],
-        ...['CHANGED', 'HELD FOR', 'LEASE'],
+        'ID',
+        'STATE',
+        'EPOCH',
+        'UNRESOLVED',
+        'PARKED',
+        'UNREAD',
+        'CHANGED',
+        'HELD FOR',
+        'LEASE',
       ],
       row: (view) => [
         view.id,
@@ -38,7 +45,7 @@ export async function ls({ flags, output }: Context, { held = false }: LsFlags):
         (view.isHeld && view.leaseId) || '-',
       ],
       json: factsOf,
-      none: held ? 'Nobody holds a workflow.' : 'There are no workflows.',
+      none: held ? 'No workflow is held.' : 'There are no workflows.',
     }),
   );
   return EXIT.ok;
@@ -62,7 +69,7 @@ export async function show({ flags, output }: Context, id: string): Promise<Exit
       ['epoch', String(view.epoch)],
       ['held', heldText(view)],
       ['unresolved', `${counted(view.unresolved, 'action')} without a result${parkedText(view)}`],
-      ['unread', `${counted(view.unread, 'result')} that no orchestrator has read`],
+      ['unread', `${counted(view.unread, 'result')} not read by an orchestrator`],
       ['created', `${timeText(view.createdAtMs)}, ${agoText(view.createdAtMs, nowMs)}`],
       ['changed', `${timeText(view.changedAtMs)}, ${agoText(view.changedAtMs, nowMs)}`],
     ];
@@ -79,9 +86,11 @@ export async function history({ flags, output }: Context, id: string): Promise<E
       head: ['TIME', 'EPOCH', 'WHAT HAPPENED'],
       row: (entry) => [timeText(entry.atMs), String(entry.epoch), eventOf(entry)],
       json: ({ position: _, atMs, what, ...rest }) => ({
-        ...{ at: new Date(atMs).toISOString(), ...rest, ...what },
+        at: new Date(atMs).toISOString(),
+        ...rest,
+        ...what,
       }),
-      none: 'Nothing has happened to it that is still known.',
+      none: 'Its history is empty.',
     });
   });
   return EXIT.ok;
@@ -98,7 +107,7 @@ export async function revoke(
 ): Promise<Exit> {
   checkTargetId(named, 'LEASE');
   if (reason.trim() === '') {
-    const rule = 'a revocation needs a reason, for whoever finds it later';
+    const rule = 'a revocation needs a reason, which is recorded in the shared log';
     throw new ConfigError({ field: '--reason', value: reason, rule });
   }
   const { revocation, view } = await withHoldfast(
@@ -115,16 +124,16 @@ export async function revoke(
   output.result({ workflow_id, lease_id, reason, revoked_at, unresolved }, () => {
     const left =
       unresolved === 0
-        ? 'Nothing it emitted is without a result.'
-        : `It leaves ${counted(unresolved, 'action')} without a result: the next claim drops ${unresolved === 1 ? 'it' : 'them'}, unless it is made with resume: true.`;
+        ? 'It has no actions without a result.'
+        : `It has ${counted(unresolved, 'action')} without a result: the next claim drops ${unresolved === 1 ? 'it' : 'them'}, unless it sets resume: true.`;
     return printable(
-      `Revoked lease ${lease_id} of workflow '${workflow_id}'. Whatever its orchestrator still sends is refused; another instance may claim the workflow at once. ${left}`,
+      `Revoked lease ${lease_id} of workflow '${workflow_id}'. Everything its orchestrator still sends is refused; another instance may claim the workflow at once. ${left}`,
     ).concat('\n');
   });
   return EXIT.ok;
 }
 
-/** By its lease, or by the workflow that is in its tenure. */
+/** By the id of the lease, or of the workflow. */
 async function revokeNamed({ workflows }: Holdfast, named: string, reason: string) {
   try {
     return await workflows.revokeLease(named, reason);
@@ -132,7 +141,7 @@ async function revokeNamed({ workflows }: Holdfast, named: string, reason: strin
     const view = error instanceof LeaseNotFoundError ? await workflows.get(named) : null;
     if (view === null) throw error;
     if (view.leaseId !== null) return workflows.revokeLease(view.leaseId, reason);
-    const message = `workflow '${named}' is in nobody's tenure: its last one was revoked. 'holdfast workflows history ${named}' says when, and why.`;
+    const message = `workflow '${named}' has no lease: the last one was revoked. See when and why: holdfast workflows history ${named}`;
     throw new CliError(EXIT.no, 'LEASE_NOT_FOUND', message, { workflow_id: named });
   }
 }
@@ -147,8 +156,8 @@ export async function rm({ flags, output }: Context, id: string): Promise<Exit> 
   });
   if (came === 'absent') throw notFound(id);
   if (came === 'held') {
-    const by = view?.isHeld ? ` by lease ${view.leaseId} for ${spanOf(view.expiresInMs)} yet` : '';
-    const message = `workflow '${id}' is held${by}, so it is not removed. Stop its orchestrator, or end its tenure: holdfast workflows revoke ${id} --reason …`;
+    const by = view?.isHeld ? ` by lease ${view.leaseId} for ${spanOf(view.expiresInMs)} more` : '';
+    const message = `workflow '${id}' is held${by}, so it was not removed. Stop its orchestrator, or revoke its lease: holdfast workflows revoke ${id} --reason …`;
     throw new CliError(EXIT.held, 'LEASE_HELD', message, { workflow_id: id });
   }
   output.result({ id, removed: true }, () =>
@@ -164,7 +173,7 @@ async function found({ workflows }: Holdfast, id: string): Promise<WorkflowView>
 }
 
 function notFound(id: string): CliError {
-  const message = `there is no workflow '${id}'. 'holdfast workflows ls' lists those there are.`;
+  const message = `workflow '${id}' does not exist. List the workflows: holdfast workflows ls`;
   return new CliError(EXIT.no, 'WORKFLOW_NOT_FOUND', message, { workflow_id: id });
 }
 
@@ -176,16 +185,15 @@ function factsOf({ createdAtMs, changedAtMs, ...view }: WorkflowView): Record<st
   };
 }
 
-/** Parked is what is given to nobody before a tenure emits it anew. */
+/** No processor gets a parked action until an orchestrator emits it again. */
 function parkedText({ parked }: WorkflowView): string {
-  return parked === 0 ? '' : `, ${parked} of them parked until a tenure emits them anew`;
+  return parked === 0 ? '' : `, ${parked} of them parked until an orchestrator emits them again`;
 }
 
 function heldText({ isHeld, leaseId, expiresInMs }: WorkflowView): string {
-  if (isHeld)
-    return `by lease ${leaseId}, for ${spanOf(expiresInMs)} yet unless it is renewed before`;
-  if (leaseId === null) return 'by nobody: its last tenure was revoked';
-  return `by nobody; its last tenure was that of lease ${leaseId}`;
+  if (isHeld) return `by lease ${leaseId}, for ${spanOf(expiresInMs)} more unless it is renewed`;
+  if (leaseId === null) return 'no: its last lease was revoked';
+  return `no; its last lease was ${leaseId}`;
 }
 
 function stateText(state: unknown): string {

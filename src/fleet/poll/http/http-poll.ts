@@ -6,6 +6,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { HoldfastError } from '../../../core/errors.ts';
 import { packageVersion } from '../../../core/version.ts';
 import { fenceHeaders } from '../../../lease/fence.ts';
+import type { Runtime } from '../../../store/runtime.ts';
 import { PollFailedError } from '../../targets/errors.ts';
 import { shownUrl, urlProblem } from '../../targets/target-url.ts';
 import type { PollContext } from '../poll-scheduler.ts';
@@ -46,19 +47,16 @@ export interface HttpPoll {
   close(): void;
 }
 
-export interface HttpPollParts {
-  readonly clock: Clock;
-  readonly instanceId: string;
-  /** How names are resolved; default as the system does. */
-  readonly resolve?: Resolve;
-}
+/** What the built-in poll needs of the runtime. */
+type HttpRuntime = Pick<Runtime, 'clock' | 'instanceId'>;
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-export function httpPoll(options: HttpPollOptions, parts: HttpPollParts): HttpPoll {
+/** `resolve`: how names are resolved; default as the system does. */
+export function httpPoll(rt: HttpRuntime, options: HttpPollOptions, resolve?: Resolve): HttpPoll {
   checkHttpPollOptions(options);
-  const poller = new HttpPoller(options, parts);
+  const poller = new HttpPoller(rt, options, resolve);
   return Object.assign((target: HttpTarget, held: Held) => poller.poll(target, held), {
     forget: (id: string) => poller.forget(id),
     close: () => poller.close(),
@@ -86,7 +84,7 @@ class HttpPoller {
   /** After an answer from a public address: what that says must not lead into what is allowed besides. */
   readonly #outside: Dialer;
 
-  constructor(options: HttpPollOptions, { clock, instanceId, resolve }: HttpPollParts) {
+  constructor({ clock, instanceId }: HttpRuntime, options: HttpPollOptions, resolve?: Resolve) {
     this.#clock = clock;
     this.#userAgent = `holdfast/${packageVersion()} (${instanceId})`;
     this.#maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
@@ -141,8 +139,8 @@ class HttpPoller {
       });
       const { location } = answer.headers;
       if (location === undefined || !REDIRECTS.has(answer.status)) return { answer, last: url };
-      if (redirects === MOST_REDIRECTS)
-        throw pollFailed(url, new Error(`more than ${MOST_REDIRECTS} redirects`));
+      if (redirects === MAX_REDIRECTS)
+        throw pollFailed(url, new Error(`more than ${MAX_REDIRECTS} redirects`));
       url = redirectedTo(url, location);
       if (answer.isFromOutside) dialer = this.#outside;
     }

@@ -122,7 +122,7 @@ export function sessionsBefore(
   scope: string,
   before: number,
   most: number,
-  { tenant, isOpen = false }: { readonly tenant?: string; readonly isOpen?: boolean },
+  { tenant, isOpen = false }: { readonly tenant?: string | undefined; readonly isOpen?: boolean },
 ): SessionRow[] {
   const whose = tenant === undefined ? [scope] : [scope, tenant];
   const sql = `${SELECT} WHERE scope = ?${tenant === undefined ? '' : ' AND tenant = ?'}

@@ -1,29 +1,43 @@
-/** A session that came from an intent, as the command line shows it. */
+/** Sessions as text and JSON. */
 import { systemClock } from '../../../core/clock.ts';
 import { shortName } from '../../../core/ids.ts';
 import type { IntentSession } from '../../../intents/intent-session.ts';
 import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
 import { counted, cut, printable, spanOf, table, toJson } from '../../ui/text.ts';
 
-/** What a list says of how far one is has this much room. */
+/** The width of the progress column. */
 const PROGRESS_COLUMNS = 40;
 
 export const SESSION_HEAD = [
-  ...['ID', 'STATE', 'REASON', 'TARGET', 'PROFILE', 'CLIENTS', 'AGE', 'SLOT', 'WORKER'],
+  'ID',
+  'STATE',
+  'REASON',
+  'TARGET',
+  'PROFILE',
+  'CLIENTS',
+  'AGE',
+  'SLOT',
+  'WORKER',
   'PROGRESS',
 ];
 
 export function sessionRow(session: IntentSession, nowMs: number): string[] {
   const { id, state, reason, profile, clients, createdAtMs, slot, worker } = session;
   return [
-    ...[id, state, reason ?? '-', targetOf(session), profile, String(clients)],
-    ...[spanOf(Math.max(0, nowMs - createdAtMs)), slot ?? '-'],
+    id,
+    state,
+    reason ?? '-',
+    targetOf(session),
+    profile,
+    String(clients),
+    spanOf(Math.max(0, nowMs - createdAtMs)),
+    slot ?? '-',
     worker === null ? '-' : shortName(worker),
-    cut(howFar(session) ?? '-', PROGRESS_COLUMNS),
+    cut(progressOf(session) ?? '-', PROGRESS_COLUMNS),
   ];
 }
 
-/** All there is, for whoever may use the store: also what ran, which is nobody else's business. */
+/** All fields, with the process group that the API does not show. */
 export function sessionJson(session: IntentSession): object {
   const { group } = session;
   return { ...intentSessionJson(session), ...(group !== undefined && { group }) };
@@ -57,8 +71,8 @@ export function describedSession(session: IntentSession): string {
 type Line = readonly [name: string, value: string];
 type Detail = NonNullable<IntentSession['detail']>;
 
-/** What its pipeline says while it runs; and when it has ended, how. */
-function howFar({ state, progress, detail }: IntentSession): string | undefined {
+/** The progress while it runs; after the end, how its pipeline ended. */
+function progressOf({ state, progress, detail }: IntentSession): string | undefined {
   if (state !== 'ENDED' || detail === undefined)
     return progress === undefined ? progress : shown(progress);
   const { tookMs } = detail;
@@ -72,7 +86,7 @@ function exitOf({ code, signal }: Detail): string | undefined {
   return typeof code === 'number' ? `exit ${code}` : undefined;
 }
 
-/** How its pipeline ended, one fact on each line; what is not known here is shown as it is. */
+/** How its pipeline ended, one fact on each line. Unknown facts are shown as JSON. */
 function ending({ tookMs, code, signal, output, error, result, ...rest }: Detail): Line[] {
   const lines: Line[] = [];
   if (typeof tookMs === 'number') lines.push(['ran for', spanOf(tookMs)]);
@@ -90,7 +104,7 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? value : toJson(value);
 }
 
-/** What runs, and from where. */
+/** The channel or recording, and where it starts. */
 function targetOf({ target, startMs = 0 }: IntentSession): string {
   return startMs === 0 ? target : `${target} from ${spanOf(startMs)}`;
 }

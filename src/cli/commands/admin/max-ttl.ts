@@ -12,7 +12,7 @@ export interface MaxTtlFlags {
   readonly workflow?: Duration;
 }
 
-/** Shows how long leases of a store may last, or changes it. */
+/** `holdfast max-ttl`. */
 export async function maxTtl({ flags, output }: Context, given: MaxTtlFlags): Promise<Exit> {
   const isChange = KEYSPACE_NAMES.some((name) => given[name] !== undefined);
   const bounds = await withHoldfast(
@@ -36,7 +36,7 @@ function shown(bounds: Partial<MaxTtls>, isChange: boolean): string {
     return ms === undefined ? [] : [[name, spanOf(ms)]];
   });
   if (rows.length === 0)
-    return 'Nothing is recorded yet: the first process that takes leases does that.\n';
+    return 'No longest TTL is recorded yet. The first process that takes leases records it.\n';
   const then = isChange
     ? '\nChanged. Start every process with the same maxTtl (--max-ttl, HOLDFAST_MAX_TTL, maxTtl in holdfast.config.mjs or of open()).\n'
     : '';

@@ -9,7 +9,7 @@ import { readSettings } from '../../settings.ts';
 import type { Output, Style } from '../../ui/output.ts';
 import { printable } from '../../ui/text.ts';
 
-/** Examines the store, and the fleet on it. */
+/** `holdfast doctor`. */
 export async function doctor({ flags, output }: Context): Promise<Exit> {
   const diagnosis = await examined(flags).catch(asFinding);
   output.result(diagnosis, () => shown(diagnosis, output));
@@ -18,8 +18,8 @@ export async function doctor({ flags, output }: Context): Promise<Exit> {
 }
 
 /**
- * Takes a lease to try its rights: with the maxTtl that is configured, else with the one that the store has recorded. A store
- * that has recorded none has not been used yet: that would be its first use, so nothing is tried there.
+ * Acquires a lease to check permissions: with the configured maxTtl, else with the one in the store. A
+ * store without one has not been used yet. Then no lease is tried, because that would be its first use.
  */
 async function examined(flags: StoreFlags): Promise<Diagnosis> {
   const { maxTtl } = await readSettings(flags);
@@ -37,8 +37,8 @@ async function examined(flags: StoreFlags): Promise<Diagnosis> {
 const UNUSED: DiagnosisFinding = {
   level: 'ok',
   subject: 'rights',
-  fact: 'No process that takes leases has used this store yet, so no lease was tried.',
-  advice: 'Run doctor again when one has, to see whether this user may do everything.',
+  fact: 'No process has taken leases in this store yet, so permissions were not checked.',
+  advice: 'Run doctor again after that.',
 };
 
 async function untried(holdfast: Holdfast): Promise<Diagnosis> {
@@ -46,10 +46,14 @@ async function untried(holdfast: Holdfast): Promise<Diagnosis> {
   return { ...diagnosis, findings: [...diagnosis.findings, UNUSED] };
 }
 
-/** A store that can not be used is what this command is for; one that can not be reached has nothing to examine. */
+/** An unsuitable store is a finding. A store that is unavailable is an error. */
 function asFinding(error: unknown): Diagnosis {
   const unfit = (store: string, facts: readonly string[]): Diagnosis => ({
-    ...{ store, at: Math.round(systemClock.wallMs()), roundTrip: null, clock: null, members: [] },
+    store,
+    at: Math.round(systemClock.wallMs()),
+    roundTrip: null,
+    clock: null,
+    members: [],
     findings: facts.map((fact) => ({ level: 'refuse', subject: 'store', fact })),
   });
   if (error instanceof StoreUnsuitableError) return unfit(error.store, error.problems);
@@ -72,7 +76,7 @@ function shown({ store, findings, roundTrip, clock }: Diagnosis, output: Output)
     ? `\nRound trip over ${roundTrip.reads} reads: p50 ${roundTrip.p50Ms} ms, p99 ${roundTrip.p99Ms} ms.\n`
     : '';
   const offset = clock
-    ? `The store's clock is ${Math.abs(clock.offsetMs)} ms ${clock.offsetMs < 0 ? 'behind' : 'ahead of'} ours, give or take ${clock.uncertaintyMs} ms.\n`
+    ? `The store's clock is ${Math.abs(clock.offsetMs)} ms ${clock.offsetMs < 0 ? 'behind' : 'ahead of'} this host's, ± ${clock.uncertaintyMs} ms.\n`
     : '';
   return `${output.style('bold', printable(store))}\n${lines.join('')}${measured}${offset}`;
 }

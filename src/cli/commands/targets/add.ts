@@ -19,24 +19,24 @@ export interface AddFlags {
   readonly file?: string;
 }
 
-/** How many ids a line names. */
-const MOST_NAMED = 5;
+/** A line names at most this many ids. */
+const MAX_NAMED = 5;
 
-export async function add(
+/** `holdfast targets add`. */
+export async function addTargets(
   { flags, output }: Context,
   urls: readonly string[],
   given: AddFlags,
 ): Promise<Exit> {
-  const sessions =
-    given.file === undefined ? named(urls, given) : fromFile(given.file, urls, given);
+  const targets = given.file === undefined ? named(urls, given) : fromFile(given.file, urls, given);
   const results = await withHoldfast(
     flags,
     async (holdfast) => {
-      const results = await holdfast.targets.addAll(sessions);
-      const added = results.flatMap((result) => (result.ok ? [result.session.id] : []));
+      const results = await holdfast.targets.addAll(targets);
+      const added = results.flatMap((result) => (result.ok ? [result.target.id] : []));
       const [first] = added;
-      // Of many one by one the log tells already.
-      const subject = added.length === 1 ? first : counted(added.length, 'session');
+      // The log has an event for each target already.
+      const subject = added.length === 1 ? first : counted(added.length, 'target');
       if (subject !== undefined && first !== undefined)
         audit(holdfast, { action: 'session.add', subject });
       return results;
@@ -47,42 +47,41 @@ export async function add(
     | Extract<AddTargetResult, { ok: false }>
     | undefined;
   const isSure = results.every((result) => result.ok || result.error instanceof SessionExistsError);
-  // Of one it is an error; many can be added again, and what is there already stays as it is.
+  // A single target that exists is an error. Many can be added again: existing ones do not change.
   if (failed !== undefined && (!isSure || results.length === 1)) throw failed.error;
-  const added = results.flatMap((result) => (result.ok ? [result.session.id] : []));
+  const added = results.flatMap((result) => (result.ok ? [result.target.id] : []));
   const existing = results.flatMap((result) => (result.ok ? [] : [result.id]));
   output.result({ added, existing }, () => {
-    const was = existing.length === 1 ? 'was' : 'were';
-    const rest = existing.length > 0 ? `; ${listed(existing)} ${was} there already` : '';
-    const some = added.length === 1 ? added[0] : counted(added.length, 'session');
+    const rest = existing.length > 0 ? `; ${listed(existing)} existed already` : '';
+    const some = added.length === 1 ? added[0] : counted(added.length, 'target');
     return printable(`Added ${added.length === 0 ? 'nothing' : some}${rest}.`).concat('\n');
   });
   return EXIT.ok;
 }
 
 function listed(ids: readonly string[]): string {
-  if (ids.length > MOST_NAMED) return `${ids.length}`;
+  if (ids.length > MAX_NAMED) return `${ids.length}`;
   return ids.join(', ');
 }
 
 function named(urls: readonly string[], { id, every, paused }: AddFlags): NewTarget[] {
   if (urls.length === 0)
-    throw usageError('say what to poll: holdfast sessions add URL, or --file.');
+    throw usageError('targets add needs a URL: holdfast targets add URL. For many, use --file.');
   if (id !== undefined && urls.length > 1)
-    throw usageError('--id names one session: give it one URL, or use --file for many.');
+    throw usageError('--id names one target: give one URL, or use --file for many targets.');
   if (every !== undefined) durationMs(every, '--every');
   return urls.map((url) => {
-    const session = { url, ...(id !== undefined && { id }), ...(every !== undefined && { every }) };
-    const flaw = flawOf(session);
-    if (flaw?.field === 'url')
-      throw new ConfigError({ field: 'URL', value: withoutCredentials(url), rule: flaw.rule });
-    if (flaw !== null)
+    const target = { url, ...(id !== undefined && { id }), ...(every !== undefined && { every }) };
+    const invalid = problemOf(target);
+    if (invalid?.field === 'url')
+      throw new ConfigError({ field: 'URL', value: withoutCredentials(url), rule: invalid.rule });
+    if (invalid !== null)
       throw new ConfigError({
-        field: `--${flaw.field}`,
-        value: given(session, flaw),
-        rule: flaw.rule,
+        field: `--${invalid.field}`,
+        value: given(target, invalid),
+        rule: invalid.rule,
       });
-    return { ...session, ...(paused === true && { isPaused: true }) };
+    return { ...target, ...(paused === true && { isPaused: true }) };
   });
 }
 
@@ -92,21 +91,24 @@ function fromFile(
   { id, every, paused }: AddFlags,
 ): NewTarget[] {
   if (urls.length > 0 || id !== undefined)
-    throw usageError('with --file the sessions are in the file: leave URLs and --id out.');
+    throw usageError('--file cannot be combined with URLs or --id: put them into the file.');
   const defaults = {
     ...(every !== undefined && { every }),
     ...(paused === true && { isPaused: true }),
   };
   return parse(read(path), path).map((item, i) => {
-    const session = typeof item === 'string' ? { url: item } : item;
-    const isObject = typeof session === 'object' && session !== null && !Array.isArray(session);
-    const complete = isObject ? { ...defaults, ...session } : {};
-    const flaw = isObject
-      ? flawOf(complete)
-      : new InvalidRecord('it', 'an entry is a URL or an object');
-    if (flaw === null) return complete;
-    const message = `--file ${path}: entry ${i + 1}: ${flaw.why}. Nothing was added.`;
-    throw new CliError(EXIT.usage, 'CONFIG_INVALID', message, { entry: i + 1, field: flaw.field });
+    const target = typeof item === 'string' ? { url: item } : item;
+    const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+    const complete = isObject ? { ...defaults, ...target } : {};
+    const invalid = isObject
+      ? problemOf(complete)
+      : new InvalidRecord('entry', 'an entry must be a URL or an object');
+    if (invalid === null) return complete;
+    const message = `--file ${path}: entry ${i + 1}: ${invalid.why}. Nothing was added.`;
+    throw new CliError(EXIT.usage, 'CONFIG_INVALID', message, {
+      entry: i + 1,
+      field: invalid.field,
+    });
   });
 }
 
@@ -115,7 +117,9 @@ function read(path: string): string {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    throw usageError(`--file ${path} can not be read (${code}). Check the path and its rights.`);
+    throw usageError(
+      `--file ${path} could not be read (${code}). Check the path and its permissions.`,
+    );
   }
 }
 
@@ -124,20 +128,20 @@ function parse(text: string, path: string): unknown[] {
     const list: unknown = JSON.parse(text);
     if (Array.isArray(list)) return list;
   } catch {
-    // Said below, without what was in it.
+    // The error below does not repeat the text, which may hold secrets.
   }
-  throw usageError(`--file ${path} is no JSON list. Write it as [{ "url": "https://…" }, …].`);
+  throw usageError(`--file ${path} is not a JSON list. Write it as [{ "url": "https://…" }, …].`);
 }
 
-/** What stands in the way of adding it, before anything is sent. */
-function flawOf(session: Record<string, unknown>): InvalidRecord | null {
-  const { id = 'a', url } = session;
-  const read = readTargetRecord(id as string, session, 0);
+/** Why a target cannot be added, before anything is sent. */
+function problemOf(target: Record<string, unknown>): InvalidRecord | null {
+  const { id = 'a', url } = target;
+  const read = readTargetRecord(id as string, target, 0);
   if (read instanceof InvalidRecord) return read;
   const problem = typeof url === 'string' ? urlProblem(url) : null;
   return problem === null ? null : new InvalidRecord('url', problem);
 }
 
-function given(session: object, { field }: InvalidRecord): unknown {
-  return (session as Record<string, unknown>)[field];
+function given(target: object, { field }: InvalidRecord): unknown {
+  return (target as Record<string, unknown>)[field];
 }

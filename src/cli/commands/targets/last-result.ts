@@ -3,8 +3,8 @@ import type { StoredResult } from '../../../fleet/poll/results.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
 import { spanOf } from '../../ui/text.ts';
 
-/** What the last poll gave, and when. */
-export function lastOf(result: StoredResult | null): string {
+/** The outcome of the last poll, and its age. */
+export function lastResultText(result: StoredResult | null): string {
   if (result === null) return '-';
   const ago = `${spanOf(Math.max(0, systemClock.wallMs() - result.at))} ago`;
   if (!result.ok) return `failed ${ago}: ${withoutCredentials(result.error ?? 'no reason given')}`;

@@ -4,7 +4,7 @@ import {
   SESSION_HEAD,
   sessionJson,
   sessionRow,
-} from '../../src/cli/commands/intents/session-words.ts';
+} from '../../src/cli/commands/sessions/session-text.ts';
 import type { IntentSession } from '../../src/intents/intent-session.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 15, 12);
