@@ -30,17 +30,17 @@ const ENDED: Ended = { event: 'ended', why: 'done', ...RESULT };
 
 async function endWith(
   outcome: CommandOutcome,
-  { isTold = false, ...option }: Partial<CommandPipeline> & { isTold?: boolean } = {},
+  { isStopped = false, ...option }: Partial<CommandPipeline> & { isStopped?: boolean } = {},
 ): Promise<PipelineEnd> {
   const running = start(option);
-  if (isTold) running.stop();
+  if (isStopped) running.stop();
   await clock.advance(250);
   commands.end(outcome);
   return running.ended;
 }
 
-describe('I-17 a pipeline that is a command', () => {
-  it('is told of its session, its slot and its fence', async () => {
+describe('I-17 a command pipeline', () => {
+  it('passes session, slot and fence to the command in its environment', async () => {
     const env = { MINE: '1', HOLDFAST_FENCE: 'not mine to say' };
     const running = start({ env, cwd: '/srv' });
     const group: GroupRecord = { group: 42, startedTicks: 4711 };
@@ -65,7 +65,7 @@ describe('I-17 a pipeline that is a command', () => {
     });
   });
 
-  it('of a recording is told where in it to begin; and of no slot if it needs none', () => {
+  it('passes the start of a recording, and no slot if it needs none', () => {
     const session = sessionFor({ kind: 'vod', type: 'vod.start', bucket: '10', startMs: 10_500 });
     const noSlot = Object.assign(hold, { slot: null });
     start({}, session);
@@ -74,7 +74,7 @@ describe('I-17 a pipeline that is a command', () => {
     expect(commands.order?.env).not.toHaveProperty('HOLDFAST_SLOT');
   });
 
-  it('K-04 has its leases confirmed at once when its supervisor sees that the clocks disagree', () => {
+  it('K-04 has its leases confirmed at once when its supervisor reports that the clocks disagree', () => {
     start();
     expect(hold.confirms).toBe(0);
     commands.doubt();
@@ -84,21 +84,21 @@ describe('I-17 a pipeline that is a command', () => {
   it('K-04 begins when it is told to, and not before', async () => {
     const running = start();
     await running.started;
-    expect(commands.heard).toEqual([]);
+    expect(commands.orders).toEqual([]);
     running.begin();
-    expect(commands.heard).toEqual([['begin']]);
+    expect(commands.orders).toEqual([['begin']]);
   });
 
-  it('may run on when its lease was renewed, and says how far it is', () => {
+  it('extends its command when a lease was renewed, and passes progress on', () => {
     const running = start();
     hold.validMs = 20_000;
     running.extend();
-    expect(commands.heard).toEqual([['extend', hold.deadline()]]);
+    expect(commands.orders).toEqual([['extend', hold.deadline()]]);
     commands.progress('frame 7');
-    expect(hold.said).toEqual(['frame 7']);
+    expect(hold.reported).toEqual(['frame 7']);
   });
 
-  it('has completed when it ends with 0', async () => {
+  it('has completed when its command exits with 0', async () => {
     expect(await endWith(ENDED)).toEqual({
       how: 'completed',
       isGone: true,
@@ -114,8 +114,12 @@ describe('I-17 a pipeline that is a command', () => {
       { why: 'unsupervised', code: null },
       /supervisor process was killed or suspended/,
     ],
-    ['’s supervisor is told to end', { why: 'terminated' }, /supervisor process was told to end/],
-  ] as const)('has failed when it %s', async (_, outcome, error) => {
+    [
+      'has a supervisor that is told to end',
+      { why: 'terminated' },
+      /supervisor process was told to end/,
+    ],
+  ] as const)('has failed when its command %s', async (_, outcome, error) => {
     const end = await endWith({ ...ENDED, ...outcome });
     expect(end).toMatchObject({ how: 'failed', isGone: true, detail: { output: ['last'] } });
     expect(end.detail.error).toMatch(error);
@@ -128,7 +132,7 @@ describe('I-17 a pipeline that is a command', () => {
     ['EMFILE', {}, "'ffmpeg' could not be started (EMFILE): the host is out of processes, …"],
     ['CLOSED', {}, 'the command was not started, because the worker is stopping'],
   ])(
-    'has failed when it can not be started (%s), and says what to do',
+    'has failed when its command cannot be started (%s), and says what to do',
     async (error, option, text) => {
       const end = await endWith({ event: 'failed', error }, option);
       expect(end).toMatchObject({ how: 'failed', isGone: true });
@@ -143,23 +147,23 @@ describe('I-17 a pipeline that is a command', () => {
     ['a signal', { ...ENDED, why: 'ordered', code: null, signal: 'SIGTERM' }],
     ['0', ENDED],
     ['not having been started', { event: 'failed', error: 'ENOENT' }],
-  ] as const)('was stopped when it was told to end, and did with %s', async (_, outcome) => {
-    expect(await endWith(outcome, { isTold: true })).toMatchObject({
+  ] as const)('was stopped when it was told to end and did so with %s', async (_, outcome) => {
+    expect(await endWith(outcome, { isStopped: true })).toMatchObject({
       how: 'stopped',
       isGone: true,
     });
-    expect(commands.heard).toEqual([['stop']]);
+    expect(commands.orders).toEqual([['stop']]);
   });
 
-  it('was stopped when its lease was lost: nobody had to say so', async () => {
+  it('was stopped when its lease was lost, even without a call of stop', async () => {
     hold.abort();
     expect(await endWith({ ...ENDED, code: 1 })).toMatchObject({ how: 'stopped' });
     const end = await endWith({ ...ENDED, why: 'deadline', code: null, signal: 'SIGTERM' });
     expect(end).toMatchObject({ how: 'stopped' });
   });
 
-  it('of which some is left is not gone, and says so', async () => {
-    const end = await endWith({ ...ENDED, survivors: true }, { isTold: true });
+  it('reports processes that could not be ended', async () => {
+    const end = await endWith({ ...ENDED, survivors: true }, { isStopped: true });
     expect(end).toMatchObject({ how: 'stopped', isGone: false });
     expect(end.detail.error).toMatch(/could not be ended/);
   });

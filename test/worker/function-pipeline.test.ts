@@ -13,25 +13,25 @@ function start(run: PipelineFunction, clock = new FakeClock()) {
   return { hold, running };
 }
 
-describe('I-17 a pipeline that is a function', () => {
-  it('is called before start returns, with what it runs under', async () => {
+describe('I-17 a function pipeline', () => {
+  it('is called with its context before start returns', async () => {
     const calls: unknown[] = [];
     const { running, hold } = start((...args) => calls.push(args));
     expect(calls).toMatchObject([[session, { fence: 1_234, slot: '2', signal: hold.signal }]]);
     expect(await running.started).toBeNull();
   });
 
-  it('may take apart what it is given', async () => {
+  it('may destructure its context', async () => {
     const { running, hold } = start((_, { progress, assertHeld }) => {
       progress('half');
       assertHeld();
     });
     await running.ended;
-    expect(hold.said).toEqual(['half']);
+    expect(hold.reported).toEqual(['half']);
     expect(hold.asserted).toBe(1);
   });
 
-  it('has completed when it returns, and what it returned is kept', async () => {
+  it('has completed when it returns, and its result is kept', async () => {
     const clock = new FakeClock();
     const { running } = start(async () => {
       await clock.sleep(1_500);
@@ -50,9 +50,9 @@ describe('I-17 a pipeline that is a function', () => {
   it.each([
     ['nothing', undefined],
     ['a function', () => {}],
-    ['something that can not be JSON', 10n],
-    ['something that contains itself', round],
-    ['something too long', 'x'.repeat(5_000)],
+    ['a value that cannot be JSON', 10n],
+    ['an object that contains itself', round],
+    ['a long text', 'x'.repeat(5_000)],
   ])('that returns %s has completed without a result', async (_, result) => {
     const { running } = start(() => result);
     expect(await running.ended).toEqual({ how: 'completed', isGone: true, detail: { tookMs: 0 } });
@@ -62,10 +62,10 @@ describe('I-17 a pipeline that is a function', () => {
     ['an error', new Error('no signal'), 'no signal'],
     ['an error that says nothing', new TypeError(), 'TypeError'],
     ['a text', 'no signal', 'no signal'],
-    ['something long', new Error('x'.repeat(9_000)), 'x'.repeat(500)],
+    ['an error with a long message', new Error('x'.repeat(9_000)), 'x'.repeat(500)],
     ['nothing', undefined, 'undefined'],
     [
-      'what can not be shown',
+      'a value that cannot be shown',
       Object.create(null),
       'the function threw a value that cannot be shown',
     ],
@@ -97,13 +97,13 @@ describe('I-17 a pipeline that is a function', () => {
   });
 });
 
-describe('the pipeline that runs where none is configured', () => {
-  it('says every second for how long it has run, and ends when it is told to', async () => {
+describe('the built-in pipeline', () => {
+  it('reports every second how long it has run, and ends when it is told to', async () => {
     const clock = new FakeClock();
     const hold = new FakeHold(clock);
     const running = functionPipeline(clock, builtIn(clock), null).start(session, hold);
     await clock.advance(2_500);
-    expect(hold.said).toEqual([0, 1_000, 2_000].map((runningForMs) => ({ runningForMs })));
+    expect(hold.reported).toEqual([0, 1_000, 2_000].map((runningForMs) => ({ runningForMs })));
     hold.abort();
     running.stop();
     expect(await running.ended).toMatchObject({ how: 'stopped', detail: { tookMs: 2_500 } });

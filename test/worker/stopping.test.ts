@@ -16,7 +16,7 @@ function stubborn() {
 }
 
 describe('a worker that stops before a pipeline has ended', () => {
-  it('I-08 I-14 frees the leases of a session whose stop was under way, and another worker ends it', async () => {
+  it('I-08 I-14 frees the leases of a session that was stopping, and another worker ends it', async () => {
     const world = workerWorld();
     const pipeline = stubborn();
     const first = await world.worker({ pipelines: { live: pipeline.live } });
@@ -38,7 +38,7 @@ describe('a worker that stops before a pipeline has ended', () => {
     expect(first.worker.sessions).toBe(0);
   });
 
-  it('I-08 never hands over the leases of a pipeline that still runs: they expire', async () => {
+  it('I-08 never releases the leases of a pipeline that still runs: they expire', async () => {
     const world = workerWorld();
     const pipeline = stubborn();
     const first = await world.worker({ pipelines: { live: pipeline.live } });
@@ -68,7 +68,7 @@ describe('a worker that stops before a pipeline has ended', () => {
     expect((await world.lease('tuner:1')).kind).toBe('free');
   });
 
-  it('I-12 keeps the lock of its name while a function still runs, and gives it up when that has ended', async () => {
+  it('I-12 keeps the lock of its name while a function still runs, and releases it afterwards', async () => {
     const world = workerWorld();
     const pipeline = stubborn();
     const first = await world.worker({ name: 'box', pipelines: { live: pipeline.live } });

@@ -6,7 +6,7 @@ const CALL = { timeoutMs: 1_000 };
 const WANTED = { kind: 'live', type: 'stream.start', target: 'x', profile: 'hd', bucket: '0' };
 const STATUS = { reason: null, outcome: null, worker: 'dead', slot: null };
 
-/** What another program has written in the place of a session's body, or its status. */
+/** Bodies and statuses that another program has written into a session. */
 const GARBAGE: readonly [string, Pick<StartRequest, 'body' | 'status'>][] = [
   ['a body that is no JSON', { body: 'garbage', status: JSON.stringify(STATUS) }],
   ['a body without its fields', { body: '{}', status: JSON.stringify(STATUS) }],
@@ -23,7 +23,7 @@ function withBad(world: ReturnType<typeof workerWorld>, garbage: (typeof GARBAGE
 }
 
 it.each(GARBAGE)(
-  'P-04 a new session with %s keeps no worker from the others, and is told of once',
+  'P-04 a new session with %s does not keep a worker from the others, and is reported once',
   async (_, garbage) => {
     const world = workerWorld();
     await withBad(world, garbage);
@@ -42,7 +42,7 @@ it.each(GARBAGE)(
 );
 
 it.each(GARBAGE)(
-  'P-04 a session of a dead worker with %s keeps nobody from the others of that worker',
+  'P-04 a session of a dead worker with %s does not keep a worker from the others of that worker',
   async (_, garbage) => {
     const world = workerWorld();
     const dead = await world.worker({ name: 'box' });
@@ -66,7 +66,7 @@ it.each(GARBAGE)(
   },
 );
 
-it('P-04 a worker ends the session that it runs as it should, even if its record became garbage meanwhile', async () => {
+it('P-04 a worker ends the session that it runs, even if its record became garbage meanwhile', async () => {
   const world = workerWorld();
   const { worker, happened } = await world.worker({ resources: { tuners: 1 } });
   await worker.start();
@@ -77,7 +77,7 @@ it('P-04 a worker ends the session that it runs as it should, even if its record
   await world.clock.advance(10_000);
   expect(worker.sessions).toBe(1);
   world.played[0]?.end();
-  // What it says of the session at its end is readable again.
+  // The status that it writes at the end is readable again.
   const over = await world.until(() => world.session(id).catch(() => null), 'it ends', 2_000);
   expect(over).toMatchObject({ reason: 'R_PIPELINE_ENDED', slot: 'tuner:1' });
   await world.reaches(id, 'ENDED', 2_000);

@@ -8,7 +8,7 @@ const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };
 
 describe('one worker', () => {
-  it('I-08 takes the lease of the channel, then the first free tuner, runs, and releases them in reverse when it is stopped', async () => {
+  it('I-08 acquires the lease of the channel, then the first free tuner, and releases them in reverse order', async () => {
     const world = workerWorld();
     const { worker, happened, instanceId } = await world.worker({ resources: { tuners: 2 } });
     await worker.start();
@@ -19,7 +19,7 @@ describe('one worker', () => {
     expect(await world.lease('service:channel-7')).toMatchObject({ kind: 'held', holder });
     expect(await world.lease('tuner:1')).toMatchObject({ kind: 'held', holder });
     expect(world.played[0]?.context).toMatchObject({ slot: '1' });
-    // Renewed for as long as it runs.
+    // The leases are renewed while it runs.
     await world.clock.advance(90_000);
     expect(await world.lease('tuner:1')).toMatchObject({ kind: 'held', holder });
     await world.stop(id);
@@ -36,7 +36,7 @@ describe('one worker', () => {
     await worker.stop();
   });
 
-  it('I-12 a command begins when the store knows its process group, and not before', async () => {
+  it('I-12 begins a command when the store has its process group, and not before', async () => {
     const world = workerWorld();
     const commands = new FakeCommands();
     const live = { command: ['ffmpeg'] };
@@ -49,15 +49,15 @@ describe('one worker', () => {
     await world.clock.advance(5_000);
     expect(commands.order?.command).toEqual(['ffmpeg']);
     expect((await world.session(id)).group).toBeUndefined();
-    expect(commands.heard).toEqual([]);
+    expect(commands.orders).toEqual([]);
     actor.faults.refuse = false;
     const { group } = await world.reaches(id, 'RUNNING');
     expect(group).toEqual({ group: 42, startedTicks: 4711 });
     await world.clock.advance(1);
-    expect(commands.heard[0]).toEqual(['begin']);
+    expect(commands.orders[0]).toEqual(['begin']);
   });
 
-  it('I-08 a recording needs no tuner, and has a lease for recording, profile and second', async () => {
+  it('I-08 runs a recording without a tuner, under a lease for recording, profile and second', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     await worker.start();
@@ -74,7 +74,7 @@ describe('one worker', () => {
     expect((await world.lease('vod:film:sd:61')).kind).toBe('free');
   });
 
-  it('I-10 the same channel with another profile is refused while it runs, and nothing is left of it', async () => {
+  it('I-10 refuses the same channel with another profile while it runs, and keeps nothing for it', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     await worker.start();
@@ -83,13 +83,13 @@ describe('one worker', () => {
     const b = await world.start('channel-7', 'sd', BEN);
     const refused = await world.reaches(b, 'ENDED');
     expect(refused).toMatchObject({ reason: 'R_LEASE_BUSY', outcome: 'REJECTED_BUSY' });
-    // Whose it is, is not this client's business.
+    // The client is not told which session holds it.
     expect(JSON.stringify(refused)).not.toContain(a);
     expect((await world.session(a)).state).toBe('RUNNING');
     expect(world.played).toHaveLength(1);
   });
 
-  it('I-09 waits for a channel that is held for a session which has ended, and is refused if that is not given back', async () => {
+  it('I-09 waits for a channel that an ended session still holds, and refuses the start if it is not released', async () => {
     const world = workerWorld();
     const ended = await world.start('channel-7', 'sd', BEN);
     await world.stop(ended, BEN);
@@ -115,7 +115,7 @@ describe('one worker', () => {
     expect(await world.reaches(refused, 'ENDED', 5_000)).toMatchObject({ reason: 'R_LEASE_BUSY' });
   });
 
-  it('I-09 without a free slot it ends, and the channel is free again', async () => {
+  it('I-09 ends a session without a free slot, and frees its channel', async () => {
     const world = workerWorld();
     const { worker } = await world.worker({ resources: { tuners: ['front', 'back'] } });
     await worker.start();
@@ -132,7 +132,7 @@ describe('one worker', () => {
     ]);
   });
 
-  it('I-09 what is delivered twice changes nothing, and is not delivered a third time', async () => {
+  it('I-09 acknowledges a start that is delivered again, and changes nothing', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     await worker.start();
@@ -147,7 +147,7 @@ describe('one worker', () => {
     expect(world.played).toHaveLength(1);
   });
 
-  it('I-16 goes on with the tenure that the interface has taken', async () => {
+  it('I-16 continues the tenure that the API has acquired', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     const { session } = await world
@@ -163,7 +163,7 @@ describe('one worker', () => {
     expect((await world.lease('service:channel-7')).kind).toBe('free');
   });
 
-  it('I-14 a stop ends a start that waits for a slot', async () => {
+  it('I-14 ends a start that waits for a slot when it is stopped', async () => {
     const world = workerWorld();
     const { worker } = await world.worker({ resources: { tuners: { slots: 1, wait: '60s' } } });
     await worker.start();
@@ -178,7 +178,7 @@ describe('one worker', () => {
     expect((await world.session(a)).state).toBe('RUNNING');
   });
 
-  it('has the next who waits for a slot run as soon as one is free', async () => {
+  it('runs the next session that waits for a slot as soon as one is free', async () => {
     const world = workerWorld();
     const { worker } = await world.worker({ resources: { tuners: { slots: 1, wait: '60s' } } });
     await worker.start();
@@ -193,7 +193,7 @@ describe('one worker', () => {
     expect((await world.session(c)).state).toBe('STARTING');
   });
 
-  it('I-17 says how a pipeline failed', async () => {
+  it('I-17 writes down how a pipeline failed', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     await worker.start();
@@ -207,7 +207,7 @@ describe('one worker', () => {
     });
   });
 
-  it('I-15 a lease that is lost ends the pipeline, and then the session', async () => {
+  it('I-15 ends the pipeline, and then the session, when a lease is lost', async () => {
     const world = workerWorld();
     const { worker, leases } = await world.worker();
     await worker.start();
@@ -222,7 +222,7 @@ describe('one worker', () => {
     expect((await world.lease('service:channel-7')).kind).toBe('free');
   });
 
-  it('keeps everything while a pipeline does not end, and says so', async () => {
+  it('keeps the leases of a pipeline that does not end, and reports it', async () => {
     const world = workerWorld();
     let end = () => {};
     const stubborn = () =>
@@ -243,7 +243,7 @@ describe('one worker', () => {
     expect((await world.lease('tuner:1')).kind).toBe('free');
   });
 
-  it('writes progress down, the last of it, once a second at most', async () => {
+  it('writes the last progress at most once a second', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     await worker.start();
@@ -263,7 +263,7 @@ describe('one worker', () => {
     expect((await world.session(id)).progress).toEqual({ frame: 99 });
   });
 
-  it('writes down what was said before it was known to run, though it was said once', async () => {
+  it('writes progress that was reported once, before the session was RUNNING', async () => {
     const world = workerWorld();
     const live = (_: unknown, { signal, progress }: PipelineContext) => {
       progress('begun');
@@ -277,7 +277,7 @@ describe('one worker', () => {
     expect((await world.session(id)).progress).toBe('begun');
   });
 
-  it('heeds a stop although its signal is lost', async () => {
+  it('stops a session even if the hint is lost', async () => {
     const world = workerWorld();
     const { worker, faults } = await world.worker();
     await worker.start();
@@ -290,7 +290,7 @@ describe('one worker', () => {
     await world.reaches(id, 'ENDED', 10_000);
   });
 
-  it('does nothing once it has stopped, also if it was told to before it had begun', async () => {
+  it('does nothing once it has stopped, even if it was stopped before it had started', async () => {
     const world = workerWorld();
     const { signals } = world.store;
     const subscribe = signals.subscribe.bind(signals);
@@ -314,7 +314,7 @@ describe('one worker', () => {
     expect(world.clock.pendingTimers).toBe(0);
   });
 
-  it('leaves alone what was stopped before it came', async () => {
+  it('does not run a session that was stopped before', async () => {
     const world = workerWorld();
     const { worker } = await world.worker();
     const id = await world.start('channel-7');
@@ -328,7 +328,7 @@ describe('one worker', () => {
 });
 
 describe('several workers', () => {
-  it('I-07 run one session once, whoever takes it', async () => {
+  it('I-07 run a session once', async () => {
     const world = workerWorld();
     for (let i = 0; i < 4; i++) await (await world.worker()).worker.start();
     const ids = await Promise.all(
@@ -342,7 +342,7 @@ describe('several workers', () => {
     expect(world.played).toHaveLength(1);
   });
 
-  it('I-11 go on with what a lost one had, once its leases have run out', async () => {
+  it('I-11 continue the session of a dead worker once its leases have expired', async () => {
     const world = workerWorld();
     const lost = await world.worker();
     await lost.worker.start();
@@ -352,7 +352,7 @@ describe('several workers', () => {
     await other.worker.start();
     await world.clock.advance(5_000);
     lost.faults.refuse = true;
-    // Until its leases have run out nobody may.
+    // Until its leases have expired no other worker may.
     await world.clock.advance(20_000);
     expect((await world.session(id)).worker).toBe(lost.instanceId);
     const went = await world.until(
@@ -365,7 +365,7 @@ describe('several workers', () => {
     );
     expect(went).toMatchObject({ state: 'RUNNING', losses: 1 });
     expect(world.played.map(({ isOver }) => isOver)).toEqual([true, false]);
-    // The lost one is back, and sees that it is not its any more.
+    // The lost worker is back, and notices that the session is not its own any more.
     lost.faults.refuse = false;
     await world.clock.advance(60_000);
     expect(await world.session(id)).toMatchObject({ state: 'RUNNING', worker: other.instanceId });
@@ -374,14 +374,14 @@ describe('several workers', () => {
     await world.reaches(id, 'ENDED');
   });
 
-  it('I-11 end what has lost too many, and what a lost one was ending', async () => {
+  it('I-11 end a session that has lost too many workers, and one that a dead worker was ending', async () => {
     const world = workerWorld();
     const id = await world.start('channel-7');
     for (let i = 0; i < 4; i++) {
       const { worker, faults } = await world.worker();
       await worker.start();
       await world.until(() => world.played.length === i + 1, 'it runs');
-      await world.until(async () => (await world.session(id)).worker !== null, 'it is said');
+      await world.until(async () => (await world.session(id)).worker !== null, 'it has a worker');
       faults.refuse = true;
     }
     await (await world.worker()).worker.start();
@@ -390,7 +390,7 @@ describe('several workers', () => {
     });
   });
 
-  it('I-11 end what was to stop when its worker was lost', async () => {
+  it('I-11 end a session that was stopped while its worker was dead', async () => {
     const world = workerWorld();
     const lost = await world.worker();
     await lost.worker.start();
@@ -403,7 +403,7 @@ describe('several workers', () => {
     expect(world.played).toHaveLength(1);
   });
 
-  it('I-09 leave what another has claimed alone while it is slow to begin, and go on with it if it never does', async () => {
+  it('I-09 leave a session to the worker that has claimed it for a TTL, and then recover it', async () => {
     const world = workerWorld();
     const id = await world.start('channel-7');
     const status = JSON.stringify({ reason: null, outcome: null, worker: 'slow', slot: null });
@@ -416,7 +416,7 @@ describe('several workers', () => {
     expect(went).toMatchObject({ worker: expect.not.stringMatching('slow'), losses: 1 });
   });
 
-  it('go on at once with what one that stops has left', async () => {
+  it('continue a session at once that a stopping worker has left', async () => {
     const world = workerWorld();
     const leaving = await world.worker();
     const staying = await world.worker({ starts: 1 });
@@ -433,7 +433,7 @@ describe('several workers', () => {
     expect((await world.session(id)).losses).toBeUndefined();
   });
 
-  it('start no more at once than they may, and stop whatever is to stop meanwhile', async () => {
+  it('start no more sessions at once than they may, and stop sessions meanwhile', async () => {
     const world = workerWorld();
     const { worker } = await world.worker({
       starts: 2,
@@ -453,7 +453,7 @@ describe('several workers', () => {
 });
 
 describe('a worker with a name', () => {
-  it('I-12 that was killed and is back frees what it held, and only that', async () => {
+  it('I-12 that was killed and restarted frees what it held, and nothing else', async () => {
     const world = workerWorld();
     const resources = { tuners: 2 };
     const healthy = await world.worker({ resources });
@@ -490,7 +490,7 @@ describe('a worker with a name', () => {
     expect((await world.session(theirs)).state).toBe('RUNNING');
   });
 
-  it('I-12 is refused while another process of that name lives, frozen or not', async () => {
+  it('I-12 is refused while another process of that name is alive, frozen or not', async () => {
     const world = workerWorld();
     const first = await world.worker({ name: 'box' });
     await first.worker.start();
@@ -500,7 +500,7 @@ describe('a worker with a name', () => {
     expect(second.worker.state).toBe('stopped');
   });
 
-  it('I-12 two stores of one name, on one host, have a lock each', async () => {
+  it('I-12 has another lock in another store', async () => {
     const world = workerWorld();
     const beside = workerWorld(world.hostWorld);
     expect(beside.store.name).toBe(world.store.name);
@@ -510,7 +510,7 @@ describe('a worker with a name', () => {
     expect(worker.state).toBe('running');
   });
 
-  it('I-12 says that it is starting while it waits for its name', async () => {
+  it('I-12 is starting while it waits for its name', async () => {
     const world = workerWorld();
     const key = 'lease:worker:box';
     const call = { ...CALL, ttlMs: 20_000, inbox: 'another' };
@@ -524,7 +524,7 @@ describe('a worker with a name', () => {
     expect(worker.state).toBe('running');
   });
 
-  it('I-12 without proof waits until the lease of the name has run out', async () => {
+  it('I-12 waits until the lease of its name has expired if nothing proves that the other one is dead', async () => {
     const world = workerWorld();
     const first = await world.worker({ name: 'box' });
     await first.worker.start();
@@ -542,7 +542,7 @@ describe('a worker with a name', () => {
     expect(elsewhere.happened.map(({ name }) => name)).not.toContain('worker.reclaimed');
   });
 
-  it('I-12 is refused on another host while the first one renews its name', async () => {
+  it('I-12 is refused on another host while the first worker renews its name', async () => {
     const world = workerWorld();
     const first = await world.worker({ name: 'box' });
     await first.worker.start();
@@ -555,7 +555,7 @@ describe('a worker with a name', () => {
   });
 });
 
-describe('bad options', () => {
+describe('invalid options', () => {
   it.each([
     [{ starts: 0 }, 'starts'],
     [{ name: 'a b' }, 'name'],

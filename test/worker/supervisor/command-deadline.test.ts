@@ -31,7 +31,7 @@ function makeTenure(clock: FakeClock): Tenure {
 }
 
 describe('the deadline of a command', () => {
-  it('K-04 a lease and the supervisor of its command give the same answer, whatever the clocks do', () => {
+  it('K-04 is the same for a lease and for the supervisor of its command, whatever the clocks do', () => {
     const ms = fc.integer({ min: -60_000, max: 60_000 });
     const steps = fc.array(fc.tuple(fc.constantFrom('runs', 'is set', 'is renewed'), ms), {
       maxLength: 10,
@@ -51,7 +51,7 @@ describe('the deadline of a command', () => {
     );
   });
 
-  it('K-04 a wall clock set back by 40 s: nothing is left for the lease nor for the command, and neither is over', () => {
+  it('K-04 leaves lease and command no time when the wall clock is set back by 40 s, and neither is over', () => {
     const clock = new FakeClock();
     const tenure = makeTenure(clock);
     clock.jumpWall(-40_000);
@@ -61,7 +61,7 @@ describe('the deadline of a command', () => {
     expect([tenure.state, standingOf([tenure.deadline], clock)]).toEqual(['lost', 'over']);
   });
 
-  it('K-08 a lease that was given back, or is lost, leaves its command no time', () => {
+  it('K-08 leaves the command no time after a lease was released or lost', () => {
     const clock = new FakeClock();
     const [given, lost] = [makeTenure(clock), makeTenure(clock)];
     given.beginRelease();
@@ -70,7 +70,7 @@ describe('the deadline of a command', () => {
     expect([given, lost].map(({ deadline }) => leftMs([deadline], clock))).toEqual([0, 0]);
   });
 
-  it('the first of several leases that is over decides; without a lease there is no time', () => {
+  it('is that of the first lease that is over; without a lease there is no time', () => {
     const clock = new FakeClock();
     const both = [...deadlineIn(clock, 5_000), ...deadlineIn(clock, 2_000)];
     expect(leftMs(both, clock)).toBe(2_000);
@@ -79,7 +79,7 @@ describe('the deadline of a command', () => {
     expect([leftMs([], clock), standingOf([], clock)]).toEqual([0, 'over']);
   });
 
-  it('the grace counts from when the command was stopped, or from its deadline, whichever comes first', () => {
+  it('has a grace that counts from the stop or from the deadline, whichever comes first', () => {
     const clock = new FakeClock();
     const deadline = deadlineIn(clock, 1_000);
     clock.block(200);
@@ -90,7 +90,7 @@ describe('the deadline of a command', () => {
     expect(graceLeftMs([], 500, stopped, clock)).toBe(0);
   });
 
-  it('a wall clock that is set back neither shortens the grace nor lengthens it; a sleep ends it', () => {
+  it('has a grace that a wall clock set back does not change, and that a sleep ends', () => {
     const clock = new FakeClock();
     const deadline = deadlineIn(clock, 60_000);
     const stopped = confirmationNow(clock);

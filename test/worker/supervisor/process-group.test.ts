@@ -6,7 +6,7 @@ import { endGroup, processGroup } from '../../../src/worker/supervisor/process-g
 import { killAtExit } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
 
-it('a group is alive while a member is, ends when asked to, and is gone then', async () => {
+it('a group is alive while a member is, and gone when it has ended', async () => {
   // The leader ends at once, and leaves a member behind.
   const leader = spawn('sh', ['-c', 'sleep 60 & exit 0'], { detached: true, stdio: 'ignore' });
   killAtExit(leader);
@@ -31,7 +31,7 @@ it('a member that ignores SIGTERM is killed when the grace is over', async () =>
   expect((await ended)[1]).toBe('SIGKILL');
 });
 
-it('the dead that nobody reaps do not count as alive', async () => {
+it('a group of zombies is not alive', async () => {
   // The leader's member is dead, and its parent, who is stopped, does not reap it.
   const script = 'sh -c "exit 0" & echo $!; kill -STOP $$';
   const parent = spawn('sh', ['-c', script], {
@@ -43,5 +43,5 @@ it('the dead that nobody reaps do not count as alive', async () => {
   await once(parent.stdout, 'data');
   expect(group.isAlive()).toBe(true);
   parent.kill('SIGKILL');
-  await until(() => !group.isAlive(), { what: 'nobody but the dead to be left' });
+  await until(() => !group.isAlive(), { what: 'only zombies to be left' });
 });

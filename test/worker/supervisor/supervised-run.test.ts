@@ -13,7 +13,7 @@ const TERMINATED: Ended = {
   ...{ survivors: false, output: [] },
 };
 
-/** Does nothing by itself. */
+/** Starts nothing and reports nothing by itself. */
 class FakeSupervisor {
   unreadBytes = 0;
   readonly orders: Order[] = [];
@@ -44,8 +44,8 @@ beforeEach(() => {
   run = new SupervisedRun(clock, order);
 });
 
-describe('the supervisor of a command counts as standing still', () => {
-  it('when it has not started it in time', async () => {
+describe('the supervisor of a command is stalled', () => {
+  it('when it has not started the command in time', async () => {
     void run.under(supervisor, onStalled);
     await clock.advance(9_999);
     expect(stalls).toBe(0);
@@ -53,7 +53,7 @@ describe('the supervisor of a command counts as standing still', () => {
     expect(stalls).toBe(1);
   });
 
-  it('when it has not said in time that it was stopped', async () => {
+  it('when it has not reported the end of a stopped command in time', async () => {
     void run.under(supervisor, onStalled);
     supervisor.command.receive({ event: 'started', ...NOBODY });
     run.stop();
@@ -65,7 +65,7 @@ describe('the supervisor of a command counts as standing still', () => {
     expect(stalls).toBe(1);
   });
 
-  it('not when what it said has arrived, and only we were too late to hear it', async () => {
+  it('not when its report has arrived, and only this process was late to read it', async () => {
     void run.under(supervisor, onStalled);
     clock.block(20_000);
     clock.afterInput = (then) => {
@@ -76,7 +76,7 @@ describe('the supervisor of a command counts as standing still', () => {
     expect(stalls).toBe(0);
   });
 
-  it('when it lets lie what it is told', async () => {
+  it('when it leaves its orders unread', async () => {
     void run.under(supervisor, onStalled);
     run.extend(inMs(1_000));
     expect(stalls).toBe(0);
@@ -85,7 +85,7 @@ describe('the supervisor of a command counts as standing still', () => {
     expect(stalls).toBe(1);
   });
 
-  it('never, where it does what it is told', async () => {
+  it('never, if it does what it is ordered to', async () => {
     const under = run.under(supervisor, onStalled);
     supervisor.command.receive({ event: 'started', ...NOBODY });
     await clock.advance(30_000);
@@ -102,7 +102,7 @@ describe('the supervisor of a command counts as standing still', () => {
 });
 
 describe('a command', () => {
-  it('K-04 begins when it is told to; not if it was stopped before that', () => {
+  it('K-04 begins when it is told to, and not after it was stopped', () => {
     void run.under(supervisor, onStalled);
     supervisor.command.receive({ event: 'started', ...NOBODY });
     run.begin();
@@ -111,7 +111,7 @@ describe('a command', () => {
     expect(supervisor.orders).toEqual([{ do: 'begin' }, { do: 'stop' }]);
   });
 
-  it('K-04 that its supervisor has not reported has not begun: nothing of it is left when the supervisor is gone', async () => {
+  it('K-04 that its supervisor has not reported has not begun, and is gone when the supervisor is', async () => {
     const under = run.under(supervisor, onStalled);
     supervisor.command.end({ event: 'gone' });
     await clock.advance(200);
@@ -119,7 +119,7 @@ describe('a command', () => {
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
   });
 
-  it('has what it can be found by, and its deadline as it is when it is started', () => {
+  it('is started with a mark in its environment and with the present deadline', () => {
     run.extend(inMs(70_000));
     void run.under(supervisor, onStalled);
     const [{ env, deadline } = { env: {}, deadline: null }] = supervisor.started;
@@ -127,7 +127,7 @@ describe('a command', () => {
     expect(deadline).toEqual(inMs(70_000));
   });
 
-  it('that its supervisor does not start because it is about to end is for another, once', async () => {
+  it('that its supervisor refuses because it was told to end goes to another supervisor, once', async () => {
     const under = run.under(supervisor, onStalled);
     supervisor.command.end(TERMINATED);
     expect(await under).toBe('refused');
@@ -139,7 +139,7 @@ describe('a command', () => {
     expect(await run.started).toBeNull();
   });
 
-  it('that is stopped before its supervisor could start it is not given to another', async () => {
+  it('that is stopped before its supervisor could start it does not go to another', async () => {
     const under = run.under(supervisor, onStalled);
     run.stop();
     supervisor.command.end(TERMINATED);
@@ -147,7 +147,7 @@ describe('a command', () => {
     expect(await run.outcome).toEqual(TERMINATED);
   });
 
-  it('whose supervisor is gone, and which is gone as well, has ended', async () => {
+  it('that is gone together with its supervisor has ended', async () => {
     const under = run.under(supervisor, onStalled);
     supervisor.command.receive({ event: 'started', ...NOBODY });
     expect(await run.started).toEqual(NOBODY);
@@ -156,7 +156,7 @@ describe('a command', () => {
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
   });
 
-  it('about which nothing can be done may still be there', async () => {
+  it('that cannot be ended may have survivors', async () => {
     void run.under(supervisor, onStalled);
     run.giveUp();
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: true });

@@ -22,7 +22,7 @@ let supervision: Supervision;
 let onExit: (exit: { code: number | null; signal: NodeJS.Signals | null }) => void;
 let onRead: () => void;
 let onError: (error: string) => void;
-/** What it wrote has been read by the time that it ends. */
+/** The output of the command has been read when it exits. */
 let isReadAtOnce: boolean;
 let startedMs: number;
 let begun: number;
@@ -94,7 +94,7 @@ describe('a command that has not begun', () => {
     expect([supervision.state, begun]).toEqual(['running', 1]);
   });
 
-  it('K-04 never begins when its supervisor stood still until after the deadline', async () => {
+  it('K-04 never begins when its supervisor was suspended until after the deadline', async () => {
     order();
     endsBy('SIGTERM');
     clock.block(VALID_MS);
@@ -132,8 +132,8 @@ describe('a command that has not begun', () => {
   });
 });
 
-describe('a command that is supervised', () => {
-  it('ends by itself: its exit is reported, once', async () => {
+describe('a supervised command', () => {
+  it('that ends by itself is reported once, with its exit code', async () => {
     start();
     expect(supervision.state).toBe('running');
     group.isAlive = false;
@@ -151,7 +151,7 @@ describe('a command that is supervised', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('can not be started: that is reported instead', () => {
+  it('that cannot be started is reported as failed', () => {
     start(['none']);
     onError('ENOENT');
     onRead();
@@ -164,7 +164,7 @@ describe('a command that is supervised', () => {
     expect(reports).toMatchObject([{ event: 'ended', why: 'deadline', code: null }]);
   });
 
-  it('is not started when there are no orders', () => {
+  it('is not started when its owner is gone', () => {
     supervision.orphan();
     start();
     expect(reports).toMatchObject([{ event: 'ended', why: 'orphaned' }]);
@@ -199,7 +199,7 @@ describe('a command that is supervised', () => {
     expect(reports.at(-1)).toMatchObject({ event: 'ended', why: 'deadline', survivors: false });
   });
 
-  it('K-04 may run on when the lease is renewed', async () => {
+  it('K-04 continues when the lease is renewed', async () => {
     start();
     for (let i = 0; i < 5; i++) {
       await clock.advance(VALID_MS - 100);
@@ -210,7 +210,7 @@ describe('a command that is supervised', () => {
     expect(supervision.state).toBe('stopping');
   });
 
-  it('K-04 is killed when its deadline and the grace are over, also if nobody looked at the clock in time', async () => {
+  it('K-04 is killed when its deadline and the grace are over, even if the supervisor was suspended', async () => {
     start();
     endsBy('SIGKILL');
     clock.block(VALID_MS + GRACE_MS - 100);
@@ -222,7 +222,7 @@ describe('a command that is supervised', () => {
     ]);
   });
 
-  it('K-05 is not stopped for a renewal that arrived while its supervisor stood still', async () => {
+  it('K-05 is not stopped if a renewal arrived while its supervisor was suspended', async () => {
     start();
     clock.block(VALID_MS + 100);
     clock.afterInput = (run) => {
@@ -242,7 +242,7 @@ describe('a command that is supervised', () => {
     expect(group.signals.at(-1)).toEqual(['SIGKILL', GRACE_MS]);
   });
 
-  it('K-04 is killed at once when the host has slept past deadline and grace: the monotonic clock stood still', async () => {
+  it('K-04 is killed at once when the host has slept past deadline and grace', async () => {
     start();
     await clock.advance(500);
     endsBy('SIGKILL');
@@ -252,7 +252,7 @@ describe('a command that is supervised', () => {
     expect(reports.at(-1)).toMatchObject({ why: 'deadline' });
   });
 
-  it('K-04 a wall clock that is set back: its owner is told at once, and it runs on if the lease is confirmed', async () => {
+  it('K-04 continues after the wall clock was set back if its owner has the lease confirmed', async () => {
     start(['sleep'], 23_000);
     await clock.advance(500);
     clock.jumpWall(-40_000);
@@ -265,7 +265,7 @@ describe('a command that is supervised', () => {
     expect(reports).toHaveLength(2);
   });
 
-  it('K-04 a wall clock that is set back, and nothing is confirmed: it is stopped after 2 s, not at its deadline', async () => {
+  it('K-04 is stopped 2 s after the wall clock was set back if nothing is confirmed', async () => {
     start(['sleep'], 23_000);
     endsBy('SIGTERM');
     clock.jumpWall(-40_000);
@@ -275,7 +275,7 @@ describe('a command that is supervised', () => {
     expect(reports.at(-1)).toMatchObject({ why: 'deadline', signal: 'SIGTERM' });
   });
 
-  it('K-04 a wall clock that is set back does not move the deadline', async () => {
+  it('K-04 has the same deadline when the wall clock is set back', async () => {
     start();
     endsBy('SIGTERM');
     await clock.advance(VALID_MS - 200);
@@ -284,7 +284,7 @@ describe('a command that is supervised', () => {
     expect(group.signals[0]).toEqual(['SIGTERM', VALID_MS]);
   });
 
-  it('K-04 a host that has slept within the deadline: its owner is told at once, and the wall clock decides', async () => {
+  it('K-04 is stopped by the wall clock after the host has slept, and its owner is told of the doubt', async () => {
     start();
     endsBy('SIGTERM');
     await clock.advance(500);
@@ -295,7 +295,7 @@ describe('a command that is supervised', () => {
     expect(group.signals[0]).toEqual(['SIGTERM', VALID_MS - 1_000]);
   });
 
-  it('K-08 leaves others behind: they are stopped before its end is reported', async () => {
+  it('K-08 that leaves processes behind is reported when they have ended, too', async () => {
     start();
     onExit({ code: 3, signal: null });
     expect(group.signals.map(([signal]) => signal)).toEqual(['SIGTERM', 'SIGCONT']);
@@ -306,7 +306,7 @@ describe('a command that is supervised', () => {
     expect(reports.at(-1)).toMatchObject({ why: 'done', code: 3, survivors: false });
   });
 
-  it('can not be ended: that is reported, after a while', async () => {
+  it('that cannot be ended is reported with survivors', async () => {
     start();
     supervision.orphan();
     await clock.advance(10_000);
@@ -314,7 +314,7 @@ describe('a command that is supervised', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('has ended when what it wrote has been read, too', async () => {
+  it('is reported when its output has been read', async () => {
     start();
     isReadAtOnce = false;
     group.isAlive = false;
@@ -328,7 +328,7 @@ describe('a command that is supervised', () => {
     expect(reports).toHaveLength(3);
   });
 
-  it('has left somebody behind who keeps its outputs open: nobody waits for that', async () => {
+  it('is reported even if another process keeps its outputs open', async () => {
     start();
     isReadAtOnce = false;
     group.isAlive = false;
@@ -340,7 +340,7 @@ describe('a command that is supervised', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('gets the signals that are passed on, while there is a command', () => {
+  it('gets the signals that are passed on while it runs', () => {
     supervision.receive({ do: 'signal', signal: 'SIGHUP' });
     start();
     supervision.receive({ do: 'signal', signal: 'SIGUSR1' });

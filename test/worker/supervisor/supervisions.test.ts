@@ -53,7 +53,7 @@ function end(name: string): void {
 
 const ends = () => reports.filter(({ event }) => event === 'ended');
 
-it('each command has a deadline of its own, and what is said of it has its number', async () => {
+it('each command has its own deadline, and its reports have its number', async () => {
   start(1, 'short');
   start(2, 'long', 5_000);
   running.get('short')?.on.onProgress('half');
@@ -69,7 +69,7 @@ it('each command has a deadline of its own, and what is said of it has its numbe
   expect(left).toBe(0);
 });
 
-it('orders for what has ended, or was never started, are for nobody', () => {
+it('orders for a command that has ended, or was never started, are ignored', () => {
   supervisions.receive({ id: 7, do: 'stop' });
   start(1, 'one');
   start(1, 'one again');
@@ -80,7 +80,7 @@ it('orders for what has ended, or was never started, are for nobody', () => {
   expect(ends()).toHaveLength(1);
 });
 
-it('leaves when nobody gives orders any more and nothing runs, not before', async () => {
+it('leaves when its owner is gone and nothing runs, not before', async () => {
   start(1, 'one');
   start(2, 'two');
   supervisions.orphan();
@@ -97,12 +97,12 @@ it('leaves when nobody gives orders any more and nothing runs, not before', asyn
   ]);
 });
 
-it('leaves at once where nothing runs', () => {
+it('leaves at once when its owner is gone and nothing runs', () => {
   supervisions.orphan();
   expect(left).toBe(1);
 });
 
-it('told to end, it ends what runs and starts nothing, and says so for as long as there are orders', () => {
+it('told to end, it ends its commands, starts none, and reports that while its owner is there', () => {
   start(1, 'one');
   supervisions.terminate();
   end('one');

@@ -27,16 +27,16 @@ async function startGroup(script: string, session: string | null = SESSION) {
 }
 
 const STUBBORN = 'trap "" TERM; echo ready; while :; do sleep 0.05; done';
-/** The leader ends, and leaves somebody behind. */
+/** The leader ends, and leaves a member behind. */
 const LEFT = '(while :; do sleep 0.05; done) & echo ready';
 
-it('I-12 names this host since its boot, and this process among all it has had', () => {
+it('I-12 identifies this host since its boot, and this process on it', () => {
   expect(host.id).toMatch(/^[0-9a-f-]{36}\/pid:\[\d+\]\/net:\[\d+\]\/uid:\d+$/);
   expect(host.self).toBe(`${process.pid}-${statOf(process.pid)?.startedTicks}`);
   expect(host.isAlive(host.self)).toBe(true);
 });
 
-it('I-12 a process that is stopped is alive; one that is dead is not, buried or not, nor is another with its id', async () => {
+it('I-12 a stopped process is alive; a dead one is not, nor is a zombie or another process with its id', async () => {
   const untilStopped = 'until grep -q "State:.T" /proc/$PPID/status; do sleep 0.01; done';
   const stopped = await startGroup(`sh -c '${untilStopped}' & echo $!; kill -STOP $$`);
   const dead = Number(stopped.said);
@@ -49,7 +49,7 @@ it('I-12 a process that is stopped is alive; one that is dead is not, buried or 
   expect(host.isAlive(`${stopped.group}-${stopped.startedTicks}`)).toBe(false);
 });
 
-it('I-12 a lock is one’s own by its name, and free when it is given back', async () => {
+it('I-12 a lock belongs to one process, and is free when it is closed', async () => {
   const name = `lock ${process.pid}`;
   const lock = await host.lock(name);
   expect(lock?.fd).toBeGreaterThan(2);
@@ -63,7 +63,7 @@ it('I-12 a lock is one’s own by its name, and free when it is given back', asy
   again?.close();
 });
 
-it('I-12 whoever calls at a lock hears nothing, and does no harm', async () => {
+it('I-12 a process that connects to a lock gets no answer, and the lock stays', async () => {
   const name = `called ${process.pid}`;
   const lock = await host.lock(name);
   const number = /\d+/.exec(readlinkSync(`/proc/self/fd/${lock?.fd}`))?.[0];
@@ -77,20 +77,20 @@ it('I-12 whoever calls at a lock hears nothing, and does no harm', async () => {
   lock?.close();
 });
 
-it('I-12 a group that is gone needs no end', async () => {
+it('I-12 a group that is gone counts as ended', async () => {
   const { child, group, startedTicks } = await startGroup('echo ready');
   if (child.exitCode === null) await once(child, 'exit');
   expect(await host.endGroup({ group, startedTicks }, SESSION)).toBe(true);
 });
 
-it('I-12 a group whose leader is the one that was started is killed', async () => {
+it('I-12 a group with the recorded leader is killed', async () => {
   const { child, group, startedTicks } = await startGroup(STUBBORN, null);
   const exit = once(child, 'exit');
   expect(await host.endGroup({ group, startedTicks }, SESSION)).toBe(true);
   expect(await exit).toEqual([null, 'SIGKILL']);
 });
 
-it('I-12 what a leader left behind is killed if it says that it ran for the session', async () => {
+it('I-12 what a leader left behind is killed if its environment names the session', async () => {
   const left = await startGroup(LEFT);
   if (left.child.exitCode === null) await once(left.child, 'exit');
   expect(left.isAlive()).toBe(true);
@@ -101,7 +101,7 @@ it('I-12 what a leader left behind is killed if it says that it ran for the sess
   expect(left.isAlive()).toBe(false);
 });
 
-it('I-12 what does not say whose it is is left alone: it may be anybody’s', async () => {
+it('I-12 a group is left alone if its environment does not name the session', async () => {
   const left = await startGroup(LEFT, null);
   if (left.child.exitCode === null) await once(left.child, 'exit');
   const { group, startedTicks } = left;
@@ -110,7 +110,7 @@ it('I-12 what does not say whose it is is left alone: it may be anybody’s', as
   left.end();
 });
 
-it('I-12 a group of somebody who was given the number later is left alone: the other is gone', async () => {
+it('I-12 a later group of the same number is left alone: the recorded one is gone', async () => {
   const later = await startGroup(STUBBORN);
   const { group, startedTicks } = later;
   expect(await host.endGroup({ group, startedTicks: startedTicks - 1 }, SESSION)).toBe(true);

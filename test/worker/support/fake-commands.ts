@@ -9,7 +9,7 @@ import type {
 /** Runs nothing: a test says what became of it. */
 export class FakeCommands implements Commands {
   order: CommandOrder | undefined;
-  readonly heard: [string, CommandDeadline?][] = [];
+  readonly orders: [string, CommandDeadline?][] = [];
   end: (outcome: CommandOutcome) => void = () => {};
   progress: (text: string) => void = () => {};
   doubt: () => void = () => {};
@@ -24,9 +24,9 @@ export class FakeCommands implements Commands {
       outcome: new Promise((resolve) => {
         this.end = resolve;
       }),
-      extend: (deadline) => void this.heard.push(['extend', deadline]),
-      stop: () => void this.heard.push(['stop']),
-      begin: () => void this.heard.push(['begin']),
+      extend: (deadline) => void this.orders.push(['extend', deadline]),
+      stop: () => void this.orders.push(['stop']),
+      begin: () => void this.orders.push(['begin']),
       signal: () => {},
       onProgress: (listener) => {
         this.progress = listener;

@@ -8,7 +8,7 @@ import { deadlineIn } from '../../support/deadline-in.ts';
 export class FakeHold implements PipelineHold {
   readonly fence = 1_234;
   readonly slot: string | null = '2';
-  readonly said: unknown[] = [];
+  readonly reported: unknown[] = [];
   asserted = 0;
   confirms = 0;
   validMs = 10_000;
@@ -32,7 +32,7 @@ export class FakeHold implements PipelineHold {
   }
 
   progress(value: unknown): void {
-    this.said.push(value);
+    this.reported.push(value);
   }
 
   deadline(): CommandDeadline {

@@ -6,7 +6,7 @@ import { FakeCommands } from './support/fake-commands.ts';
 const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };
 
-/** What waits until the test opens it. */
+/** A promise that resolves when the test opens it. */
 function gate() {
   let open: () => void = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -15,8 +15,8 @@ function gate() {
   return { opened, open: () => open() };
 }
 
-describe('a session that is over', () => {
-  it('I-08 I-11 is STOPPING with its reason before the first of its leases is released', async () => {
+describe('SessionRun at the end of a session', () => {
+  it('I-08 I-11 writes STOPPING and the reason before it releases the first lease', async () => {
     const world = workerWorld();
     const { worker, store } = await world.worker();
     await worker.start();
@@ -35,7 +35,7 @@ describe('a session that is over', () => {
     expect(seen).toEqual([over, over]);
   });
 
-  it('I-14 I-15 has ended because it was stopped, also if a lease is lost while it ends', async () => {
+  it('I-14 I-15 ends a stopped session as stopped, even if a lease is lost while it ends', async () => {
     const world = workerWorld();
     const { opened, open } = gate();
     const { worker, leases, happened } = await world.worker({ pipelines: { live: () => opened } });
@@ -53,7 +53,7 @@ describe('a session that is over', () => {
     expect((await world.lease('service:channel-7')).kind).toBe('free');
   });
 
-  it('I-15 gives its command no more time once a lease is lost, though the other is renewed', async () => {
+  it('I-15 does not extend its command once a lease is lost, even if the other lease is renewed', async () => {
     const world = workerWorld();
     const commands = new FakeCommands();
     const actor = await world.worker(
@@ -67,16 +67,16 @@ describe('a session that is over', () => {
     const revoke = actor.leases.revoke('tuner:1', { reason: 'cut', class: 'resource' });
     await world.clock.advance(100);
     await revoke;
-    const heard = () => commands.heard.map(([what]) => what);
-    expect(heard()).toContain('stop');
+    const orders = () => commands.orders.map(([what]) => what);
+    expect(orders()).toContain('stop');
     await world.clock.advance(25_000);
     expect((await world.lease('service:channel-7')).kind).toBe('held');
-    expect(heard().slice(heard().indexOf('stop') + 1)).not.toContain('extend');
+    expect(orders().slice(orders().indexOf('stop') + 1)).not.toContain('extend');
   });
 });
 
-describe('a command that its supervisor has ended at the deadline', () => {
-  it('I-15 ends its session as one whose lease is lost, though the worker has not seen that yet', async () => {
+describe('a command that its supervisor ended at the deadline', () => {
+  it('I-15 ends its session with R_LEASE_EXPIRED, even if the worker has not noticed the loss yet', async () => {
     const world = workerWorld();
     const commands = new FakeCommands();
     const live = { command: ['ffmpeg'] };
@@ -90,8 +90,8 @@ describe('a command that its supervisor has ended at the deadline', () => {
   });
 });
 
-describe('a session that was claimed', () => {
-  it('I-09 is not run if it has ended by the time that its lease is granted', async () => {
+describe('a claimed session', () => {
+  it('I-09 does not run if it has ended by the time its lease is granted', async () => {
     const world = workerWorld();
     world.store.signals.subscribe = async () => async () => {};
     const { worker, store } = await world.worker();
@@ -122,7 +122,7 @@ describe('a session that was claimed', () => {
 });
 
 describe('a worker that stops', () => {
-  it('I-13 gives back at once what it is handed after that', async () => {
+  it('I-13 returns starts at once that are delivered after its stop', async () => {
     const world = workerWorld();
     const { worker, store } = await world.worker();
     const { opened, open } = gate();
@@ -146,7 +146,7 @@ describe('a worker that stops', () => {
     expect(await world.store.streams.consume(START_STREAM, call)).toMatchObject([{ lane: id }]);
   });
 
-  it('I-09 begins nothing with what it has claimed, and leaves it to others', async () => {
+  it('I-09 does not run a session that it has just claimed, and leaves it to other workers', async () => {
     const world = workerWorld();
     const { worker, store } = await world.worker();
     const [claim, ack] = [gate(), gate()];
@@ -178,7 +178,7 @@ describe('a worker that stops', () => {
 });
 
 describe('a worker with a name', () => {
-  it('I-12 frees nothing of an instance that had another lock, though it had the name on this host', async () => {
+  it('I-12 frees nothing of an instance that had another lock, even if it had the name on this host', async () => {
     const world = workerWorld();
     const call = { ...CALL, ttlMs: 60_000, inbox: 'other' };
     const held = [
@@ -198,7 +198,7 @@ describe('a worker with a name', () => {
     await starting;
   });
 
-  it('I-12 I-16 spares the lease that its interface took and another worker continues with', async () => {
+  it('I-12 I-16 spares a lease that its API acquired and another worker continues', async () => {
     const world = workerWorld();
     const killed = await world.worker({ name: 'box' });
     const api = world.api({ apiLeases: 'on' }, killed.instanceId);

@@ -5,7 +5,7 @@ import { workerWorld } from '../support/worker-world.ts';
 const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };
 
-/** What the store is asked about leases it does at once, and answers when the test says so; in the order in which it was asked. */
+/** The store carries out requests about leases at once, and answers them in order when the test opens it. */
 function holdAnswers({ leases }: Store): { granted: () => number; open: () => void } {
   let open: () => void = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -26,8 +26,8 @@ function holdAnswers({ leases }: Store): { granted: () => number; open: () => vo
   return { granted: () => granted, open: () => open() };
 }
 
-describe('a start that is stopped while it is granted what it waited for', () => {
-  it('I-14 I-08 has not ended before its slot is given back', async () => {
+describe('a start that is stopped while a lease is granted to it', () => {
+  it('I-14 I-08 is not ENDED before its slot is released', async () => {
     const world = workerWorld();
     const { worker, store } = await world.worker({
       resources: { tuners: { slots: 1, wait: '60s' } },
@@ -49,7 +49,7 @@ describe('a start that is stopped while it is granted what it waited for', () =>
     expect((await world.lease('tuner:1')).kind).toBe('free');
   });
 
-  it('I-14 I-08 has not ended before its channel is given back', async () => {
+  it('I-14 I-08 is not ENDED before its channel is released', async () => {
     const world = workerWorld();
     const ended = await world.start('channel-7', 'sd', BEN);
     await world.stop(ended, BEN);
