@@ -89,12 +89,12 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'intents/secrets.js',
-        find: "parts.events.on('store.disconnected', askAgain);",
+        find: "rt.events.on('store.disconnected', askAgain);",
         replace: ';',
       },
       {
         file: 'intents/recovery.js',
-        find: '            await this.#parts.secrets.refresh();\n',
+        find: '            await this.#secrets.refresh();\n',
         replace: '',
       },
     ],
@@ -136,7 +136,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'intents/open-sessions.js',
+        file: 'intents/recovery.js',
         find: 'await store.intents.republish(ids, CALL)',
         replace: '[]',
       },

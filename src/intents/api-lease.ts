@@ -1,11 +1,12 @@
 /**
- * The way it was before workers alone took leases, for those who move from there: the interface takes the lease of the channel first, and
- * whoever comes second is refused. The tenure goes to the worker with the session: the same holder, the same fence.
+ * Leases taken by the API process (`apiLeases: 'on'`), for users who move from an API that did so: a start
+ * acquires the lease of its channel first, and the second caller is refused. The worker continues the lease
+ * with the same holder and fence.
  */
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { refusalError } from '../lease/refusal-error.ts';
 import { deriveTimings } from '../lease/timings.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { dedupKey } from './dedup-key.ts';
 import type { Wanted } from './intent.ts';
 import type { SessionBody } from './intent-session.ts';
@@ -13,38 +14,29 @@ import type { SessionBody } from './intent-session.ts';
 type ApiTenure = NonNullable<SessionBody['tenure']>;
 
 const { keyspace, timings } = LEASE_CLASSES.resource;
-const { ttlMs: usualTtlMs, operationTimeoutMs } = deriveTimings({}, timings);
+const { ttlMs: defaultTtlMs, operationTimeoutMs } = deriveTimings({}, timings);
 const CALL = { timeoutMs: operationTimeoutMs };
 
-export class ApiLease {
-  readonly #store: Store;
-  readonly #instanceId: string;
+/** Throws `LEASE_HELD` if another session has it, `STORE_QUARANTINED` if the store makes no new grants now. */
+export async function acquireApiLease(
+  { store, instanceId }: Runtime,
+  wanted: Wanted,
+  session: string,
+): Promise<ApiTenure> {
+  const key = dedupKey(wanted);
+  const holder = `${instanceId}/${session}`;
+  // The worker has this long to continue it.
+  const ttlMs = Math.min(defaultTtlMs, store.leases.maxTtls?.lease ?? defaultTtlMs);
+  const call = { timeoutMs: operationTimeoutMs, ttlMs, inbox: instanceId };
+  const [reply] = await store.leases.acquire([{ key: keyspace + key, holder }], call);
+  if (reply?.kind === 'granted') return { key, holder, fence: reply.fence };
+  if (reply?.kind !== 'busy') throw reply?.error ?? new Error('the store gave no reply');
+  const { reason, fence, expiresInMs } = reply;
+  throw refusalError({ key, holder: reply.holder, fence, expiresInMs, reason, waitedMs: 0 });
+}
 
-  constructor({ store, instanceId }: { store: Store; instanceId: string }) {
-    this.#store = store;
-    this.#instanceId = instanceId;
-  }
-
-  /** Throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
-  async take(wanted: Wanted, session: string): Promise<ApiTenure> {
-    const name = dedupKey(wanted);
-    const key = keyspace + name;
-    const holder = `${this.#instanceId}/${session}`;
-    // The worker has this long to take it over.
-    const ttlMs = Math.min(usualTtlMs, this.#store.leases.maxTtls?.lease ?? usualTtlMs);
-    const call = { ...CALL, ttlMs, inbox: this.#instanceId };
-    const [reply] = await this.#store.leases.acquire([{ key, holder }], call);
-    if (reply?.kind === 'granted') return { key: name, holder, fence: reply.fence };
-    if (reply?.kind !== 'busy') throw reply?.error ?? new Error('the store gave no reply');
-    const { reason, fence, expiresInMs } = reply;
-    throw refusalError({
-      ...{ key: name, holder: reply.holder, fence, expiresInMs, reason, waitedMs: 0 },
-    });
-  }
-
-  /** Never fails: it runs out by itself. */
-  async giveBack({ key, holder, fence }: ApiTenure): Promise<void> {
-    const tenancy = { key: keyspace + key, holder, fence };
-    await this.#store.leases.release([tenancy], CALL).catch(() => {});
-  }
+/** Never rejects: without a release the lease expires. */
+export async function releaseApiLease({ store }: Runtime, tenure: ApiTenure): Promise<void> {
+  const { key, holder, fence } = tenure;
+  await store.leases.release([{ key: keyspace + key, holder, fence }], CALL).catch(() => {});
 }

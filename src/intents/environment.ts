@@ -1,4 +1,4 @@
-/** What the environment says about intents. The names of the interface that this one replaces are understood as well. */
+/** Intent options from environment variables: HOLDFAST_…, or XG2G_… as the API that Holdfast replaces has them. */
 import { ConfigError } from '../core/errors.ts';
 import type { IntentOptions } from './intents.ts';
 
@@ -11,11 +11,11 @@ export function intentOptionsFrom(env: Environment): IntentOptions {
   const secret = named(env, 'IDEM_SECRET');
   const previousSecret = named(env, 'IDEM_SECRET_PREVIOUS');
   const apiLeases = named(env, 'V3_API_LEASES');
-  return {
-    ...(secret && { secret: secret.value }),
-    ...(previousSecret && { previousSecret: previousSecret.value }),
-    ...(apiLeases && { apiLeases: switchOf(apiLeases) }),
-  };
+  const options: IntentOptions = {};
+  if (secret !== undefined) options.secret = secret.value;
+  if (previousSecret !== undefined) options.previousSecret = previousSecret.value;
+  if (apiLeases !== undefined) options.apiLeases = switchOf(apiLeases);
+  return options;
 }
 
 interface Named {
@@ -23,7 +23,7 @@ interface Named {
   readonly value: string;
 }
 
-/** An empty one is as none. */
+/** An empty variable counts as unset. */
 function named(env: Environment, name: string): Named | undefined {
   return [`HOLDFAST_${name}`, `XG2G_${name}`]
     .map((full) => ({ name: full, value: env[full] ?? '' }))

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto';
 import type { Wanted } from './intent.ts';
 
-/** Of the encoding below; another one gives other keys. */
+/** Of the encoding below: another version gives other keys. */
 const VERSION = 1;
 const DOMAIN = 'v3_intent';
 const LENGTH_BYTES = 4;
 
-/** The same for whoever of a tenant asks for the same; nobody without the secret can tell what it is made from. */
+/** The same for equal requests of one tenant. Without the secret, the request cannot be derived from it. */
 export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): string {
   const { type, target, profile, bucket } = wanted;
   const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);
@@ -14,15 +14,17 @@ export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): 
 }
 
 /**
- * The version, then each field with its length in front: references contain `:`, and ids `|`, so no separator would keep the fields
- * apart. Text that is not well-formed is refused, because two different ones would be the same in UTF-8.
+ * The version, then each field with its length in front: references contain `:`, and ids `|`, so no separator
+ * would keep the fields apart. Text that is not well-formed is refused, because different texts would be equal
+ * in UTF-8.
  */
 export function encodeFields(fields: readonly string[]): Buffer {
   const size = fields.reduce((sum, field) => sum + LENGTH_BYTES + Buffer.byteLength(field), 1);
   const encoded = Buffer.allocUnsafe(size);
   let at = encoded.writeUInt8(VERSION);
   for (const field of fields) {
-    if (!field.isWellFormed()) throw new TypeError('a field of an idempotency key is no Unicode');
+    if (!field.isWellFormed())
+      throw new TypeError('a field of an idempotency key is not well-formed Unicode');
     const bytes = encoded.write(field, at + LENGTH_BYTES);
     encoded.writeUInt32BE(bytes, at);
     at += LENGTH_BYTES + bytes;

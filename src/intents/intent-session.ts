@@ -1,8 +1,9 @@
 /**
- * A session that came from an intent, as its worker, its clients and those who look see it.
+ * A session that an intent started.
  *
- * `NEW` it waits for a worker. `STARTING`: a worker has it, and takes what it needs. `RUNNING`: its pipeline runs. `STOPPING`: nobody needs it
- * any more, or it can not go on; its pipeline is told to end. `ENDED`: nothing of it runs, and it never changes again. From every state it may end.
+ * **NEW.** Waits for a worker. **STARTING.** A worker has claimed it, and acquires its leases. **RUNNING.** Its
+ * pipeline runs. **STOPPING.** No client needs it any more, or it cannot continue: its pipeline is asked to end.
+ * **ENDED.** Nothing of it runs, and it never changes again. Every state may lead to ENDED.
  */
 import { SessionUnreadableError } from '../fleet/targets/errors.ts';
 import {
@@ -14,12 +15,17 @@ import type { Wanted } from './intent.ts';
 
 /** Why a session has ended. `docs/intents.md` has a line for each. */
 export const REASONS = [
-  ...(['R_STOPPED', 'R_LEASE_BUSY', 'R_NO_TUNER', 'R_LEASE_EXPIRED'] as const),
-  ...(['R_PIPELINE_ENDED', 'R_PIPELINE_FAILED', 'R_WORKER_LOST'] as const),
+  'R_STOPPED',
+  'R_LEASE_BUSY',
+  'R_NO_TUNER',
+  'R_LEASE_EXPIRED',
+  'R_PIPELINE_ENDED',
+  'R_PIPELINE_FAILED',
+  'R_WORKER_LOST',
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
-/** What came of it, in a word. */
+/** The result of a session. */
 export const OUTCOMES = [
   'COMPLETED',
   'STOPPED',
@@ -29,7 +35,7 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** What may come next. */
+/** The states that may follow each state. */
 const NEXT: Readonly<Record<SessionState, readonly SessionState[]>> = {
   NEW: ['STARTING', 'ENDED'],
   STARTING: ['RUNNING', 'STOPPING', 'ENDED'],
@@ -42,27 +48,27 @@ export function mayFollow(from: SessionState, to: SessionState): boolean {
   return NEXT[from].includes(to);
 }
 
-/** What never changes of a session: what was asked for. */
+/** The part of a session that never changes: the work that its start asked for. */
 export interface SessionBody extends Wanted {
-  /** The tenure under which the interface has taken the lease of the channel, where it does that; the worker goes on with it. */
+  /** With `apiLeases`: the lease that the API process acquired, and that the worker continues. */
   readonly tenure?: { readonly key: string; readonly holder: string; readonly fence: number };
 }
 
-/** What its worker says of it. */
+/** The part of a session that its worker writes. */
 export interface SessionStatus {
   readonly reason: Reason | null;
   readonly outcome: Outcome | null;
-  /** The instance that runs it, or ran it last. */
+  /** The instance that runs the session, or ran it last. */
   readonly worker: string | null;
-  /** The slot it has, or had last. */
+  /** The slot that the session has, or had last. */
   readonly slot: string | null;
-  /** How often a worker was lost with it; absent: never. */
+  /** How often its worker was lost; absent: never. */
   readonly losses?: number;
-  /** The process group that runs for it, or ran last. */
+  /** The process group of its command. */
   readonly group?: { readonly group: number; readonly startedTicks: number | null };
-  /** What its pipeline says of itself while it runs. */
+  /** What its pipeline reports while it runs. */
   readonly progress?: unknown;
-  /** What else there is to know: how a pipeline ended, its last lines. */
+  /** Further facts: how the pipeline ended, its last lines of output. */
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
@@ -73,24 +79,32 @@ export interface IntentSession extends SessionBody, SessionStatus {
   readonly tenant: string;
   readonly state: SessionState;
   readonly revision: number;
-  /** How many clients need it. */
+  /** How many clients need the session. */
   readonly clients: number;
   /** In milliseconds since 1970, on the store's clock. */
   readonly createdAtMs: number;
   readonly changedAtMs: number;
 }
 
-/** Throws `SESSION_UNREADABLE` for what is no session: another program may have written it. */
+/** Throws `SESSION_UNREADABLE` if the record is no session: another program may have written it. */
 export function sessionOf(stored: StoredSession): IntentSession {
   const { id, tenant, state, revision, clients, createdAtMs, changedAtMs } = stored;
   const body = parsed(stored.body);
   const status = parsed(stored.status);
   const why =
-    flawOf(body, BODY_FIELDS, 'body') ?? flawOf(status, STATUS_FIELDS, 'status') ?? flawIn(stored);
+    invalidField(body, BODY_FIELDS, 'body') ??
+    invalidField(status, STATUS_FIELDS, 'status') ??
+    invalidRecord(stored);
   if (why !== null) throw new SessionUnreadableError({ session: id, why });
-  // On the way of every request: spread together, the three take more than ten times as long.
+  // Every request passes here, and spreading the three would take more than ten times as long.
   return Object.assign(body as SessionBody, status as SessionStatus, {
-    ...{ id, tenant, state, revision, clients, createdAtMs, changedAtMs },
+    id,
+    tenant,
+    state,
+    revision,
+    clients,
+    createdAtMs,
+    changedAtMs,
   });
 }
 
@@ -107,26 +121,32 @@ const isAbsentOr =
   (value) =>
     value === undefined || rule(value);
 
-/** What code relies on; whatever else is there is nobody's harm. */
+/** The fields that code relies on. Further fields are allowed. */
 const BODY_FIELDS: Readonly<Record<string, Rule>> = {
   kind: (value) => value === 'live' || value === 'vod',
-  ...{ type: isText, target: isText, profile: isText, bucket: isText },
+  type: isText,
+  target: isText,
+  profile: isText,
+  bucket: isText,
   startMs: isAbsentOr(isCount),
   tenure: isAbsentOr(
     (value) => isObject(value) && isText(value.key) && isText(value.holder) && isCount(value.fence),
   ),
 };
 const STATUS_FIELDS: Readonly<Record<string, Rule>> = {
-  ...{ reason: isTextOrNull, outcome: isTextOrNull, worker: isTextOrNull, slot: isTextOrNull },
+  reason: isTextOrNull,
+  outcome: isTextOrNull,
+  worker: isTextOrNull,
+  slot: isTextOrNull,
   losses: isAbsentOr(isCount),
-  // It is killed by this number: 0 would be the caller's own group, and 1 is the system's.
+  // Workers kill this group: 0 would be their own group, and 1 is the system's.
   group: isAbsentOr((value) => isObject(value) && isCount(value.group) && Number(value.group) > 1),
   detail: isAbsentOr(isObject),
 };
-/** The latest that a date can say. */
-const LATEST_MS = 8_640_000_000_000_000;
+/** The latest time that a Date can have. */
+const MAX_DATE_MS = 8_640_000_000_000_000;
 
-/** Undefined for what is no JSON. */
+/** Undefined if the text is no JSON. */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -135,21 +155,22 @@ function parsed(json: string): unknown {
   }
 }
 
-function flawOf(
+function invalidField(
   value: unknown,
   rules: Readonly<Record<string, Rule>>,
   name: string,
 ): string | null {
   if (!isObject(value)) return `its ${name} is no JSON object`;
-  // Assigned, it would change what the session inherits.
+  // Assigning it would change the prototype of the session.
   if (Object.hasOwn(value, '__proto__')) return `its ${name} has a field __proto__`;
   for (const field in rules)
-    if (rules[field]?.(value[field]) === false) return `its ${name} has no sensible ${field}`;
+    if (rules[field]?.(value[field]) === false)
+      return `field ${field} of its ${name} is missing or invalid`;
   return null;
 }
 
-function flawIn({ state, createdAtMs, changedAtMs }: StoredSession): string | null {
-  if (!SESSION_STATES.includes(state)) return 'it is in no known state';
-  const isMoment = (ms: number) => Math.abs(ms) <= LATEST_MS;
-  return isMoment(createdAtMs) && isMoment(changedAtMs) ? null : 'its times are no times';
+function invalidRecord({ state, createdAtMs, changedAtMs }: StoredSession): string | null {
+  if (!SESSION_STATES.includes(state)) return 'its state is unknown';
+  const isMoment = (ms: number) => Math.abs(ms) <= MAX_DATE_MS;
+  return isMoment(createdAtMs) && isMoment(changedAtMs) ? null : 'its times are invalid';
 }

@@ -1,65 +1,65 @@
 /**
- * What a client can ask for: that something is started, or stopped. Types and fields are those of the HTTP interface; what the
- * server has not validated (a call from the same process), `checkIntent` does.
+ * Intents: requests of clients to start or stop a session. Types and fields are those of the HTTP API.
+ * `checkIntent` validates intents that do not come through the server.
  */
 import { ConfigError } from '../core/errors.ts';
 import { isForeignText, isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
 
-/** Starts a channel, or finds that it has been started. */
+/** Starts a channel, or joins the session that runs it. */
 export interface StreamStart {
   readonly type: 'stream.start';
-  /** What is to be run: text of whoever names channels. */
+  /** The channel: text that its provider chooses. */
   readonly serviceRef: string;
-  /** How it is to be run; default `default`. */
+  /** The name of a profile; default `default`. */
   readonly profile?: string;
 }
 
-/** Plays a recording from a time on. */
+/** Plays a recording from a given time. */
 export interface VodStart {
   readonly type: 'vod.start';
   readonly recordingId: string;
   readonly profile?: string;
-  /** Where in the recording; default 0. Starts within the same second share a session. */
+  /** The time in the recording; default 0. Starts within the same second share a session. */
   readonly startMs?: number;
 }
 
-/** Says that the caller does not need a session any more. The last one who says so stops it. */
+/** The client needs the session no more. The session stops when its last client has said so. */
 export interface StreamStop {
   readonly type: 'stream.stop';
   readonly sessionId: string;
-  /** Stops it whoever else needs it. */
+  /** Stops the session even if other clients need it. */
   readonly force?: boolean;
 }
 
 export type Intent = StreamStart | VodStart | StreamStop;
 
-/** Who wants it. */
+/** The client that submits an intent. */
 export interface Requester {
-  /** Sessions of other tenants do not exist for this one. Null: whoever may see all; what it starts belongs to `DEFAULT_TENANT`. */
+  /** A tenant sees only its own sessions. Null sees all tenants, and starts sessions of `DEFAULT_TENANT`. */
   readonly tenant: string | null;
-  /** Counted once for each session. */
+  /** Counts once for each session. */
   readonly client: string;
 }
 
 const INTENT_TYPES = ['stream.start', 'vod.start', 'stream.stop'] as const;
-/** Of those who name none. */
+/** For requesters without a tenant. */
 export const DEFAULT_TENANT = 'default';
 export const DEFAULT_PROFILE = 'default';
-/** Longest name that others choose, in bytes of UTF-8. */
-const LONGEST_REF_BYTES = 512;
-/** A hundred years: above that it is no time within a recording. */
+/** Bytes of UTF-8 in a reference that a client chooses. */
+const MAX_REF_BYTES = 512;
+/** A hundred years: no recording is longer. */
 export const LATEST_START_MS = 100 * 365 * 24 * 3_600_000;
 const BUCKET_MS = 1_000;
 
-export const REF_RULE = `it is 1 to ${LONGEST_REF_BYTES} bytes of well-formed text without control characters`;
+export const REF_RULE = `it is 1 to ${MAX_REF_BYTES} bytes of well-formed text without control characters`;
 
-/** What is to be run, without how its requester said it. */
+/** The work that a start asks for, in one form for all types. */
 export interface Wanted {
   readonly kind: 'live' | 'vod';
   readonly type: 'stream.start' | 'vod.start';
   readonly target: string;
   readonly profile: string;
-  /** Starts of one target and profile share a session if they are of the same bucket. */
+  /** Starts of one target and profile in the same bucket share a session. */
   readonly bucket: string;
   readonly startMs?: number;
 }
@@ -72,7 +72,7 @@ export function wantedBy(intent: StreamStart | VodStart): Wanted {
   return { kind: 'vod', type, target, profile, bucket: bucketOf(startMs), startMs };
 }
 
-/** Refuses what makes no sense, before anything is written. */
+/** Throws `CONFIG_INVALID` for an invalid intent. */
 export function checkIntent(intent: Intent): void {
   const fields: Readonly<Record<string, unknown>> = { ...intent };
   switch (fields.type) {
@@ -101,7 +101,7 @@ export function checkRequester({ tenant, client }: Requester): void {
 }
 
 export function isRef(value: unknown): value is string {
-  return isForeignText(value, LONGEST_REF_BYTES);
+  return isForeignText(value, MAX_REF_BYTES);
 }
 
 export function isStartMs(value: unknown): value is number {

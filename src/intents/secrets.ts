@@ -1,140 +1,137 @@
 /**
- * The secrets that idempotency keys are made with: the current one, and those that sessions may have been started under. All
- * instances must know the same, or the same request would start two sessions.
+ * The secrets of idempotency keys: the current one, and earlier ones that open sessions were started with. All
+ * instances must have the same secrets, or the same request would start two sessions.
  *
- * They come from the configuration. Without any, one is made, once for all instances, and kept in the store. The store also remembers, as
- * a fingerprint, which secret was configured last: so an instance without, beside others that have one, is told.
+ * Secrets are configured. Without a configured one, the first instance generates a secret and puts it into the
+ * store. The store also keeps a fingerprint of the configured secret: an instance without one then throws
+ * `SECRET_MISSING`.
  */
 import { createHmac } from 'node:crypto';
 import { ConfigError, RevisionConflictError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import type { Random } from '../core/random.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { SecretMissingError } from './errors.ts';
 
 export interface SecretOptions {
   /** At least 32 bytes; the same for all instances. */
   secret?: string;
-  /** The one before, until all sessions that were started with it have ended. */
+  /** The secret before, until all sessions that were started with it have ended. */
   previousSecret?: string;
 }
 
 const COLLECTION = 'secret';
 const ID = 'idempotency';
-const SHORTEST_BYTES = 32;
+const MIN_BYTES = 32;
 /** 32 bytes. */
-const MADE_DIGITS = 64;
-/** What messages say instead. */
+const GENERATED_DIGITS = 64;
+/** Stands for a secret in messages. */
 const HIDDEN = 'a secret';
 const CALL = { timeoutMs: 2_000 };
-/** Who was slower than another looks again; nothing changes it more often than somebody starts an instance. */
-const MOST_TRIES = 5;
+/** The record only changes when an instance starts, so few tries lose against another instance. */
+const MAX_TRIES = 5;
 
-/** What the store keeps of it: a secret that was made, or what one that was configured is recognised by. */
-interface Kept {
-  readonly secret?: string;
-  readonly fingerprint?: string;
-}
-
-interface SecretsParts {
-  readonly store: Store;
-  readonly random: Random;
-  readonly events: Emitter;
+/** The record in the store: a generated secret, or the fingerprint of a configured one. */
+interface StoredSecret {
+  readonly secret?: string | undefined;
+  readonly fingerprint?: string | undefined;
 }
 
 export class Secrets {
-  readonly #parts: SecretsParts;
+  readonly #rt: Runtime;
   readonly #current: string | null;
   readonly #previous: string | null;
-  /** Made here or found in the store: put back should the store forget it. */
-  #made: string | null = null;
-  #found: Promise<readonly Buffer[]> | null = null;
+  /** Generated here, or read from the store: put back if the store loses it. */
+  #generated: string | null = null;
+  #secrets: Promise<readonly Buffer[]> | null = null;
   #isMissing = false;
 
-  constructor(parts: SecretsParts, { secret, previousSecret }: SecretOptions) {
+  constructor(rt: Runtime, { secret, previousSecret }: SecretOptions) {
     checkSecret('secret', secret);
     checkSecret('previousSecret', previousSecret);
     if (secret === undefined && previousSecret !== undefined) {
-      const rule = 'there is no current secret beside it: set that, too';
+      const rule = 'it needs a current secret beside it: set secret (HOLDFAST_IDEM_SECRET), too';
       throw new ConfigError({ field: 'previousSecret', value: HIDDEN, rule });
     }
-    this.#parts = parts;
+    this.#rt = rt;
     this.#current = secret ?? null;
     this.#previous = previousSecret ?? null;
     const askAgain = () => {
-      this.#found = null;
+      this.#secrets = null;
     };
-    parts.events.on('store.forgot', askAgain);
-    // Only one instance is told that the store has forgotten. But when it was restarted without its data, all lose their connection; and
-    // whoever comes first may have made another secret.
-    if (secret === undefined) parts.events.on('store.disconnected', askAgain);
+    rt.events.on('store.forgot', askAgain);
+    // Only one instance gets `store.forgot`. But when the store restarts without its data, all instances lose
+    // their connection, and the first one may have generated another secret.
+    if (secret === undefined) rt.events.on('store.disconnected', askAgain);
   }
 
-  /** Others have one, and this instance has none. As far as is known: it is found out when secrets are asked for. */
+  /** Whether other instances have a secret and this one has none, as of the last read. */
   get isMissing(): boolean {
     return this.#isMissing;
   }
 
-  /** The current one first. Asks the store once; after a failure, again. */
+  /** The current secret first. Reads the store once; after a failure, again. */
   all(): Promise<readonly Buffer[]> {
-    this.#found ??= this.#find().catch((error: unknown) => {
-      this.#found = null;
+    this.#secrets ??= this.#find().catch((error: unknown) => {
+      this.#secrets = null;
       throw error;
     });
-    return this.#found;
+    return this.#secrets;
   }
 
   /**
-   * Asks once more, should what was made here or elsewhere have been lost without a trace: two instances would go on with a secret
-   * each. Until the store has answered, what is known counts. What is configured is not lost.
+   * Reads the store again, in case it lost a generated secret unnoticed: two instances would use different
+   * secrets. Until the store answers, the known secrets count. A configured secret cannot be lost.
    */
   async refresh(): Promise<void> {
     if (this.#current !== null) return;
-    this.#found = Promise.resolve(await this.#find());
+    this.#secrets = Promise.resolve(await this.#find());
   }
 
   async #find(): Promise<readonly Buffer[]> {
-    let seen = 0;
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const { kept, revision } = await this.#read();
-      seen = revision;
-      this.#isMissing = this.#current === null && kept.secret === undefined && !!kept.fingerprint;
+    let lastRevision = 0;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const { stored, revision } = await this.#read();
+      lastRevision = revision;
+      this.#isMissing =
+        this.#current === null && stored.secret === undefined && !!stored.fingerprint;
       if (this.#isMissing) throw new SecretMissingError({});
-      const next = this.#toKeep(kept);
-      if (next === null) return this.#secretsBeside(kept);
-      if (await this.#write(next, revision)) return this.#secretsBeside(next);
+      const next = this.#nextRecord(stored);
+      if (next === null) return this.#allWith(stored);
+      if (await this.#write(next, revision)) return this.#allWith(next);
     }
     throw new RevisionConflictError({
-      ...{ resource: `${COLLECTION}:${ID}`, expected: seen, found: seen + 1 },
+      resource: `${COLLECTION}:${ID}`,
+      expected: lastRevision,
+      found: lastRevision + 1,
     });
   }
 
-  async #read(): Promise<{ kept: Kept; revision: number }> {
-    const [reply] = await this.#parts.store.records.get(COLLECTION, [ID], CALL);
+  async #read(): Promise<{ stored: StoredSecret; revision: number }> {
+    const [reply] = await this.#rt.store.records.get(COLLECTION, [ID], CALL);
     if (reply?.kind === 'failed') throw reply.error;
-    if (reply?.kind !== 'found') return { kept: {}, revision: 0 };
-    return { kept: keptOf(reply.value), revision: reply.revision };
+    if (reply?.kind !== 'found') return { stored: {}, revision: 0 };
+    return { stored: storedSecretOf(reply.value), revision: reply.revision };
   }
 
-  /** Null: what is kept is right as it is. */
-  #toKeep(kept: Kept): Kept | null {
-    // It stays, also once others are configured: their keys are made with it as well, so that who has nothing else finds the same sessions.
-    if (kept.secret !== undefined) return null;
+  /** Null: the record needs no change. */
+  #nextRecord(stored: StoredSecret): StoredSecret | null {
+    // A generated secret stays even after one is configured: keys are made with both, so that an instance
+    // that only has the generated secret finds the same sessions.
+    if (stored.secret !== undefined) return null;
     if (this.#current === null) {
-      this.#made ??= this.#parts.random.hex(MADE_DIGITS);
-      return { secret: this.#made };
+      this.#generated ??= this.#rt.random.hex(GENERATED_DIGITS);
+      return { secret: this.#generated };
     }
     const fingerprint = fingerprintOf(this.#current);
-    if (kept.fingerprint === fingerprint) return null;
+    if (stored.fingerprint === fingerprint) return null;
     const before = this.#previous === null ? undefined : fingerprintOf(this.#previous);
-    if (kept.fingerprint !== undefined && kept.fingerprint !== before)
-      this.#parts.events.emit('secret.differs', {});
+    if (stored.fingerprint !== undefined && stored.fingerprint !== before)
+      this.#rt.events.emit('secret.differs', {});
     return { fingerprint };
   }
 
-  /** False where another was faster. */
-  async #write(value: Kept, ifRevision: number): Promise<boolean> {
-    const { store, events } = this.#parts;
+  /** False if another instance changed the record first. */
+  async #write(value: StoredSecret, ifRevision: number): Promise<boolean> {
+    const { store, events } = this.#rt;
     const [reply] = await store.records.put(COLLECTION, [{ id: ID, value, ifRevision }], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     const isWritten = reply?.kind === 'written';
@@ -142,8 +139,8 @@ export class Secrets {
     return isWritten;
   }
 
-  #secretsBeside({ secret }: Kept): readonly Buffer[] {
-    this.#made = secret ?? this.#made;
+  #allWith({ secret }: StoredSecret): readonly Buffer[] {
+    this.#generated = secret ?? this.#generated;
     const known = [this.#current, this.#previous, secret].filter(
       (text) => typeof text === 'string',
     );
@@ -153,18 +150,16 @@ export class Secrets {
 
 function checkSecret(field: string, secret: unknown): void {
   if (secret === undefined) return;
-  const isLong = typeof secret === 'string' && Buffer.byteLength(secret) >= SHORTEST_BYTES;
-  const rule = `a secret (HOLDFAST_IDEM_SECRET, and …_PREVIOUS) is text of at least ${SHORTEST_BYTES} bytes; make one with: openssl rand -hex 32`;
+  const isLong = typeof secret === 'string' && Buffer.byteLength(secret) >= MIN_BYTES;
+  const rule = `a secret (HOLDFAST_IDEM_SECRET, and …_PREVIOUS) is text of at least ${MIN_BYTES} bytes; make one with: openssl rand -hex 32`;
   if (!isLong) throw new ConfigError({ field, value: HIDDEN, rule });
 }
 
-/** Others may write there, too. */
-function keptOf(value: unknown): Kept {
+/** Other programs may write there, too. */
+function storedSecretOf(value: unknown): StoredSecret {
   const { secret, fingerprint } = (value ?? {}) as Record<string, unknown>;
-  return {
-    ...(typeof secret === 'string' && { secret }),
-    ...(typeof fingerprint === 'string' && { fingerprint }),
-  };
+  const textOf = (field: unknown) => (typeof field === 'string' ? field : undefined);
+  return { secret: textOf(secret), fingerprint: textOf(fingerprint) };
 }
 
 function fingerprintOf(secret: string): string {

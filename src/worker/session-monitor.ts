@@ -12,7 +12,7 @@
 import { Loop } from '../core/loop.ts';
 import { type Entry, TimerHeap } from '../core/timer-heap.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
-import { openSessions, putBackLost } from '../intents/open-sessions.ts';
+import { openSessions, putBackLost } from '../intents/recovery.ts';
 import { readable, readSessions } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/port/intent-store.ts';

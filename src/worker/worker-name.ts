@@ -13,7 +13,7 @@
  */
 import { retryStore } from '../core/retry.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
-import { openSessions } from '../intents/open-sessions.ts';
+import { openSessions } from '../intents/recovery.ts';
 import { readable } from '../intents/session-reading.ts';
 import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Lease } from '../lease/lease.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
+import { untraced } from '../../src/core/tracing.ts';
 import { type SecretOptions, Secrets } from '../../src/intents/secrets.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -19,7 +20,9 @@ function setting() {
     const happened: string[] = [];
     for (const name of WATCHED) events.on(name, () => happened.push(name));
     const { store: reached, faults } = faultyStore(store, clock);
-    const secrets = new Secrets({ store: reached, random: seededRandom(++made), events }, options);
+    const random = seededRandom(++made);
+    const rt = { store: reached, clock, random, events, tracing: untraced, instanceId: 'api' };
+    const secrets = new Secrets(rt, options);
     const all = async () => (await secrets.all()).map(String);
     return {
       all,

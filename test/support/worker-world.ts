@@ -145,7 +145,7 @@ export function workerWorld(hostWorld = newHostWorld()) {
   /** `instanceId`: of the worker in the same process, where there is one. */
   const api = (options: IntentOptions = {}, instanceId = `api${actors + 1}`) => {
     const shared = { store, clock, random: seededRandom(1_000 + ++actors), events: new Emitter() };
-    return new Intents({ ...shared, instanceId }, options);
+    return new Intents({ ...shared, instanceId, tracing: untraced }, options);
   };
 
   const door = api();
