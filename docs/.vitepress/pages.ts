@@ -25,6 +25,7 @@ const START: PageGroup = {
   pages: [
     ['getting-started', 'Getting started'],
     ['examples', 'Examples'],
+    ['glossary', 'Glossary'],
     ['comparison', 'Compared with others'],
     {
       title: 'Coming from …',
@@ -57,7 +58,7 @@ const RUNNING: PageGroup = {
   title: 'Running it',
   pages: [
     ['operations', 'Operating it'],
-    ['page', 'The page'],
+    ['page', 'The dashboard'],
     ['redis', 'Redis and Valkey'],
     ['sqlite', 'SQLite'],
     ['timings', 'Timings'],
