@@ -9,12 +9,12 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/verbs/intents.js',
-        find: 'const reply = (await this.#run(scripts.start, args, call));',
+        find: "const reply = (await this.#run(scripts['intent/start'], args, call));",
         replace: `const lookup = ['HMGET', this.#hub.keys.intents + 'keys', ...keys];
         const led = await this.#hub.send('lookup', lookup, call);
         if (led.every((id) => id === null))
             args.push('');
-        const reply = (await this.#run(scripts.start, args, call));`,
+        const reply = (await this.#run(scripts['intent/start'], args, call));`,
       },
       {
         file: 'store/redis/lua/intent/start.lua',
@@ -125,7 +125,7 @@ export const INTENT_BUGS = [
         file: 'store/redis/verbs/intents.js',
         find: 'const [, atMs] = reply;',
         replace: `const entry = ['intent:start', id, String(priority), entryOf(id)];
-        await this.#run(scripts.enqueue, entry, call);
+        await this.#run(scripts['stream/append'], entry, call);
         const [, atMs] = reply;`,
       },
     ],

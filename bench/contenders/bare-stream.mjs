@@ -9,10 +9,9 @@ const GROUP = 'bench';
 
 export async function openBare(url) {
   const { hostname: host, port } = new URL(url);
-  const connection = new Connection({
-    dialer: endpointDialer('bare', { host, port: Number(port) }, {}),
-    clock: systemClock,
-    random: systemRandom,
+  const rt = { clock: systemClock, random: systemRandom };
+  const dialer = endpointDialer('bare', { host, port: Number(port) }, {});
+  const connection = new Connection(rt, dialer, {
     prepare: async () => {},
     onConnected: () => {},
     onDisconnected: () => {},

@@ -108,7 +108,7 @@ describe.concurrent('a slot that moves to another primary', () => {
     // The fence record is here and the lease nowhere: nobody can be sure of the fence yet.
     expect(refused).toEqual(['STORE_UNREACHABLE', 'STORE_UNREACHABLE']);
     const error = await one.acquire(key, OPTIONS).catch((thrown: Error) => thrown);
-    expect(String((error as Error).message)).toContain('on its way to another server');
+    expect(String((error as Error).message)).toContain('moving to another server');
     expect(String((error as Error).message)).not.toMatch(/TRYAGAIN|ASK|MOVED/);
     const both = [one, two].map((each) => each.acquire(key, { ...OPTIONS, wait: '1s' }));
     await cluster.migrateSlot(slot, to);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import { Keys } from '../../src/store/redis/keys.ts';
 import type { Primary } from '../../src/store/redis/topology/primary.ts';
@@ -40,7 +41,7 @@ function scene() {
 
   const servers = {
     name: 'cluster',
-    lane: (key: string) => key,
+    shardOf: (key: string) => key,
     run: async (work: Work) => {
       const { operation: verb } = work.script;
       if (isOrdered) await new Promise<void>((arrive) => waiting.push({ verb, arrive }));
@@ -52,8 +53,8 @@ function scene() {
       return { names };
     },
   } as unknown as Servers;
-  const parts = { keys: new Keys(''), servers, clock, removalsKept: 1_000 };
-  const client = () => new RedisRecords(parts);
+  const rt = { clock, random: seededRandom(1), events: new Emitter() };
+  const client = () => new RedisRecords(rt, new Keys(''), servers, 1_000);
 
   /** Lets the requests arrive in the order that the picks say, until all that was begun is done. */
   async function inOrder(work: readonly Promise<unknown>[], picks: readonly number[]) {

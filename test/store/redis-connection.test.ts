@@ -26,8 +26,8 @@ class Setup {
         return this.#link();
       },
     };
-    this.connection = new Connection({
-      ...{ dialer, clock: this.clock, random: seededRandom(1) },
+    const rt = { clock: this.clock, random: seededRandom(1) };
+    this.connection = new Connection(rt, dialer, {
       prepare: async () => {},
       onConnected: () => {},
       onDisconnected: (why) => this.dropped.push(why),
@@ -128,7 +128,7 @@ describe('a connection', () => {
     const early = outcome(setup.connection.send('renew', ['early'], 4_000));
     await setup.clock.advance(1_990);
     setup.isAway = false;
-    setup.connection.hurry();
+    setup.connection.retryNow();
     await setup.clock.advance(20);
     expect(await late).toBe('STORE_UNREACHABLE');
     expect(await early).toBe('OK');

@@ -7,7 +7,7 @@ const NAMES = { recorded: '', former: '', own: 'run:' };
 const ALL: ServedSlots = { isEmpty: false, has: () => true };
 
 function witness(served = ALL): Witness {
-  return new Witness({ marker: 'marker', random: seededRandom(1), served });
+  return new Witness({ random: seededRandom(1) }, 'marker', served);
 }
 
 /** A server that answers each command in turn, and a marker that records whatever is placed. */
@@ -20,7 +20,7 @@ function reach(...answers: unknown[]): Reach {
 
 it('K-15 an acquire presents an era also while a look at the witness is under way', async () => {
   const own = witness();
-  expect(await own.confirm(reach('OK'), { ...NAMES, era: 'e1' })).toBe('stands');
+  expect(await own.confirm(reach('OK'), { ...NAMES, era: 'e1' })).toBe('confirmed');
   const name = own.name;
   expect(name).not.toBe('');
   let answer: (era: string) => void = () => {};
@@ -34,7 +34,7 @@ it('K-15 an acquire presents an era also while a look at the witness is under wa
   const looking = own.confirm(slow, { ...NAMES, recorded: name, era: 'e1' });
   expect(own.name).toBe(name);
   answer('e1');
-  expect([await looking, own.name]).toEqual(['stands', name]);
+  expect([await looking, own.name]).toEqual(['confirmed', name]);
 });
 
 it('K-15 a witness that is gone keeps its name, so that nothing is granted before the next one stands', async () => {
@@ -51,7 +51,7 @@ it('K-15 a witness whose slot has gone is placed under another name', async () =
   const { name } = own;
   const moved = new Redirection('MOVED 1 b:1');
   const again = reach(moved, 'OK');
-  expect(await own.confirm(again, { ...NAMES, recorded: name, era: 'e1' })).toBe('stands');
+  expect(await own.confirm(again, { ...NAMES, recorded: name, era: 'e1' })).toBe('confirmed');
   expect(own.name).not.toBe(name);
 });
 
@@ -60,6 +60,6 @@ it.each([
   ['that is out of memory', ALL, [new Error('OOM command not allowed')]],
 ])('K-05 a server %s is used without a witness', async (_, served, answers) => {
   const own = witness(served);
-  expect(await own.confirm(reach(...answers), { ...NAMES, era: 'e1' })).toBe('stands');
+  expect(await own.confirm(reach(...answers), { ...NAMES, era: 'e1' })).toBe('confirmed');
   expect(own.name).toBe('');
 });

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../core/clock.ts';
 import { Emitter } from '../../core/events.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
+import type { BaseRuntime } from '../../core/runtime.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { REMOVALS_KEPT } from '../port/record-store.ts';
 import type { Store } from '../port/store.ts';
@@ -11,9 +12,10 @@ import { adopt } from './client/adopt.ts';
 import type { AdoptableClient } from './client/adoptable.ts';
 import { type Dialer, endpointDialer } from './client/link.ts';
 import { Keys } from './keys.ts';
-import { RememberedStore } from './quarantine.ts';
+import { RememberedStore, type StoreContext } from './quarantine.ts';
+import { evaluate } from './topology/cluster-marker.ts';
 import { ClusterServers } from './topology/cluster-servers.ts';
-import { Primary, type PrimaryContext } from './topology/primary.ts';
+import { Primary } from './topology/primary.ts';
 import { sentinelDialer } from './topology/sentinel.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { RedisBounds } from './verbs/bounds.ts';
@@ -55,47 +57,47 @@ export async function openRedisStore(
   from: string | AdoptableClient,
   options: RedisStoreOptions = {},
 ): Promise<Store> {
-  return openOn(options, (context) => serversFor(from, options.tls, context));
+  return openOn(options, (rt, context) => serversFor(rt, context, from, options.tls));
 }
 
-/** As above, over links that somebody else makes. For the simulator, which has a network of its own. */
+/** As above, over the links of another dialer. For the simulator, which has its own network. */
 export async function openRedisStoreOn(
   dialer: Dialer,
   options: Omit<RedisStoreOptions, 'tls'> = {},
 ): Promise<Store> {
-  return openOn(options, (context) => single(dialer, context));
+  return openOn(options, (rt, context) => singleServer(rt, context, dialer));
 }
 
 async function openOn(
   options: RedisStoreOptions,
-  serversIn: (context: Context) => Servers,
+  serversIn: (rt: BaseRuntime, context: StoreContext) => Servers,
 ): Promise<Store> {
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
   const { prefix = '', quarantine: mode = 'on', maxTtls = DEFAULT_MAX_TTLS } = options;
   const { removalsKept = REMOVALS_KEPT, create: mayCreate = maxTtls !== null } = options;
   checkSwitch(mode, 'quarantine');
+  const rt: BaseRuntime = { clock, random, events };
   const keys = new Keys(prefix);
-  const servers = serversIn({
+  const servers = serversIn(rt, {
     marker: keys.marker,
     mode,
     maxTtls,
     mayCreate,
     remembered: new RememberedStore(),
     warned: new Set(),
-    ...{ clock, random, events },
   });
-  const signals = new RedisSignals({ keys, servers, clock, random });
-  const hub = new WorkKeyspace({ keys, servers, clock });
+  const signals = new RedisSignals(rt, keys, servers);
+  const work = new WorkKeyspace(rt, keys, servers);
   const store: Store = {
     name: servers.name,
-    leases: new RedisLeases({ servers, keys, clock, maxTtls }),
-    members: new RedisMembers({ keys, servers, clock }),
-    records: new RedisRecords({ keys, servers, clock, removalsKept }),
+    leases: new RedisLeases(rt, keys, servers, maxTtls),
+    members: new RedisMembers(rt, keys, servers),
+    records: new RedisRecords(rt, keys, servers, removalsKept),
     signals,
-    log: new RedisLog({ keys, servers }),
-    streams: new RedisStreams(hub),
-    workflows: new RedisWorkflows(hub),
-    intents: new RedisIntents(hub),
+    log: new RedisLog(keys, servers),
+    streams: new RedisStreams(work),
+    workflows: new RedisWorkflows(work),
+    intents: new RedisIntents(work),
     bounds: new RedisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,
@@ -112,32 +114,31 @@ async function openOn(
   }
 }
 
-type Context = Omit<PrimaryContext, 'topology' | 'onMarker'>;
-
 function serversFor(
+  rt: BaseRuntime,
+  context: StoreContext,
   from: string | AdoptableClient,
   tls: TlsOptions | undefined,
-  context: Context,
 ): Servers {
-  if (typeof from !== 'string') return single(adopt(from, context.clock), context);
+  if (typeof from !== 'string') return singleServer(rt, context, adopt(from, rt.clock));
   const address = parseAddress(from, tls);
-  if (address.kind === 'cluster') return new ClusterServers(address, context);
-  return single(dialerFor(address, context), context);
+  if (address.kind === 'cluster') return new ClusterServers(rt, address, context);
+  return singleServer(rt, context, dialerFor(rt, address));
 }
 
-function dialerFor(address: RedisAddress, context: Context): Dialer {
-  if (address.kind === 'sentinel') return sentinelDialer(address, context);
+function dialerFor({ clock }: BaseRuntime, address: RedisAddress): Dialer {
+  if (address.kind === 'sentinel') return sentinelDialer(address, clock);
   const [endpoint] = address.endpoints;
   if (endpoint === undefined) throw new TypeError('an address has an endpoint');
   return endpointDialer(address.name, endpoint, address.credentials);
 }
 
-function single(dialer: Dialer, context: Context): Servers {
-  const primary = new Primary(dialer, {
-    ...context,
+function singleServer(rt: BaseRuntime, context: StoreContext, dialer: Dialer): Servers {
+  const primary = new Primary(rt, dialer, context, {
     topology: 'single',
-    onMarker: (link, script, keys, args) =>
-      link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]),
+    address: '',
+    onMarker: evaluate,
+    onDisconnected: () => {},
   });
-  return new SingleServer(primary, context);
+  return new SingleServer(rt, primary, context.maxTtls);
 }

@@ -1,3 +1,4 @@
+import { backoff } from '../../../core/backoff.ts';
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import {
   ClosedError,
@@ -5,62 +6,63 @@ import {
   OutcomeUnknownError,
   StoreUnreachableError,
 } from '../../../core/errors.ts';
-import { jittered, type Random } from '../../../core/random.ts';
+import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import { type Entry, TimerHeap } from '../../../core/timer-heap.ts';
 import type { Script } from '../scripts.ts';
 import type { Deadline, Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
 import { TOO_LATE } from './socket-link.ts';
 
-/** How long the first attempt to connect and be let in may take. */
+/** How long the first attempt to connect and authenticate may take. */
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
- * How long later ones may: a lease is running out meanwhile, so one that fell into a hole is given up soon, and the next
- * gets twice as long, for networks that are merely slow.
+ * The time limit of the first attempt to reconnect. It is short, because leases expire meanwhile. Each
+ * further attempt has twice as long, for networks that are slow.
  */
-const REDIAL_FIRST_MS = 500;
-const REDIAL_MOST_MS = 10_000;
+const MIN_REDIAL_MS = 500;
+const MAX_REDIAL_MS = 10_000;
 /**
- * A connection is given up over an unanswered request no sooner than this after it was sent: a caller may have had
- * hardly any time left, and that is no reason to take the connection from everybody else.
+ * An unanswered request ends the connection no sooner than this after it was sent. Its caller may have
+ * had hardly any time left, and other callers share the connection.
  */
-const PATIENCE_MS = 100;
+const MIN_UNANSWERED_MS = 100;
 /**
- * Who has waited for a connection and has less time left than this is refused: an answer might not come in time, and nobody
- * would know whether the request was carried out.
+ * A request that waited for the connection is refused if less time than this is left. Its answer might
+ * come too late, and its outcome would be unknown.
  */
-const LEAST_LEFT_MS = 20;
-/** What is left of a time limit that is over: `timeLeft` gives no less. */
+const MIN_LEFT_MS = 20;
+/** The rest of a time limit that is over: `timeLeft` returns no less. */
 const OVER_MS = 1;
-/** Pauses between attempts double from the first to the second of these. */
-const RECONNECT_FIRST_MS = 50;
-const RECONNECT_MOST_MS = 1_000;
+/** Pauses between attempts to connect. */
+const RECONNECT_PAUSES = { minMs: 50, maxMs: 1_000 };
 
-export interface ConnectionOptions {
-  readonly dialer: Dialer;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Why an attempt to connect again has no chance, or null where it has one; asked before each. */
+/** The owner of a connection. */
+export interface ConnectionHooks {
+  /** Why an attempt to reconnect is pointless now, or null if it is worth it. Called before each. */
   obstacle?(): string | null;
-  /** Runs on every new connection before anyone may use it; if it throws, the connection is dropped. */
+  /** Runs on every new link before any request is sent on it. If it throws, the link is dropped. */
   prepare(link: Link): Promise<void>;
   onConnected(): void;
   onDisconnected(why: string): void;
 }
 
-/** When a request has to be answered; one timer serves all of them. */
+/** The deadline of a request. One timer serves all of them. */
 interface Due extends Entry {
-  pass(): void;
+  expire(): void;
 }
 
 /**
- * One connection to one Redis, replaced by a new one whenever it can not be trusted any more. Its link never
- * queues while offline, never reconnects and never resends: a lease command that runs late is worse than one that
- * fails. A command without an answer in time costs the connection, because a half-open socket looks just like that and
- * would otherwise never be noticed.
+ * One connection to one Redis. A link that cannot be trusted any more is replaced by a new one. A link
+ * never queues while offline, never reconnects and never resends: a lease command that runs late is
+ * worse than one that fails. A command that is not answered in time ends the link, because a half-open
+ * socket looks the same and would otherwise never be noticed.
  */
 export class Connection {
-  readonly #options: ConnectionOptions;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #dialer: Dialer;
+  readonly #hooks: ConnectionHooks;
   #link: Link | null = null;
   #dialing: Promise<void> | null = null;
   /** Ends the attempt to connect that is under way. */
@@ -72,35 +74,42 @@ export class Connection {
   /** The pause before the next attempt to connect. */
   #pause: AbortController | null = null;
 
-  constructor(options: ConnectionOptions) {
-    this.#options = options;
-    this.#dues = new TimerHeap(options.clock, () => {
-      for (const { pass } of this.#dues.takeDue(options.clock.monotonicMs())) pass();
+  constructor(
+    { clock, random }: Pick<BaseRuntime, 'clock' | 'random'>,
+    dialer: Dialer,
+    hooks: ConnectionHooks,
+  ) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#dialer = dialer;
+    this.#hooks = hooks;
+    this.#dues = new TimerHeap(clock, () => {
+      for (const { expire } of this.#dues.takeDue(clock.monotonicMs())) expire();
     });
   }
 
-  /** The first connection, or the reason why there is none. Later ones are made in the background. */
+  /** Makes the first link, or throws the reason why there is none. Later links are made in the background. */
   async open(): Promise<void> {
-    // Who wants to send something meanwhile waits for this attempt; a second one would leave a link that nobody closes.
+    // Requests wait for this attempt meanwhile: a second attempt would leave a link that is never closed.
     this.#dialing ??= this.#dial(CONNECT_TIMEOUT_MS).finally(() => {
       this.#dialing = null;
     });
     await this.#dialing;
   }
 
-  /** Sees to a connection in the background, and goes on trying. */
+  /** Connects in the background, and keeps trying. */
   connect(): void {
     if (this.#link !== null || this.#closing.signal.aborted) return;
     this.#dialing ??= this.#redial();
     this.#dialing.catch(() => {});
   }
 
-  /** The next attempt to connect is made at once: there is reason to believe that it succeeds. */
-  hurry(): void {
+  /** Makes the next attempt to connect at once, because it is likely to succeed. */
+  retryNow(): void {
     this.#pause?.abort();
   }
 
-  /** Why the last attempt to connect failed, as the end of a sentence; '' where there was none. */
+  /** Why the last attempt to connect failed, as the end of a sentence; '' if none has. */
   get lastFailure(): string {
     return this.#lastFailure;
   }
@@ -110,12 +119,15 @@ export class Connection {
     return this.#link !== null;
   }
 
-  /** Sends one command and gives its reply, inside `timeoutMs` whatever happens. */
+  /** Sends one command. Settles within `timeoutMs`. */
   send(operation: string, args: readonly string[], timeoutMs: number): Promise<unknown> {
     return this.use(operation, timeoutMs, (link, deadline) => link.send(args, deadline));
   }
 
-  /** Runs a script by its digest; a server that does not know it gets its source. Not executed, so safe to send again. */
+  /**
+   * Runs a script by its digest. A server that does not know the digest executes nothing, so the source
+   * is sent next.
+   */
   script(
     script: Script,
     keys: readonly string[],
@@ -128,21 +140,21 @@ export class Connection {
   }
 
   /**
-   * Waits for a connection if there is none, then runs `send` on it; both inside `timeoutMs`. What `send` hands the
-   * deadline to is not sent once that is over.
+   * Waits for a link if there is none, then runs `send` on it, both within `timeoutMs`. Commands that
+   * `send` passes the deadline to are not sent after it.
    */
   use<T>(operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
     if (timeoutMs <= OVER_MS) return Promise.reject(this.#unreachable(operation, TOO_LATE));
     if (this.#link !== null) return this.#within(this.#link, operation, timeoutMs, send);
-    const leftMs = timeLeft(this.#options.clock, timeoutMs);
+    const leftMs = timeLeft(this.#clock, timeoutMs);
     return this.#connected(operation, timeoutMs).then((link) => {
-      if (leftMs() >= LEAST_LEFT_MS) return this.#within(link, operation, leftMs(), send);
+      if (leftMs() >= MIN_LEFT_MS) return this.#within(link, operation, leftMs(), send);
       const why = `only ${Math.round(leftMs())} ms of its time were left when it could be sent`;
       throw this.#unreachable(operation, why);
     });
   }
 
-  /** Gives up the present connection; a new one is made at once. */
+  /** Ends the present link and connects again at once. */
   drop(why: string): void {
     if (this.#link !== null) this.#discard(this.#link, why);
   }
@@ -156,19 +168,19 @@ export class Connection {
     this.#link = null;
     link?.destroy();
     this.#dues.clear();
-    // An attempt under way ends by itself: at once, or, towards an address that does not answer at all, at its timeout.
+    // An attempt under way ends at once, or at its timeout if the address does not answer.
     this.#dialing?.catch(() => {});
     // A destroyed socket is gone one turn of the event loop later.
-    await new Promise<void>((resolve) => this.#options.clock.afterInput(resolve));
+    await new Promise<void>((resolve) => this.#clock.afterInput(resolve));
   }
 
   #unreachable(operation: string, why: string): StoreUnreachableError {
-    return new StoreUnreachableError({ store: this.#options.dialer.name, operation, why });
+    return new StoreUnreachableError({ store: this.#dialer.name, operation, why });
   }
 
   #within<T>(link: Link, operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
-    const { clock, dialer } = this.#options;
-    const where = { store: dialer.name, operation };
+    const clock = this.#clock;
+    const where = { store: this.#dialer.name, operation };
     const sentMs = clock.monotonicMs();
     const why = `no answer within ${Math.round(timeoutMs)} ms`;
     return new Promise((resolve, reject) => {
@@ -176,29 +188,29 @@ export class Connection {
       const giveUp = () => {
         const nowMs = clock.monotonicMs();
         reject(new OutcomeUnknownError({ ...where, afterMs: nowMs - sentMs, why }));
-        // Rejecting again does nothing: this time it is only about the connection.
-        const isSoon = nowMs - sentMs < PATIENCE_MS && this.#link === link;
-        if (isSoon) this.#dues.schedule(due, sentMs + PATIENCE_MS);
+        // The second time the rejection does nothing, and only the link is ended.
+        const isSoon = nowMs - sentMs < MIN_UNANSWERED_MS && this.#link === link;
+        if (isSoon) this.#dues.schedule(due, sentMs + MIN_UNANSWERED_MS);
         else this.#discard(link, why);
       };
       const due: Due = {
         dueMs: 0,
         slot: -1,
         // After a blocked event loop timers run before sockets are read: the answer may already be here.
-        pass: () => clock.afterInput(() => !isAnswered && giveUp()),
+        expire: () => clock.afterInput(() => !isAnswered && giveUp()),
       };
-      const settle = () => {
+      const onAnswer = () => {
         isAnswered = true;
         this.#dues.remove(due);
       };
       this.#dues.schedule(due, sentMs + timeoutMs);
       send(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs }).then(
         (reply) => {
-          settle();
+          onAnswer();
           resolve(reply);
         },
         (error: unknown) => {
-          settle();
+          onAnswer();
           if (!isErrorReply(error))
             return reject(noReply(error, where, clock.monotonicMs() - sentMs));
           reject(refused(error.message, where));
@@ -208,14 +220,13 @@ export class Connection {
     });
   }
 
-  /** A link once there is one, or `STORE_UNREACHABLE` when `timeoutMs` is over: nothing has been sent then. */
+  /** Resolves with a link, or rejects with `STORE_UNREACHABLE` after `timeoutMs`: nothing was sent then. */
   #connected(operation: string, timeoutMs: number): Promise<Link> {
-    const { clock } = this.#options;
     if (this.#closing.signal.aborted) return Promise.reject(new ClosedError({ operation }));
     this.#dialing ??= this.#redial();
     return new Promise((resolve, reject) => {
       const unreachable = (why: string) => this.#unreachable(operation, why);
-      const timer = clock.after(timeoutMs, () => {
+      const timer = this.#clock.after(timeoutMs, () => {
         reject(unreachable(`no connection within ${Math.round(timeoutMs)} ms${this.#lastFailure}`));
       });
       void this.#dialing?.then(
@@ -232,16 +243,15 @@ export class Connection {
     });
   }
 
-  /** Tries again until there is a connection, or this has been closed. */
+  /** Tries again until there is a link, or `close()` was called. */
   async #redial(): Promise<void> {
-    const { clock, random } = this.#options;
     const { signal } = this.#closing;
-    let pauseMs = RECONNECT_FIRST_MS;
-    let timeoutMs = REDIAL_FIRST_MS;
+    const pauses = backoff(RECONNECT_PAUSES, this.#random);
+    let timeoutMs = MIN_REDIAL_MS;
     try {
       for (;;) {
         try {
-          const obstacle = this.#options.obstacle?.() ?? null;
+          const obstacle = this.#hooks.obstacle?.() ?? null;
           if (obstacle === null) return await this.#dial(timeoutMs);
           this.#lastFailure = obstacle;
         } catch (error) {
@@ -249,10 +259,9 @@ export class Connection {
         }
         signal.throwIfAborted();
         this.#pause = new AbortController();
-        await clock.sleep(jittered(pauseMs, random), this.#pause.signal).catch(() => {});
+        await this.#clock.sleep(pauses.nextMs(), this.#pause.signal).catch(() => {});
         signal.throwIfAborted();
-        pauseMs = Math.min(pauseMs * 2, RECONNECT_MOST_MS);
-        timeoutMs = Math.min(timeoutMs * 2, REDIAL_MOST_MS);
+        timeoutMs = Math.min(timeoutMs * 2, MAX_REDIAL_MS);
       }
     } finally {
       this.#dialing = null;
@@ -261,11 +270,10 @@ export class Connection {
   }
 
   async #dial(timeoutMs: number): Promise<void> {
-    const { clock, dialer } = this.#options;
     this.#closing.signal.throwIfAborted();
     const attempt = new AbortController();
     this.#attempt = attempt;
-    const giveUp = clock.after(timeoutMs, () =>
+    const giveUp = this.#clock.after(timeoutMs, () =>
       attempt.abort(new Error(`no connection within ${timeoutMs} ms`)),
     );
     let link: Link | null = null;
@@ -275,13 +283,13 @@ export class Connection {
       if (link !== null) this.#discard(link, why);
     };
     try {
-      link = await dialer.dial({ timeoutMs, signal: attempt.signal, onEnd });
+      link = await this.#dialer.dial({ timeoutMs, signal: attempt.signal, onEnd });
       attempt.signal.addEventListener('abort', link.destroy);
-      await this.#options.prepare(link);
+      await this.#hooks.prepare(link);
       if (ended !== null) throw new Error(ended);
       attempt.signal.throwIfAborted();
       this.#link = link;
-      this.#options.onConnected();
+      this.#hooks.onConnected();
     } catch (error) {
       link?.destroy();
       this.#closing.signal.throwIfAborted();
@@ -295,7 +303,7 @@ export class Connection {
   }
 
   #dialFailure(error: unknown): unknown {
-    const where = { store: this.#options.dialer.name, operation: 'connect' };
+    const where = { store: this.#dialer.name, operation: 'connect' };
     if (isErrorReply(error)) return refused(error.message, where);
     if (error instanceof HoldfastError) return error;
     const why =
@@ -309,13 +317,12 @@ export class Connection {
     link.destroy();
     if (this.#link !== link) return;
     this.#link = null;
-    this.#options.onDisconnected(why);
-    // Who waits for the connection hears of its failure; nobody waiting is no reason to crash.
+    this.#hooks.onDisconnected(why);
     this.connect();
   }
 }
 
-/** Sends what a request consists of over a link. */
+/** Sends the commands of one request over a link. */
 export type Sending<T> = (link: Link, deadline: Deadline) => Promise<T>;
 
 export function sendScript(
@@ -323,13 +330,13 @@ export function sendScript(
   script: Script,
   keys: readonly string[],
   args: readonly string[],
-  { isAsking = false, deadline }: { isAsking?: boolean; deadline?: Deadline } = {},
+  { isAsking = false, deadline }: { isAsking?: boolean; deadline?: Deadline | undefined } = {},
 ): Promise<unknown> {
   const command = ['EVALSHA', script.sha, String(keys.length)];
   for (const key of keys) command.push(key);
   for (const arg of args) command.push(arg);
   if (isAsking) {
-    // It holds for the one command behind it, so that there is no second try with the source.
+    // ASKING is valid for one command, so the source is sent at once.
     void link.send(['ASKING'], deadline).catch(() => {});
     return link.send(['EVAL', script.source, ...command.slice(2)], deadline);
   }

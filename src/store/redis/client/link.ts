@@ -4,7 +4,7 @@ import { dialSocket } from './socket-link.ts';
 /** What Holdfast needs of one connection to one Redis, whoever's client is behind it. It sends each command once, at once. */
 export interface Link {
   /** Sends a command, unless its request is over by the time it would be written: then it fails with `UnsentError`. */
-  send(args: readonly string[], deadline?: Deadline): Promise<unknown>;
+  send(args: readonly string[], deadline?: Deadline | undefined): Promise<unknown>;
   subscribe(channel: string, listener: MessageListener): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
   /** Ends it now; what is under way is answered with an error, and is not delivered any more where that can be helped. */

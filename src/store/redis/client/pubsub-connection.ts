@@ -1,18 +1,15 @@
 import type { Clock, Timer } from '../../../core/clock.ts';
-import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import { Connection } from './connection.ts';
 import type { Dialer, Link, MessageListener } from './link.ts';
 
-/** How long a subscription or a sign of life may take. */
+/** The time limit of a subscription or a ping. */
 const SIGNAL_TIMEOUT_MS = 2_000;
-/** A subscribed connection hears nothing for long by nature: this often it is asked whether it is still there. */
+/** A subscribed connection may be silent for long, so it is pinged this often. */
 const PING_EVERY_MS = 10_000;
 
-export interface EarParts {
-  readonly dialer: Dialer;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Whether the server can be reached, as far as is known: while it can not, it is not tried over this connection too. */
+export interface PubSubListener {
+  /** Whether the server is known to be reachable. While it is not, this connection does not try it. */
   isReachable(): boolean;
   readonly onMessage: MessageListener;
   /** The connection was lost and is back: messages may have been missed. */
@@ -20,35 +17,37 @@ export interface EarParts {
 }
 
 /**
- * Listens on one server, over a connection of its own, made for the first channel: a connection that subscribes can do
- * nothing else. One that is lost is made anew, with all channels.
+ * Listens on one server. A connection that subscribes can do nothing else, so this one is separate. It
+ * is made for the first channel. After a loss it is made again, with all channels.
  */
 export class PubSubConnection {
-  readonly #parts: EarParts;
+  readonly #clock: Clock;
+  readonly #listener: PubSubListener;
   readonly #channels = new Set<string>();
   readonly #connection: Connection;
   #opening: Promise<void> | null = null;
   #ping: Timer | null = null;
   #isClosed = false;
-  #hasHeard = false;
+  /** It was connected, or failed to connect: the next connection follows a gap. */
+  #wasOpened = false;
 
-  constructor(parts: EarParts) {
-    this.#parts = parts;
-    this.#connection = new Connection({
-      ...parts,
-      obstacle: () => (parts.isReachable() ? null : ''),
+  constructor(rt: Pick<BaseRuntime, 'clock' | 'random'>, dialer: Dialer, listener: PubSubListener) {
+    this.#clock = rt.clock;
+    this.#listener = listener;
+    this.#connection = new Connection(rt, dialer, {
+      obstacle: () => (listener.isReachable() ? null : ''),
       prepare: async (link) => {
         for (const channel of this.#channels) await this.#subscribe(link, channel);
       },
       onConnected: () => {
-        if (this.#hasHeard) parts.onGap();
-        this.#hasHeard = true;
+        if (this.#wasOpened) listener.onGap();
+        this.#wasOpened = true;
       },
       onDisconnected: () => {},
     });
   }
 
-  /** Resolves once messages to this channel are heard. */
+  /** Resolves once messages to this channel arrive. */
   async listen(channel: string): Promise<void> {
     this.#channels.add(channel);
     this.#opening ??= this.#open();
@@ -73,26 +72,26 @@ export class PubSubConnection {
     await this.#opening;
   }
 
-  /** A connection that can not be made is tried again in the background; once it stands, something has been missed. */
+  /** A first attempt that fails is repeated in the background. Messages may have been missed by then. */
   async #open(): Promise<void> {
     try {
       await this.#connection.open();
     } catch {
-      this.#hasHeard = true;
+      this.#wasOpened = true;
       this.#connection.connect();
     }
     this.#pingLater();
   }
 
   async #subscribe(link: Link, channel: string): Promise<void> {
-    // Clients call one listener per function: the same for all, so that subscribing twice is subscribing once.
-    await link.subscribe(channel, this.#parts.onMessage);
+    // Clients keep one listener per function: with the same one, subscribing twice has no effect.
+    await link.subscribe(channel, this.#listener.onMessage);
   }
 
-  /** A half-open connection would stay silent for ever: a sign of life that does not come costs the connection. */
+  /** A half-open connection would stay silent for ever: a ping without an answer ends it. */
   #pingLater(): void {
     if (this.#isClosed) return;
-    this.#ping = this.#parts.clock.after(PING_EVERY_MS, () => {
+    this.#ping = this.#clock.after(PING_EVERY_MS, () => {
       this.#pingLater();
       if (!this.#connection.isConnected) return;
       this.#connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => {});

@@ -2,43 +2,46 @@ import type { Clock } from '../../../core/clock.ts';
 import type { RedisAddress } from '../client/address.ts';
 import type { ServedSlots } from '../witness.ts';
 import type { Primary } from './primary.ts';
-import { askForSlots, readAddress, type SlotMap } from './slot-map.ts';
+import { readAddress, readSlotMap, type SlotMap } from './slot-map.ts';
 import { slotOf } from './slots.ts';
 
-/** How long a look at the map, or at a server, may take. */
-export const LOOK_MS = 2_000;
-/** Between two looks at the map, unless a server says that it has changed: each costs a connection. */
-const LOOK_EVERY_MS = 100;
-/** How long a server without slots is kept on the roster after another has sent us there. */
-const VISIT_KEPT_MS = 30_000;
-/** Between two looks at the map while a server is gone. */
-const LOOK_AGAIN_MS = 250;
+/** The time limit for reading the map, or for examining a server. */
+export const REFRESH_MS = 2_000;
+/** The least time between two reads of the map, unless a server says that it has changed: each costs a connection. */
+const MIN_REFRESH_PAUSE_MS = 100;
+/** How long a server without slots is kept after a redirection to it. */
+const REDIRECTED_KEPT_MS = 30_000;
+/** Between two reads of the map while a server is unreachable. */
+const UNREACHABLE_PAUSE_MS = 250;
 
-export interface RosterParts {
-  readonly address: RedisAddress;
-  readonly clock: Clock;
-  /** Ends every look. */
+/** The Cluster that the nodes belong to. */
+export interface NodeOwner {
+  /** Ends every read of the map. */
   readonly signal: AbortSignal;
-  make(address: string, onDisconnected: () => void): Primary;
-  /** Other servers have come or gone. */
+  createPrimary(address: string, onDisconnected: () => void): Primary;
+  /** Servers have joined or left. */
   onChange(): void;
 }
 
-/** Who serves which slot of a Cluster: the map as it was last seen, and the servers on it. */
+/** The primaries of a Cluster, and the map of its slots as it was last read. */
 export class ClusterNodes {
-  readonly #parts: RosterParts;
+  readonly #clock: Clock;
+  readonly #address: RedisAddress;
+  readonly #owner: NodeOwner;
   #map: SlotMap = [];
-  /** Everybody on it. */
+  /** The addresses on the map. */
   #serving: ReadonlySet<string | undefined> = new Set();
   readonly #primaries = new Map<string, Primary>();
-  /** Servers to which others have sent us, and when they last did: they may be on no map yet. */
-  readonly #visitedAtMs = new Map<string, number>();
+  /** When each server was last the target of a redirection. It may be on no map yet. */
+  readonly #redirectedAtMs = new Map<string, number>();
   #refreshing: Promise<void> | null = null;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #isWelcoming = false;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #connectsNew = false;
 
-  constructor(parts: RosterParts) {
-    this.#parts = parts;
+  constructor(clock: Clock, address: RedisAddress, owner: NodeOwner) {
+    this.#clock = clock;
+    this.#address = address;
+    this.#owner = owner;
   }
 
   get primaries(): readonly Primary[] {
@@ -53,12 +56,12 @@ export class ClusterNodes {
     return this.#primaries.get(primary.address) === primary;
   }
 
-  /** The address of the server that has a key; '' if nobody has. */
+  /** The address of the server that has a key; '' if none has. */
   ownerOf(key: string): string {
     return this.#map[slotOf(key)] ?? '';
   }
 
-  /** What a server serves, as the map says whenever it is asked. */
+  /** The slots of a server, always by the current map. */
   slotsOf(address: string): ServedSlots {
     const isEmpty = () => !this.#serving.has(address);
     return {
@@ -69,73 +72,77 @@ export class ClusterNodes {
     };
   }
 
-  /** From now on servers that are new here are connected to, and so examined, at once: their quarantine begins with that. */
-  welcome(): void {
-    this.#isWelcoming = true;
+  /** From now on new servers are connected to at once. So they are examined, and their quarantine begins. */
+  connectNew(): void {
+    this.#connectsNew = true;
   }
 
-  /** Whether it is time for another look. */
+  /** Whether the map may be read again. */
   get isDue(): boolean {
-    return this.#parts.clock.monotonicMs() - this.#lookedAtMs >= LOOK_EVERY_MS;
+    return this.#clock.monotonicMs() - this.#readAtMs >= MIN_REFRESH_PAUSE_MS;
   }
 
   /** A server has said that the map has changed. */
-  outdated(): void {
-    this.#lookedAtMs = Number.NEGATIVE_INFINITY;
+  invalidate(): void {
+    this.#readAtMs = Number.NEGATIVE_INFINITY;
   }
 
   /**
-   * A server has sent us to this one. A primary that is to get its first slots is on no map, and has keys all the same;
-   * one that has just got its first may be on a map that nobody has shown us yet.
+   * A server has redirected us to this one. A primary that is about to get its first slots is on no map
+   * and has keys all the same. One that has just got its first may be on a map not read yet.
    */
-  visit(address: string): void {
+  addRedirected(address: string): void {
     if (this.#serving.has(address)) return;
-    this.#visitedAtMs.set(address, this.#parts.clock.monotonicMs());
-    if (this.#add(new Set([address]))) this.#parts.onChange();
+    this.#redirectedAtMs.set(address, this.#clock.monotonicMs());
+    if (this.#add(new Set([address]))) this.#owner.onChange();
   }
 
-  #isVisited(address: string): boolean {
-    const atMs = this.#visitedAtMs.get(address);
-    return atMs !== undefined && this.#parts.clock.monotonicMs() - atMs < VISIT_KEPT_MS;
+  #isRedirected(address: string): boolean {
+    const atMs = this.#redirectedAtMs.get(address);
+    return atMs !== undefined && this.#clock.monotonicMs() - atMs < REDIRECTED_KEPT_MS;
   }
 
-  /** Reads the map anew; one look serves all who want one at the time. */
-  refresh(timeoutMs = LOOK_MS): Promise<void> {
+  /** Reads the map. Calls during a read share it. */
+  refresh(timeoutMs = REFRESH_MS): Promise<void> {
     this.#refreshing ??= this.#readMap(timeoutMs).finally(() => {
       this.#refreshing = null;
     });
     return this.#refreshing;
   }
 
-  /** Resolves when no look is under way. */
-  async settled(): Promise<void> {
+  /** Resolves when no read of the map is under way. */
+  async idle(): Promise<void> {
     await this.#refreshing?.catch(() => {});
   }
 
   async #readMap(timeoutMs: number): Promise<void> {
-    const { address: given, clock, signal } = this.#parts;
+    const { signal } = this.#owner;
     const known = this.primaries
       .filter(({ connection }) => connection.isConnected)
       .map(({ address }) => readAddress(address));
-    // Whom the address names, and then whom nobody reaches just now: one of them may be back.
+    // The configured addresses next, and then servers that are unreachable: one of them may be back.
     const others = this.primaries.map(({ address }) => readAddress(address));
-    const endpoints = [...known, ...given.endpoints, ...others];
-    this.#lookedAtMs = clock.monotonicMs();
-    this.#map = await askForSlots(endpoints, { ...given, clock }, timeoutMs, signal);
+    const endpoints = [...known, ...this.#address.endpoints, ...others];
+    this.#readAtMs = this.#clock.monotonicMs();
+    const limit = { timeoutMs, signal };
+    this.#map = await readSlotMap(this.#clock, this.#address, endpoints, limit);
     this.#serving = new Set(this.#map);
-    for (const address of this.#visitedAtMs.keys())
-      if (this.#serving.has(address)) this.#visitedAtMs.delete(address);
+    for (const address of this.#redirectedAtMs.keys())
+      if (this.#serving.has(address)) this.#redirectedAtMs.delete(address);
     const isChanged = [this.#add(this.#serving), this.#drop(this.#serving)].includes(true);
-    if (isChanged) this.#parts.onChange();
+    if (isChanged) this.#owner.onChange();
   }
 
   #add(addresses: ReadonlySet<string | undefined>): boolean {
     let isChanged = false;
     for (const address of addresses) {
       if (address === undefined || this.#primaries.has(address)) continue;
-      const primary: Primary = this.#parts.make(address, () => void this.#findSuccessor(primary));
+      const primary: Primary = this.#owner.createPrimary(
+        address,
+        () => void this.#findSuccessor(primary),
+      );
       this.#primaries.set(address, primary);
-      if (this.#isWelcoming) primary.connection.connect();
+      if (this.#connectsNew) primary.connection.connect();
       isChanged = true;
     }
     return isChanged;
@@ -144,21 +151,21 @@ export class ClusterNodes {
   #drop(addresses: ReadonlySet<string | undefined>): boolean {
     let isChanged = false;
     for (const [address, primary] of this.#primaries) {
-      if (addresses.has(address) || this.#isVisited(address)) continue;
+      if (addresses.has(address) || this.#isRedirected(address)) continue;
       this.#primaries.delete(address);
-      this.#visitedAtMs.delete(address);
+      this.#redirectedAtMs.delete(address);
       void primary.close();
       isChanged = true;
     }
     return isChanged;
   }
 
-  /** A server is gone: looks who has its slots, until it is back or somebody else has them. */
+  /** A server is unreachable: reads the map until the server is back or another one has its slots. */
   async #findSuccessor(primary: Primary): Promise<void> {
-    const { clock, signal } = this.#parts;
+    const { signal } = this.#owner;
     while (!signal.aborted && this.has(primary) && !primary.connection.isConnected) {
       await this.refresh().catch(() => {});
-      await clock.sleep(LOOK_AGAIN_MS, signal).catch(() => {});
+      await this.#clock.sleep(UNREACHABLE_PAUSE_MS, signal).catch(() => {});
     }
   }
 }

@@ -1,128 +1,142 @@
 /**
- * The primaries of a Redis Cluster. Each key belongs to a slot, and each slot to one primary, until it is moved or its
- * primary fails. So every request may find that somebody else is in charge:
+ * The primaries of a Redis Cluster. Each key belongs to a slot, and each slot to one primary, until it is
+ * moved or its primary fails. So every request may reach the wrong server:
  *
- * - `MOVED`: the slot has another primary now. Nothing was done; the map is read anew and the key asked for there.
- * - `ASK`: this key has been moved ahead of its slot. It is asked for there, this once.
- * - `TRYAGAIN`, `CLUSTERDOWN`: wait a moment. A lease and its fence record that are on the move apart make no grants.
+ * - `MOVED`: the slot has another primary now. Nothing was executed. The map is read again, and the key
+ *   is requested there.
+ * - `ASK`: this key has moved ahead of its slot. It is requested there, this once.
+ * - `TRYAGAIN`, `CLUSTERDOWN`: the request waits a moment. While a lease and its fence record move
+ *   separately, no grants are made.
  *
- * All of that happens inside the caller's time limit. What was sent and not answered is not sent again.
+ * All of that happens within the caller's time limit. A request that was sent and not answered is not
+ * sent again.
  *
- * Every primary is examined on each new connection, as a single server is, and every few seconds, together with the map.
+ * Every primary is examined on each new connection, as a single server is, and every few seconds,
+ * together with the map.
  */
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { ClosedError, StoreUnreachableError } from '../../../core/errors.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Finding } from '../../port/examination.ts';
 import type { RedisAddress } from '../client/address.ts';
 import { sendScript } from '../client/connection.ts';
 import { type Deadline, endpointDialer, type Link } from '../client/link.ts';
 import { isWrongServer, refused } from '../client/replies.ts';
+import type { StoreContext } from '../quarantine.ts';
 import type { RunScript } from '../scripts.ts';
 import { createClusterMarker, evaluate, evaluateAhead } from './cluster-marker.ts';
-import { ClusterNodes, LOOK_MS } from './cluster-nodes.ts';
-import { Primary, type PrimaryContext } from './primary.ts';
+import { ClusterNodes, REFRESH_MS } from './cluster-nodes.ts';
+import { Primary } from './primary.ts';
 import { Redirection, replyOf, unsent } from './redirection.ts';
 import { declared, type Part, type ScanPage, type Servers, scanOne, type Work } from './servers.ts';
 import { readAddress } from './slot-map.ts';
 
-/** How long the first look may. */
+/** The time limit for opening. */
 const OPEN_MS = 5_000;
-/** What would be sent again with less time than this left might not be answered in it, and cost the connection. */
-const LEAST_MS = 100;
+/** A retry with less time left than this might not be answered in time, and end the connection. */
+const MIN_RETRY_MS = 100;
 /** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
-/** How often map and primaries are looked at although nothing has happened. */
-const TICK_MS = 5_000;
+/** How often the map is read and the primaries are examined without a reason. */
+const RECHECK_EVERY_MS = 5_000;
 
 const EXAMINE = { operation: 'examine' };
 
-type Context = Omit<PrimaryContext, 'topology' | 'onMarker'>;
-
-/** Requests for keys that may lie anywhere. */
-interface Errand {
+/** One request for keys that may lie on any server. */
+interface Request {
   readonly operation: string;
   readonly isAboutLeases: boolean;
   readonly keys: readonly string[];
-  readonly prepare?: Work['prepare'];
-  /** Sends the request for one of them. */
-  send(link: Link, at: number, primary: Primary, how: Sent): Promise<unknown>;
-  /** A link that is being examined, and so the only way to its server yet. */
-  readonly own?: { readonly address: string; readonly link: Link };
+  readonly prepare?: Work['prepare'] | undefined;
+  /** Sends the command for the key at an index. */
+  send(link: Link, at: number, primary: Primary, how: SendOptions): Promise<unknown>;
+  /** A link that is being examined, and so the only one to its server yet. */
+  readonly own?: { readonly address: string; readonly link: Link } | undefined;
 }
 
-interface Sent {
-  /** It is to be answered ahead of the map. */
+interface SendOptions {
+  /** The server answers for a key that has moved ahead of its slot. */
   readonly isAsking: boolean;
-  readonly deadline?: Deadline;
+  readonly deadline?: Deadline | undefined;
 }
 
-/** Some keys of an errand, and where they are sought. */
-interface Leg {
+/** Some keys of a request, by index, and the server they are requested from. */
+interface Hop {
   readonly address: string;
   readonly isAsking: boolean;
   readonly at: readonly number[];
 }
 
+/** A request under way: until when, and the answers so far. */
+interface RequestRun {
+  readonly request: Request;
+  readonly untilMs: number;
+  readonly parts: Part[];
+}
+
 export class ClusterServers implements Servers {
   readonly name: string;
   onPrimaries = () => {};
-  readonly #address: RedisAddress;
-  readonly #context: Context;
+  readonly #rt: BaseRuntime;
   readonly #clock: Clock;
-  readonly #roster: ClusterNodes;
+  readonly #address: RedisAddress;
+  readonly #context: StoreContext;
+  readonly #nodes: ClusterNodes;
   #isOpen = false;
   readonly #closing = new AbortController();
 
-  constructor(address: RedisAddress, context: Context) {
+  constructor(rt: BaseRuntime, address: RedisAddress, context: StoreContext) {
     this.name = address.name;
+    this.#rt = rt;
+    this.#clock = rt.clock;
     this.#address = address;
     this.#context = context;
-    this.#clock = context.clock;
-    this.#roster = new ClusterNodes({
-      ...{ address, clock: context.clock, signal: this.#closing.signal },
-      make: (server, onDisconnected) => this.#primary(server, onDisconnected),
+    this.#nodes = new ClusterNodes(rt.clock, address, {
+      signal: this.#closing.signal,
+      createPrimary: (server, onDisconnected) => this.#createPrimary(server, onDisconnected),
       onChange: () => this.onPrimaries(),
     });
   }
 
   get primaries(): readonly Primary[] {
-    return this.#roster.primaries;
+    return this.#nodes.primaries;
   }
 
-  lane(key: string): string {
-    return this.#roster.ownerOf(key);
+  shardOf(key: string): string {
+    return this.#nodes.ownerOf(key);
   }
 
   async open(): Promise<void> {
     const leftMs = timeLeft(this.#clock, OPEN_MS);
-    await this.#roster.refresh(OPEN_MS);
-    // One that has just been formed may not know all of its servers yet.
-    while (this.lane(this.#context.marker) === '' && leftMs() > 1) {
+    await this.#nodes.refresh(OPEN_MS);
+    // A Cluster that has just been formed may not know all of its servers yet.
+    while (this.shardOf(this.#context.marker) === '' && leftMs() > 1) {
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
-      await this.#roster.refresh();
+      await this.#nodes.refresh();
     }
     const { primaries, name } = this;
-    const owner = this.lane(this.#context.marker);
+    const owner = this.shardOf(this.#context.marker);
     const { credentials } = this.#address;
-    const parts = { ...this.#context, name, primaries, owner, credentials };
-    await createClusterMarker(parts, OPEN_MS, this.#closing.signal);
+    const cluster = { name, primaries, owner, credentials };
+    const limit = { timeoutMs: OPEN_MS, closing: this.#closing.signal };
+    await createClusterMarker(this.#rt, this.#context, cluster, limit);
     const opening = this.primaries.map(async (primary) => {
       try {
         await primary.connection.open();
       } catch (error) {
-        // One that has left the map meanwhile is not missed.
-        if (this.#roster.has(primary)) throw error;
+        // A server that has left the map meanwhile is not needed.
+        if (this.#nodes.has(primary)) throw error;
       }
     });
     await Promise.all(opening);
     this.#isOpen = true;
-    this.#roster.welcome();
-    void this.#tickForEver();
+    this.#nodes.connectNew();
+    void this.#recheckUntilClosed();
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new ClosedError({ operation: 'connection' }));
-    await this.#roster.settled();
+    await this.#nodes.idle();
     await Promise.all(this.primaries.map((primary) => primary.close()));
   }
 
@@ -137,17 +151,14 @@ export class ClusterServers implements Servers {
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
     const { script, keys, perKey, prepare } = work;
     const heads = new Map<Primary, readonly string[]>();
-    const send: Errand['send'] = (link, at, primary, how) => {
+    const send: Request['send'] = (link, at, primary, how) => {
       const head = heads.get(primary) ?? work.head?.(primary) ?? [];
       heads.set(primary, head);
       const args = [...head, ...(perKey[at] ?? [])];
       return sendScript(link, script, declared(work, keys[at] ?? ''), args, how);
     };
     const { operation, isAboutLeases } = script;
-    return this.#do(
-      { operation, isAboutLeases, keys, send, ...(prepare && { prepare }) },
-      timeoutMs,
-    );
+    return this.#perform({ operation, isAboutLeases, keys, send, prepare }, timeoutMs);
   }
 
   send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
@@ -155,26 +166,25 @@ export class ClusterServers implements Servers {
   }
 
   async #command(
-    about: Pick<Errand, 'operation' | 'isAboutLeases' | 'own'>,
+    about: Pick<Request, 'operation' | 'isAboutLeases' | 'own'>,
     key: string,
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    const send: Errand['send'] = (link, _at, _primary, { isAsking, deadline }) => {
+    const send: Request['send'] = (link, _at, _primary, { isAsking, deadline }) => {
       if (isAsking) void link.send(['ASKING'], deadline).catch(() => {});
       return link.send(args, deadline);
     };
-    const errand = { ...about, keys: [key], send };
-    const [part] = await this.#do(errand, timeoutMs);
+    const [part] = await this.#perform({ ...about, keys: [key], send }, timeoutMs);
     if (part?.kind === 'failed') throw part.error;
     return part?.kind === 'reply' ? part.reply : null;
   }
 
-  /** The cursor says on which server the walk is, and how far there. */
+  /** The cursor names the server that the scan has reached, and the cursor there. */
   async scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage> {
     const addresses = this.primaries.map(({ address }) => address).sort();
     const [, at = addresses[0] ?? '', step = '0'] = /^(.*) (\d+)$/.exec(cursor ?? '') ?? [];
-    const primary = this.#roster.at(at);
+    const primary = this.#nodes.at(at);
     const next = addresses.find((address) => address > at);
     const page: ScanPage =
       primary === undefined ? { names: [] } : await scanOne(primary, pattern, step, timeoutMs);
@@ -182,19 +192,19 @@ export class ClusterServers implements Servers {
     return next === undefined ? { names: page.names } : { names: page.names, cursor: `${next} 0` };
   }
 
-  /** Sees to it that every key is answered for, wherever it is, or that its time is over. */
-  async #do(errand: Errand, timeoutMs: number): Promise<Part[]> {
+  /** Resolves when every key is answered for, or the time is over. */
+  async #perform(request: Request, timeoutMs: number): Promise<Part[]> {
     const untilMs = this.#clock.monotonicMs() + timeoutMs;
-    const parts: Part[] = [];
-    const all = errand.keys.map((_, i) => i);
-    await Promise.all(this.#legs(errand, all).map((leg) => this.#go(errand, leg, untilMs, parts)));
-    return parts;
+    const run: RequestRun = { request, untilMs, parts: [] };
+    const all = request.keys.map((_, i) => i);
+    await Promise.all(this.#hopsFor(request, all).map((hop) => this.#go(run, hop)));
+    return run.parts;
   }
 
-  #legs({ keys }: Errand, at: readonly number[]): Leg[] {
+  #hopsFor({ keys }: Request, at: readonly number[]): Hop[] {
     const byAddress = new Map<string, number[]>();
     for (const i of at) {
-      const address = this.lane(keys[i] ?? '');
+      const address = this.shardOf(keys[i] ?? '');
       const some = byAddress.get(address);
       if (some === undefined) byAddress.set(address, [i]);
       else some.push(i);
@@ -202,141 +212,135 @@ export class ClusterServers implements Servers {
     return [...byAddress].map(([address, some]) => ({ address, isAsking: false, at: some }));
   }
 
-  async #go(errand: Errand, leg: Leg, untilMs: number, parts: Part[]): Promise<void> {
+  async #go(run: RequestRun, hop: Hop): Promise<void> {
+    const { request, untilMs, parts } = run;
     const leftMs = () => Math.max(1, untilMs - this.#clock.monotonicMs());
-    if (leg.isAsking) this.#roster.visit(leg.address);
-    const primary = this.#roster.at(leg.address);
-    const connection = primary?.connectionFor(errand.isAboutLeases);
-    const own = errand.own?.address === leg.address ? errand.own.link : null;
+    if (hop.isAsking) this.#nodes.addRedirected(hop.address);
+    const primary = this.#nodes.at(hop.address);
+    const connection = primary?.connectionFor(request.isAboutLeases);
+    const own = request.own?.address === hop.address ? request.own.link : null;
     if (primary === undefined || (own === null && !connection?.isConnected)) {
       connection?.connect();
-      const why = `${leg.address || 'the server of the slot'} is not connected`;
-      return this.#later(errand, leg.at, untilMs, parts, why);
+      const why = `${hop.address || 'the server of the slot'} is not connected`;
+      return this.#retry(run, hop.at, why);
     }
     try {
-      const quarantineMs = (await errand.prepare?.(primary, leftMs()).catch(unsent)) ?? 0;
+      const quarantineMs = (await request.prepare?.(primary, leftMs()).catch(unsent)) ?? 0;
       if (quarantineMs > 0) {
         const quarantined = { kind: 'quarantined', leftMs: quarantineMs, count: 1 } as const;
-        for (const from of leg.at) parts.push({ ...quarantined, from });
+        for (const from of hop.at) parts.push({ ...quarantined, from });
         return;
       }
-      const { isAsking } = leg;
-      const ask = (link: Link, deadline?: Deadline) => {
-        const how = { isAsking, ...(deadline && { deadline }) };
-        return Promise.all(leg.at.map((at) => replyOf(errand.send(link, at, primary, how))));
+      const { isAsking } = hop;
+      const send = (link: Link, deadline?: Deadline) => {
+        const how = { isAsking, deadline };
+        return Promise.all(hop.at.map((at) => replyOf(request.send(link, at, primary, how))));
       };
       const replies = await (own === null
-        ? primary.connectionFor(errand.isAboutLeases).use(errand.operation, leftMs(), ask)
-        : ask(own));
-      await this.#sort(errand, leg, replies, primary, untilMs, parts);
+        ? primary.connectionFor(request.isAboutLeases).use(request.operation, leftMs(), send)
+        : send(own));
+      await this.#follow(run, hop, primary, replies);
     } catch (error) {
-      // Nothing was sent: somebody else may be in charge by now. Closed is what a server is that has left the map.
+      // Nothing was sent: another server may have the keys by now. `CLOSED` means that the server has left the map.
       const isUnsent = error instanceof StoreUnreachableError || error instanceof ClosedError;
-      if (isUnsent && !this.#closing.signal.aborted)
-        return this.#later(errand, leg.at, untilMs, parts, error.message);
-      fail(parts, leg.at, error);
+      if (isUnsent && !this.#closing.signal.aborted) return this.#retry(run, hop.at, error.message);
+      fail(parts, hop.at, error);
     }
   }
 
-  /** Which of the replies are answers, and where the others lead. */
-  async #sort(
-    errand: Errand,
-    leg: Leg,
-    replies: readonly unknown[],
+  /** Keeps the replies that are answers, and follows the redirections. */
+  async #follow(
+    run: RequestRun,
+    hop: Hop,
     primary: Primary,
-    untilMs: number,
-    parts: Part[],
+    replies: readonly unknown[],
   ): Promise<void> {
+    const { request, parts } = run;
     const ahead = new Map<string, number[]>();
     const again: number[] = [];
     let why = '';
     for (const [n, found] of replies.entries()) {
-      const from = leg.at[n] ?? 0;
+      const from = hop.at[n] ?? 0;
       if (!(found instanceof Redirection)) {
         if (found instanceof Error)
-          fail(parts, [from], refused(found.message, this.#where(errand)));
+          fail(parts, [from], refused(found.message, this.#where(request)));
         else parts.push({ kind: 'reply', from, count: 1, reply: found, primary });
       } else if (found.isAsk) {
-        const address = found.addressFrom(leg.address);
+        const address = found.addressFrom(hop.address);
         ahead.set(address, [...(ahead.get(address) ?? []), from]);
       } else {
         why = found.meaning;
         if (found.isMoved) {
-          this.#roster.outdated();
-          this.#roster.visit(found.addressFrom(leg.address));
+          this.#nodes.invalidate();
+          this.#nodes.addRedirected(found.addressFrom(hop.address));
         }
         again.push(from);
         if (isWrongServer(found.text)) primary.connection.drop(found.text);
       }
     }
-    const legs = [...ahead].map(([address, at]) => ({ address, isAsking: true, at }));
-    const goes = legs.map((next) => this.#go(errand, next, untilMs, parts));
-    if (again.length > 0) goes.push(this.#later(errand, again, untilMs, parts, why));
-    await Promise.all(goes);
+    const next = [...ahead].map(([address, at]) => this.#go(run, { address, isAsking: true, at }));
+    if (again.length > 0) next.push(this.#retry(run, again, why));
+    await Promise.all(next);
   }
 
-  /** Looks where the keys are by then, and goes there; unless there is no time left for it. */
-  async #later(
-    errand: Errand,
-    at: readonly number[],
-    untilMs: number,
-    parts: Part[],
-    why: string,
-  ): Promise<void> {
-    const isTooLate = () => untilMs - this.#clock.monotonicMs() <= LEAST_MS;
+  /** Waits a moment, then requests the keys where they are by then, unless too little time is left. */
+  async #retry(run: RequestRun, at: readonly number[], why: string): Promise<void> {
+    const { request, untilMs, parts } = run;
+    const isTooLate = () => untilMs - this.#clock.monotonicMs() <= MIN_RETRY_MS;
     const giveUp = () =>
-      fail(parts, at, new StoreUnreachableError({ ...this.#where(errand), why }));
+      fail(parts, at, new StoreUnreachableError({ ...this.#where(request), why }));
     if (isTooLate()) return giveUp();
     const pause = this.#clock.sleep(PAUSE_MS);
-    if (this.#roster.isDue) {
-      // A look at the map that takes longer goes on without us.
-      const look = this.#roster.refresh().catch(() => {});
-      await Promise.race([look, this.#clock.sleep(PAUSE_MS * 4)]);
+    if (this.#nodes.isDue) {
+      // A read of the map that takes longer continues without this request.
+      const refreshed = this.#nodes.refresh().catch(() => {});
+      await Promise.race([refreshed, this.#clock.sleep(PAUSE_MS * 4)]);
     }
-    // No listener for the end: hundreds of requests may be here at once.
+    // The pause has no abort listener: hundreds of requests may be here at once.
     await pause;
     if (this.#closing.signal.aborted)
-      return fail(parts, at, new ClosedError({ operation: errand.operation }));
+      return fail(parts, at, new ClosedError({ operation: request.operation }));
     if (isTooLate()) return giveUp();
-    await Promise.all(this.#legs(errand, at).map((leg) => this.#go(errand, leg, untilMs, parts)));
+    await Promise.all(this.#hopsFor(request, at).map((hop) => this.#go(run, hop)));
   }
 
-  #where({ operation }: Pick<Errand, 'operation'>): { store: string; operation: string } {
+  #where({ operation }: Pick<Request, 'operation'>): { store: string; operation: string } {
     return { store: this.name, operation };
   }
 
-  #primary(address: string, onDisconnected: () => void): Primary {
+  #createPrimary(address: string, onDisconnected: () => void): Primary {
     const scheme = this.#address.credentials.tls === undefined ? 'redis:' : 'rediss:';
     const dialer = endpointDialer(
       `${scheme}//${address}`,
       readAddress(address),
       this.#address.credentials,
     );
-    const context: PrimaryContext = {
-      ...this.#context,
+    return new Primary(this.#rt, dialer, this.#context, {
       topology: 'cluster',
-      served: this.#roster.slotsOf(address),
+      address,
+      served: this.#nodes.slotsOf(address),
       onMarker: (link, ...script) => this.#onMarker(address, link, ...script),
       atMarker: (timeoutMs, ...script) => this.#atMarker(timeoutMs, script),
-    };
-    return new Primary(dialer, context, { address, onDisconnected });
+      onDisconnected,
+    });
   }
 
-  /** While a link is being examined it is the only way to its own server; the marker may be there, or on another. */
+  /** A link that is being examined is the only one to its server. The marker may be there, or on another server. */
   async #onMarker(address: string, link: Link, ...script: Parameters<RunScript>): Promise<unknown> {
-    const withinMs = this.#isOpen ? LOOK_MS : OPEN_MS;
+    const withinMs = this.#isOpen ? REFRESH_MS : OPEN_MS;
     const untilMs = this.#clock.monotonicMs() + withinMs;
-    while (this.lane(this.#context.marker) === address) {
+    while (this.shardOf(this.#context.marker) === address) {
       const found = await replyOf(evaluate(link, ...script));
       if (found instanceof Error) throw found;
       if (!(found instanceof Redirection)) return found;
       if (found.isAsk) {
         const at = { address: found.addressFrom(address), credentials: this.#address.credentials };
-        return evaluateAhead(at, script, this.#clock, LOOK_MS, this.#closing.signal);
+        const limit = { timeoutMs: REFRESH_MS, closing: this.#closing.signal };
+        return evaluateAhead(this.#clock, at, script, limit);
       }
       if (this.#clock.monotonicMs() > untilMs)
         throw new StoreUnreachableError({ ...this.#where(EXAMINE), why: found.meaning });
-      await this.#roster.refresh().catch(() => {});
+      await this.#nodes.refresh().catch(() => {});
       await this.#clock.sleep(PAUSE_MS, this.#closing.signal);
     }
     return this.#atMarker(withinMs, script, { address, link });
@@ -345,22 +349,22 @@ export class ClusterServers implements Servers {
   async #atMarker(
     timeoutMs: number,
     script: Parameters<RunScript>,
-    own?: Errand['own'],
+    own?: Request['own'],
   ): Promise<unknown> {
     const [{ source }, keys, args] = script;
     const command = ['EVAL', source, String(keys.length), ...keys, ...args];
-    const about = { ...EXAMINE, isAboutLeases: true, ...(own && { own }) };
+    const about = { ...EXAMINE, isAboutLeases: true, own };
     return this.#command(about, this.#context.marker, command, timeoutMs);
   }
 
-  async #tickForEver(): Promise<void> {
+  async #recheckUntilClosed(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await this.#clock.sleep(TICK_MS, signal).catch(() => {});
+      await this.#clock.sleep(RECHECK_EVERY_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await this.#roster.refresh().catch(() => {});
+      await this.#nodes.refresh().catch(() => {});
       const connected = this.primaries.filter(({ connection }) => connection.isConnected);
-      await Promise.all(connected.map((primary) => primary.recheck(LOOK_MS).catch(() => {})));
+      await Promise.all(connected.map((primary) => primary.recheck(REFRESH_MS).catch(() => {})));
     }
   }
 }

@@ -1,57 +1,48 @@
 import type { Clock } from '../../../core/clock.ts';
 import { StoreUnsuitableError } from '../../../core/errors.ts';
-import type { Emitter } from '../../../core/events.ts';
-import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { ClockOffset, Finding } from '../../port/examination.ts';
-import type { Keyspace, MaxTtls } from '../../port/keyspaces.ts';
+import type { Keyspace } from '../../port/keyspaces.ts';
 import { STORE_FORMAT } from '../../port/store.ts';
 import { Connection } from '../client/connection.ts';
 import type { Dialer, Link } from '../client/link.ts';
 import { isErrorReply } from '../client/replies.ts';
 import { judge, readInfo, SAME_CLOCK, type ServerFacts } from '../examination.ts';
-import { Quarantine, type RememberedStore } from '../quarantine.ts';
+import { Quarantine, type StoreContext } from '../quarantine.ts';
 import { type RunScript, scripts } from '../scripts.ts';
 import type { Reach, ServedSlots } from '../witness.ts';
 import { replyOf } from './redirection.ts';
 
-/** What all servers of one store have in common. */
-export interface PrimaryContext {
-  readonly marker: string;
-  readonly mode: 'on' | 'off';
-  /** `cluster` where it is one of several. */
+/** The place of a server in its topology: alone, or one primary of a Cluster. */
+export interface ServerPlace {
   readonly topology: 'single' | 'cluster';
+  /** `host:port` on a Cluster, else ''. */
+  readonly address: string;
   /** On a Cluster: the slots of this server. */
-  readonly served?: ServedSlots;
-  /** Null for an observer. */
-  readonly maxTtls: MaxTtls | null;
-  /** False: a store that has not been used yet is left as it is. */
-  readonly mayCreate: boolean;
-  readonly remembered: RememberedStore;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  /** What somebody has been warned about: once, although the facts of it, as how far a clock is off, change all the time. */
-  readonly warned: Set<string>;
-  /** Runs a script about the marker while a link is being examined: over it, if the marker is there. */
+  readonly served?: ServedSlots | undefined;
+  /** Runs a script about the marker while a link is being examined: over the link, if the marker is there. */
   onMarker(link: Link, ...script: Parameters<RunScript>): Promise<unknown>;
   /**
-   * Runs one while the connection stands, where the marker may be on another server: that one being slow is no reason to
-   * give up this connection.
+   * Runs one on an open connection, where the marker may be on another server. If that server is slow,
+   * this connection is not ended for it.
    */
   atMarker?(timeoutMs: number, ...script: Parameters<RunScript>): Promise<unknown>;
+  /** The lease connection was lost. */
+  onDisconnected(): void;
 }
 
 /**
- * One server that grants leases: the connections to it, and what is known about whether it has forgotten any.
+ * One server that grants leases: the connections to it, and whether it may have forgotten any.
  *
- * Leases have a connection of their own: on a shared one a renewal would wait behind a large reply, and be lost with
- * it. The other one is made when it is first needed, and only to the server that has been examined over the first.
+ * Leases have a connection of their own: on a shared one a renewal would wait behind a large reply, and
+ * be lost with it. The data connection is made when it is first needed, and only to the server that was
+ * examined over the lease connection.
  */
 export class Primary {
   readonly name: string;
   /** `host:port` on a Cluster, else ''. */
   readonly address: string;
-  /** Behind the names of inboxes on this server: there, each listens for itself, so that a script can tell who does. */
+  /** Appended to the names of inboxes on this server. Each is subscribed separately, so that a script can tell which are. */
   readonly at: string;
   readonly dialer: Dialer;
   /** For leases. */
@@ -59,49 +50,44 @@ export class Primary {
   /** For everything else. */
   readonly data: Connection;
   readonly quarantine: Quarantine;
-  readonly #context: PrimaryContext;
+  readonly #rt: BaseRuntime;
+  readonly #context: StoreContext;
+  readonly #place: ServerPlace;
   #findings: readonly Finding[] = [];
-  /** Why it may grant nothing, although it is connected: found by a later look. */
+  /** Why the server may grant nothing although it is connected: found by a later examination. */
   #unsuitable: StoreUnsuitableError | null = null;
-  /** The server process at the other end of each. */
+  /** The run ids of the server processes at the other end. */
   #runId = '';
   #dataRunId = '';
 
-  constructor(
-    dialer: Dialer,
-    context: PrimaryContext,
-    { address = '', onDisconnected = () => {} } = {},
-  ) {
-    const { clock, events, random } = context;
+  constructor(rt: BaseRuntime, dialer: Dialer, context: StoreContext, place: ServerPlace) {
+    this.#rt = rt;
+    this.#context = context;
+    this.#place = place;
     this.name = dialer.name;
     this.dialer = dialer;
-    this.address = address;
-    this.at = address === '' ? '' : `@${address}`;
-    this.#context = context;
-    this.quarantine = new Quarantine({ ...context, store: this.name });
-    this.connection = new Connection({
-      dialer,
-      clock,
-      random,
+    this.address = place.address;
+    this.at = place.address === '' ? '' : `@${place.address}`;
+    this.quarantine = new Quarantine(rt, this.name, context, place.served);
+    this.connection = new Connection(rt, dialer, {
       prepare: (link) => this.#prepare(link),
       onConnected: () => {
-        events.emit('store.connected', { store: this.name });
-        this.#compare();
-        this.data.hurry();
+        rt.events.emit('store.connected', { store: this.name });
+        this.#dropOtherData();
+        this.data.retryNow();
       },
       onDisconnected: (why) => {
-        events.emit('store.disconnected', { store: this.name, why });
-        // The server may be gone, or be another's replica by now: it is looked for over one connection.
+        rt.events.emit('store.disconnected', { store: this.name, why });
+        // The server may be gone, or a replica by now. Only the lease connection tries to reach it.
         this.data.drop(why);
-        onDisconnected();
+        place.onDisconnected();
       },
     });
-    this.data = new Connection({
-      ...{ dialer, clock, random },
-      // A server that is away is tried over one connection.
+    this.data = new Connection(rt, dialer, {
+      // Only the lease connection tries a server that is away.
       obstacle: () => (this.connection.isConnected ? null : this.connection.lastFailure),
       prepare: (link) => this.#prepareData(link),
-      onConnected: () => this.#compare(),
+      onConnected: () => this.#dropOtherData(),
       onDisconnected: () => {},
     });
   }
@@ -115,21 +101,21 @@ export class Primary {
   }
 
   async examine(timeoutMs: number): Promise<readonly Finding[]> {
-    await this.connection.use('examine', timeoutMs, (link) => this.#look(link));
+    await this.connection.use('examine', timeoutMs, (link) => this.#inspect(link));
     return this.#findings;
   }
 
   /** How long this server may grant no new lease of a keyspace yet; 0 if it may. Throws if it may grant none at all. */
   admit(keyspace: Keyspace): number {
     if (this.#unsuitable !== null) throw this.#unsuitable;
-    return this.quarantine.ask(keyspace);
+    return this.quarantine.announcedLeftMs(keyspace);
   }
 
-  /** Another era was found in the store, or `why` says what a holder has noticed. */
+  /** The store has another era, or `why` says what a holder has noticed. */
   async reexamine(why: string, timeoutMs: number): Promise<void> {
     const elsewhere = this.#elsewhere(timeoutMs);
     if (elsewhere !== undefined) return this.quarantine.reexamine(elsewhere, why);
-    // What is known of the server belongs to its connection: it is looked up once there is one, not before.
+    // What is known of the server belongs to its connection, so the examination waits for one.
     const refusal = await this.connection.use('examine', timeoutMs, (link) =>
       refusalOf(this.quarantine.reexamine(this.#over(link), why)),
     );
@@ -137,26 +123,26 @@ export class Primary {
   }
 
   /**
-   * Looks at the server once more, on the same connection: its ids, its data and its settings may have changed. One that
-   * became unsuitable grants nothing more; what is held there is still renewed, because no client is granted it.
+   * Examines the server again on the same connection: its ids, data and settings may have changed. A
+   * server that became unsuitable grants nothing more. Leases held there are still renewed, because no
+   * other client is granted them.
    */
   async recheck(timeoutMs: number): Promise<void> {
     const elsewhere = this.#elsewhere(timeoutMs);
     const examine = (reach: Reach, facts: ServerFacts) =>
       refusalOf(this.quarantine.examine(reach, facts));
-    const looked = await this.connection.use('examine', timeoutMs, async (link) => {
-      const facts = await this.#look(link);
+    const found = await this.connection.use('examine', timeoutMs, async (link) => {
+      const facts = await this.#inspect(link);
       const refusal = elsewhere === undefined ? await examine(this.#over(link), facts) : null;
       return { facts, refusal };
     });
-    const refusal =
-      elsewhere === undefined ? looked.refusal : await examine(elsewhere, looked.facts);
+    const refusal = elsewhere === undefined ? found.refusal : await examine(elsewhere, found.facts);
     this.#unsuitable = refusal ?? this.#refusal();
     this.#warn(['warn', 'refuse']);
   }
 
   #elsewhere(timeoutMs: number): Reach | undefined {
-    const { atMarker } = this.#context;
+    const { atMarker } = this.#place;
     return (
       atMarker && {
         run: (...script) => atMarker(timeoutMs, ...script),
@@ -168,13 +154,13 @@ export class Primary {
 
   #over(link: Link): Reach {
     return {
-      run: (...script) => this.#context.onMarker(link, ...script),
+      run: (...script) => this.#place.onMarker(link, ...script),
       ask: (command) => replyOf(link.send(command)),
     };
   }
 
   async #prepare(link: Link): Promise<void> {
-    const server = await this.#look(link);
+    const server = await this.#inspect(link);
     this.#runId = server.runId;
     const refusal = this.#refusal();
     if (refusal !== null) throw refusal;
@@ -193,26 +179,27 @@ export class Primary {
     });
   }
 
-  /** Once for each subject, until it is well again. */
+  /** Warns once for each subject, until its finding is `ok` again. */
   #warn(levels: readonly Finding['level'][]): void {
-    const { events, mode, warned } = this.#context;
+    const { mode, warned } = this.#context;
+    const { events } = this.#rt;
     for (const { level, subject, fact, advice = '' } of this.#findings) {
       if (level === 'ok') warned.delete(subject);
       if (!levels.includes(level) || warned.has(subject)) continue;
       warned.add(subject);
       events.emit('store.warned', { store: this.name, finding: fact, advice });
-      // A warning without a listener still has to reach a person, unless this is declared to be a playground.
+      // Without a listener the warning still has to reach a person, unless quarantine is off.
       if (mode === 'on' && !events.hasListener('store.warned'))
         process.emitWarning(`${this.name}: ${fact} ${advice}`, 'HoldfastWarning');
     }
   }
 
-  /** What is written under leases is written where they are kept. */
-  #compare(): void {
+  /** Data that leases protect is written to the server that keeps the leases. */
+  #dropOtherData(): void {
     if (this.#dataRunId !== this.#runId) this.data.drop('leases are kept by another server now');
   }
 
-  /** An address may lead elsewhere by now, or to a server that is a replica now: then leases have to look there, too. */
+  /** An address may lead to another server by now, or to a replica. The lease connection has to follow. */
   async #prepareData(link: Link): Promise<void> {
     const { runId, role } = readInfo(await infoOf(link, this.name), SAME_CLOCK);
     this.#dataRunId = runId;
@@ -222,9 +209,9 @@ export class Primary {
     throw new Error(why);
   }
 
-  /** The form of what is kept there is written once, unless this client only looks; a later one than ours means a later Holdfast than this. */
+  /** Checks the format of the stored data. A later one than ours belongs to a later Holdfast. An observer records none. */
   async #checkFormat(link: Link, marker: string): Promise<void> {
-    const reply = await this.#context.onMarker(
+    const reply = await this.#place.onMarker(
       link,
       scripts['server/format'],
       [marker],
@@ -238,14 +225,14 @@ export class Primary {
     throw new StoreUnsuitableError({ store: this.name, problems: [problem] });
   }
 
-  async #look(link: Link): Promise<ServerFacts> {
-    const facts = await lookAt(link, this.name, this.#context.clock);
-    this.#findings = judge(facts, this.#context.topology);
+  async #inspect(link: Link): Promise<ServerFacts> {
+    const facts = await readFacts(link, this.name, this.#rt.clock);
+    this.#findings = judge(facts, this.#place.topology);
     return facts;
   }
 }
 
-/** A refusal as a value: inside of `use`, what is thrown counts as a failure of the connection. */
+/** Returns a refusal: thrown inside `use`, it would count as a failure of the connection. */
 async function refusalOf(examination: Promise<void>): Promise<StoreUnsuitableError | null> {
   try {
     await examination;
@@ -256,8 +243,8 @@ async function refusalOf(examination: Promise<void>): Promise<StoreUnsuitableErr
   }
 }
 
-/** What the server behind a link says about itself. */
-export async function lookAt(link: Link, name: string, clock: Clock): Promise<ServerFacts> {
+/** The facts that the server behind a link reports. */
+export async function readFacts(link: Link, name: string, clock: Clock): Promise<ServerFacts> {
   const [info, offset] = await Promise.all([infoOf(link, name), clockOffset(link, clock)]);
   return readInfo(info, offset);
 }
@@ -268,12 +255,12 @@ async function infoOf(link: Link, name: string): Promise<string> {
   } catch (error) {
     if (!isErrorReply(error) || !error.message.startsWith('NOPERM')) throw error;
     const problem =
-      'This user may not run INFO, so nobody can tell whether the server has forgotten leases. Grant +info.';
+      'This user may not run INFO, which tells whether the server has forgotten leases. Grant +info.';
     throw new StoreUnsuitableError({ store: name, problems: [problem] });
   }
 }
 
-/** When exactly it looked at its clock is not known, only between when it was asked and when it had answered. */
+/** The server read its clock at some time between the request and its answer. */
 async function clockOffset(link: Link, clock: Clock): Promise<ClockOffset> {
   const beforeMs = clock.wallMs();
   const [seconds, micros] = (await link.send(['TIME'])) as [string, string];

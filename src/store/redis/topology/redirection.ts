@@ -1,19 +1,19 @@
 import { OutcomeUnknownError, StoreUnreachableError } from '../../../core/errors.ts';
 import { isErrorReply } from '../client/replies.ts';
 
-/** Words of a server that has done nothing and knows who might, or that things are in motion. */
-const IN_MOTION = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/;
+/** Errors of a server that has executed nothing: another server has the key, or the Cluster is changing. */
+const REDIRECTIONS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/;
 
-/** What those words mean to somebody whose time ran out over them. */
+/** Their meaning in an error message, when the time limit is over. */
 const MEANING: Readonly<Record<string, string>> = {
-  ASK: 'the key is on its way to another server',
+  ASK: 'the key is moving to another server',
   TRYAGAIN:
-    'the key is on its way to another server, and grants are made there once its slot has arrived',
-  MOVED: 'the key has gone to another server',
-  CLUSTERDOWN: 'the Cluster does not serve all slots just now',
+    'the key is moving to another server, and grants are made there once its slot has arrived',
+  MOVED: 'the key has moved to another server',
+  CLUSTERDOWN: 'the Cluster does not serve all slots at the moment',
 };
 
-/** An answer of a server of a Cluster that sends us elsewhere, or asks us to come back later. */
+/** The answer of a Cluster's server that names another server, or asks to try again later. */
 export class Redirection {
   readonly text: string;
 
@@ -29,7 +29,7 @@ export class Redirection {
     return this.text.startsWith('MOVED ');
   }
 
-  /** `ASK <slot> <host:port>`, and so for MOVED. A server that knows no host of the other means its own, at that port. */
+  /** `ASK <slot> <host:port>`, the same for MOVED. Without a host, it means the sender's own host, at that port. */
   addressFrom(from: string): string {
     const address = this.text.split(' ')[2] ?? '';
     return address.startsWith(':') ? from.slice(0, from.lastIndexOf(':')) + address : address;
@@ -40,15 +40,15 @@ export class Redirection {
   }
 }
 
-/** A reply, or a redirection, or another error of the server as a value; what came instead of an answer is thrown. */
+/** Resolves with a reply, a redirection, or another error of the server. Rejects if no answer came. */
 export function replyOf(sending: Promise<unknown>): Promise<unknown> {
   return sending.catch((error: unknown) => {
     if (!isErrorReply(error)) throw error;
-    return IN_MOTION.test(error.message) ? new Redirection(error.message) : error;
+    return REDIRECTIONS.test(error.message) ? new Redirection(error.message) : error;
   });
 }
 
-/** What went wrong before anything was sent: whatever became of it, nothing became of the request. */
+/** Turns an unknown outcome from before the request was sent into `STORE_UNREACHABLE`: the request was not executed. */
 export function unsent(error: unknown): never {
   if (!(error instanceof OutcomeUnknownError)) throw error;
   const { store, operation, message: why } = error;

@@ -30,7 +30,7 @@ interface Opinion extends Endpoint {
   readonly epoch: number;
 }
 
-export function sentinelDialer(address: RedisAddress, { clock }: { clock: Clock }): Dialer {
+export function sentinelDialer(address: RedisAddress, clock: Clock): Dialer {
   const sentinels = new Sentinels(address, clock);
   return {
     name: address.name,

@@ -1,32 +1,34 @@
 import type { Clock } from '../../../core/clock.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Finding } from '../../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../port/keyspaces.ts';
 import { fenceOf } from '../keys.ts';
 import type { Script } from '../scripts.ts';
-import type { Primary, PrimaryContext } from './primary.ts';
+import type { Primary } from './primary.ts';
 
 /**
- * The servers behind a store: one, or the primaries of a Cluster. A verb for many keys is one script on a single server;
- * on a Cluster, where a script may only touch one slot, it is one script per key, sent together per server.
+ * The servers behind a store: one, or the primaries of a Cluster. On a single server a verb for many keys
+ * is one script. On a Cluster a script may only touch one slot, so it is one script per key, sent
+ * together per server.
  */
 export interface Servers {
   readonly name: string;
   /** Runs a verb. Every key of the work is in exactly one part of the answer. */
   run(work: Work, timeoutMs: number): Promise<Part[]>;
-  /** Sends one plain command to whoever has the key. */
+  /** Sends one plain command to the server that has the key. */
   send(
     operation: string,
     key: string,
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown>;
-  /** One step of a walk over the names of all keys that match. */
+  /** One step of a scan over the names of all keys that match. */
   scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage>;
-  /** Keys of different lanes lie on different servers; absent where there is one. */
-  lane?(key: string): string;
-  /** The servers there are now. */
+  /** On a Cluster: the server that has a key. Absent where there is one server. */
+  shardOf?(key: string): string;
+  /** The present servers. */
   readonly primaries: readonly Primary[];
-  /** Called when there are others. */
+  /** Called when servers have joined or left. */
   onPrimaries: () => void;
   examine(timeoutMs: number): Promise<readonly Finding[]>;
   open(): Promise<void>;
@@ -40,15 +42,15 @@ export interface Work {
   readonly perKey: readonly (readonly string[])[];
   /** The arguments before them, which may depend on the server. */
   head?(primary: Primary): string[];
-  /** A key before all others, that the script can not share a slot with on a Cluster: there it goes without. */
+  /** A key before all others. On a Cluster the script cannot share a slot with it, and goes without. */
   readonly before?: string;
-  /** Declares the fence records too where keys may be on the move between servers. */
+  /** Declares the fence records too, where keys may be moving between servers. */
   readonly withFences?: boolean;
-  /** Done first on each server. Says for how long yet it is in quarantine; unless that is 0, it gets no work. */
+  /** Runs first on each server. Returns how long its quarantine lasts yet; unless that is 0, the script is not run there. */
   prepare?(primary: Primary, timeoutMs: number): Promise<number>;
 }
 
-/** The answer for some keys of a work, in order: those from `from` on. */
+/** The answer for `count` keys of a work, in order, from `from` on. */
 export type Part = { readonly from: number; readonly count: number } & (
   | { readonly kind: 'reply'; readonly reply: unknown; readonly primary: Primary }
   | { readonly kind: 'quarantined'; readonly leftMs: number }
@@ -61,11 +63,11 @@ export interface ScanPage {
   readonly cursor?: string;
 }
 
-/** How long a look at a server may take: as long as the slowest lease command, because a timeout costs the connection. */
-const LOOK_MS = 5_000;
-const SHORTEST_LOOK_EVERY_MS = 250;
-const LONGEST_LOOK_EVERY_MS = 10_000;
-/** How many keys one step of a walk looks at. */
+/** The time limit of an examination: as long as the slowest lease command, because a timeout ends the connection. */
+const RECHECK_TIMEOUT_MS = 5_000;
+const MIN_RECHECK_EVERY_MS = 250;
+const MAX_RECHECK_EVERY_MS = 10_000;
+/** How many keys one step of a scan visits. */
 const SCAN_COUNT = '500';
 
 export class SingleServer implements Servers {
@@ -74,15 +76,15 @@ export class SingleServer implements Servers {
   onPrimaries = () => {};
   readonly #primary: Primary;
   readonly #clock: Clock;
-  readonly #lookEveryMs: number;
+  readonly #recheckEveryMs: number;
   readonly #closing = new AbortController();
 
-  constructor(primary: Primary, { clock, maxTtls }: Pick<PrimaryContext, 'clock' | 'maxTtls'>) {
+  constructor({ clock }: BaseRuntime, primary: Primary, maxTtls: MaxTtls | null) {
     this.name = primary.name;
     this.primaries = [primary];
     this.#primary = primary;
     this.#clock = clock;
-    this.#lookEveryMs = lookEveryMs(maxTtls);
+    this.#recheckEveryMs = recheckEveryMs(maxTtls);
   }
 
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
@@ -91,7 +93,7 @@ export class SingleServer implements Servers {
     let leftMs = timeoutMs;
     if (work.prepare !== undefined) {
       const startMs = this.#clock.monotonicMs();
-      // An examined era belongs to a connection: with none yet, sending waits for it, and the answer is ERA.
+      // An era belongs to a connection: before the first one, sending waits for it, and the answer is ERA.
       const quarantineMs = await work.prepare(primary, timeoutMs);
       if (quarantineMs > 0) return [{ kind: 'quarantined', from: 0, count, leftMs: quarantineMs }];
       leftMs -= this.#clock.monotonicMs() - startMs;
@@ -117,7 +119,7 @@ export class SingleServer implements Servers {
 
   async open(): Promise<void> {
     await this.#primary.connection.open();
-    void this.#lookForEver();
+    void this.#recheckUntilClosed();
   }
 
   close(): Promise<void> {
@@ -125,28 +127,28 @@ export class SingleServer implements Servers {
     return this.#primary.close();
   }
 
-  /** Settings, data and ids of a server can change under a connection that stands. */
-  async #lookForEver(): Promise<void> {
+  /** Settings, data and ids of a server can change under an open connection. */
+  async #recheckUntilClosed(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await this.#clock.sleep(this.#lookEveryMs, signal).catch(() => {});
+      await this.#clock.sleep(this.#recheckEveryMs, signal).catch(() => {});
       if (!signal.aborted && this.#primary.connection.isConnected)
-        await this.#primary.recheck(LOOK_MS).catch(() => {});
+        await this.#primary.recheck(RECHECK_TIMEOUT_MS).catch(() => {});
     }
   }
 }
 
-/** Several times within the shortest lease: what a look finds has to stop grants before a lease of it expires. */
-function lookEveryMs(maxTtls: MaxTtls | null): number {
+/** Several times within the shortest bound: a finding has to stop grants before a lost lease expires. */
+function recheckEveryMs(maxTtls: MaxTtls | null): number {
   const shortestMs = Math.min(...Object.values(maxTtls ?? DEFAULT_MAX_TTLS));
-  return Math.min(Math.max(shortestMs / 3, SHORTEST_LOOK_EVERY_MS), LONGEST_LOOK_EVERY_MS);
+  return Math.min(Math.max(shortestMs / 3, MIN_RECHECK_EVERY_MS), MAX_RECHECK_EVERY_MS);
 }
 
 function allKeys({ keys, before }: Work): readonly string[] {
   return before === undefined ? keys : [before, ...keys];
 }
 
-/** Loops instead of spreading: this is on the way of every request. */
+/** Loops instead of spreading: every request passes here. */
 function allArgs({ perKey, head }: Work, primary: Primary): string[] {
   const args = head?.(primary) ?? [];
   for (let i = 0; i < perKey.length; i++) {
@@ -156,7 +158,7 @@ function allArgs({ perKey, head }: Work, primary: Primary): string[] {
   return args;
 }
 
-/** One step of a walk over the names on one server. */
+/** One step of a scan over the names on one server. */
 export async function scanOne(
   { data }: Primary,
   pattern: string,
@@ -169,12 +171,12 @@ export async function scanOne(
   return next === '0' ? { names } : { names, cursor: next };
 }
 
-/** Cursors come back from strangers, too. What is none begins at the beginning, as everywhere. */
+/** Users pass cursors. A text that is none begins at the beginning. */
 function isCursor(text: string): boolean {
   return /^\d{1,20}$/.test(text) && BigInt(text) < 2n ** 64n;
 }
 
-/** The keys a script for one key declares on a Cluster. */
+/** The keys that a script for one key declares on a Cluster. */
 export function declared({ before, withFences }: Work, key: string): string[] {
   const keys = before === undefined ? [key] : [key, key];
   return withFences ? [...keys, fenceOf(key)] : keys;

@@ -8,29 +8,33 @@ import { type Attempt, type Credentials, dialBriefly, type Endpoint } from '../c
 import { isErrorReply, refused } from '../client/replies.ts';
 import { SLOTS } from './slots.ts';
 
-/** How long one server may take to say where the slots are. */
-const ASK_MS = 1_000;
+/** The time limit for one server's answer. */
+const MAP_TIMEOUT_MS = 1_000;
 
-/** Who serves which slot: the address of a primary, by slot. */
+/** The address of the primary of each slot. */
 export type SlotMap = readonly (string | undefined)[];
 
-export interface SlotMapParts {
+interface Cluster {
   readonly name: string;
   readonly credentials: Credentials;
-  readonly clock: Clock;
+}
+
+interface TimeLimit {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
 }
 
 /**
- * Asks one server after the other, each over a connection of its own, until one knows. One that is cut off from most of
- * the others says that the Cluster is not well, and its map is old: it is believed only if nobody says otherwise.
+ * Asks one server after the other, each over a connection of its own, until one has the map. A server
+ * that is cut off from most of the others reports that the Cluster is not well, and its map is old: it
+ * is used only if no other server answers.
  */
-export async function askForSlots(
+export async function readSlotMap(
+  clock: Clock,
+  { name, credentials }: Cluster,
   endpoints: readonly Endpoint[],
-  parts: SlotMapParts,
-  timeoutMs: number,
-  signal: AbortSignal,
+  { timeoutMs, signal }: TimeLimit,
 ): Promise<SlotMap> {
-  const { name, clock } = parts;
   const leftMs = timeLeft(clock, timeoutMs);
   let failure: Error = new StoreUnreachableError({
     store: name,
@@ -40,9 +44,12 @@ export async function askForSlots(
   let doubtful: SlotMap | null = null;
   for (const [i, endpoint] of endpoints.entries()) {
     if (signal.aborted) break;
-    const withinMs = Math.min(ASK_MS, leftMs() / (endpoints.length - i));
+    const withinMs = Math.min(MAP_TIMEOUT_MS, leftMs() / (endpoints.length - i));
     try {
-      const { map, isWell } = await askOne(endpoint, parts, withinMs, signal);
+      const { map, isWell } = await readMapFrom(clock, endpoint, credentials, {
+        timeoutMs: withinMs,
+        signal,
+      });
       if (isWell) return map;
       if (doubtful === null || served(map) > served(doubtful)) doubtful = map;
     } catch (error) {
@@ -53,11 +60,11 @@ export async function askForSlots(
   throw failure;
 }
 
-async function askOne(
+async function readMapFrom(
+  clock: Clock,
   endpoint: Endpoint,
-  { credentials, clock }: SlotMapParts,
-  timeoutMs: number,
-  signal: AbortSignal,
+  credentials: Credentials,
+  { timeoutMs, signal }: TimeLimit,
 ): Promise<{ map: SlotMap; isWell: boolean }> {
   const over = new AbortController();
   let isLate = false;
@@ -65,7 +72,7 @@ async function askOne(
     isLate = true;
     over.abort();
   });
-  // Not AbortSignal.any: of what it makes, a signal that lives long keeps something for ever.
+  // Not AbortSignal.any: a long-lived signal keeps a reference to each signal made from it.
   const end = () => over.abort();
   signal.addEventListener('abort', end);
   const attempt: Attempt = {
@@ -94,11 +101,11 @@ function served(map: SlotMap): number {
   return map.filter((address) => address !== undefined).length;
 }
 
-/** `CLUSTER SLOTS`: per range the first slot, the last, and who serves it, the primary first. */
+/** `CLUSTER SLOTS`: per range the first slot, the last, and its servers, the primary first. */
 function readSlots(reply: unknown, askedAt: Endpoint): SlotMap {
   const map = new Array<string | undefined>(SLOTS);
   for (const [first, last, primary] of reply as [number, number, [string | null, number]][]) {
-    // A server that does not know its own address leaves it out: it is the one that was asked.
+    // A server that does not know its own address leaves it out: then it is the one that was asked.
     const address = `${primary[0] || askedAt.host}:${primary[1]}`;
     map.fill(address, first, last + 1);
   }
@@ -110,7 +117,7 @@ export function readAddress(address: string): Endpoint {
   return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
 }
 
-/** Why a server of the Cluster could not be asked. */
+/** Why a server of the Cluster did not answer. */
 export function explained(error: unknown, name: string, at: string): Error {
   const where = { store: name, operation: 'connect' };
   if (error instanceof HoldfastError) return error;

@@ -1,5 +1,6 @@
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import { keyspaceOf, type MaxTtls } from '../../port/keyspaces.ts';
 import type {
   AcquireCall,
@@ -44,13 +45,13 @@ export class RedisLeases implements LeaseStore {
   readonly lane?: (key: string) => string;
   readonly maxTtls?: MaxTtls;
 
-  constructor(parts: { servers: Servers; keys: Keys; clock: Clock; maxTtls: MaxTtls | null }) {
-    const { servers, keys, clock, maxTtls } = parts;
+  constructor({ clock }: BaseRuntime, keys: Keys, servers: Servers, maxTtls: MaxTtls | null) {
     if (maxTtls !== null) this.maxTtls = maxTtls;
     this.#servers = servers;
     this.#keys = keys;
     this.#clock = clock;
-    if (servers.lane !== undefined) this.lane = (key) => servers.lane?.(keys.lease(key)) ?? '';
+    if (servers.shardOf !== undefined)
+      this.lane = (key) => servers.shardOf?.(keys.lease(key)) ?? '';
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {

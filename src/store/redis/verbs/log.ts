@@ -24,9 +24,9 @@ export class RedisLog implements LogStore {
   readonly #keys: Keys;
   readonly #servers: Servers;
 
-  constructor(parts: { keys: Keys; servers: Servers }) {
-    this.#keys = parts.keys;
-    this.#servers = parts.servers;
+  constructor(keys: Keys, servers: Servers) {
+    this.#keys = keys;
+    this.#servers = servers;
   }
 
   async append(values: readonly unknown[], call: Call): Promise<void> {

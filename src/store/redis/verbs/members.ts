@@ -1,4 +1,5 @@
 import { type Clock, timeLeft } from '../../../core/clock.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import { sized } from '../../port/limits.ts';
 import type {
   BeatCall,
@@ -30,11 +31,11 @@ export class RedisMembers implements MemberStore {
   /** What the heartbeats of the last listing say: most say the same the next time. */
   #known = new Map<string, Attributes>();
 
-  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
-    this.#keys = parts.keys;
-    this.#servers = parts.servers;
-    this.#clock = parts.clock;
-    this.#isApart = parts.servers.lane !== undefined;
+  constructor({ clock }: BaseRuntime, keys: Keys, servers: Servers) {
+    this.#keys = keys;
+    this.#servers = servers;
+    this.#clock = clock;
+    this.#isApart = servers.shardOf !== undefined;
   }
 
   async beat({ id, attributes }: Member, { ttlMs, timeoutMs }: BeatCall): Promise<void> {

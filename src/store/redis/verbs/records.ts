@@ -1,5 +1,6 @@
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { KeyForeignError } from '../../../core/errors.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import { sized } from '../../port/limits.ts';
 import type {
   ChangesCall,
@@ -18,8 +19,7 @@ import type { Keys } from '../keys.ts';
 import { scripts } from '../scripts.ts';
 import type { Servers } from '../topology/servers.ts';
 import { inChunks } from './chunks.ts';
-import { MemberDiscovery } from './member-discovery.ts';
-import { RecordIndex, type Told } from './record-index.ts';
+import { type Change, RecordIndex } from './record-index.ts';
 
 type Changing = 'put' | 'remove';
 type ScriptReply = [string] | [number] | [number, number];
@@ -29,14 +29,12 @@ export class RedisRecords implements RecordStore {
   readonly #servers: Servers;
   readonly #clock: Clock;
   readonly #index: RecordIndex;
-  readonly #discovery: MemberDiscovery;
 
-  constructor(parts: { keys: Keys; servers: Servers; clock: Clock; removalsKept: number }) {
-    this.#keys = parts.keys;
-    this.#servers = parts.servers;
-    this.#clock = parts.clock;
-    this.#index = new RecordIndex(parts);
-    this.#discovery = new MemberDiscovery({ ...parts, index: this.#index });
+  constructor(rt: BaseRuntime, keys: Keys, servers: Servers, removalsKept: number) {
+    this.#keys = keys;
+    this.#servers = servers;
+    this.#clock = rt.clock;
+    this.#index = new RecordIndex(rt, keys, servers, removalsKept);
   }
 
   async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
@@ -89,10 +87,10 @@ export class RedisRecords implements RecordStore {
   }
 
   discover(collection: string, call: Call): Promise<number> {
-    return this.#discovery.discover(collection, call);
+    return this.#index.discover(collection, call);
   }
 
-  /** Changes records and tells their index: in one step on a single server. */
+  /** Changes records and updates their index: in one step on a single server. */
   async #change<T extends RecordRef>(
     verb: Changing,
     collection: string,
@@ -101,13 +99,13 @@ export class RedisRecords implements RecordStore {
     call: Call,
   ): Promise<(number[] | RefusedWrite)[]> {
     const leftMs = timeLeft(this.#clock, call.timeoutMs);
-    const isApart = this.#servers.lane !== undefined;
+    const { isApart } = this.#index;
     const ids = changes.map(({ id }) => id);
-    // Before anything is sent: it throws for what may not be written.
+    // Before the first request: this throws for a value that may not be written.
     const perKey = changes.map(argsOf);
-    // A Cluster cannot do both at once. The index goes first, so that nothing is there without being listed; and it is told
-    // again afterwards, for those who heard of the record before they could see it.
-    const coming = ids.map((id): Told => [id, '+']);
+    // A Cluster cannot do both at once. The index goes first, so that no record is unlisted. It is told
+    // again afterwards, for readers that read the record before it was written.
+    const coming = ids.map((id): Change => [id, '+']);
     if (isApart && verb === 'put') await this.#index.announce(collection, coming, leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));
     const work = {
@@ -115,14 +113,15 @@ export class RedisRecords implements RecordStore {
       keys,
       perKey,
       before: this.#keys.index(collection),
-      head: () => [isApart ? '' : this.#index.kept],
+      head: () => [isApart ? '' : this.#index.removalsKept],
     };
     const replies = (await inChunks(this.#servers, work, leftMs)) as (Error | ScriptReply)[];
-    if (isApart) await this.#discovery.tell(collection, outcomes(verb, ids, replies), leftMs);
-    return replies.map((reply, i) => this.#judged(verb, keys[i] ?? '', reply));
+    if (isApart)
+      await this.#index.announceChecked(collection, outcomes(verb, ids, replies), leftMs);
+    return replies.map((reply, i) => this.#replyOf(verb, keys[i] ?? '', reply));
   }
 
-  #judged(verb: Changing, key: string, reply: Error | ScriptReply): number[] | RefusedWrite {
+  #replyOf(verb: Changing, key: string, reply: Error | ScriptReply): number[] | RefusedWrite {
     if (reply instanceof Error) return { kind: 'failed', error: reply };
     const [code, fact = 0] = reply;
     if (typeof code === 'string') return this.#failed(verb, key, code);
@@ -138,13 +137,13 @@ export class RedisRecords implements RecordStore {
   }
 }
 
-/** What became of the records that were changed. */
+/** The records that were changed. */
 function outcomes(
   verb: Changing,
   ids: readonly string[],
   replies: (Error | ScriptReply)[],
-): Told[] {
-  return ids.flatMap((id, i): Told[] => {
+): Change[] {
+  return ids.flatMap((id, i): Change[] => {
     const reply = replies[i];
     if (!Array.isArray(reply) || reply[0] !== 1) return [];
     return [[id, verb === 'put' ? String(reply[1]) : '-']];

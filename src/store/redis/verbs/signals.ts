@@ -1,47 +1,47 @@
-import type { Clock } from '../../../core/clock.ts';
-import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import { PubSubConnection } from '../client/pubsub-connection.ts';
 import type { Keys } from '../keys.ts';
 import type { Primary } from '../topology/primary.ts';
 import type { Servers } from '../topology/servers.ts';
 
-/** How long a publication may take. */
+/** The time limit of a publication. */
 const PUBLISH_TIMEOUT_MS = 2_000;
 
 /**
- * Signals by publishing. A script that wakes a waiter looks at how many have heard it, and a server counts only those who
- * listen on itself: so on a Cluster every inbox has a channel of its own on each server, `…@server`. What has no such
- * name reaches all servers, and one listener is enough.
+ * Signals by `PUBLISH`. A script that wakes a waiter checks how many subscribers received the message,
+ * and a server counts only its own. So on a Cluster every inbox has a channel on each server,
+ * `…@server`. A channel without a server reaches all servers, and one subscription is enough.
  */
 export class RedisSignals implements SignalStore {
-  readonly #parts: { keys: Keys; servers: Servers; clock: Clock; random: Random };
+  readonly #rt: BaseRuntime;
+  readonly #keys: Keys;
+  readonly #servers: Servers;
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  readonly #ears = new Map<Primary, PubSubConnection>();
+  readonly #connections = new Map<Primary, PubSubConnection>();
 
-  constructor(parts: { keys: Keys; servers: Servers; clock: Clock; random: Random }) {
-    this.#parts = parts;
-    parts.servers.onPrimaries = () => this.#follow();
+  constructor(rt: BaseRuntime, keys: Keys, servers: Servers) {
+    this.#rt = rt;
+    this.#keys = keys;
+    this.#servers = servers;
+    servers.onPrimaries = () => this.#resubscribe();
   }
 
   async publish(topic: string, message: string): Promise<void> {
-    const { keys, servers } = this.#parts;
-    const channel = keys.channel(topic);
-    // Messages travel with the prefix, as those that scripts publish do: they are names of leases.
-    const args = ['PUBLISH', channel, keys.lease(message)];
-    await servers.send('publish', channel, args, PUBLISH_TIMEOUT_MS);
+    const channel = this.#keys.channel(topic);
+    // Messages have the prefix, as those that scripts publish have: they are names of leases.
+    const args = ['PUBLISH', channel, this.#keys.lease(message)];
+    await this.#servers.send('publish', channel, args, PUBLISH_TIMEOUT_MS);
   }
 
   async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
-    const channel = this.#parts.keys.channel(topic);
+    const channel = this.#keys.channel(topic);
     const known = this.#subscribers.get(channel) ?? new Set();
     this.#subscribers.set(channel, known);
     known.add(subscriber);
-    const listening = this.#parts.servers.primaries.map((primary) =>
-      this.#listen(primary, channel),
-    );
+    const listening = this.#servers.primaries.map((primary) => this.#listen(primary, channel));
     try {
-      // One server that does not answer keeps its own waiters from hints, not those of the others.
+      // A server that does not answer keeps its own waiters from hints, not those of the others.
       await Promise.any(listening).catch((error: AggregateError) =>
         Promise.reject(error.errors[0]),
       );
@@ -55,57 +55,56 @@ export class RedisSignals implements SignalStore {
 
   async close(): Promise<void> {
     this.#subscribers.clear();
-    await Promise.all([...this.#ears.values()].map((ear) => ear.close()));
+    await Promise.all([...this.#connections.values()].map((each) => each.close()));
   }
 
   async #listen(primary: Primary, channel: string): Promise<void> {
-    for (const name of this.#namesOn(primary, channel)) await this.#ear(primary).listen(name);
+    for (const name of this.#namesOn(primary, channel))
+      await this.#connectionTo(primary).listen(name);
   }
 
-  /** The first server is the one on which what has no server in its name is listened for. */
+  /** Channels without a server in their name are subscribed on the first server. */
   #namesOn(primary: Primary, channel: string): Set<string> {
-    const isFirst = this.#parts.servers.primaries[0] === primary;
+    const isFirst = this.#servers.primaries[0] === primary;
     return new Set([channel + primary.at, ...(isFirst ? [channel] : [])]);
   }
 
-  #ear(primary: Primary): PubSubConnection {
-    const { clock, random } = this.#parts;
-    const known = this.#ears.get(primary);
+  #connectionTo(primary: Primary): PubSubConnection {
+    const known = this.#connections.get(primary);
     if (known !== undefined) return known;
-    const { dialer, at, connection } = primary;
-    const ear = new PubSubConnection({
-      ...{ dialer, clock, random },
-      isReachable: () => connection.isConnected,
+    const { dialer, at, connection: leases } = primary;
+    const connection = new PubSubConnection(this.#rt, dialer, {
+      isReachable: () => leases.isConnected,
       onMessage: (message, name) => {
         const isHere = at !== '' && name.endsWith(at);
         this.#deliver(isHere ? name.slice(0, -at.length) : name, message);
       },
-      onGap: () => this.#tellGap(),
+      onGap: () => this.#reportGap(),
     });
-    this.#ears.set(primary, ear);
-    return ear;
+    this.#connections.set(primary, connection);
+    return connection;
   }
 
-  /** Other servers have come or gone: listens where they are. Who waits on one of them has to ask again. */
-  #follow(): void {
-    const { primaries } = this.#parts.servers;
-    for (const [primary, ear] of this.#ears) {
+  /** Servers have joined or left: subscribes on the present ones. Waiters on the others have to ask again. */
+  #resubscribe(): void {
+    const { primaries } = this.#servers;
+    for (const [primary, connection] of this.#connections) {
       if (primaries.includes(primary)) continue;
-      this.#ears.delete(primary);
-      void ear.close();
+      this.#connections.delete(primary);
+      void connection.close();
     }
     const listening = primaries.flatMap((primary) =>
       [...this.#subscribers.keys()].map((channel) => this.#listen(primary, channel)),
     );
-    void Promise.allSettled(listening).then(() => this.#tellGap());
+    void Promise.allSettled(listening).then(() => this.#reportGap());
   }
 
   #deliver(channel: string, message: string): void {
-    const text = this.#parts.keys.withoutPrefix(message);
+    const text = this.#keys.withoutPrefix(message);
     for (const subscriber of this.#subscribers.get(channel) ?? []) subscriber.onMessage(text);
   }
 
-  #tellGap(): void {
+  #reportGap(): void {
     for (const subscribers of this.#subscribers.values()) {
       for (const subscriber of subscribers) subscriber.onGap();
     }
@@ -116,8 +115,8 @@ export class RedisSignals implements SignalStore {
     known?.delete(subscriber);
     if (known?.size !== 0) return;
     this.#subscribers.delete(channel);
-    for (const [primary, ear] of this.#ears) {
-      for (const name of this.#namesOn(primary, channel)) ear.unlisten(name);
+    for (const [primary, connection] of this.#connections) {
+      for (const name of this.#namesOn(primary, channel)) connection.unlisten(name);
     }
   }
 }

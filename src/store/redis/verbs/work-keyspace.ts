@@ -1,5 +1,6 @@
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { KeyForeignError, StoreRefusedError } from '../../../core/errors.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Call } from '../../port/store.ts';
 import type { HeldReply } from '../../port/stream-store.ts';
 import type { Keys } from '../keys.ts';
@@ -30,10 +31,10 @@ export class WorkKeyspace {
   readonly #servers: Servers;
   readonly #clock: Clock;
 
-  constructor(parts: { keys: Keys; servers: Servers; clock: Clock }) {
-    this.keys = parts.keys;
-    this.#servers = parts.servers;
-    this.#clock = parts.clock;
+  constructor({ clock }: BaseRuntime, keys: Keys, servers: Servers) {
+    this.keys = keys;
+    this.#servers = servers;
+    this.#clock = clock;
   }
 
   async run(script: Script, args: readonly string[], { timeoutMs }: Call): Promise<unknown> {

@@ -74,7 +74,7 @@ export class StoreClock {
 
   constructor(options: MarkerOptions) {
     this.#options = options;
-    this.#notices = new QuarantineNotices(options, (keyspace) =>
+    this.#notices = new QuarantineNotices(options.events, options.store, (keyspace) =>
       this.leftMs(keyspace, this.#nowMs),
     );
   }
@@ -166,7 +166,7 @@ export class StoreClock {
   /** The same, for a process that wants a lease there: it is told of the wait. */
   ask(keyspace: Keyspace, nowMs: number): number {
     this.#nowMs = nowMs;
-    return this.#notices.ask(keyspace);
+    return this.#notices.leftMs(keyspace);
   }
 
   /** A lease vanished under its holder, and its fence record too: grants stop, for everybody, before it may be put back. */
