@@ -1,11 +1,11 @@
 /**
- * The leases that one session runs under. `acquireOwn` acquires the lease of what the session shows,
- * which keeps two sessions off the same channel or recording. `acquireSlot` then acquires a slot.
- * The session needs all of them. `release` releases them in reverse order.
+ * The leases that one session runs under. `acquireOwn` acquires the lease of what the session
+ * shows, which keeps two sessions off the same channel or recording. `acquireSlot` then acquires a
+ * slot. The session needs all of them. `release` releases them in reverse order.
  *
- * A key that another session holds is not waited for, unless the pool says so. A key that no session
- * holds, but that the store may not grant yet, is waited for: the store is in quarantine, or a lease
- * was revoked.
+ * A key that another session holds is not waited for, unless the pool says so. A key that no
+ * session holds, but that the store may not grant yet, is waited for: the store is in quarantine,
+ * or a lease was revoked.
  */
 import type { BusyReason } from '../core/errors.ts';
 import { isTargetId } from '../core/ids.ts';

@@ -1,13 +1,14 @@
 /**
- * Watches open sessions: those that this worker runs, because their clients may stop them, and those
- * of other workers. If the lease of a session is free, its worker is dead, and this one recovers it.
+ * Watches open sessions: those that this worker runs, because their clients may stop them, and
+ * those of other workers. If the lease of a session is free, its worker is dead, and this one
+ * recovers it.
  *
- * Hints tell of changes. What they miss is found by reading: the own sessions every few seconds, all
- * open sessions every half minute. The lease of another worker's session is read again when it would
- * expire: a living worker has renewed it by then. A session whose lease is free is read once more
- * after a pause, because a worker that is just ending it holds no lease for a moment either. A worker
- * that has claimed a session, and has not acquired its lease yet, gets the time of a TTL: nothing
- * runs meanwhile. If two workers recover the same session, its lease decides between them.
+ * Hints tell of changes. What they miss is found by reading: the own sessions every few seconds,
+ * all open sessions every half minute. The lease of another worker's session is read again when it
+ * would expire: a living worker has renewed it by then. A session whose lease is free is read once
+ * more after a pause, because a worker that is just ending it holds no lease for a moment either. A
+ * worker that has claimed a session, and has not acquired its lease yet, gets the time of a TTL:
+ * nothing runs meanwhile. If two workers recover the same session, its lease decides between them.
  */
 import { Loop } from '../core/loop.ts';
 import { type Entry, TimerHeap } from '../core/timer-heap.ts';

@@ -95,7 +95,8 @@ export class SessionRecord {
     const status = JSON.stringify({ ...statusOf(before), ...change });
     const step = { ifRevision: before.revision, state, status };
     const reply = await store.intents.advance(this.id, step, CALL).catch((error: unknown) => {
-      // Another program has overwritten the session with something else: it does not exist any more.
+      // Another program has overwritten the session with something else: it does not exist any
+      // more.
       if (error instanceof KeyForeignError) return { kind: 'absent' } as const;
       throw error;
     });

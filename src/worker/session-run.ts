@@ -2,9 +2,9 @@
  * One session at this worker, from its claim until the worker holds nothing for it.
  *
  * **Acquiring.** In: the worker took the session's start from the stream and claimed it; or the
- * session had no living worker, and this one recovers it. Acquires the leases (`SessionLeases`), and
- * asks again for as long as the store does not answer. Out: all leases are held and the pipeline was
- * started → running; a lease is unavailable, or the run is stopped → releasing.
+ * session had no living worker, and this one recovers it. Acquires the leases (`SessionLeases`),
+ * and asks again for as long as the store does not answer. Out: all leases are held and the
+ * pipeline was started → running; a lease is unavailable, or the run is stopped → releasing.
  *
  * **Running.** In: as above. The store is told the slot and the process group, and then the command
  * begins. The run is stopped when no client needs the session, a lease is lost, the session belongs
@@ -14,8 +14,8 @@
  *
  * **Releasing.** In: as above. `STOPPING` and the reason are written first, then the leases are
  * released, the last acquired first, and then `ENDED` is written. So a client that reads `ENDED`
- * finds the leases free, and a worker that recovers the session before that knows its reason.
- * A session that is only left, because this worker stops, keeps its state: its leases are released,
+ * finds the leases free, and a worker that recovers the session before that knows its reason. A
+ * session that is only left, because this worker stops, keeps its state: its leases are released,
  * and then the worker's name is removed from it, so that another worker continues. Out: → over.
  *
  * **Over.** The worker holds nothing for the session.
@@ -49,8 +49,8 @@ const FROM: Readonly<Record<State, readonly State[]>> = {
 };
 
 /**
- * Why a run is stopped. `stopped`: no client needs the session. `lost`: a lease is lost. `gone`: the
- * session does not belong to this worker any more. `left`: the worker stops.
+ * Why a run is stopped. `stopped`: no client needs the session. `lost`: a lease is lost. `gone`:
+ * the session does not belong to this worker any more. `left`: the worker stops.
  */
 type Cause = 'stopped' | 'lost' | 'gone' | 'left';
 
@@ -119,7 +119,9 @@ export class SessionRun {
     if (this.#state === 'running') await this.#leases.abandon(this.#running?.ended);
   }
 
-  /** Resolves when the run is over. Never rejects. Calls `onStarted` when the pipeline was started. */
+  /**
+   * Resolves when the run is over. Never rejects. Calls `onStarted` when the pipeline was started.
+   */
   async run(onStarted: () => void): Promise<void> {
     const { tracing } = this.#rt;
     const { id, kind } = this.#record.session;
@@ -253,7 +255,9 @@ export class SessionRun {
     };
   }
 
-  /** Writes `RUNNING`, the slot and the process group. The command begins when the store has them. */
+  /**
+   * Writes `RUNNING`, the slot and the process group. The command begins when the store has them.
+   */
   async #announce(running: Running): Promise<void> {
     const group = await running.started;
     // A command that could not be started reports that in the same turn, and has never run.

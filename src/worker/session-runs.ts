@@ -58,7 +58,9 @@ export class SessionRuns {
     return true;
   }
 
-  /** Hands a run what the store says of its session. False: this worker does not run the session. */
+  /**
+   * Hands a run what the store says of its session. False: this worker does not run the session.
+   */
   refresh(id: string, stored: StoredSession | null): boolean {
     const found = this.#runs.get(id);
     found?.run.refresh(stored);

@@ -15,7 +15,10 @@ import type { SessionRuns } from './session-runs.ts';
 
 /** How often the stream is read without a hint. */
 const READ_EVERY_MS = 1_000;
-/** How long an entry belongs to this worker. Claiming is quick, and a dead worker should not delay the start. */
+/**
+ * How long an entry belongs to this worker. Claiming is quick, and a dead worker should not delay
+ * the start.
+ */
 const CLAIM_MS = 5_000;
 /** Entries in one request. */
 const MAX_ENTRIES = 64;

@@ -1,15 +1,15 @@
 /**
- * A name that one worker has at a time, and has again when it is restarted. What the worker held when
- * it was killed is then free at once, and not only when its leases expire.
+ * A name that one worker has at a time, and has again when it is restarted. What the worker held
+ * when it was killed is then free at once, and not only when its leases expire.
  *
  * That takes proof that the process which held the leases is dead, with everything it had started.
- * The kernel gives that proof: the process and its supervisor of commands share a socket, which locks
- * the name on this host. A process that gets the lock knows that both are gone. The store has a
- * registration: which instance had the name last, on which host, and under which lock. If host and
- * lock are the same, that instance is dead. `DeadWorker` then kills what is left of its process
- * groups and releases its leases, by the fences that they show, and no other leases.
- * Where a part of the proof is missing (another host, another system, a process group that cannot be
- * told from a stranger's) the leases expire.
+ * The kernel gives that proof: the process and its supervisor of commands share a socket, which
+ * locks the name on this host. A process that gets the lock knows that both are gone. The store has
+ * a registration: which instance had the name last, on which host, and under which lock. If host
+ * and lock are the same, that instance is dead. `DeadWorker` then kills what is left of its process
+ * groups and releases its leases, by the fences that they show, and no other leases. Where a part
+ * of the proof is missing (another host, another system, a process group that cannot be told from a
+ * stranger's) the leases expire.
  */
 import { retryStore } from '../core/retry.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
@@ -151,7 +151,9 @@ export class WorkerName {
     return true;
   }
 
-  /** Keeps the name while this worker lives. A lost name is acquired again: only a restart needs it. */
+  /**
+   * Keeps the name while this worker lives. A lost name is acquired again: only a restart needs it.
+   */
   #keep(lease: Lease): void {
     this.#lease = lease;
     this.#register(lease).catch(() => {});
@@ -202,8 +204,8 @@ export class WorkerName {
   }
 
   /**
-   * Names this worker in this store. A process that reaches the store by another address has another
-   * lock, and so no proof.
+   * Names this worker in this store. A process that reaches the store by another address has
+   * another lock, and so no proof.
    */
   get #lockName(): string {
     const { store } = this.#rt;
@@ -259,12 +261,12 @@ class DeadWorker {
   }
 
   /**
-   * Releases the leases of this instance and of no other: those of open sessions, of slots, and that
-   * of the worker's name. Returns how many there were.
+   * Releases the leases of this instance and of no other: those of open sessions, of slots, and
+   * that of the worker's name. Returns how many there were.
    *
-   * Two kinds are left to expire: leases of pools that are not configured any more, and a lease that
-   * the API of this instance acquired for a session that another worker may have continued under
-   * that holder.
+   * Two kinds are left to expire: leases of pools that are not configured any more, and a lease
+   * that the API of this instance acquired for a session that another worker may have continued
+   * under that holder.
    */
   async releaseLeases(nameKey: string): Promise<number> {
     const instance = this.#instance;

@@ -9,7 +9,9 @@ import type { PipelineFunction } from './pipelines/pipeline.ts';
 export interface ResourceOptions {
   /** How many there are, called 1, 2, 3 …, or what each is called. */
   slots: number | readonly string[];
-  /** How long a start waits for a free slot before its session ends with `R_NO_TUNER`; default 0. */
+  /**
+   * How long a start waits for a free slot before its session ends with `R_NO_TUNER`; default 0.
+   */
   wait?: Duration;
   /** The prefix of a slot's lease key; default the name of the pool, and `tuner` for `tuners`. */
   key?: string;
@@ -35,8 +37,8 @@ export type PipelineOption = PipelineFunction | FunctionPipeline | CommandPipeli
 export interface WorkerOptions {
   /**
    * Unique among all workers of the store, and the same at every start. A named worker that was
-   * killed, and is restarted on the same host, frees at once what it held. Without a name, its leases
-   * have to expire. Do not use the name of the host.
+   * killed, and is restarted on the same host, frees at once what it held. Without a name, its
+   * leases have to expire. Do not use the name of the host.
    */
   name?: string;
   /** Pools of scarce things, by name; default `{ tuners: 4 }`. The same at all workers. */
@@ -44,8 +46,8 @@ export interface WorkerOptions {
   /** What runs for a session; default a small function that only reports progress. */
   pipelines?: { live?: PipelineOption; vod?: PipelineOption };
   /**
-   * How many starts may be under way at once, those that wait for a slot included; default 64. Stops
-   * have no limit.
+   * How many starts may be under way at once, those that wait for a slot included; default 64.
+   * Stops have no limit.
    */
   starts?: number;
   /**

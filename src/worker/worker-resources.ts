@@ -1,4 +1,6 @@
-/** What all runs of one worker share: leases, the pools of its slots, its pipelines and commands. */
+/**
+ * What all runs of one worker share: leases, the pools of its slots, its pipelines and commands.
+ */
 import { assert } from '../core/assert.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';

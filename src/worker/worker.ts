@@ -4,10 +4,10 @@
  *
  * What a worker does not promise: a session runs in one place at a time only as far as leases go
  * (`lease.ts`). A command that ends when it is killed is dead before another session can have its
- * slot, even if this process is killed or suspended. A function is only asked to end, and its leases
- * are kept until it has. They expire under a function that still runs if this process is suspended
- * for longer than their TTL, or if `stop` has waited for the function in vain. Only a resource that
- * refuses older fences is safe from such a function.
+ * slot, even if this process is killed or suspended. A function is only asked to end, and its
+ * leases are kept until it has. They expire under a function that still runs if this process is
+ * suspended for longer than their TTL, or if `stop` has waited for the function in vain. Only a
+ * resource that refuses older fences is safe from such a function.
  *
  * **New.** In: at the beginning. Out: `start` → starting; `stop` → stopping.
  *
@@ -18,8 +18,9 @@
  * **Running.** In: as above. Starts as many sessions as it has room for, recovers sessions of dead
  * workers, and stops sessions at once, however many starts wait. Out: `stop` → stopping.
  *
- * **Stopping.** In: as above, or `stop` after a start that failed. Starts nothing. Pipelines are told to end, leases are released, and
- * other workers continue the sessions. Out: nothing is left, or the time is over → stopped.
+ * **Stopping.** In: as above, or `stop` after a start that failed. Starts nothing. Pipelines are
+ * told to end, leases are released, and other workers continue the sessions. Out: nothing is left,
+ * or the time is over → stopped.
  *
  * **Stopped.** It never starts again.
  */
@@ -125,8 +126,8 @@ export class Worker implements AsyncDisposable {
 
   /**
    * Starts nothing new, ends pipelines and releases their leases; other workers continue the
-   * sessions. Waits for pipelines to end for up to `within` (15 s). A pipeline that has not ended by
-   * then is left behind: its leases are not renewed any more, and expire.
+   * sessions. Waits for pipelines to end for up to `within` (15 s). A pipeline that has not ended
+   * by then is left behind: its leases are not renewed any more, and expire.
    */
   async stop({ within = DEFAULT_STOP_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');

@@ -5,7 +5,10 @@ import { workerWorld } from '../support/worker-world.ts';
 const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };
 
-/** The store carries out requests about leases at once, and answers them in order when the test opens it. */
+/**
+ * The store carries out requests about leases at once, and answers them in order when the test
+ * opens it.
+ */
 function holdAnswers({ leases }: Store): { granted: () => number; open: () => void } {
   let open: () => void = () => {};
   const opened = new Promise<void>((resolve) => {

@@ -51,7 +51,8 @@ describe('a worker that stops before a pipeline has ended', () => {
     const leases = () => Promise.all(['service:channel-7', 'tuner:1'].map(world.lease));
     expect((await leases()).map(({ kind }) => kind)).toEqual(['held', 'held']);
     expect(first.happened.map(({ name }) => name)).not.toContain('lease.released');
-    // The TTL is 30 s: without a renewal they are gone after that, although the pipeline never ends.
+    // The TTL is 30 s: without a renewal they are gone after that, although the pipeline never
+    // ends.
     await world.clock.advance(30_000);
     expect((await leases()).map(({ kind }) => kind)).toEqual(['free', 'free']);
   });

@@ -3,7 +3,10 @@ import type { PipelineFunction } from './pipeline.ts';
 
 const REPORT_EVERY_MS = 1_000;
 
-/** Runs for a session where no pipeline is configured: reports how long it has run until it is told to end. */
+/**
+ * Runs for a session where no pipeline is configured: reports how long it has run until it is told
+ * to end.
+ */
 export function builtIn(clock: Clock): PipelineFunction {
   return async (_session, { signal, progress }) => {
     const startedAtMs = clock.monotonicMs();

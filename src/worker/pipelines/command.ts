@@ -1,4 +1,6 @@
-/** A pipeline that is a command, in its own process group and under a supervisor: see `commands.ts`. */
+/**
+ * A pipeline that is a command, in its own process group and under a supervisor: see `commands.ts`.
+ */
 import type { Clock } from '../../core/clock.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import type { CommandOutcome, Commands } from '../supervisor/commands.ts';

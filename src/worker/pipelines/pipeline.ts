@@ -9,7 +9,10 @@ import type { GroupRecord } from '../supervisor/host.ts';
 
 /** What a function that runs for a session is given. */
 export interface PipelineContext {
-  /** Fires when the pipeline is to end: the session is stopped, a lease is lost, or the worker stops. */
+  /**
+   * Fires when the pipeline is to end: the session is stopped, a lease is lost, or the worker
+   * stops.
+   */
   readonly signal: AbortSignal;
   /** The fence of the slot, or of the session's own lease if it needs no slot. */
   readonly fence: number;
@@ -25,8 +28,8 @@ export interface PipelineContext {
 }
 
 /**
- * Its result is kept with the session, if it can be JSON. It has to end when `signal` fires: no lease
- * is released before that.
+ * Its result is kept with the session, if it can be JSON. It has to end when `signal` fires: no
+ * lease is released before that.
  */
 export type PipelineFunction = (session: IntentSession, context: PipelineContext) => unknown;
 
@@ -52,7 +55,9 @@ export interface Running {
    * has ended before. Never rejects.
    */
   readonly started: Promise<GroupRecord | null>;
-  /** The store has the process group, so that another worker could end it: the command may begin. */
+  /**
+   * The store has the process group, so that another worker could end it: the command may begin.
+   */
   begin(): void;
   /** Resolves when nothing of it is left, or the rest cannot be ended. Never rejects. */
   readonly ended: Promise<PipelineEnd>;

@@ -5,7 +5,10 @@ const WRITE_EVERY_MS = 1_000;
 /** Longer values, as JSON, are not written. */
 const MAX_CHARACTERS = 2_000;
 
-/** The progress of one pipeline: of the values that it reports, the last one is written once a second. */
+/**
+ * The progress of one pipeline: of the values that it reports, the last one is written once a
+ * second.
+ */
 export class Progress {
   readonly #clock: Clock;
   readonly #write: (value: unknown) => Promise<boolean>;

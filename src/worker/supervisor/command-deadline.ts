@@ -35,8 +35,8 @@ export function hasDoubt(deadline: CommandDeadline, clock: Clock): boolean {
 }
 
 /**
- * How long until a command that was asked to end is killed. The grace counts from `stopped`, or from
- * the deadline if that was earlier.
+ * How long until a command that was asked to end is killed. The grace counts from `stopped`, or
+ * from the deadline if that was earlier.
  */
 export function graceLeftMs(
   deadline: CommandDeadline,

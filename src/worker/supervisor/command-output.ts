@@ -20,7 +20,10 @@ const PROGRESS_LINE = Buffer.from(`\n${PROGRESS}`);
 const LINE_FEED = 10;
 const RETURN = 13;
 
-/** Control characters (C0, DEL, C1), marks of writing direction, line ends of Unicode, lone surrogates. */
+/**
+ * Control characters (C0, DEL, C1), marks of writing direction, line ends of Unicode, lone
+ * surrogates.
+ */
 const UNSAFE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
@@ -102,9 +105,9 @@ class Line {
   }
 
   /**
-   * Of very many lines, only those that may be kept are read: the one that had begun, the last one that
-   * reports progress, and the last ones. Otherwise a command that writes very fast would take the time
-   * that the other commands of the supervisor need.
+   * Of very many lines, only those that may be kept are read: the one that had begun, the last one
+   * that reports progress, and the last ones. Otherwise a command that writes very fast would take
+   * the time that the other commands of the supervisor need.
    */
   feed(bytes: Buffer): void {
     const first = indexOf(bytes, LINE_FEED, 0) + 1;

@@ -1,16 +1,16 @@
 /**
- * Commands under a supervisor process, which ends each of them in time even if this process is killed
- * or suspended: see `supervision.ts`. All commands share one supervisor. This process makes sure that
- * they have one that works:
+ * Commands under a supervisor process, which ends each of them in time even if this process is
+ * killed or suspended: see `supervision.ts`. All commands share one supervisor. This process makes
+ * sure that they have one that works:
  *
- * - **The supervisor has died.** This process ends the commands that it ran, because no other process
- *   would. The next command gets a new supervisor.
- * - **The supervisor is stalled**: it has not stopped or started a command in time. This process kills
- *   the command that was to stop, when its grace is over. Then it ends everything that the supervisor
- *   ran, because no process would do that in time if this one died now. It kills the supervisor last,
- *   so that one that wakes up meanwhile still notices if this process dies.
- * - **The supervisor was told to end.** It ends what it runs, and reports that. A new supervisor starts
- *   the commands that it had not started.
+ * - **The supervisor has died.** This process ends the commands that it ran, because no other
+ *   process would. The next command gets a new supervisor.
+ * - **The supervisor is stalled**: it has not stopped or started a command in time. This process
+ *   kills the command that was to stop, when its grace is over. Then it ends everything that the
+ *   supervisor ran, because no process would do that in time if this one died now. It kills the
+ *   supervisor last, so that one that wakes up meanwhile still notices if this process dies.
+ * - **The supervisor was told to end.** It ends what it runs, and reports that. A new supervisor
+ *   starts the commands that it had not started.
  */
 import type { Clock } from '../../core/clock.ts';
 import { KILLED_WITHIN_MS } from './process-group.ts';

@@ -1,12 +1,12 @@
 /**
- * Starts a command in two steps, so that it never runs unknown to its owner. First there is a process
- * with the id, group and environment of the command: a shell that waits at a gate, which is a pipe from
- * the supervisor. When the owner has the group on record, the supervisor opens the gate, and the shell
- * becomes the command. If the supervisor dies before that, the pipe ends, and so does the shell: the
- * command never begins. If the supervisor is suspended, the gate stays shut.
+ * Starts a command in two steps, so that it never runs unknown to its owner. First there is a
+ * process with the id, group and environment of the command: a shell that waits at a gate, which is
+ * a pipe from the supervisor. When the owner has the group on record, the supervisor opens the
+ * gate, and the shell becomes the command. If the supervisor dies before that, the pipe ends, and
+ * so does the shell: the command never begins. If the supervisor is suspended, the gate stays shut.
  *
- * A shell does not pass on variables whose names are no shell names, for example `my.setting`. These
- * go through `env`.
+ * A shell does not pass on variables whose names are no shell names, for example `my.setting`.
+ * These go through `env`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
@@ -14,7 +14,10 @@ import type { Socket } from 'node:net';
 import { resolve } from 'node:path';
 
 const SHELL = '/bin/sh';
-/** Waits for a line and exits without one. Its variable is in no environment. The command does not inherit the gate. */
+/**
+ * Waits for a line and exits without one. Its variable is in no environment. The command does not
+ * inherit the gate.
+ */
 const WAIT = 'IFS= read -r holdfast_gate <&3 && exec "$@" 3<&-';
 /** The names that a shell can have. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;

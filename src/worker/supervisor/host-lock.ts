@@ -1,7 +1,7 @@
 /**
  * A lock on a name that the kernel keeps for this process and for the children that inherit it: a
- * listening socket with an abstract name of Linux, which is no file. It is free when the last of these
- * processes is gone, however it ended, and not before.
+ * listening socket with an abstract name of Linux, which is no file. It is free when the last of
+ * these processes is gone, however it ended, and not before.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,8 +10,8 @@ import { createServer, type Server } from 'node:net';
 import type { HostLock } from './host.ts';
 
 /**
- * The maximum length of an address. Some versions of Node pad shorter ones with zeros and some do not,
- * so that one name would become two addresses.
+ * The maximum length of an address. Some versions of Node pad shorter ones with zeros and some do
+ * not, so that one name would become two addresses.
  */
 const ADDRESS_LENGTH = 108;
 const HASH_DIGITS = 32;
@@ -39,7 +39,10 @@ export async function lockName(name: string): Promise<HostLock | null> {
   return { fd: descriptorOf(server, address), close: () => void server.close() };
 }
 
-/** Node does not tell the descriptor. /proc has the socket's number by its name, and the descriptor by its number. */
+/**
+ * Node does not tell the descriptor. /proc has the socket's number by its name, and the descriptor
+ * by its number.
+ */
 function descriptorOf(server: Server, address: string): number {
   const lines = readFileSync(SOCKETS, 'utf8').split('\n');
   const number = lines.find((line) => line.endsWith(`@${address}`))?.split(/\s+/)[NUMBER_COLUMN];

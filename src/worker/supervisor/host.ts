@@ -1,4 +1,7 @@
-/** What a process can know of its own host, and no store can tell: which host it is, and which processes live there. */
+/**
+ * What a process can know of its own host, and no store can tell: which host it is, and which
+ * processes live there.
+ */
 
 /** A process group that was started. Tells it from a later group of the same number. */
 export interface GroupRecord {
@@ -17,8 +20,8 @@ export interface HostLock {
 
 export interface Host {
   /**
-   * This host since its boot, with the namespaces of its processes and locks. Two processes with the
-   * same id can see each other, and cannot have the same lock. Null: the system does not tell.
+   * This host since its boot, with the namespaces of its processes and locks. Two processes with
+   * the same id can see each other, and cannot have the same lock. Null: the system does not tell.
    */
   readonly id: string | null;
   /** This process among all that this host has had since its boot. */
@@ -28,8 +31,8 @@ export interface Host {
   /** Null: another process has the lock. */
   lock(name: string): Promise<HostLock | null>;
   /**
-   * Kills (SIGKILL) what is left of a group that ran for this session. False: some of it may still be
-   * there. It could not be killed, or cannot be told from another group.
+   * Kills (SIGKILL) what is left of a group that ran for this session. False: some of it may still
+   * be there. It could not be killed, or cannot be told from another group.
    */
   endGroup(record: GroupRecord, session: string): Promise<boolean>;
 }

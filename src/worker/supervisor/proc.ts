@@ -1,4 +1,7 @@
-/** What Linux shows of processes in /proc. On other systems, and of processes that are gone: nothing. */
+/**
+ * What Linux shows of processes in /proc. On other systems, and of processes that are gone:
+ * nothing.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { GroupRecord } from './host.ts';
 
@@ -12,7 +15,9 @@ export interface ProcessStat {
   /** Stopped by a signal, until another signal continues it. */
   readonly isStopped: boolean;
   readonly group: number;
-  /** When it was started, in ticks since the boot: tells it from a later process with the same id. */
+  /**
+   * When it was started, in ticks since the boot: tells it from a later process with the same id.
+   */
   readonly startedTicks: number;
 }
 

@@ -21,7 +21,10 @@ export interface ProcessGroup {
   isAlive(): boolean;
 }
 
-/** The group of `leader`. A group outlives its leader while it has members, and its id is not reused. */
+/**
+ * The group of `leader`. A group outlives its leader while it has members, and its id is not
+ * reused.
+ */
 export function processGroup(leader: number): ProcessGroup {
   return {
     signal: (signal) => void send(leader, signal),
@@ -30,8 +33,8 @@ export function processGroup(leader: number): ProcessGroup {
 }
 
 /**
- * The group that was started then. If another process has the id of its leader, the group is gone: no
- * process gets an id that a group still has.
+ * The group that was started then. If another process has the id of its leader, the group is gone:
+ * no process gets an id that a group still has.
  */
 export function recordedGroup({ group, startedTicks }: GroupRecord): ProcessGroup {
   const processes = processGroup(group);
@@ -81,12 +84,13 @@ function send(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * Whether only zombies are left. A dead process stays in its group until its parent reaps it, and in a
- * container whose first process does not, that is never. Without /proc all members count as alive.
+ * Whether only zombies are left. A dead process stays in its group until its parent reaps it, and
+ * in a container whose first process does not, that is never. Without /proc all members count as
+ * alive.
  *
- * All checks in one turn of the event loop share one reading of /proc: otherwise stopping hundreds of
- * commands would read every process of the host for each of them. The reading cannot be too old to
- * show that all are dead, because dead processes start no others.
+ * All checks in one turn of the event loop share one reading of /proc: otherwise stopping hundreds
+ * of commands would read every process of the host for each of them. The reading cannot be too old
+ * to show that all are dead, because dead processes start no others.
  */
 function isAllZombies(group: number): boolean {
   if (reading === null) {

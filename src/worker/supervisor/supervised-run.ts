@@ -99,9 +99,9 @@ export class SupervisedRun implements CommandRun {
   }
 
   /**
-   * Runs the command under this supervisor, and resolves when it has ended. `terminated`: it has ended
-   * because the supervisor was told to end. `refused`: the supervisor was told to end before it had
-   * started the command, so that another supervisor can run it.
+   * Runs the command under this supervisor, and resolves when it has ended. `terminated`: it has
+   * ended because the supervisor was told to end. `refused`: the supervisor was told to end before
+   * it had started the command, so that another supervisor can run it.
    */
   async under(
     supervisor: Pick<SupervisorProcess, 'start' | 'unreadBytes'>,

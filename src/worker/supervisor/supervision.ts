@@ -3,22 +3,22 @@
  * before the store can grant a lease to another holder**, even if the process that holds the leases
  * is killed or suspended.
  *
- * That process, the owner, sends a deadline: the moment until which its leases are good. The store's
- * expiry is later by the guard, which is the grace and a margin. So a group that is asked to end at
- * the deadline, and killed when the grace is over, is dead in time.
+ * That process, the owner, sends a deadline: the moment until which its leases are good. The
+ * store's expiry is later by the guard, which is the grace and a margin. So a group that is asked
+ * to end at the deadline, and killed when the grace is over, is dead in time.
  *
  * An owner may have many commands, each under its own leases. They share one supervisor process,
  * which has one `Supervision` for each.
  *
- * **Idle.** In: at the beginning. Nothing runs. Out: the owner orders the start → waiting, or ended if
- * the deadline has passed or the command cannot be started; the owner is gone, or the supervisor is
- * told to end → ended.
+ * **Idle.** In: at the beginning. Nothing runs. Out: the owner orders the start → waiting, or ended
+ * if the deadline has passed or the command cannot be started; the owner is gone, or the supervisor
+ * is told to end → ended.
  *
  * **Waiting.** In: the command has a process, the leader of its own group, which waits at a gate
- * (`gate.ts`). The group is reported to the owner. Out: the owner orders the command to begin, which
- * it does when it knows the group, and the leases are good → running; as below → stopping or ended.
- * So a command that its owner does not know never begins, even if the supervisor is killed or
- * suspended at any moment.
+ * (`gate.ts`). The group is reported to the owner. Out: the owner orders the command to begin,
+ * which it does when it knows the group, and the leases are good → running; as below → stopping or
+ * ended. So a command that its owner does not know never begins, even if the supervisor is killed
+ * or suspended at any moment.
  *
  * **Running.** In: the command has begun. Signals are passed on to the group, and renewals move the
  * deadline. Out: the command has ended but its group has not, the deadline has passed, the owner
@@ -26,18 +26,20 @@
  * its group are gone → ended.
  *
  * **Stopping.** In: as above. The group got SIGTERM, and SIGCONT because a stopped process does not
- * handle SIGTERM. It gets SIGKILL when the grace is over, counted from the stop or from the deadline,
- * whichever comes first. Out: the group is gone, or still there a while after SIGKILL → ended.
+ * handle SIGTERM. It gets SIGKILL when the grace is over, counted from the stop or from the
+ * deadline, whichever comes first. Out: the group is gone, or still there a while after SIGKILL →
+ * ended.
  *
- * **Ended.** In: as above. Out: the command's output has been read, or that took too long → reported.
+ * **Ended.** In: as above. Out: the command's output has been read, or that took too long →
+ * reported.
  *
  * **Reported.** The owner was told how the command ended. Nothing happens any more.
  *
- * Every tick reads both clocks, and `core/validity.ts` says what they mean: after the host has slept,
- * the monotonic clock and its timers still have the deadline ahead. If the clocks disagree, the owner
- * is told, and asks the store for a confirmation at once. If the wall clock was set back, the clocks
- * no longer prove that the leases last. The command may then run for as long as a confirmation takes,
- * and never beyond the deadline on the monotonic clock.
+ * Every tick reads both clocks, and `core/validity.ts` says what they mean: after the host has
+ * slept, the monotonic clock and its timers still have the deadline ahead. If the clocks disagree,
+ * the owner is told, and asks the store for a confirmation at once. If the wall clock was set back,
+ * the clocks no longer prove that the leases last. The command may then run for as long as a
+ * confirmation takes, and never beyond the deadline on the monotonic clock.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { type Confirmation, confirmationNow } from '../../core/validity.ts';
@@ -55,8 +57,8 @@ import { KILLED_WITHIN_MS, type ProcessGroup, pollPauses } from './process-group
 const TICK_MS = 100;
 
 /**
- * How long reading the output of a dead command may take. A process that has left its group may keep
- * the outputs open for ever.
+ * How long reading the output of a dead command may take. A process that has left its group may
+ * keep the outputs open for ever.
  */
 const READ_WITHIN_MS = 200;
 

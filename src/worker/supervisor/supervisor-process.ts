@@ -26,8 +26,8 @@ export type Outcome =
 
 export interface SupervisorOptions {
   /**
-   * Commands have the input and outputs of this process. Default: they have no input, and their last
-   * lines are kept.
+   * Commands have the input and outputs of this process. Default: they have no input, and their
+   * last lines are kept.
    */
   readonly isInherited?: boolean;
   /** A lock that is not free before the supervisor is gone, too. */
@@ -47,7 +47,9 @@ export class SupervisorProcess {
   #lastId = 0;
   #isGone = false;
 
-  /** Starts the process, which then waits for orders. Meanwhile the caller can connect to its store. */
+  /**
+   * Starts the process, which then waits for orders. Meanwhile the caller can connect to its store.
+   */
   constructor(clock: Clock, { isInherited = false, lock = null }: SupervisorOptions = {}) {
     this.#clock = clock;
     this.#isInherited = isInherited;
@@ -97,7 +99,9 @@ export class SupervisorProcess {
     this.#child?.kill('SIGKILL');
   }
 
-  /** Orders of one turn of the event loop are one write: a renewal may concern hundreds of commands. */
+  /**
+   * Orders of one turn of the event loop are one write: a renewal may concern hundreds of commands.
+   */
   #send(order: About<Order>, then?: () => void): void {
     const orders = this.#orders;
     if (orders === null) return;

@@ -1,8 +1,9 @@
 /**
  * The program of the supervisor process, which is between a process that holds leases and the
  * commands under them: see `supervision.ts`. It loads next to nothing, because it lives as long as
- * the commands, and `holdfast run` starts one every time. It keeps every other file that it inherits
- * open, and passes none on: so a lock on a name of the host is not free before this process is gone.
+ * the commands, and `holdfast run` starts one every time. It keeps every other file that it
+ * inherits open, and passes none on: so a lock on a name of the host is not free before this
+ * process is gone.
  */
 import type { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
@@ -18,9 +19,9 @@ import { Supervisions } from './supervisions.ts';
 /** The pipe for orders. Its end means that the owner is gone. */
 const orders = new Socket({ fd: 3, readable: true, writable: false });
 /**
- * The pipe for reports. There are two pipes because an order to a dead supervisor breaks the pipe, and
- * reports in it that were not read would be lost. Reports are never waited for: a suspended owner must
- * not keep its commands from being stopped.
+ * The pipe for reports. There are two pipes because an order to a dead supervisor breaks the pipe,
+ * and reports in it that were not read would be lost. Reports are never waited for: a suspended
+ * owner must not keep its commands from being stopped.
  */
 const reports = new Socket({ fd: 4, readable: false, writable: true });
 /** Our own settings in the environment, under the present and the former name. */

@@ -9,9 +9,9 @@ import { endGroup, recordedGroup } from './process-group.ts';
 const SESSION = 'HOLDFAST_SESSION_ID';
 
 /**
- * The host that this process runs on. On other systems than Linux, or if /proc is hidden, `id` is null
- * and nothing is proven: no process counts as dead, every process gets every lock, and no group counts
- * as gone.
+ * The host that this process runs on. On other systems than Linux, or if /proc is hidden, `id` is
+ * null and nothing is proven: no process counts as dead, every process gets every lock, and no
+ * group counts as gone.
  */
 export const systemHost: Host = {
   get id() {

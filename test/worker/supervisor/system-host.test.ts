@@ -11,7 +11,10 @@ import { until } from '../../support/until.ts';
 
 const SESSION = 's-1';
 
-/** A group whose leader says something when it has done what the script says. It does not outlive this test file. */
+/**
+ * A group whose leader says something when it has done what the script says. It does not outlive
+ * this test file.
+ */
 async function startGroup(script: string, session: string | null = SESSION) {
   const child: ChildProcess = spawn('sh', ['-c', script], {
     ...{ detached: true, stdio: ['ignore', 'pipe', 'ignore'] as const },
