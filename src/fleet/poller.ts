@@ -1,6 +1,6 @@
 /**
- * Polls targets that a fleet of instances shares, each target by one instance. `LeaseManager` decides
- * which instance owns which target; a poller adds the polls.
+ * Polls targets that a fleet of instances shares, each target by one instance. `LeaseManager`
+ * decides which instance owns which target; a poller adds the polls.
  */
 import { timeLeft } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
@@ -72,7 +72,10 @@ const DEFAULT_DISCOVERY = '30s';
 const DEFAULT_STOP_WITHIN_MS = 10_000;
 /** The share of that time for polls to finish; the rest is for stopping them and handing over. */
 const POLLS_SHARE = 0.7;
-/** Kept of that time for the last results, however long the handover takes: a share, and at most this. */
+/**
+ * Kept of that time for the last results, however long the handover takes: a share, and at most
+ * this.
+ */
 const RESULTS_SHARE = 1 / 10;
 const MAX_RESULTS_MS = 500;
 
@@ -138,9 +141,9 @@ export class Poller implements AsyncDisposable {
   }
 
   /**
-   * Begins no more polls, lets those under way finish, hands all targets over and leaves. It takes at
-   * most `within` (10 s), even if the store does not answer. A target whose poll has not stopped by
-   * then is never handed over: its lease expires.
+   * Begins no more polls, lets those under way finish, hands all targets over and leaves. It takes
+   * at most `within` (10 s), even if the store does not answer. A target whose poll has not stopped
+   * by then is never handed over: its lease expires.
    */
   stop({ within = DEFAULT_STOP_WITHIN_MS }: { within?: Duration } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');

@@ -1,9 +1,10 @@
 /**
- * Targets that change owners while both owners live. Moves are pulled: a member below its quota asks
- * the owners of the targets that are planned for it, and never for more than it lacks. An owner above
- * its quota, or draining, hands over once the work in flight has settled; otherwise it does nothing.
- * Each decides by its own view (`mayGive`). So every move makes the fleet more even, and different
- * views cannot send a target round in circles. A member that beats and never asks gets nothing.
+ * Targets that change owners while both owners live. Moves are pulled: a member below its quota
+ * asks the owners of the targets that are planned for it, and never for more than it lacks. An
+ * owner above its quota, or draining, hands over once the work in flight has settled; otherwise it
+ * does nothing. Each decides by its own view (`mayGive`). So every move makes the fleet more even,
+ * and different views cannot send a target round in circles. A member that beats and never asks
+ * gets nothing.
  *
  * For a target that an operator has moved, the pinned member asks whatever its quota, and the owner
  * hands over whatever its own. Nothing is forced: a frozen owner keeps it until its lease expires.

@@ -3,12 +3,12 @@
  * which target, and takes, asks for and hands over targets until the plan is met. There is no
  * leader: every instance does the same.
  *
- * Only the lease says which instance may work. Everything else (members, plans, signals) may be late
- * or wrong, which costs time and is never unsafe.
+ * Only the lease says which instance may work. Everything else (members, plans, signals) may be
+ * late or wrong, which costs time and is never unsafe.
  *
- * **new** –start→ **running** –stop→ **stopping** (it announces that, takes nothing more, hands over
- * what is asked for, then the rest) → **stopped**. It does not start again: an instance id is good
- * for one life.
+ * **new** –start→ **running** –stop→ **stopping** (it announces that, takes nothing more, hands
+ * over what is asked for, then the rest) → **stopped**. It does not start again: an instance id is
+ * good for one life.
  */
 import { isDoneWithin } from '../../core/clock.ts';
 import { ClosedError } from '../../core/errors.ts';
@@ -166,8 +166,8 @@ export class LeaseManager {
   }
 
   /**
-   * Hands the target to another instance, or releases it if no other may take it. This instance does
-   * not take it again automatically for one renewal interval.
+   * Hands the target to another instance, or releases it if no other may take it. This instance
+   * does not take it again automatically for one renewal interval.
    */
   async release(id: string): Promise<void> {
     const target = this.#targets.get(id);
@@ -530,8 +530,8 @@ export class LeaseManager {
 
   /**
    * Waits for other instances to ask for the settled targets, and transfers the rest unasked. A
-   * target is released only if there is no other instance: a store in quarantine grants no free key,
-   * but lets a successor claim a transferred one.
+   * target is released only if there is no other instance: a store in quarantine grants no free
+   * key, but lets a successor claim a transferred one.
    */
   async #handOver(untilMs: number): Promise<void> {
     const { clock } = this.#rt;

@@ -17,17 +17,17 @@ export const EVERYTHING: Need = { members: true, targets: true, owners: true };
 /** Between two rounds: a hundred signals that arrive together are one reason for a round. */
 const MIN_PAUSE_MS = 20;
 /**
- * The share of the interval that a pause may take. A round that took longer was frozen in the middle,
- * and the other members must not miss this instance's heartbeat for as long again.
+ * The share of the interval that a pause may take. A round that took longer was frozen in the
+ * middle, and the other members must not miss this instance's heartbeat for as long again.
  */
 const MAX_PAUSE_SHARE = 1 / 4;
 /** A failed round is tried again within this, or within the interval if that is shorter. */
 const MAX_RETRY_MS = 5_000;
 
 /**
- * When this instance does a round: regularly, at moments known in advance, and when woken. One round
- * at a time. `core/loop.ts` does not fit: a wake adds to what the next round reads, the pause depends
- * on how long the last round took, and regular rounds keep their own times.
+ * When this instance does a round: regularly, at moments known in advance, and when woken. One
+ * round at a time. `core/loop.ts` does not fit: a wake adds to what the next round reads, the pause
+ * depends on how long the last round took, and regular rounds keep their own times.
  */
 export class MemberRounds {
   readonly #rt: Runtime;
@@ -71,8 +71,8 @@ export class MemberRounds {
   }
 
   /**
-   * Schedules a round soon that reads `need`. Where all instances are woken together, each chooses a
-   * moment within `spreadMs`.
+   * Schedules a round soon that reads `need`. Where all instances are woken together, each chooses
+   * a moment within `spreadMs`.
    */
   wake(need: Need, spreadMs = 0): void {
     const { clock, random } = this.#rt;

@@ -10,7 +10,10 @@ import type { Runtime } from '../../store/runtime.ts';
 import { type FleetTarget, GARBAGE_RETRY_MS, type Predecessor } from '../view/fleet-target.ts';
 import { type MemberRounds, NOTHING } from './member-rounds.ts';
 
-/** Targets taken at once: a few requests, so that a slow store is not asked for more than it answers. */
+/**
+ * Targets taken at once: a few requests, so that a slow store is not asked for more than it
+ * answers.
+ */
 const CHUNK = 1_000;
 
 /** A target whose earlier work here has not stopped is asked for again after this. */
@@ -22,8 +25,8 @@ export interface Duties {
   /** This instance owns the target: work may begin. */
   begin(id: string, lease: Lease): void;
   /**
-   * No new work from now on. Resolves when the work in flight has stopped; null where there is none.
-   * If the lease is lost, the work has to stop at once; otherwise it may finish.
+   * No new work from now on. Resolves when the work in flight has stopped; null where there is
+   * none. If the lease is lost, the work has to stop at once; otherwise it may finish.
    */
   end(id: string, isLost: boolean): Promise<void> | null;
 }

@@ -1,6 +1,7 @@
 /**
- * How this instance is doing, as its heartbeat says: whether its renewals are fast enough, and whether
- * its event loop keeps up. Operators see in it that an instance is about to lose its leases.
+ * How this instance is doing, as its heartbeat says: whether its renewals are fast enough, and
+ * whether its event loop keeps up. Operators see in it that an instance is about to lose its
+ * leases.
  */
 import type { Clock } from '../../core/clock.ts';
 import type { Timings } from '../../lease/timings.ts';

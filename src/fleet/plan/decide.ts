@@ -1,10 +1,11 @@
 /**
- * What one round does about each target, after the plan. Pure: no I/O, no clock, and nothing that it
- * is given is changed. The lease alone says which instance may work; a decision that was made from an
- * old view costs a request that the store refuses.
+ * What one round does about each target, after the plan. Pure: no I/O, no clock, and nothing that
+ * it is given is changed. The lease alone says which instance may work; a decision that was made
+ * from an old view costs a request that the store refuses.
  *
- * - **take** a free target that is planned for this instance; one that is planned for another member
- *   too, if that member does not come; and one whose lease the store has in this instance's name.
+ * - **take** a free target that is planned for this instance; one that is planned for another
+ *   member too, if that member does not come; and one whose lease the store has in this instance's
+ *   name.
  * - **ask** the owner for a target that is planned for this instance.
  * - **release** an owned target that is paused or removed; **drop** one that is not owned.
  */

@@ -5,20 +5,23 @@ import { rankOf } from './plan.ts';
 /** Why a target is where it is. */
 export interface Explanation {
   readonly target: string;
-  /** Who owns it according to the store; null for nobody. */
+  /** The owner according to the store; null for none. */
   readonly owner: string | null;
-  /** Who should own it; null for nobody. */
+  /** The member that should own it; null for none. */
   readonly planned: string | null;
-  /** Whom an operator has moved it to; null for nobody. Without effect while that one drains, or is gone. */
+  /**
+   * The member that an operator has moved it to; null for none. Without effect while that member
+   * drains, or after it is gone.
+   */
   readonly pinned: string | null;
-  /** Until what stands in the store runs out: the owner's lease, or what bars a free target. */
+  /** How long until the owner's lease, or the bar on a free target, expires. */
   readonly expiresInMs: number;
   readonly reason: 'kept' | 'moving' | 'foreign' | 'expiring' | 'free' | 'unplaced' | Obstacle;
   /** The same in words. */
   readonly text: string;
 }
 
-/** What an explanation is about: the fleet as somebody sees it. */
+/** The fleet that an explanation refers to. */
 export interface ExplainedFleet {
   readonly members: readonly FleetMember[];
   /** Per member of `members`. */
@@ -33,7 +36,7 @@ interface Facts extends ExplainedFleet {
   readonly planned: string | null;
   readonly pinned: string | null;
   readonly expiresInMs: number;
-  /** Where the planned owner stands in the target's own liking: 0 for its first choice. */
+  /** The rank of the planned owner for the target: 0 for its first choice. */
   readonly rank: number;
 }
 
@@ -58,7 +61,7 @@ export function loadsOf(entries: Iterable<FleetTarget>): Map<string, number> {
   return loads;
 }
 
-/** The same without the words, for those who have many targets to look at; `member` is its owner, where that one takes part. */
+/** The reason without the words. `member` is the owner of the target, if it is a member. */
 export function reasonFor(
   { owner, planned, obstacle }: Pick<FleetTarget, 'owner' | 'planned' | 'obstacle'>,
   member: FleetMember | undefined,
@@ -73,7 +76,8 @@ function wordsFor(reason: Explanation['reason'], facts: Facts): string {
   const { owner, planned, pinned, expiresInMs } = facts;
   const isPinned = pinned !== null && pinned === planned;
   const left = Number.isFinite(expiresInMs) ? `${Math.ceil(expiresInMs)} ms` : 'ever';
-  const next = planned === null ? 'nobody may take it' : `${planned} takes it, ${choice(facts)}`;
+  const next =
+    planned === null ? 'no instance may take it' : `${planned} takes it, ${choice(facts)}`;
   const words: Record<Explanation['reason'], () => string> = {
     kept: () =>
       isPinned
@@ -82,20 +86,20 @@ function wordsFor(reason: Explanation['reason'], facts: Facts): string {
     moving: () => {
       if (isPinned)
         return `${owner} owns it, and hands it to ${planned}, because an operator has moved it there`;
-      const to = planned === null ? 'nobody asks for it' : `${planned} gets it when it asks`;
+      const to = planned === null ? 'no instance asks for it' : `${planned} gets it when it asks`;
       return `${owner} owns ${load(owner, facts)} and gives this one up; ${to}`;
     },
-    foreign: () => `${owner}, an instance of another make, holds it, and keeps what it holds`,
-    expiring: () => `${owner} holds it but shows no sign of life; in ${left} at the latest ${next}`,
-    free: () => `nobody holds it; ${next}`,
+    foreign: () => `${owner}, a non-Holdfast program, holds it, and keeps it`,
+    expiring: () => `${owner} holds it but has no heartbeat; within ${left} ${next}`,
+    free: () => `no instance holds it; ${next}`,
     unplaced: () =>
-      'nobody holds it, and there is nobody to take it: no instance runs that is not draining',
+      'no instance holds it, and none can take it: no instance runs that is not draining',
     quarantine: () =>
-      `the store may have forgotten grants and makes no new ones for ${left}; then ${next}`,
-    revoked: () => `it was revoked, and is kept free for ${left}; then ${next}`,
-    garbage: () => 'something that is no lease lies under its key: look at it, and remove it',
+      `the store may have lost leases and makes no new grants for ${left}; then ${next}`,
+    revoked: () => `it was revoked, and stays blocked for ${left}; then ${next}`,
+    garbage: () => 'its key holds something that is no lease: inspect it, and remove it',
     unsettled: () =>
-      'its earlier work here was told to stop and has not; until it has, nobody here takes it again',
+      'its earlier work here was told to stop and has not; until it has, this process does not take it',
   };
   return words[reason]();
 }
@@ -106,7 +110,7 @@ function load(owner: string | null, { members, quotas, loads }: Facts): string {
   return `${owned} of its share of ${quota}`;
 }
 
-/** A pin is not followed where its member can not have the target. */
+/** A pin has no effect where its member cannot have the target. */
 function uselessPin({ pinned, planned, members }: Facts): string {
   if (pinned === null || pinned === planned) return '';
   const member = members.find(({ id }) => id === pinned);

@@ -1,10 +1,11 @@
 /**
- * How much a member likes a target: rendezvous hashing. Each id is hashed once, to 64 bits kept as two halves of 32 (no
- * BigInt: a plan looks at millions of pairs); a pair costs two multiplications. Members and targets are hashed as
- * different things, so that no two pairs are made of the same text.
+ * How much a target prefers a member: rendezvous hashing. Each id is hashed once, to 64 bits kept
+ * as two halves of 32 (no BigInt: a plan compares millions of pairs); a pair costs two
+ * multiplications. Members and targets are hashed differently, so that no two pairs are made of the
+ * same text.
  *
- * FNV-1a alone would not do: its last bytes hardly reach the high bits, so ids that differ only there (`device-000001`)
- * would all like the same member. The finaliser spreads them.
+ * FNV-1a alone is not enough: its last bytes hardly reach the high bits, so ids that differ only
+ * there (`device-000001`) would all prefer the same member. The finaliser spreads them.
  */
 export interface Hashed {
   readonly id: string;
@@ -45,7 +46,7 @@ export function hashTarget(id: string): Hashed {
   return hashed('target', id);
 }
 
-/** What a pair costs, as an unsigned integer of 32 bits: the less, the better. */
+/** The cost of a pair, as an unsigned integer of 32 bits: the lower, the better. */
 export function cost(
   memberHi: number,
   memberLo: number,
@@ -57,7 +58,7 @@ export function cost(
   return (mixed ^ (mixed >>> 14)) >>> 0;
 }
 
-/** Which of two comes first where costs are the same: by hash, and by id for the one case in 2^64. */
+/** Whether `a` comes first where costs are equal: by hash, and by id for the one case in 2^64. */
 export function before(a: Hashed, b: Hashed): boolean {
   if (a.hi !== b.hi) return a.hi < b.hi;
   return a.lo === b.lo ? a.id < b.id : a.lo < b.lo;
@@ -65,7 +66,8 @@ export function before(a: Hashed, b: Hashed): boolean {
 
 function hashed(kind: string, id: string): Hashed {
   const { hi: rawHi, lo: rawLo } = fnv1a64(`${kind}\n${id}`);
-  // Three rounds, each half stirring the other: a permutation of all 64 bits in which every bit reaches every other.
+  // Three rounds, each half stirring the other: a permutation in which every bit reaches every
+  // other.
   let hi = rawHi ^ stir(rawLo);
   const lo = rawLo ^ stir(hi);
   hi ^= stir(lo);

@@ -1,13 +1,14 @@
 import { before, cost, type Hashed } from './hash.ts';
 
 /**
- * Gives every target that is planned for nobody to a member that has room, as the walk over all pairs in ascending cost
- * would: cheapest first, skipping who has a place and who is full.
+ * Plans every unplanned target for a member that has room, as a walk over all pairs in ascending
+ * cost would: cheapest first, without targets that have a place and members that are full.
  *
- * Not by that walk, which would sort millions of pairs. Each target goes to the member it likes best of those who would
- * have it: who has room, or whose worst guest likes it less. Then that guest looks for another place. Who would not have
- * a target now never will, since its guests only get better; so this ends, and because both sides of a pair see the same
- * cost, it ends at the one arrangement the walk comes to.
+ * That walk would sort millions of pairs. Instead, each target goes to the member that it prefers
+ * of those that would have it: a member with room, or one whose worst guest costs more. That guest
+ * then looks for another place (deferred acceptance). A member that refuses a target now always
+ * will, since its guests only get better; so this ends. Both sides of a pair have the same cost, so
+ * it ends at the one arrangement that the walk comes to.
  */
 export function place(
   members: readonly Hashed[],
@@ -19,11 +20,11 @@ export function place(
     const seats = room[m] ?? 0;
     return seats > 0 ? [{ m, member, guests: new Guests(targets, seats) }] : [];
   });
-  // In the order that decides where costs are the same: then the first one found is the right one.
+  // In the order that decides between equal costs: then the first one found is the right one.
   hosts.sort((a, b) => (before(a.member, b.member) ? -1 : 1));
   const his = Int32Array.from(hosts, ({ member }) => member.hi);
   const los = Int32Array.from(hosts, ({ member }) => member.lo);
-  /** What the worst guest of a full house costs. */
+  /** The cost of the worst guest of each full member. */
   const worst = new Float64Array(hosts.length).fill(Number.POSITIVE_INFINITY);
 
   for (let first = 0; first < planned.length; first++) {
@@ -51,7 +52,7 @@ export function place(
   }
 }
 
-/** The guests of one member: a heap with the worst on top. */
+/** The targets placed with one member so far: a heap with the worst on top. */
 class Guests {
   readonly #targets: readonly Hashed[];
   readonly #seats: number;
@@ -75,7 +76,7 @@ class Guests {
     return worst === undefined || before(this.#targets[target] as Hashed, worst);
   }
 
-  /** Takes the target in; gives the one that has to leave for it, or -1. */
+  /** Takes the target. Returns the one that has to leave for it, or -1. */
   take(target: number, cost: number): number {
     if (this.#guests.length < this.#seats) {
       this.#guests.push(target);

@@ -1,29 +1,33 @@
 import { before, type Hashed } from './hash.ts';
 
-interface Sharer extends Hashed {
+interface WeightedMember extends Hashed {
   readonly weight: number;
   readonly isDraining: boolean;
   readonly isForeign: boolean;
 }
 
 export interface Shares {
-  /** Per member. Without weight there is no share: draining and foreign members have 0. */
+  /** Per member; draining and foreign members have 0. */
   readonly quotas: number[];
-  /** There is nobody who could take anything over: whoever holds something keeps it. */
+  /** No member could take a target over: every owner keeps its targets. */
   readonly isStuck: boolean;
 }
 
 /**
- * Shares out `count` targets by weight: everybody gets the whole part of its share, and the odd ones go to the largest
- * fractions; among equal ones to those who hold more already, then by hash.
+ * Shares out `count` targets by weight. Each member gets the whole part of its share. The rest goes
+ * to the largest fractions; among equal ones to the members that own more already, then by hash.
  */
-export function quotas(members: readonly Sharer[], held: readonly number[], count: number): Shares {
+export function quotas(
+  members: readonly WeightedMember[],
+  held: readonly number[],
+  count: number,
+): Shares {
   const weights = members.map(({ weight, isDraining, isForeign }) =>
     isDraining || isForeign ? 0 : weight,
   );
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   if (total === 0) return { quotas: members.map(() => 0), isStuck: true };
-  // Whole numbers all along: what one instance rounds up another must not round down.
+  // Whole numbers only: two instances must not round differently.
   const shares = weights.map((weight) => Math.floor((count * weight) / total));
   const odd = count - shares.reduce((sum, share) => sum + share, 0);
   const fractions = weights.map((weight) => (count * weight) % total);

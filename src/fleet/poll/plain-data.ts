@@ -1,23 +1,23 @@
 /**
- * A copy of a value that is nothing but JSON data, or undefined: for an instance of a class, such as a fetch's Response,
- * for what contains itself, and for more than so many characters of JSON text. A copy, because whoever gave the value
- * may go on changing it before it is written.
+ * A copy of a value that is plain JSON data. Undefined for an instance of a class, such as a fetch
+ * Response, for a value that contains itself, and for more than `maxChars` of JSON. A copy, because
+ * the handler may change the value before it is written.
  */
-export function plainCopy(value: unknown, mostChars: number): unknown {
-  const budget = { chars: mostChars };
+export function plainCopy(value: unknown, maxChars: number): unknown {
+  const budget = { chars: maxChars };
   try {
     const copied = copy(value, budget);
-    return JSON.stringify(copied).length <= mostChars ? copied : undefined;
+    return JSON.stringify(copied).length <= maxChars ? copied : undefined;
   } catch {
-    // Also a getter that throws: then there is nothing to keep.
+    // A getter that throws, too: then there is nothing to keep.
     return undefined;
   }
 }
 
-/** Thrown and caught here only: it ends the walk wherever it is. */
+/** Thrown and caught here only: it ends the walk. */
 const NOT_PLAIN = new Error('not plain data');
 
-/** Counts at least one character for everything it meets, so that what contains itself comes to an end. */
+/** Counts at least one character for each value, so that a value that contains itself ends. */
 function copy(value: unknown, budget: { chars: number }): unknown {
   budget.chars -= typeof value === 'string' ? value.length : 1;
   if (budget.chars < 0) throw NOT_PLAIN;

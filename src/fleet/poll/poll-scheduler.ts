@@ -2,17 +2,17 @@
  * Polls the targets that this instance owns: all on one timer, each at its own interval, at most
  * `concurrency` at once.
  *
- * A target is **due** when its time has come, **ready** while it waits for other polls to finish, and
- * **polled** while its poll runs. Right before a poll begins, and in the same turn, the scheduler asks
- * the lease whether new work may begin. A poll that waited, or a process that was frozen, finds out
- * here.
+ * A target is **due** when its time has come, **ready** while it waits for other polls to finish,
+ * and **polled** while its poll runs. Right before a poll begins, and in the same turn, the
+ * scheduler asks the lease whether new work may begin. A poll that waited, or a process that was
+ * frozen, finds out here.
  *
- * An owned target is always one of the three. A paused or removed one stays due, because its release
- * may fail: it is polled again if it is resumed first.
+ * An owned target is always one of the three. A paused or removed one stays due, because its
+ * release may fail: it is polled again if it is resumed first.
  *
- * A poll ends by itself or is told to stop: it timed out, its lease is lost, or the instance stops. A
- * poll that does not stop when told is **stuck**: it is reported, and its target is neither polled
- * again nor handed over until it has stopped.
+ * A poll ends by itself or is told to stop: it timed out, its lease is lost, or the instance stops.
+ * A poll that does not stop when told is **stuck**: it is reported, and its target is neither
+ * polled again nor handed over until it has stopped.
  */
 
 import { jittered } from '../../core/random.ts';

@@ -1,10 +1,15 @@
-/** One poll: when it ended, in milliseconds since 1970, how long it took, and whether it went well. */
+/**
+ * One poll: when it ended, in milliseconds since 1970, how long it took, and whether it succeeded.
+ */
 export type RecentPoll = readonly [at: number, tookMs: number, ok: 0 | 1];
 
-/** So many are remembered of a target; then the oldest goes. */
+/** Kept for each target; beyond this the oldest goes. */
 const MAX_POLLS = 30;
 
-/** A poll is remembered as one whole number: the time since the one before, how long it took in tenths of a millisecond, and whether it went well. */
+/**
+ * A poll is kept as one whole number: the time since the one before, how long it took in tenths of
+ * a millisecond, and whether it succeeded.
+ */
 const TOOK_BITS = 24;
 const TENTHS = 10;
 const MAX_TOOK = 2 ** TOOK_BITS - 1;
@@ -12,8 +17,8 @@ const MAX_TOOK = 2 ** TOOK_BITS - 1;
 const MAX_BETWEEN = 2 ** (52 - TOOK_BITS) - 1;
 
 /**
- * The last polls of one target by its present owner, for whoever wants to see how they went. There is one of these for every target that an
- * instance owns, tens of thousands of them, so they are kept small.
+ * The last polls of one target by its owner. An instance has one of these for every target that it
+ * owns, up to tens of thousands, so they are kept small.
  */
 export class RecentPolls {
   readonly #polls: number[] = [];
@@ -44,7 +49,7 @@ export class RecentPolls {
   }
 }
 
-/** What a stored result says of them, the oldest first; nothing where that makes no sense: others write there, too. */
+/** The polls in a stored result, the oldest first; empty where invalid: others write there too. */
 export function readRecent(value: unknown): RecentPoll[] {
   return Array.isArray(value) && value.every(isPoll) ? value.slice(-MAX_POLLS) : [];
 }

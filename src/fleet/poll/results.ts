@@ -1,11 +1,11 @@
 /**
  * Writes the result of each target's last poll to the store, with the poller's fence: a result that
- * comes after the target has another owner is refused there. One request writes many. Only the newest
- * result of a target is kept, so what waits is bounded by the number of targets, however long the
- * store is unavailable.
+ * comes after the target has another owner is refused there. One request writes many. Only the
+ * newest result of a target is kept, so what waits is bounded by the number of targets, however
+ * long the store is unavailable.
  *
- * A removed target leaves no result: an instance that has written one removes it. The fence keeps it
- * from removing the result of a later owner.
+ * A removed target leaves no result: an instance that has written one removes it. The fence keeps
+ * it from removing the result of a later owner.
  */
 import { isDoneWithin, type Timer, timeLeft } from '../../core/clock.ts';
 import { KeyForeignError } from '../../core/errors.ts';

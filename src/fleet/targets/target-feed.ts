@@ -1,7 +1,7 @@
 /**
- * The records of all targets, as the last `refresh` read them. A refresh reads only what has changed.
- * A record that is invalid or could not be read does not count as removed: its target stays as it
- * was, because one typing error must not stop the polls.
+ * The records of all targets, as the last `refresh` read them. A refresh reads only what has
+ * changed. A record that is invalid or could not be read does not count as removed: its target
+ * stays as it was, because one typing error must not stop the polls.
  */
 import { KeyForeignError } from '../../core/errors.ts';
 import type { Emitter } from '../../core/events.ts';
@@ -73,8 +73,8 @@ export class TargetFeed {
   }
 
   /**
-   * After data loss: the next refresh lists all records. Versions continue to grow after it, so a new
-   * record looks like any change, and nothing else would show that the others are gone.
+   * After data loss: the next refresh lists all records. Versions continue to grow after it, so a
+   * new record looks like any change, and nothing else would show that the others are gone.
    */
   reset(): void {
     this.#reader.beginAgain();

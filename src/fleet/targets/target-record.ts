@@ -1,6 +1,7 @@
 /**
- * What both polling and intents are about: one record, plain JSON under `session:<id>`, so that other programs can write
- * it too. A record that makes no sense is not an error but a `Flaw`: it is reported, and the others go on.
+ * The record of a target: plain JSON under `session:<id>`, so that other programs can write it too.
+ * An invalid record is no error but an `InvalidRecord`: it is reported, and the other targets
+ * continue.
  */
 import { durationMs } from '../../core/duration.ts';
 import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
@@ -8,7 +9,7 @@ import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
 export const TARGET_KINDS = ['poll', 'live', 'vod'] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
-/** `uuid`: nothing but UUIDs name a session. */
+/** `uuid`: only UUIDs are ids of targets. */
 export type TargetIds = 'any' | 'uuid';
 
 export interface TargetRecord {
@@ -17,12 +18,12 @@ export interface TargetRecord {
   readonly url?: string | undefined;
   readonly everyMs?: number | undefined;
   readonly isPaused: boolean;
-  /** Whatever else the record says. */
+  /** The other fields of the record. */
   readonly data: Readonly<Record<string, unknown>>;
   readonly revision: number;
 }
 
-/** Why a record can not be read as a session; it names the field, and never repeats what stands in it. */
+/** Why a record is invalid. It names the field, and never repeats its value. */
 export class InvalidRecord {
   readonly field: string;
   readonly rule: string;
@@ -37,20 +38,20 @@ export class InvalidRecord {
   }
 }
 
-/** The collection of records, and the topic on which its changes are hinted at. */
+/** The collection of the records, and the topic that announces its changes. */
 export const TARGET_COLLECTION = 'session';
 export const TARGET_TOPIC = 'sessions';
-/** The collection of what the last poll of each target gave, by the target's id. */
+/** The collection of the last poll results, by the target's id. */
 export const RESULT_COLLECTION = 'result';
 
-/** More often is a stream and not a poll; more rarely nobody would notice that it has stopped. */
+/** Shorter is a stream and not a poll; longer, and it would not be noticed that polls stopped. */
 export const MIN_EVERY_MS = 100;
 export const MAX_EVERY_MS = 24 * 3_600_000;
 const MAX_URL_CHARS = 8_192;
-/** Longest record, in characters of JSON: tens of thousands of them are kept in memory. */
+/** Of JSON: tens of thousands of records are kept in memory. */
 const MAX_RECORD_CHARS = 65_536;
 
-/** How a field may be called: ours first, then what programs of other languages make of it. */
+/** The names of each field: ours first, then those that programs in other languages write. */
 const NAMES = {
   id: ['id', 'ID', 'sessionId'],
   kind: ['kind'],
@@ -61,7 +62,7 @@ const NAMES = {
 
 const KNOWN = new Set<string>(Object.values(NAMES).flat());
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Shared by all sessions that say nothing else. */
+/** Shared by all targets without other fields. */
 const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -90,17 +91,17 @@ export function readTargetRecord(
   return { id, kind: kind ?? 'poll', url, everyMs, isPaused: isPaused ?? false, data, revision };
 }
 
-/** How often the target with these fields is polled; undefined where they do not say. */
+/** How often a target with these fields is polled; undefined where they do not say. */
 export function readEveryMs(fields: Fields): number | undefined | InvalidRecord {
   return pick(fields, NAMES.every, asEveryMs, EVERY_RULE);
 }
 
-/** The record that a session is stored as. */
+/** The record that a target is stored as. */
 export function recordOf({ id, kind, url, everyMs, isPaused, data }: TargetRecord): Fields {
   return { id, kind, url, everyMs, isPaused, ...data };
 }
 
-/** The record, paused or not, with everything else as it was, and in the words of whoever wrote it. */
+/** The record, paused or not, with everything else as it was, under the name that it uses. */
 export function withPaused(record: unknown, isPaused: boolean): Fields {
   const fields = isFields(record) ? record : {};
   const present = NAMES.isPaused.filter((name) => Object.hasOwn(fields, name));
@@ -108,7 +109,7 @@ export function withPaused(record: unknown, isPaused: boolean): Fields {
   return { ...fields, ...Object.fromEntries(names.map((name) => [name, isPaused])) };
 }
 
-/** The record with these fields, everything else as it was. What they say is not said under another name as well. */
+/** The record with these fields and everything else as it was. Drops other names of the fields. */
 export function withFields(record: unknown, fields: Fields): Fields {
   const given = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
   const replaced = new Set(Object.values<readonly string[]>(NAMES).filter(given).flat());
@@ -116,10 +117,10 @@ export function withFields(record: unknown, fields: Fields): Fields {
   return { ...Object.fromEntries(kept.filter(([name]) => !replaced.has(name))), ...fields };
 }
 
-/** Why this can not name a session, or null. */
+/** Why this cannot be the id of a target, or null. */
 export function idProblem(id: unknown, ids: TargetIds): string | null {
   if (!isTargetId(id)) return TARGET_ID_RULE;
-  return ids === 'uuid' && !UUID.test(id) ? 'only UUIDs name sessions here' : null;
+  return ids === 'uuid' && !UUID.test(id) ? 'only UUIDs are valid here' : null;
 }
 
 const OTHER_ID = 'it is not the id that the record is stored under';
@@ -127,8 +128,8 @@ const EVERY_RULE =
   "an interval is from 100 ms to 24 h, as milliseconds or as text such as '250ms', '30s', '5m'";
 
 /**
- * The field, by whichever of its names; undefined where it is absent or null. Two names that disagree are a flaw: to
- * choose one would be to guess.
+ * The field, under any of its names; undefined where it is absent or null. Two names with different
+ * values are invalid: choosing one would be a guess.
  */
 function pick<T>(
   fields: Fields,
@@ -143,7 +144,7 @@ function pick<T>(
     const read = as(value);
     if (read === undefined) return new InvalidRecord(name, rule);
     if (found !== undefined && found !== read)
-      return new InvalidRecord(name, 'the record says it twice, and not the same');
+      return new InvalidRecord(name, 'the record has it twice, with different values');
     found = read;
   }
   return found;

@@ -1,7 +1,7 @@
 /**
- * Adds, pauses, resumes, changes and removes targets. Every change is conditional on the revision that
- * was read, so that two operators never undo each other's changes. A signal announces each; it may be
- * lost.
+ * Adds, pauses, resumes, changes and removes targets. Every change is conditional on the revision
+ * that was read, so that two operators never undo each other's changes. A signal announces each; it
+ * may be lost.
  */
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError, RevisionConflictError } from '../../core/errors.ts';

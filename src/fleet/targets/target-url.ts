@@ -1,6 +1,6 @@
-/** What is polled over HTTP. Whether its address may be asked is known only once it has been resolved. */
+/** The URL of a target. Whether its address may be polled is known only after it is resolved. */
 
-/** Why this can not be polled, or null. */
+/** Why this cannot be polled, or null. */
 export function urlProblem(text: string): string | null {
   const url = parsed(text);
   if (url === null) return 'it is no URL';
@@ -9,7 +9,7 @@ export function urlProblem(text: string): string | null {
     : 'only http and https are polled';
 }
 
-/** A URL as messages may show it: names, passwords, queries and fragments often hold secrets, and paths may. */
+/** A URL as messages may show it: everything but scheme and host may hold secrets. */
 export function shownUrl(text: string): string {
   const url = parsed(text);
   return url === null || url.host === '' ? 'text' : `${url.protocol}//${url.host}`;

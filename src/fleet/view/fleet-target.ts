@@ -2,8 +2,8 @@
  * One target, as this process knows it.
  *
  * **watched.** In: at first, and whenever this instance does not hold its lease. Another instance
- * owns it, or none does; its lease is read again at `refreshAtMs`. Out: this instance asks the store
- * for its lease → acquiring.
+ * owns it, or none does; its lease is read again at `refreshAtMs`. Out: this instance asks the
+ * store for its lease → acquiring.
  *
  * **acquiring.** In: as above; the store has not answered yet. Out: granted → owned; refused or
  * failed → watched.
@@ -33,8 +33,8 @@ const NEXT: Readonly<Record<TargetState, readonly TargetState[]>> = {
 };
 
 /**
- * Why the store grants a target to no instance. `garbage`: its key holds something that is no lease.
- * `unsettled`: earlier work on it in this process has not stopped.
+ * Why the store grants a target to no instance. `garbage`: its key holds something that is no
+ * lease. `unsettled`: earlier work on it in this process has not stopped.
  */
 export type Obstacle = 'quarantine' | 'revoked' | 'garbage' | 'unsettled';
 

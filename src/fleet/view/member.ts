@@ -3,31 +3,31 @@ import { isSpan, readVitals, type Vitals } from '../member/vitals.ts';
 import type { Hashed } from '../plan/hash.ts';
 import type { PlanMember } from '../plan/plan.ts';
 
-/** What an instance says of itself with every heartbeat. */
+/** The attributes in every heartbeat of an instance. */
 export interface Attributes {
   readonly weight: number;
   readonly draining: boolean;
   /** How many targets it owns. */
   readonly owned: number;
-  /** Of Holdfast: during an upgrade a fleet has instances of more than one. */
+  /** Of Holdfast: during an upgrade a fleet has more than one. */
   readonly version: string;
-  /** Per owner the targets this instance would like to have of it: repeated here for those who missed the signal. */
+  /** Per owner, the targets that this instance asks for: repeats a signal that may be lost. */
   readonly asks: Readonly<Record<string, readonly string[]>>;
-  /** How long this heartbeat lasts, so that who reads it knows how old it is. */
+  /** How long this heartbeat lasts, so that a reader knows how old it is. */
   readonly beatTtlMs: number;
   readonly vitals: Vitals;
 }
 
-/** A member as this instance sees it. */
+/** A member as this process knows it. */
 export interface FleetMember extends PlanMember {
   readonly owned: number;
-  /** Null where it does not say. */
+  /** Null where the heartbeat does not say. */
   readonly version: string | null;
   readonly asks: Attributes['asks'];
-  /** Null where it does not say. */
+  /** Null where the heartbeat does not say. */
   readonly beatTtlMs: number | null;
   readonly vitals: Vitals | null;
-  /** When its heartbeat runs out, on this instance's monotonic clock. */
+  /** When its heartbeat expires, on this process's monotonic clock. */
   readonly expiresAtMs: number;
 }
 
@@ -36,7 +36,10 @@ const NO_ASKS: Attributes['asks'] = {};
 export const MIN_WEIGHT = 1;
 export const MAX_WEIGHT = 1_000;
 
-/** A heartbeat that is no object of ours is a foreign member; what an object of ours lacks counts as nothing. */
+/**
+ * Without attributes the member is foreign: a non-Holdfast program. Invalid attributes count as
+ * absent.
+ */
 export function fleetMember(
   { attributes, expiresInMs }: LiveMember,
   { id, hi, lo }: Hashed,

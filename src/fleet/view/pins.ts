@@ -1,7 +1,7 @@
 /**
  * The pins: one record for each target that an operator has moved, which names the member it stays
- * with. Every instance plans with all of them, so that a moved target is not moved back for balance:
- * another target goes instead.
+ * with. Every instance plans with all of them, so that a moved target is not moved back for
+ * balance: another target goes instead.
  *
  * Signals announce changes; a missed one is found by a refresh now and then. A refresh reads only
  * what has changed.

@@ -1,4 +1,4 @@
-/** What is worth knowing of a fleet before it goes wrong: each with a fact and what to do about it. Pure: what is looked at is given. */
+/** Findings about a fleet before it fails: each a fact, and what to do about it. Pure. */
 import { shortName } from '../../core/ids.ts';
 import { deriveTimings } from '../../lease/timings.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../store/port/keyspaces.ts';
@@ -12,10 +12,10 @@ export interface FleetFinding {
   readonly advice?: string;
 }
 
-/** How much room an instance has to renew what it owns. */
+/** How much time an instance has to spare when it renews. */
 export interface Margin {
   readonly id: string;
-  /** What is left of the TTL where a renewal takes as long as the slowest of a hundred do; null where it does not say. */
+  /** What is left of the TTL after a renewal as slow as the p99; null where unknown. */
   readonly marginMs: number | null;
   readonly renewP99Ms: number | null;
   readonly ttlMs: number | null;
@@ -25,21 +25,21 @@ export interface Margin {
 export interface FleetFacts {
   readonly members: readonly MemberView[];
   readonly targets: readonly Pick<Explanation, 'owner' | 'reason'>[];
-  /** Of the store, as it is seen from here. */
+  /** Of requests from this process to the store. */
   readonly p99Ms: number;
-  /** For how long each draining member has been told to; absent: longer than the log tells. */
+  /** For how long each draining member has been draining; absent: for longer than the log shows. */
   readonly drainingMs: ReadonlyMap<string, number>;
 }
 
-/** Where no instance says otherwise. */
+/** Where no instance says another. */
 const USUAL_TTL_MS = 30_000;
-/** Less than this part of a TTL left, and one slow renewal loses the lease. */
+/** With less than this share of a TTL left, one slow renewal loses the lease. */
 const MIN_MARGIN_SHARE = 1 / 3;
 /** Several requests have to fit between two renewals. */
 const MAX_ROUND_TRIP_SHARE = 1 / 10;
-/** Whoever drains for longer has been forgotten, or can not hand over. */
+/** An instance that drains for longer was forgotten, or cannot hand over. */
 const LONG_DRAIN_MS = 600_000;
-/** So many are named; of more, how many there are says enough. */
+/** So many are named; the others are counted. */
 const MAX_NAMED = 3;
 
 export function marginsOf(members: readonly MemberView[]): Margin[] {
@@ -72,7 +72,7 @@ function roundTrip(p99Ms: number, ttlMs: number): FleetFinding {
   const fact = `One of a hundred requests takes ${whole(p99Ms)}, at a TTL of ${whole(ttlMs)}.`;
   if (p99Ms <= ttlMs * MAX_ROUND_TRIP_SHARE) return { level: 'ok', subject, fact };
   const advice =
-    'A renewal that fails has too little time to be tried again: bring the store closer, find out what keeps it busy, or raise ttl.';
+    'A renewal that fails has too little time to be tried again: move the store closer, find out what keeps it busy, or raise ttl.';
   return { level: 'warn', subject, fact, advice };
 }
 
@@ -89,7 +89,7 @@ function renewals(margins: readonly Margin[]): FleetFinding[] {
   }
   const fact = `${named(tight)} would have less than a third of the TTL left after a slow renewal.`;
   const advice =
-    'They are about to lose what they own: look at the way to the store and at what else they do, or raise ttl.';
+    'They are about to lose their leases: check the connection to the store and their load, or raise ttl.';
   return [{ level: 'warn', subject, fact, advice }];
 }
 
@@ -104,9 +104,9 @@ function eventLoops(margins: readonly Margin[]): FleetFinding[] {
     const fact = `No event loop was late by more than ${whole(worstMs)} in the last minute.`;
     return known.length === 0 ? [] : [{ level: 'ok', subject, fact }];
   }
-  const fact = `${named(blocked)} stood still for up to ${whole(worstMs)} in the last minute, longer than the guard of its leases.`;
+  const fact = `${named(blocked)} was blocked for up to ${whole(worstMs)} in the last minute, longer than the guard of its leases.`;
   const advice =
-    'While an event loop is blocked, its work does not stop in time: only fences keep others safe from it. Move what takes long into a worker thread or another process.';
+    'While its event loop is blocked, an instance does not stop work in time: only fences protect your data. Move long work into a worker thread or another process.';
   return [{ level: 'warn', subject, fact, advice }];
 }
 
@@ -115,7 +115,7 @@ function versions(members: readonly MemberView[]): FleetFinding[] {
   if (found.length < 2) return [];
   const fact = `Instances run ${found.length} versions of Holdfast: ${found.join(', ')}.`;
   const advice =
-    'That is fine while you upgrade. Finish it: what only the new one does, some do not.';
+    'That is fine while you upgrade. Finish the upgrade: older instances lack the new features.';
   return [{ level: 'warn', subject: 'versions', fact, advice }];
 }
 
@@ -129,17 +129,17 @@ function draining({ members, drainingMs }: FleetFacts): FleetFinding[] {
   const advice =
     left === 0
       ? 'Stop it, or let it take part again: holdfast undrain.'
-      : 'What it does may not settle, or there is nobody to take over: see holdfast explain for one of its targets.';
+      : 'Its polls may not finish, or no instance can take over: see holdfast explain for one of its targets.';
   return [{ level: 'warn', subject: 'draining', fact, advice }];
 }
 
 const UNOWNED_ADVICE: Readonly<Partial<Record<Explanation['reason'], string>>> = {
   unplaced: 'Start an instance, or let one that drains take part again.',
   quarantine:
-    'The store may have forgotten leases; this ends by itself, at the latest after one TTL.',
-  revoked: 'They are kept free while the revoked holder may still act; this ends by itself.',
-  garbage: 'Something that is no lease lies under their keys: look at it, and remove it.',
-  unsettled: 'Work that was told to stop has not: look at what it does.',
+    'The store may have lost leases; this ends automatically, after one TTL at the latest.',
+  revoked: 'They stay blocked while the revoked holder may still act; this ends automatically.',
+  garbage: 'Their keys hold something that is no lease: inspect it, and remove it.',
+  unsettled: 'Work that was told to stop has not: find out why.',
 };
 
 function unowned({ targets }: FleetFacts): FleetFinding[] {
@@ -155,11 +155,11 @@ function unowned({ targets }: FleetFacts): FleetFinding[] {
   const fact = `${free.length} of ${targets.length} targets have no owner: ${counts.join(', ')}.`;
   const advice =
     reasons.flatMap((reason) => UNOWNED_ADVICE[reason] ?? []).join(' ') ||
-    'Instances take what is free within moments. If it stays so: holdfast explain TARGET.';
+    'Instances take free targets within moments. If it stays like this: holdfast explain TARGET.';
   return [{ level: 'warn', subject, fact, advice }];
 }
 
-/** As instances derive it from their TTL. */
+/** The guard that instances derive from their TTL. */
 function guardMsOf(ttlMs: number): number {
   const ttl = Math.min(Math.max(ttlMs, SHORTEST_TTL_MS), LONGEST_TTL_MS);
   return deriveTimings({ ttl }, {}).guardMs;

@@ -1,4 +1,4 @@
-/** A fleet as those see it who operate it: what a picture shows, and how a picture becomes the next one. */
+/** The fleet as operators see it: a picture, and the changes that make it the next one. */
 import { startedAtOf } from '../../core/ids.ts';
 import type { Vitals } from '../member/vitals.ts';
 import type { Explanation } from '../plan/explain.ts';
@@ -14,78 +14,78 @@ export interface MemberView {
   /** How many targets it owns according to the store, and how many it should. */
   readonly owned: number;
   readonly quota: number;
-  /** Until its heartbeat runs out, and how long one lasts; so it is as old as the difference. Null where it does not say. */
+  /** How long until its heartbeat expires, and how long one lasts: its age is the difference. */
   readonly expiresInMs: number;
   readonly beatTtlMs: number | null;
-  /** Of Holdfast; null where it does not say. */
+  /** Of Holdfast; null where the heartbeat does not say. */
   readonly version: string | null;
   /** When it was started, in milliseconds since 1970; null where its id does not say. */
   readonly startedAt: number | null;
-  /** How it is doing, by its own account; null where it does not say. */
+  /** How the instance is doing; null where the heartbeat does not say. */
   readonly vitals: Vitals | null;
 }
 
 /**
- * Why a target is where it is. `late`: its owner lives, but has not renewed it when it should have. `paused`: nobody should have it. The
- * others as an explanation has them.
+ * Why a target is where it is. `late`: its owner has a heartbeat, but did not renew its lease in
+ * time. `paused`: no instance should own it. The others as in `Explanation`.
  */
 export type TargetReason = Explanation['reason'] | 'late' | 'paused';
 
 /** One target in a picture. */
 export interface PicturedTarget {
   readonly id: string;
-  /** Who owns it according to the store; null for nobody. */
+  /** The owner according to the store; null for none. */
   readonly owner: string | null;
-  /** Who should own it. */
+  /** The member that should own it. */
   readonly planned: string | null;
-  /** Whom it likes best of those who take part. */
+  /** The member that it prefers of those that may own targets. */
   readonly preferred: string | null;
-  /** Whom an operator has moved it to, for good. */
+  /** The member that an operator has moved it to. */
   readonly pinned: string | null;
   readonly reason: TargetReason;
-  /** Of the lease, or of what bars it; null: there is none. Infinity: it never ends. */
+  /** Of the lease, or of the bar on it; null where there is none. Infinity: it never expires. */
   readonly expiresInMs: number | null;
 }
 
 export interface FleetPicture {
-  /** When the store was looked at, in milliseconds since 1970. */
+  /** When the store was read, in milliseconds since 1970. */
   readonly at: number;
-  /** How long the store took to answer a request, lately. */
+  /** How long the last requests to the store took: the median. */
   readonly roundTripMs: number;
   /** In order of id, and so are the targets. */
   readonly members: readonly MemberView[];
   readonly targets: readonly PicturedTarget[];
 }
 
-/** What is otherwise than in the picture, or the change, before. */
+/** What has changed since the picture, or the change, before. */
 export interface FleetChange {
   readonly at: number;
   readonly roundTripMs: number;
-  /** All of them; absent: as they were, but for the time that has gone by. */
+  /** All members; absent where nothing but time has changed. */
   readonly members?: readonly MemberView[];
-  /** Those that are new or otherwise than they were. In small fleets also those that were only renewed. */
+  /** The targets that are new or have changed. In small fleets renewed ones, too. */
   readonly targets?: readonly PicturedTarget[];
   readonly removed?: readonly string[];
 }
 
-/** What one who watches a fleet gets to see. */
+/** What a watcher of the fleet gets. */
 export type FleetSighting =
-  /** First of all, and never again. */
+  /** First, and once. */
   | { readonly kind: 'picture'; readonly picture: FleetPicture }
   | { readonly kind: 'change'; readonly change: FleetChange }
-  /** The store can not be asked; it is tried again. */
+  /** The store is unavailable; it is tried again. */
   | { readonly kind: 'stalled'; readonly error: unknown }
   | { readonly kind: 'resumed' };
 
-/** The reason in words; `text` says it for those reasons that instances know, too. */
+/** The reason in words. `text` is that of the explanation, for the reasons that it has. */
 export function whyOf({ reason, owner, expiresInMs }: PicturedTarget, text: string): string {
   if (reason === 'paused') {
-    const whose = owner === null ? '' : `; ${owner} lets go of it`;
-    return `it is paused: nobody polls it until it is resumed${whose}.`;
+    const whose = owner === null ? '' : `; ${owner} releases it`;
+    return `it is paused: no instance polls it until it is resumed${whose}.`;
   }
   if (reason !== 'late') return text;
   const left = `${Math.ceil(expiresInMs ?? 0)} ms`;
-  return `${owner} lives, but has not renewed it when it should have: in ${left} another may take it.`;
+  return `${owner} has a heartbeat, but did not renew it in time: in ${left} another instance may take it.`;
 }
 
 /** Two readings of the same expiry differ by no more than a request takes. */
@@ -99,22 +99,31 @@ export function memberView(
 ): MemberView {
   const { id, weight, isDraining, isForeign, expiresAtMs, beatTtlMs, version, vitals } = member;
   return {
-    ...{ id, name: nameOf(id), weight, isDraining, isForeign, owned, quota },
+    id,
+    name: nameOf(id),
+    weight,
+    isDraining,
+    isForeign,
+    owned,
+    quota,
     expiresInMs: expiresAtMs - nowMs,
-    ...{ beatTtlMs, version, startedAt: startedAtOf(id), vitals },
+    beatTtlMs,
+    version,
+    startedAt: startedAtOf(id),
+    vitals,
   };
 }
 
-/** Whether more than time lies between two views of the members. A heartbeat that was renewed is more. */
+/** Whether nothing but time has changed between two views. A renewed heartbeat is a change. */
 export function areSameMembers(
   before: FleetPicture['members'],
   after: FleetPicture['members'],
-  goneByMs: number,
+  elapsedMs: number,
 ): boolean {
   const areSame = (
     { expiresInMs: a, ...one }: MemberView,
     { expiresInMs: b, ...other }: MemberView,
-  ) => !(Math.abs(b + goneByMs - a) > SAME_MS) && JSON.stringify(one) === JSON.stringify(other);
+  ) => !(Math.abs(b + elapsedMs - a) > SAME_MS) && JSON.stringify(one) === JSON.stringify(other);
   return (
     before.length === after.length &&
     before.every((member, i) => areSame(member, after[i] as MemberView))

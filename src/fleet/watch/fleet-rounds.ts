@@ -2,8 +2,8 @@
  * When a watched fleet is read, and what of it. While nothing happens this makes a few requests a
  * second, however large the fleet is:
  *
- * - Targets, pins and members: when signals or the log tell of a change, and now and then; of targets
- *   and pins only what has changed.
+ * - Targets, pins and members: when signals or the log tell of a change, and now and then; of
+ *   targets and pins only what has changed.
  * - Leases: those that the log names; those that should have been renewed or have expired; and in
  *   turn a part of all, for changes that were not reported.
  *

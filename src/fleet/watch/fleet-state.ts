@@ -1,7 +1,7 @@
 /**
- * What one process knows of a fleet that it watches. It reads only what it is told to: a watcher of a
- * large fleet cannot read all of it all the time. `publish` puts several reads together: it plans,
- * and returns what has changed since the last time.
+ * What one process knows of a fleet that it watches. It reads only what it is told to: a watcher of
+ * a large fleet cannot read all of it all the time. `publish` puts several reads together: it
+ * plans, and returns what has changed since the last time.
  */
 import type { ReadReply } from '../../store/port/lease-store.ts';
 import type { Runtime } from '../../store/runtime.ts';
@@ -30,7 +30,9 @@ const CALL = { timeoutMs: 5_000 };
 const WALK = { timeoutMs: 30_000 };
 /** How many of the last requests count for the round trip. */
 const TRIPS_KEPT = 9;
-/** Up to so many targets a renewal is published: in larger fleets it would be most of the traffic. */
+/**
+ * Up to so many targets a renewal is published: in larger fleets it would be most of the traffic.
+ */
 const SMALL_FLEET = 1_000;
 /** An owner is late after this many renewals: the first may just be on its way. */
 const LATE_RENEWALS = 2;

@@ -1,6 +1,6 @@
 /**
- * All watchers of the fleet in this process. They share one `FleetRounds`, which runs from the first
- * watcher to the last.
+ * All watchers of the fleet in this process. They share one `FleetRounds`, which runs from the
+ * first watcher to the last.
  */
 import { ClosedError } from '../../core/errors.ts';
 import type { Runtime } from '../../store/runtime.ts';

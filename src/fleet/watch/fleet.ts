@@ -106,9 +106,9 @@ export class Fleet {
   }
 
   /**
-   * The same, and then each change until the signal fires: within moments where instances report it,
-   * within seconds otherwise. All watchers of a process share their reads of the store, which cost
-   * next to nothing while nothing happens.
+   * The same, and then each change until the signal fires: within moments where instances report
+   * it, within seconds otherwise. All watchers of a process share their reads of the store, which
+   * cost next to nothing while nothing happens.
    */
   watch({ signal }: { signal: AbortSignal }): AsyncGenerator<FleetSighting, void, undefined> {
     return this.#watch.watch({ signal });
@@ -176,9 +176,9 @@ export class Fleet {
   }
 
   /**
-   * Moves a target to a member permanently: pins it there. Its owner hands it over when its work has
-   * settled. It stays there while that member takes part, or until `unpin`. Nothing is forced; `view`
-   * shows when it has arrived.
+   * Moves a target to a member permanently: pins it there. Its owner hands it over when its work
+   * has settled. It stays there while that member takes part, or until `unpin`. Nothing is forced;
+   * `view` shows when it has arrived.
    */
   async transfer(
     target: string,

@@ -107,7 +107,7 @@ describe('a warning', () => {
   it.each([
     ['free', /explain/],
     ['unplaced', /Start an instance/],
-    ['quarantine', /by itself/],
+    ['quarantine', /automatically/],
     ['garbage', /remove it/],
   ] as const)('is given for a target that nobody owns: %s', (reason, advice) => {
     const [warning] = warnings({ targets: [owned, { owner: null, reason }] });

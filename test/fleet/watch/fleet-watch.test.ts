@@ -115,7 +115,7 @@ describe('a picture of a fleet', () => {
     expect((await fleet.picture()).targets.map(({ reason }) => reason)).toEqual(['kept', 'late']);
     expect(await fleet.target('b')).toMatchObject({
       reason: 'late',
-      why: `${A} lives, but has not renewed it when it should have: in 9999 ms another may take it.`,
+      why: `${A} has a heartbeat, but did not renew it in time: in 9999 ms another instance may take it.`,
     });
   });
 
@@ -189,7 +189,7 @@ describe('a target', () => {
     await holdfast.targets.pause('a');
     expect(await fleet.target('a')).toMatchObject({
       ...{ reason: 'paused', owner: null, planned: null, fence: 0, lastResult: null, recent: [] },
-      why: 'it is paused: nobody polls it until it is resumed.',
+      why: 'it is paused: no instance polls it until it is resumed.',
     });
     expect(await fleet.target('b')).toBeNull();
     await holdfast.targets.add({ id: 'c', kind: 'live' });

@@ -1,28 +1,33 @@
 /**
- * Which addresses a poll may reach. Whoever may add a session chooses a URL that this process then asks for: without a
- * rule, that is a way into whatever only this host can reach. Names say nothing about where they lead, so the rule is
- * about the address, after it has been resolved.
+ * Which addresses a poll may reach. A user who may add a target chooses a URL that this process
+ * then requests: without a rule that opens every service that only this host can reach. A name says
+ * nothing about its address, so the rule applies to the address, after it is resolved.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { AddressRefusedError } from '../../targets/errors.ts';
 
-/** What may be allowed beyond public addresses. */
+/** The zones that may be allowed beyond public addresses. */
 export const ZONES = ['loopback', 'private'] as const;
 export type Zone = (typeof ZONES)[number];
 
 export type AddressKind = 'public' | Zone | 'link-local' | 'metadata' | 'multicast' | 'reserved';
 
 /**
- * The first that matches counts. After IANA's registries of special-purpose addresses; `metadata` are those under which
- * clouds give their machines credentials, wherever they lie.
+ * The first match counts. From IANA's registries of special-purpose addresses. `metadata` are those
+ * where clouds give their machines credentials, in any range.
  */
 const KINDS: readonly [AddressKind, readonly string[]][] = [
   [
     'metadata',
     [
-      ...['169.254.169.254/32', '100.100.100.200/32', '168.63.129.16/32'],
-      // Amazon, Google, Scaleway and Oracle, in this order. They lie among the private addresses, which may be allowed.
-      ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128', 'fd00:c1::a9fe:a9fe/128'],
+      '169.254.169.254/32',
+      '100.100.100.200/32',
+      '168.63.129.16/32',
+      // Amazon, Google, Scaleway, Oracle: among the private addresses, which may be allowed.
+      'fd00:ec2::/32',
+      'fd20:ce::254/128',
+      'fd00:42::42/128',
+      'fd00:c1::a9fe:a9fe/128',
     ],
   ],
   ['loopback', ['127.0.0.0/8', '::1/128']],
@@ -32,9 +37,18 @@ const KINDS: readonly [AddressKind, readonly string[]][] = [
   [
     'reserved',
     [
-      ...['0.0.0.0/8', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.18.0.0/15'],
-      ...['198.51.100.0/24', '203.0.113.0/24', '240.0.0.0/4'],
-      ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
+      '0.0.0.0/8',
+      '192.0.0.0/24',
+      '192.0.2.0/24',
+      '192.88.99.0/24',
+      '198.18.0.0/15',
+      '198.51.100.0/24',
+      '203.0.113.0/24',
+      '240.0.0.0/4',
+      '2001::/23',
+      '2001:db8::/32',
+      '2002::/16',
+      '3fff::/20',
     ],
   ],
   ['public', ['0.0.0.0/0', '2000::/3']],
@@ -50,7 +64,7 @@ export function kindOf(address: string): AddressKind {
   return inner === null ? kindIn(plain, 'ipv6') : kindIn(inner, 'ipv4');
 }
 
-/** Whether it is of a zone that is polled only if it is allowed. An address that is not known is not. */
+/** Whether the address is in a zone that is polled only if allowed. An unknown one is not. */
 export function isInside(address: string | undefined): boolean {
   const kind = kindOf(address ?? '');
   return ZONES.some((zone) => zone === kind);
@@ -80,7 +94,7 @@ function isZone(kind: AddressKind, allow: ReadonlySet<Zone>): boolean {
   return false;
 }
 
-/** What no network of ours contains is of no known use: not polled. */
+/** An address in none of the networks has no known use: it is not polled. */
 function kindIn(address: string, family: 'ipv4' | 'ipv6'): AddressKind {
   return LISTS.find(([, list]) => list.check(address, family))?.[0] ?? 'reserved';
 }
@@ -98,7 +112,7 @@ function withoutZone(address: string): string {
   return address.replace(/%.*$/s, '');
 }
 
-/** The IPv4 address that an IPv6 one stands for: mapped (`::ffff:0:0/96`), or translated (NAT64, `64:ff9b::/96`). */
+/** The IPv4 address in an IPv6 one: mapped (`::ffff:0:0/96`), or NAT64 (`64:ff9b::/96`). */
 function innerIPv4(groups: readonly number[]): string | null {
   const head = groups.slice(0, 6).join();
   if (head !== '0,0,0,0,0,65535' && head !== '100,65435,0,0,0,0') return null;

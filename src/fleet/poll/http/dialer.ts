@@ -1,6 +1,7 @@
 /**
- * Makes connections, to allowed addresses only. A name is resolved once for each connection, and the connection goes to
- * an address that was looked at: asking again could give another. A connection that is kept has been looked at before.
+ * Connects to allowed addresses only. A name is resolved once for each connection, and the
+ * connection goes to the address that was checked: resolving again could give another. A kept
+ * connection was checked before.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { Agent as HttpAgent, type RequestOptions } from 'node:http';
@@ -8,12 +9,12 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { addressRefused, isAllowed, literalOf, type Zone } from './addresses.ts';
 
-/** Connections to one host at a time; requests beyond that wait for one of them. */
-const MOST_PER_HOST = 64;
-/** Idle connections to one host, how long they are kept, and to how many hosts there are any; beyond that, none is kept. */
-const MOST_IDLE = 16;
+/** Connections to one host at a time; further requests wait for one of them. */
+const MAX_PER_HOST = 64;
+/** Idle connections to one host, how long they are kept, and to how many hosts. */
+const MAX_IDLE = 16;
 const IDLE_MS = 15_000;
-const MOST_IDLE_HOSTS = 256;
+const MAX_IDLE_HOSTS = 256;
 
 /** As `dns.lookup` with `all`. */
 export type Resolve = (
@@ -29,8 +30,8 @@ export class Dialer {
   readonly #once: { http: HttpAgent; https: HttpsAgent };
 
   constructor(allow: ReadonlySet<Zone>, resolve: Resolve = systemLookup) {
-    const few = { maxSockets: MOST_PER_HOST };
-    const kept = { ...few, keepAlive: true, maxFreeSockets: MOST_IDLE, timeout: IDLE_MS };
+    const few = { maxSockets: MAX_PER_HOST };
+    const kept = { ...few, keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS };
     this.#allow = allow;
     this.#resolve = resolve;
     this.#kept = { http: new HttpAgent(kept), https: new HttpsAgent(kept) };
@@ -38,8 +39,8 @@ export class Dialer {
   }
 
   /**
-   * What a request to this URL needs; throws if the URL names an address that is not allowed. `isFresh`: over a
-   * connection that has not been used before. `assertHeld` is asked again when a name has been resolved, which may take long.
+   * The options of a request to this URL; throws if its address is not allowed. `isFresh`: over a
+   * new connection. `assertHeld` is called again after the name is resolved, which may take long.
    */
   dial(
     url: URL,
@@ -50,7 +51,7 @@ export class Dialer {
       throw addressRefused(url.hostname, literal);
     const scheme = url.protocol === 'https:' ? 'https' : 'http';
     const kept = this.#kept[scheme];
-    const isFull = Object.keys(kept.freeSockets).length >= MOST_IDLE_HOSTS;
+    const isFull = Object.keys(kept.freeSockets).length >= MAX_IDLE_HOSTS;
     const lookup = this.#lookup(assertHeld);
     return { agent: isFresh || isFull ? this.#once[scheme] : kept, lookup };
   }

@@ -1,4 +1,4 @@
-/** What may be said about the built-in poll; apart from it, because it is loaded only where it is used. */
+/** The options of the built-in poll. In a file of their own: the poll is loaded on first use. */
 import { ConfigError } from '../../../core/errors.ts';
 import { checkKnown } from '../../../core/options.ts';
 import { ZONES, type Zone } from './addresses.ts';

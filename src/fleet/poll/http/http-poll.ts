@@ -1,6 +1,6 @@
 /**
- * The poll that needs no code: asks for a target's URL and says what came back and whether it has changed. An answer of
- * any status is a result; only the lack of one is an error.
+ * The built-in poll: requests a target's URL and returns the answer, and whether it has changed. An
+ * answer of any status is a result; only no answer is an error.
  */
 import type { Clock } from '../../../core/clock.ts';
 import { HoldfastError } from '../../../core/errors.ts';
@@ -11,23 +11,23 @@ import { PollFailedError } from '../../targets/errors.ts';
 import { shownUrl, urlProblem } from '../../targets/target-url.ts';
 import type { PollContext } from '../poll-scheduler.ts';
 import { Dialer, type Resolve } from './dialer.ts';
-import { HttpMemory, type Seen } from './http-memory.ts';
+import { HttpMemory, type KnownAnswer } from './http-memory.ts';
 import { checkHttpPollOptions, DEFAULT_MAX_BYTES, type HttpPollOptions } from './http-options.ts';
-import { type Answer, exchange } from './http-request.ts';
+import { type Answer, sendRequest } from './http-request.ts';
 
 export interface HttpResult {
   readonly status: number;
-  /** From the beginning of the poll to that of the answer, redirects included. */
+  /** From the beginning of the poll to the beginning of the answer, redirects included. */
   readonly latencyMs: number;
   /** Bytes of the body that were read. */
   readonly size: number;
-  /** Whether it is another than the time before; null where that can not be told: the first time, and for errors. */
+  /** Whether the answer differs from the last one; null for the first answer, and for errors. */
   readonly changed: boolean | null;
   readonly truncated: boolean;
   readonly etag?: string;
-  /** SHA-256 of what was read. */
+  /** SHA-256 of the bytes that were read. */
   readonly hash?: string;
-  /** Where redirects led to. */
+  /** The URL that redirects led to. */
   readonly finalUrl?: string;
 }
 
@@ -36,12 +36,12 @@ interface HttpTarget {
   readonly url?: string | undefined;
 }
 
-/** What a poll has to know of its lease. */
+/** The lease, as a poll needs it. */
 type Held = Pick<PollContext, 'signal' | 'fence' | 'assertHeld'>;
 
 export interface HttpPoll {
   (target: HttpTarget, held: Held): Promise<HttpResult>;
-  /** Drops what is remembered of a target. */
+  /** Drops the last answer of a target. */
   forget(id: string): void;
   /** Ends all connections. */
   close(): void;
@@ -66,10 +66,10 @@ export function httpPoll(rt: HttpRuntime, options: HttpPollOptions, resolve?: Re
 /** Where a redirect leads; throws where it is not followed. */
 export function redirectedTo(from: URL, location: string): URL {
   const fail = (why: string) => new PollFailedError({ url: shownUrl(from.href), why });
-  if (!URL.canParse(location, from.href)) throw fail('it redirects to something that is no URL');
+  if (!URL.canParse(location, from.href)) throw fail('it redirects to an invalid URL');
   const to = new URL(location, from.href);
-  if (urlProblem(to.href) !== null) throw fail('it redirects to something else than http or https');
-  // What was asked for under encryption is not to be answered by whoever sits in between.
+  if (urlProblem(to.href) !== null) throw fail('it redirects to a scheme other than http or https');
+  // An encrypted request must not be answered by a host in between.
   if (from.protocol === 'https:' && to.protocol === 'http:')
     throw fail('it redirects from https to http');
   return to;
@@ -81,7 +81,7 @@ class HttpPoller {
   readonly #maxBytes: number;
   readonly #memory = new HttpMemory();
   readonly #dialer: Dialer;
-  /** After an answer from a public address: what that says must not lead into what is allowed besides. */
+  /** After an answer from a public address: a redirect must not lead into the allowed zones. */
   readonly #outside: Dialer;
 
   constructor({ clock, instanceId }: HttpRuntime, options: HttpPollOptions, resolve?: Resolve) {
@@ -95,9 +95,9 @@ class HttpPoller {
   async poll({ id, url }: HttpTarget, held: Held): Promise<HttpResult> {
     const startMs = this.#clock.monotonicMs();
     const first = targetUrl(id, url);
-    const seen = this.#memory.recall(id, first.href);
+    const seen = this.#memory.get(id, first.href);
     const { answer, last } = await this.#follow(first, held, seen);
-    const verdict = this.#memory.judge(id, { url: first.href, finalUrl: last.href }, answer);
+    const verdict = this.#memory.compare(id, { url: first.href, finalUrl: last.href }, answer);
     return {
       status: answer.status,
       latencyMs: Math.round((answer.beganMs - startMs) * 10) / 10,
@@ -120,7 +120,7 @@ class HttpPoller {
   async #follow(
     first: URL,
     { signal, fence, assertHeld }: Held,
-    seen: Seen | undefined,
+    seen: KnownAnswer | undefined,
   ): Promise<{ answer: Answer; last: URL }> {
     const parts = { signal, assertHeld, clock: this.#clock, maxBytes: this.#maxBytes };
     let url = first;
@@ -130,13 +130,15 @@ class HttpPoller {
         'user-agent': this.#userAgent,
         accept: '*/*',
         'accept-encoding': 'identity',
-        // Fence and validators are for those they were meant for, not for whoever a redirect names.
+        // Fence and validators are for the target's own origin, not for a redirect's.
         ...(url.origin === first.origin && fenceHeaders(fence)),
         ...(seen?.finalUrl === url.href && seen.validators),
       };
-      const answer = await exchange({ ...parts, url, headers, dialer }).catch((error: unknown) => {
-        throw signal.aborted ? signal.reason : pollFailed(url, error);
-      });
+      const answer = await sendRequest({ ...parts, url, headers, dialer }).catch(
+        (error: unknown) => {
+          throw signal.aborted ? signal.reason : pollFailed(url, error);
+        },
+      );
       const { location } = answer.headers;
       if (location === undefined || !REDIRECTS.has(answer.status)) return { answer, last: url };
       if (redirects === MAX_REDIRECTS)
@@ -167,7 +169,7 @@ function withoutSecrets(url: URL): string {
   return shown.href;
 }
 
-/** In short, and without what a URL may hold of secrets. */
+/** A short message without the secrets that a URL may hold. */
 function pollFailed(url: URL, error: unknown): Error {
   if (error instanceof HoldfastError) return error;
   const { code, message } = error as NodeJS.ErrnoException;

@@ -1,4 +1,4 @@
-/** One request and its answer, read up to a limit. Redirects are answers like any other here. */
+/** One request and its answer, read up to a limit. A redirect is an answer like any other here. */
 import { createHash } from 'node:crypto';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -8,39 +8,42 @@ import type { Clock } from '../../../core/clock.ts';
 import { isInside } from './addresses.ts';
 import type { Dialer } from './dialer.ts';
 
-export interface Exchange {
+export interface HttpRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly dialer: Dialer;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** Throws if the lease is over. The signal may say so later: a process that was stopped reads its sockets before its timers fire. */
+  /**
+   * Throws if the lease is over. The signal may fire later: a process that was stopped reads its
+   * sockets before its timers fire.
+   */
   assertHeld(): void;
 }
 
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
-  /** When it began, on the monotonic clock. */
+  /** When the answer began, on the monotonic clock. */
   readonly beganMs: number;
   /** Bytes of the body that were read. */
   readonly size: number;
-  /** There was more, which was not read. */
+  /** The body has more bytes, which were not read. */
   readonly truncated: boolean;
-  /** SHA-256 of what was read, in hexadecimal digits. */
+  /** SHA-256 of the bytes that were read, in hexadecimal digits. */
   readonly hash: string;
-  /** It came from a public address, or from one that is not known. */
+  /** The answer came from a public address, or from an unknown one. */
   readonly isFromOutside: boolean;
 }
 
-/** Rejects with the signal's reason as soon as the signal says so, whatever the request is doing. */
-export async function exchange(wanted: Exchange): Promise<Answer> {
+/** Rejects with the signal's reason as soon as the signal fires, whatever the request is doing. */
+export async function sendRequest(wanted: HttpRequest): Promise<Answer> {
   try {
     return await attempt(wanted, false);
   } catch (error) {
-    // The server may close a connection that we have kept just as we use it. Nobody has answered, and asking twice for
-    // the same does no harm; over a new connection it can not happen again.
+    // The server may close a kept connection just as it is used. There was no answer, and a second
+    // request does no harm; over a new connection it cannot happen again.
     if (error instanceof KeptConnectionLost) return attempt(wanted, true);
     throw error;
   }
@@ -49,12 +52,13 @@ export async function exchange(wanted: Exchange): Promise<Answer> {
 class KeptConnectionLost extends Error {}
 
 /**
- * Connections to loopback or private addresses, noted when each was ready. An answer may come later than the end of its
- * connection, and then nobody can say any more where it came from: a connection that is not in here counts as outside.
+ * Connections to loopback or private addresses, added when each was ready. An answer may come after
+ * the end of its connection, when its address is no longer known: any other connection counts as
+ * outside.
  */
 const insideSockets = new WeakSet<Socket>();
 
-function attempt(wanted: Exchange, isFresh: boolean): Promise<Answer> {
+function attempt(wanted: HttpRequest, isFresh: boolean): Promise<Answer> {
   const { url, headers, dialer, signal, assertHeld } = wanted;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -83,13 +87,13 @@ function attempt(wanted: Exchange, isFresh: boolean): Promise<Answer> {
     });
     request.on('close', () => {
       signal.removeEventListener('abort', onAbort);
-      // Such as a server that wants to speak another protocol: no answer and no error, only an end.
+      // For example a server that speaks another protocol: no answer and no error, only an end.
       if (!isAnswered) reject(new Error('the connection was closed without an answer'));
     });
   });
 }
 
-/** Node would buffer the request until there is a connection, and write it whatever the time is by then. */
+/** Node would buffer the request until there is a connection, and then write it however late. */
 function whenReady(socket: Socket, run: () => void): void {
   const isSecure = socket instanceof TLSSocket;
   // Null until the handshake is done.
@@ -98,7 +102,7 @@ function whenReady(socket: Socket, run: () => void): void {
   else socket.once(isSecure ? 'secureConnect' : 'connect', run);
 }
 
-/** Nothing of the request is sent before this. */
+/** Sends the request. Nothing of it is sent before. */
 function write(request: ClientRequest, assertHeld: () => void): void {
   if (request.destroyed) return;
   try {
@@ -114,7 +118,7 @@ function isLostKept(request: ClientRequest, error: NodeJS.ErrnoException): boole
 }
 
 function read(
-  wanted: Exchange,
+  wanted: HttpRequest,
   request: ClientRequest,
   response: IncomingMessage,
 ): Promise<Answer> {
@@ -138,7 +142,7 @@ function read(
       size += kept.length;
       if (kept.length === chunk.length) return;
       finish(true);
-      // There may be no end to it: the connection is of no more use.
+      // The body may be endless: the connection is of no more use.
       request.destroy();
     });
     response.on('end', () => {
