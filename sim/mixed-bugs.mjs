@@ -40,8 +40,8 @@ export const MIXED_BUGS = [
       ...byHearsay('call.leaseClass'),
       {
         file: 'lease/lease-requests.js',
-        find: 'ttlMs: terms.timings.ttlMs,',
-        replace: 'ttlMs: terms.timings.ttlMs, leaseClass: terms.leaseClass.name,',
+        find: 'ttlMs: policy.timings.ttlMs,',
+        replace: 'ttlMs: policy.timings.ttlMs, leaseClass: policy.leaseClass.name,',
       },
     ],
   },
@@ -131,7 +131,7 @@ export const MIXED_BUGS = [
     patches: [
       {
         file: 'lease/wake-watch.js',
-        find: 'this.#agenda.schedule(freed, this.#clock.monotonicMs() + TURN_MS);',
+        find: 'this.#timers.schedule(freed, this.#clock.monotonicMs() + WAVE_MS);',
         replace: 'void freed;',
       },
     ],

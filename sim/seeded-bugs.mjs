@@ -15,8 +15,8 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/renewer.js',
-        find: 'tenure.renewing = false;\n        tenure.confirm(sent);',
-        replace: 'tenure.renewing = false;\n        tenure.confirm(confirmationNow(this.#clock));',
+        find: 'tenure.endRenewal();\n        tenure.confirm(sent);',
+        replace: 'tenure.endRenewal();\n        tenure.confirm(confirmationNow(this.#rt.clock));',
       },
     ],
   },
@@ -72,9 +72,9 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'return endsAtMs(this.#confirmed, this.terms.timings);',
+        find: 'return endsAtMs(this.#confirmed, this.policy.timings);',
         replace:
-          'return this.terms.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.terms.timings.validMs - this.terms.clock.wallMs();',
+          'return this.#rt.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.policy.timings.validMs - this.#rt.clock.wallMs();',
       },
       {
         file: 'core/validity.js',
@@ -211,8 +211,8 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/tenure.js',
-        find: 'handIn() {\n        this.#handedIn = true;\n        this.#controller?.abort(this.lostError());',
-        replace: 'handIn() {',
+        find: "this.#requests = 'handed-in';\n        this.#controller?.abort(this.lostError());",
+        replace: '',
       },
     ],
   },

@@ -12,15 +12,16 @@ import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
-import { LEASE_CLASSES, type LeaseClassName } from './lease/classes.ts';
+import type { Census } from './lease/census.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
-import { type Census, censusOf } from './lease/held-stats.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts';
 import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool/pool.ts';
 import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
-import { TracedLeases } from './lease/traced-leases.ts';
+import { leaseAttributes, tracedAcquire, tracedWork } from './lease/spans.ts';
+import { LEASE_CLASSES, type LeaseClassName } from './lease/timings.ts';
+import { withLease } from './lease/with-lease.ts';
 import { Records } from './records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
 import { openStore } from './store/open-store.ts';
@@ -182,7 +183,7 @@ export async function open(
     instanceId: instanceId(random, clock.startedAtMs, options.name),
   };
   const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
-  const leases = new Leases({ ...rt, maxTtls: observe ? null : bounds });
+  const leases = new Leases(rt, observe ? null : bounds);
   return new Holdfast(rt, leases, {
     ownsStore: opened.owned,
     targetIds: options.sessionIds ?? 'any',
@@ -223,7 +224,6 @@ export class Holdfast implements AsyncDisposable {
   readonly #rt: Runtime;
   readonly #leases: Leases;
   readonly #settings: HoldfastSettings;
-  readonly #tracedLeases: Pick<Leases, 'acquire' | 'acquireAll' | 'withLease'>;
   readonly #processors = new Set<Processor>();
   readonly #intents = new Set<Intents>();
   readonly #retentions = new Set<Retention>();
@@ -236,7 +236,6 @@ export class Holdfast implements AsyncDisposable {
     this.#rt = rt;
     this.#leases = leases;
     this.#settings = settings;
-    this.#tracedLeases = rt.tracing === untraced ? leases : new TracedLeases(leases, rt.tracing);
     this.records = new Records(rt.store.records);
     this.targets = new TargetStore(rt, settings.targetIds);
     this.fleet = new Fleet(rt, this.targets, settings.targetIds);
@@ -261,12 +260,12 @@ export class Holdfast implements AsyncDisposable {
 
   /** The number of leases that this instance holds. */
   get held(): number {
-    return this.#leases.kept.size;
+    return this.#leases.held;
   }
 
   /** The held leases by class, and how soon the first would be lost. Reads every lease. */
   census(): Census {
-    return censusOf(this.#leases.kept.tenures(), this.#rt.clock.monotonicMs());
+    return this.#leases.census();
   }
 
   /** The number of sessions that the worker of this instance runs. */
@@ -289,15 +288,21 @@ export class Holdfast implements AsyncDisposable {
    * a store that fails is an exception.
    */
   acquire(key: string, options?: AcquireOptions): Promise<AcquireResult> {
-    return this.#tracedLeases.acquire(key, options);
+    const { tracing } = this.#rt;
+    if (tracing === untraced) return this.#leases.acquire(key, options);
+    const acquire = () => this.#leases.acquire(key, options);
+    return tracedAcquire(tracing, leaseAttributes(key, options), acquire);
   }
 
   /**
    * Acquires all of the keys, or none and throws `LEASE_HELD`. Throws `STORE_QUARANTINED` while the
    * store makes no grants.
    */
-  acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
-    return this.#tracedLeases.acquireAll(keys, options);
+  async acquireAll(keys: readonly string[], options?: AcquireOptions): Promise<LeaseSet> {
+    const attributes = leaseAttributes([...keys].join(' '), options);
+    return this.#rt.tracing.run({ name: 'holdfast.acquire', attributes }, () =>
+      this.#leases.acquireAll(keys, options),
+    );
   }
 
   /**
@@ -309,7 +314,10 @@ export class Holdfast implements AsyncDisposable {
     work: (held: HeldContext) => Promise<T> | T,
     options?: AcquireOptions,
   ): Promise<T> {
-    return this.#tracedLeases.withLease(key, work, options);
+    const attributes = leaseAttributes(key, options);
+    return tracedWork(this.#rt.tracing, attributes, work, (watched) =>
+      withLease(this, key, watched, options ?? {}),
+    );
   }
 
   /**
@@ -317,7 +325,7 @@ export class Holdfast implements AsyncDisposable {
    * processes that compete under a name leads at a time. One that loses the lead follows again.
    */
   elect(name: string, options: ElectOptions): Election {
-    return new Election({ ...this.#rt, leases: this.#leases }, name, options);
+    return new Election(this.#rt, this.#leases, name, options);
   }
 
   /**
@@ -326,7 +334,7 @@ export class Holdfast implements AsyncDisposable {
    * process.
    */
   pool(name: string, options: PoolOptions): Pool {
-    return new Pool({ ...this.#rt, leases: this.#leases }, name, options);
+    return new Pool(this.#rt, this.#leases, name, options);
   }
 
   /**

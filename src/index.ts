@@ -45,7 +45,7 @@ export type {
   SessionPage,
   SessionQuery,
 } from './intents/intents.ts';
-export type { LeaseClassName } from './lease/classes.ts';
+export type { Census, ClassCensus } from './lease/census.ts';
 export {
   Election,
   type ElectionState,
@@ -61,15 +61,7 @@ export {
   fenceSql,
   fenceStaleFrom,
 } from './lease/fence.ts';
-export type { Census, ClassCensus } from './lease/held-stats.ts';
-export type {
-  Lease,
-  LeaseSet,
-  ReleaseOptions,
-  ReleaseResult,
-  TransferOptions,
-  TransferResult,
-} from './lease/lease.ts';
+export type { Lease, LeaseSet } from './lease/lease.ts';
 export type { AcquireResult, HeldContext } from './lease/leases.ts';
 export type { AcquireOptions } from './lease/options.ts';
 export * from './lease/pool/errors.ts';
@@ -81,9 +73,15 @@ export type {
   SlotResult,
   SlotView,
 } from './lease/pool/pool.ts';
+export type {
+  ReleaseOptions,
+  ReleaseResult,
+  TransferOptions,
+  TransferResult,
+} from './lease/release.ts';
 export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 export type { TenureState } from './lease/tenure.ts';
-export type { TimingOptions, Timings } from './lease/timings.ts';
+export type { LeaseClassName, TimingOptions, Timings } from './lease/timings.ts';
 export type { WriteOptions } from './records.ts';
 export type { Retention, RetentionOptions } from './retention.ts';
 export { createMemoryStore } from './store/memory/memory-store.ts';

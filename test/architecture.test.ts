@@ -19,7 +19,7 @@ describe('a page that leads through the files', () => {
     'nothing in backticks',
     '`src/lease/tenure.ts` `Tenure` and `Tenure.isHeld`, with `#`',
     '| `src/fleet/poll/poll-scheduler.ts` `PollScheduler.#try` | and `#try` |',
-    '`src/lease/`: `renewer.ts` `Renewer.keep`, `wait-queue.ts`\nand `release.ts`',
+    '`src/lease/`: `renewer.ts` `Renewer.add`, `wait-queue.ts`\nand `release.ts`',
     '`src/store/`: the `*-store.ts` files',
     '`src/worker/session-leases.ts` `acquireOwn()`, anywhere',
     '`leases.acquire` is a verb, `lease.lost` an event, `lease/acquire.lua` a script, `STARTING` a state',

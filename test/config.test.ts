@@ -90,15 +90,27 @@ describe('a configuration', () => {
     [{ resources: ['a'] }, 'resources', /it must be an object/],
     [{ resources: { tuners: '4' } }, 'resources.tuners', /it must be a number of slots/],
     [{ resources: { tuners: [1, 2] } }, 'resources.tuners', /a list of their names/],
-    [{ resources: { tuners: { count: 4 } } }, 'resources.tuners.count', /Known options: slots, wait/],
+    [
+      { resources: { tuners: { count: 4 } } },
+      'resources.tuners.count',
+      /Known options: slots, wait/,
+    ],
     [{ pipelines: () => {} }, 'pipelines', /it must be an object/],
     [{ pipelines: { poll: () => {} } }, 'pipelines.poll', /Known options: live, vod/],
     [{ pipelines: { live: 'ffmpeg' } }, 'pipelines.live', /it must be an object/],
     [{ pipelines: { live: { command: 'ffmpeg -i' } } }, 'pipelines.live', /\['program'/],
     [{ pipelines: { live: { command: [] } } }, 'pipelines.live', /\['program'/],
     [{ pipelines: { live: {} } }, 'pipelines.live', /it must be a function, /],
-    [{ pipelines: { live: { command: ['a'], run: () => {} } } }, 'pipelines.live', /it must be a function, /],
-    [{ pipelines: { live: { command: ['a'], shell: true } } }, 'pipelines.live.shell', /unknown option/],
+    [
+      { pipelines: { live: { command: ['a'], run: () => {} } } },
+      'pipelines.live',
+      /it must be a function, /,
+    ],
+    [
+      { pipelines: { live: { command: ['a'], shell: true } } },
+      'pipelines.live.shell',
+      /unknown option/,
+    ],
   ])('is not %j', (config, field, rule) => {
     expect(() => checkConfig(config)).toThrow(expect.objectContaining({ field }));
     expect(() => checkConfig(config)).toThrow(rule);

@@ -1,17 +1,18 @@
 import type { Clock, Timer } from './clock.ts';
 
-/** What an agenda needs of an entry: when it is due, and a place to note where the entry stands. */
-export interface Entry {
-  dueMs: number;
-  /** Owned by the agenda; -1 while the entry is not on it. */
-  slot: number;
+/** What a `TimerHeap` needs of an entry. */
+export interface TimerEntry {
+  /** When the entry is due, on the monotonic clock. */
+  dueAtMs: number;
+  /** The entry's place in the heap; -1 while it is not scheduled. Only `TimerHeap` uses it. */
+  index: number;
 }
 
 /**
- * Many due times, one timer: a binary heap ordered by `dueMs` on the monotonic clock. `onDue` is called when the
- * earliest entry is due and takes with `takeDue` what it wants.
+ * Many due times, one timer: a binary heap ordered by `dueAtMs`. The heap calls `onDue` when its
+ * earliest entry is due. `onDue` then removes entries with `takeDue` or `takeFirst`.
  */
-export class TimerHeap<E extends Entry> {
+export class TimerHeap<E extends TimerEntry> {
   readonly #clock: Clock;
   readonly #onDue: (lateMs: number) => void;
   readonly #heap: E[] = [];
@@ -31,26 +32,31 @@ export class TimerHeap<E extends Entry> {
     yield* this.#heap;
   }
 
-  /** Puts the entry on the agenda, or moves it, and makes sure that the timer is early enough. */
-  schedule(entry: E, dueMs: number): void {
-    entry.dueMs = dueMs;
-    if (entry.slot < 0) {
-      entry.slot = this.#heap.length;
+  /** Whether the entry is scheduled. */
+  has(entry: E): boolean {
+    return entry.index >= 0;
+  }
+
+  /** Schedules the entry, or moves it if it is scheduled already. */
+  schedule(entry: E, dueAtMs: number): void {
+    entry.dueAtMs = dueAtMs;
+    if (entry.index < 0) {
+      entry.index = this.#heap.length;
       this.#heap.push(entry);
     }
-    this.#settle(entry);
+    this.#sift(entry);
     this.#arm();
   }
 
-  /** The same for many entries that are not on the agenda: one pass, where they are many. */
-  scheduleAll(entries: readonly E[], dueMs: (entry: E) => number): void {
+  /** Schedules entries that are not scheduled. Many entries cost one pass over the heap. */
+  scheduleAll(entries: readonly E[], dueAtMs: (entry: E) => number): void {
     if (entries.length < this.#heap.length / 8) {
-      for (const entry of entries) this.schedule(entry, dueMs(entry));
+      for (const entry of entries) this.schedule(entry, dueAtMs(entry));
       return;
     }
     for (const entry of entries) {
-      entry.dueMs = dueMs(entry);
-      entry.slot = this.#heap.length;
+      entry.dueAtMs = dueAtMs(entry);
+      entry.index = this.#heap.length;
       this.#heap.push(entry);
     }
     this.#rebuild();
@@ -58,29 +64,33 @@ export class TimerHeap<E extends Entry> {
   }
 
   remove(entry: E): void {
-    const slot = entry.slot;
-    if (slot < 0) return;
-    entry.slot = -1;
+    const index = entry.index;
+    if (index < 0) return;
+    entry.index = -1;
     const last = this.#heap.pop();
     if (last !== undefined && last !== entry) {
-      this.#heap[slot] = last;
-      last.slot = slot;
-      this.#settle(last);
+      this.#heap[index] = last;
+      last.index = index;
+      this.#sift(last);
     }
-    // The timer stays: what comes next on an agenda that is emptied and filled again and again can use it.
+    // The timer stays set: a heap that is emptied and filled again often can use it for its next
+    // entry.
   }
 
-  /** Takes everything due off the agenda in one pass: cheaper than one by one, where much is due at a time. */
+  /**
+   * Removes and returns all entries that are due, in one pass. `earlyMs` says how much earlier than
+   * its time an entry may be taken.
+   */
   takeDue(nowMs: number, earlyMs: (entry: E) => number = () => 0): E[] {
     const heap = this.#heap;
     const due: E[] = [];
     let kept = 0;
     for (const entry of heap) {
-      if (entry.dueMs - earlyMs(entry) <= nowMs) {
-        entry.slot = -1;
+      if (entry.dueAtMs - earlyMs(entry) <= nowMs) {
+        entry.index = -1;
         due.push(entry);
       } else {
-        entry.slot = kept;
+        entry.index = kept;
         heap[kept++] = entry;
       }
     }
@@ -89,26 +99,26 @@ export class TimerHeap<E extends Entry> {
     return due;
   }
 
-  /** Takes the first entry off the agenda if it is due; undefined if it is not. */
+  /** Removes and returns the first entry if it is due. */
   takeFirst(nowMs: number): E | undefined {
     const first = this.#heap[0];
-    if (first === undefined || first.dueMs > nowMs) return undefined;
+    if (first === undefined || first.dueAtMs > nowMs) return undefined;
     this.remove(first);
     return first;
   }
 
   clear(): void {
-    for (const entry of this.#heap) entry.slot = -1;
+    for (const entry of this.#heap) entry.index = -1;
     this.#heap.length = 0;
     this.#disarm();
   }
 
   #arm(): void {
     const first = this.#heap[0];
-    if (first === undefined || first.dueMs >= this.#timerAtMs) return;
+    if (first === undefined || first.dueAtMs >= this.#timerAtMs) return;
     this.#disarm();
-    this.#timerAtMs = first.dueMs;
-    this.#timer = this.#clock.after(first.dueMs - this.#clock.monotonicMs(), () => this.#fire());
+    this.#timerAtMs = first.dueAtMs;
+    this.#timer = this.#clock.after(first.dueAtMs - this.#clock.monotonicMs(), () => this.#fire());
   }
 
   #disarm(): void {
@@ -118,60 +128,60 @@ export class TimerHeap<E extends Entry> {
   }
 
   #fire(): void {
-    const dueMs = this.#timerAtMs;
+    const dueAtMs = this.#timerAtMs;
     this.#disarm();
     const nowMs = this.#clock.monotonicMs();
-    // A timer may come early by a fraction of a millisecond, and the entry it was set for may have moved.
+    // A timer may fire a fraction of a millisecond early, and its entry may have moved since.
     const first = this.#heap[0];
-    if (first !== undefined && first.dueMs <= nowMs) this.#onDue(nowMs - dueMs);
+    if (first !== undefined && first.dueAtMs <= nowMs) this.#onDue(nowMs - dueAtMs);
     this.#arm();
   }
 
-  /** Moves the entry up or down to where its due time belongs, in a heap that is in order but for it. */
-  #settle(entry: E): void {
+  /** Restores the order of the heap after the due time of one entry has changed. */
+  #sift(entry: E): void {
     this.#up(entry);
     this.#down(entry);
   }
 
   #up(entry: E): void {
     const heap = this.#heap;
-    let slot = entry.slot;
-    while (slot > 0) {
-      const parentSlot = (slot - 1) >> 1;
-      const parent = heap[parentSlot];
-      if (parent === undefined || parent.dueMs <= entry.dueMs) break;
-      heap[slot] = parent;
-      parent.slot = slot;
-      slot = parentSlot;
+    let index = entry.index;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = heap[parentIndex];
+      if (parent === undefined || parent.dueAtMs <= entry.dueAtMs) break;
+      heap[index] = parent;
+      parent.index = index;
+      index = parentIndex;
     }
-    heap[slot] = entry;
-    entry.slot = slot;
+    heap[index] = entry;
+    entry.index = index;
   }
 
   #down(entry: E): void {
     const heap = this.#heap;
-    let slot = entry.slot;
+    let index = entry.index;
     for (;;) {
-      const child = this.#earlierChild(slot);
-      if (child === undefined || child.dueMs >= entry.dueMs) break;
-      const childSlot = child.slot;
-      heap[slot] = child;
-      child.slot = slot;
-      slot = childSlot;
+      const child = this.#earlierChild(index);
+      if (child === undefined || child.dueAtMs >= entry.dueAtMs) break;
+      const childIndex = child.index;
+      heap[index] = child;
+      child.index = index;
+      index = childIndex;
     }
-    heap[slot] = entry;
-    entry.slot = slot;
+    heap[index] = entry;
+    entry.index = index;
   }
 
-  /** Puts a heap in order whatever order it is in. */
+  /** Restores the order of the heap from any order. */
   #rebuild(): void {
     const heap = this.#heap;
-    for (let slot = (heap.length >> 1) - 1; slot >= 0; slot--) this.#down(heap[slot] as E);
+    for (let index = (heap.length >> 1) - 1; index >= 0; index--) this.#down(heap[index] as E);
   }
 
-  #earlierChild(slot: number): E | undefined {
-    const left = this.#heap[2 * slot + 1];
-    const right = this.#heap[2 * slot + 2];
-    return left !== undefined && right !== undefined && right.dueMs < left.dueMs ? right : left;
+  #earlierChild(index: number): E | undefined {
+    const left = this.#heap[2 * index + 1];
+    const right = this.#heap[2 * index + 2];
+    return left !== undefined && right !== undefined && right.dueAtMs < left.dueAtMs ? right : left;
   }
 }

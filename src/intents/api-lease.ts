@@ -3,9 +3,8 @@
  * acquires the lease of its channel first, and the second caller is refused. The worker continues the lease
  * with the same holder and fence.
  */
-import { LEASE_CLASSES } from '../lease/classes.ts';
 import { refusalError } from '../lease/refusal-error.ts';
-import { deriveTimings } from '../lease/timings.ts';
+import { deriveTimings, LEASE_CLASSES } from '../lease/timings.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { dedupKey } from './dedup-key.ts';
 import type { Wanted } from './intent.ts';

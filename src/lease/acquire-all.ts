@@ -1,29 +1,23 @@
-import type { Clock } from '../core/clock.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkKey } from '../core/ids.ts';
-import type { Random } from '../core/random.ts';
+import type { BaseRuntime } from '../core/runtime.ts';
 import { LeaseSet } from './lease.ts';
-import type { AcquireResult } from './leases.ts';
+import type { AcquireResult, Leases } from './leases.ts';
 import { type AcquireOptions, waitMs } from './options.ts';
 import { refusalError } from './refusal-error.ts';
 
-/** Sets that got in each other's way try again within this, times how often it has happened. */
+/** After a collision a call pauses for a random time up to this, times the number of collisions. */
 const COLLISION_MS = 20;
-const MOST_COLLISIONS = 10;
-
-export interface AcquireAllParts {
-  readonly clock: Clock;
-  readonly random: Random;
-  acquire(key: string, options: AcquireOptions): Promise<AcquireResult>;
-}
+const MAX_COLLISIONS = 10;
 
 /**
- * All of the keys or none of them. While it waits it holds nothing, so sets that overlap can not
- * block each other for good; and after a collision it pauses by chance, so that they do not keep
- * getting in each other's way.
+ * Acquires all of the keys, or none of them. It holds no key while it waits, so calls with
+ * overlapping keys cannot deadlock. After a collision it pauses for a random time, so that they do
+ * not keep colliding.
  */
 export async function acquireAll(
-  parts: AcquireAllParts,
+  { clock, random }: BaseRuntime,
+  leases: Pick<Leases, 'acquire'>,
   keys: readonly string[],
   options: AcquireOptions,
 ): Promise<LeaseSet> {
@@ -33,37 +27,36 @@ export async function acquireAll(
     throw new ConfigError({ field: 'keys', value: keys, rule });
   }
   if (options.fence !== undefined) {
-    const rule = 'it is the fence of one tenure; go on with each by acquire';
+    const rule = 'it is the fence of one lease. Continue each lease with its own acquire';
     throw new ConfigError({ field: 'fence', value: options.fence, rule });
   }
-  const { clock, random } = parts;
   const endMs = clock.monotonicMs() + waitMs(options);
   let blocked: string | null = null;
   for (let collisions = 0; ; collisions++) {
     const leftMs = Math.max(0, endMs - clock.monotonicMs());
-    const taken = await tryAll(parts, keys, blocked, { ...options, wait: leftMs });
+    const taken = await tryAll(leases, keys, blocked, { ...options, wait: leftMs });
     const refusal = taken.find((result) => result.ok === false);
     if (refusal === undefined) return asSet(keys, taken);
     await releaseAll(taken);
     if (clock.monotonicMs() >= endMs) throw refusalError(refusal);
     blocked = refusal.key;
-    const pauseMs = random.next() * COLLISION_MS * Math.min(collisions, MOST_COLLISIONS);
+    const pauseMs = random.next() * COLLISION_MS * Math.min(collisions, MAX_COLLISIONS);
     if (pauseMs > 0) await clock.sleep(pauseMs, options.signal);
   }
 }
 
-/** The key that stood in the way is waited for alone; only then the others are tried, all at once. */
+/** Waits for the key that was held last time, alone. Only then it tries the others, all at once. */
 async function tryAll(
-  { acquire }: AcquireAllParts,
+  leases: Pick<Leases, 'acquire'>,
   keys: readonly string[],
   blocked: string | null,
   options: AcquireOptions,
 ): Promise<AcquireResult[]> {
-  const first = blocked === null ? [] : [await acquire(blocked, options)];
+  const first = blocked === null ? [] : [await leases.acquire(blocked, options)];
   if (first.some((result) => !result.ok)) return first;
   const others = keys.filter((key) => key !== blocked).sort();
   const tries = await Promise.allSettled(
-    others.map((key) => acquire(key, { ...options, wait: 0 })),
+    others.map((key) => leases.acquire(key, { ...options, wait: 0 })),
   );
   const taken = [...first];
   for (const one of tries) if (one.status === 'fulfilled') taken.push(one.value);
@@ -77,7 +70,7 @@ async function releaseAll(taken: readonly AcquireResult[]): Promise<void> {
   await Promise.all(taken.map((result) => (result.ok ? result.lease.release() : null)));
 }
 
-/** In the order the caller named them. */
+/** In the order in which the caller named the keys. */
 function asSet(keys: readonly string[], taken: readonly AcquireResult[]): LeaseSet {
   const leases = taken.flatMap((result) => (result.ok ? [result.lease] : []));
   return new LeaseSet(leases.sort((a, b) => keys.indexOf(a.key) - keys.indexOf(b.key)));

@@ -1,22 +1,20 @@
 /**
- * Help for what a lease protects: remember the highest fence seen, refuse lower ones. Holdfast's own records do so by
- * themselves; these are for resources of your own.
+ * Fencing for the resources that a lease protects: remember the highest fence seen, refuse lower
+ * ones. Holdfast's own records do so already; this is for your resources.
  */
 import { ConfigError, FenceStaleError } from '../core/errors.ts';
 
-/** Fences are microseconds since 1970 or a little more; beyond this the arithmetic of stores would lose digits. */
-export const HIGHEST_FENCE = 2 ** 52;
+/**
+ * Fences are microseconds since 1970, or a little more. Above this, the arithmetic of stores loses
+ * digits.
+ */
+export const MAX_FENCE = 2 ** 52;
 
 /** The header a fence travels in over HTTP, as a decimal string. */
 export const FENCE_HEADER = 'holdfast-fence';
 
 export function checkFence(fence: unknown, field = 'fence'): asserts fence is number {
-  if (
-    typeof fence !== 'number' ||
-    !Number.isSafeInteger(fence) ||
-    fence < 0 ||
-    fence > HIGHEST_FENCE
-  ) {
+  if (typeof fence !== 'number' || !Number.isSafeInteger(fence) || fence < 0 || fence > MAX_FENCE) {
     throw new ConfigError({
       field,
       value: fence,
@@ -25,11 +23,17 @@ export function checkFence(fence: unknown, field = 'fence'): asserts fence is nu
   }
 }
 
-/** Remembers the highest fence per resource, in this process: for a server that alone writes the resource. */
+/**
+ * Remembers the highest fence per resource in this process, for a server that alone writes the
+ * resource.
+ */
 export class FenceGate {
   readonly #seen = new Map<string, number>();
 
-  /** Lets the write pass, or throws `FENCE_STALE` with the fence seen. The same fence may write as often as it likes. */
+  /**
+   * Lets the write pass, or throws `FENCE_STALE` with the fence seen. The same fence may pass any
+   * number of times.
+   */
   pass(resource: string, fence: number): void {
     checkFence(fence);
     const seen = this.#seen.get(resource) ?? 0;
@@ -44,10 +48,11 @@ export class FenceGate {
 }
 
 /**
- * For Redis resources of your own: put this before your script, and begin with
- * `local stale = holdfast_guard(KEYS[1], ARGV[1]); if stale then return stale end`,
- * where `KEYS[1]` is a key that keeps the fence (same hash tag as what you write) and `ARGV[1]` the fence. It gives back
- * an error reply `FENCE_STALE <seen>`, which `fenceStaleFrom` turns into the typed error.
+ * For your own resources in Redis: put this before your script, and begin the script with
+ * `local stale = holdfast_guard(KEYS[1], ARGV[1]); if stale then return stale end`.
+ * `KEYS[1]` is a key that keeps the fence (with the hash tag of the keys you write), `ARGV[1]` is
+ * the fence. The function returns an error reply `FENCE_STALE <seen>`, which `fenceStaleFrom` turns
+ * into the typed error.
  */
 export const FENCE_GUARD_LUA = `local function holdfast_guard(key, fence)
   local seen = redis.call('GET', key)
@@ -57,7 +62,7 @@ export const FENCE_GUARD_LUA = `local function holdfast_guard(key, fence)
 end
 `;
 
-/** The typed error for what a guarded script threw; undefined if it was something else. */
+/** The typed error for an error of a guarded script; undefined if it was another error. */
 export function fenceStaleFrom(
   error: unknown,
   resource: string,
@@ -70,8 +75,9 @@ export function fenceStaleFrom(
 }
 
 /**
- * For SQL: the condition and assignment that make an UPDATE fenced. `fenceSql('jobs.fence', '$2')` gives
- * `{ where: 'jobs.fence <= $2', set: 'fence = $2' }`; an UPDATE that changes no row was refused, or there is no row.
+ * For SQL: the condition and assignment that make an UPDATE fenced. `fenceSql('jobs.fence', '$2')`
+ * returns `{ where: 'jobs.fence <= $2', set: 'fence = $2' }`. An UPDATE that changes no row was
+ * refused, or has no row.
  */
 export function fenceSql(column: string, placeholder: string): { where: string; set: string } {
   if (!/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}$/.test(column)) {
@@ -100,7 +106,10 @@ export function fenceHeaders(fence: number): Record<string, string> {
   return { [FENCE_HEADER]: String(fence) };
 }
 
-/** For HTTP servers: the fence a request carries. Throws `CONFIG_INVALID` if it carries none, or nonsense. */
+/**
+ * For HTTP servers: the fence of a request. Throws `CONFIG_INVALID` if the header is missing or
+ * invalid.
+ */
 export function fenceFromHeaders(
   headers: Headers | Record<string, string | string[] | undefined>,
 ): number {

@@ -1,7 +1,8 @@
 /**
- * Sends what many callers ask for in one turn of the event loop as few store calls: 64 callers cost one round trip.
- * Requests are gathered per verb, terms and lane (parts of the store that can fail apart) and go out when the turn is
- * over. Two requests for the same key keep their order, whatever their verbs: a request joins a batch only if no later batch already has its key.
+ * Sends the requests that many callers make in one turn of the event loop as few store calls: 64
+ * callers cost one round trip. Requests are batched per verb, policy and shard (parts of the store
+ * that can fail apart) and are sent when the turn is over. Two requests for the same key keep their
+ * order, whatever their verbs: a request joins a batch only if no later batch already has its key.
  */
 import type { Clock } from '../core/clock.ts';
 import { OverloadedError, StoreUnreachableError } from '../core/errors.ts';
@@ -15,28 +16,36 @@ import type {
   Tenancy,
   TransferReply,
 } from '../store/port/lease-store.ts';
-import type { Call, Store } from '../store/port/store.ts';
-import type { Terms } from './tenure.ts';
+import type { Call } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
+import type { LeasePolicy } from './timings.ts';
+import type { WakeWatch } from './wake-watch.ts';
 
 /** Requests in one store call: about a millisecond of Redis' time. */
 const BATCH = 256;
-/** So many requests are worth splitting in two, so that the store works on one half while we work on the other. */
-const WORTH_SPLITTING = 128;
-/** Requests gathered in one turn; one more is refused, since a caller that asks for so many does not mean it. */
-const MOST_GATHERED = 100_000;
+/**
+ * From this size on a batch is sent in two halves: the store works on one while this process works
+ * on the other.
+ */
+const MIN_SPLIT = 128;
+/** Requests queued in one turn. Any further one is refused. */
+const MAX_QUEUED = 100_000;
 
-/** A grant counts from the moment its batch was sent. */
+/** `sent`: the moment from which a grant counts. */
 export interface Acquired {
   readonly reply: AcquireReply;
   readonly sent: Confirmation;
 }
 
-interface Waiting<Request, Result> {
+interface Pending<Request, Result> {
   readonly request: Request;
-  /** No later than this: each caller's time counts from its own call. */
+  /** The end of the caller's operation timeout, which counts from its own call. */
   readonly untilMs: number;
-  /** It must not be sent later than this. Unlike `untilMs`, that does not shorten the time of those it is sent with. */
-  readonly deadlineMs?: number;
+  /**
+   * The request must not be sent later. Unlike `untilMs`, it does not shorten the timeout of the
+   * batch.
+   */
+  readonly deadlineMs?: number | undefined;
   resolve(result: Result): void;
   reject(error: unknown): void;
 }
@@ -45,115 +54,128 @@ type Verb = 'acquire' | 'release' | 'transfer';
 
 interface Batch {
   readonly verb: Verb;
-  readonly terms: Terms;
-  readonly lane: string;
+  readonly policy: LeasePolicy;
+  readonly shard: string;
   /** Position in the order of sending. */
-  readonly place: number;
-  readonly acquires: Waiting<AcquireRequest, Acquired>[];
-  readonly releases: Waiting<Tenancy, ReleaseReply>[];
-  readonly transfers: Waiting<Handover, TransferReply>[];
-  /** How long the successors of its transfers have to claim. */
+  readonly position: number;
+  readonly acquires: Pending<AcquireRequest, Acquired>[];
+  readonly releases: Pending<Tenancy, ReleaseReply>[];
+  readonly transfers: Pending<Handover, TransferReply>[];
+  /** How long the successors of the transfers have to claim. */
   readonly windowMs: number;
 }
 
 export class LeaseRequests {
-  readonly #store: Store;
+  readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #inbox: string;
+  readonly #wakeWatch: WakeWatch;
   #batches: Batch[] = [];
-  /** Per key the place of the last batch that has it, in this turn. */
-  #lastPlace = new Map<string, number>();
-  #gathered = 0;
-  #isSendingSoon = false;
-  readonly #underWay = new Set<Promise<void>>();
+  /** Per key the position of the last batch that has it, in this turn. */
+  #lastPosition = new Map<string, number>();
+  #queued = 0;
+  #isSendScheduled = false;
+  readonly #inFlight = new Set<Promise<void>>();
 
-  constructor(parts: { store: Store; clock: Clock; inbox: string }) {
-    this.#store = parts.store;
-    this.#clock = parts.clock;
-    this.#inbox = parts.inbox;
+  constructor(rt: Runtime, wakeWatch: WakeWatch) {
+    this.#rt = rt;
+    this.#clock = rt.clock;
+    this.#wakeWatch = wakeWatch;
   }
 
-  acquire(terms: Terms, request: AcquireRequest): Promise<Acquired> {
+  acquire(policy: LeasePolicy, request: AcquireRequest): Promise<Acquired> {
     return new Promise((resolve, reject) => {
-      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
-      const waiting = { request, untilMs, resolve, reject };
-      this.#gather('acquire', terms, request.key, reject)?.acquires.push(waiting);
+      const untilMs = this.#clock.monotonicMs() + policy.timings.operationTimeoutMs;
+      const pending = { request, untilMs, resolve, reject };
+      this.#batchFor('acquire', policy, request.key, reject)?.acquires.push(pending);
     });
   }
 
-  /** `deadlineMs`: of the tenure. A handover that would be sent later is refused: others may have been granted the key by then. */
+  /**
+   * `deadlineMs`: the tenure's. A later handover is refused: the key may have been granted to
+   * another by then.
+   */
   transfer(
-    terms: Terms,
+    policy: LeasePolicy,
     handover: Handover,
     { windowMs, deadlineMs }: { windowMs: number; deadlineMs: number },
   ): Promise<TransferReply> {
     return new Promise((resolve, reject) => {
-      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
-      const waiting = { request: handover, untilMs, deadlineMs, resolve, reject };
-      this.#gather('transfer', terms, handover.key, reject, windowMs)?.transfers.push(waiting);
+      const untilMs = this.#clock.monotonicMs() + policy.timings.operationTimeoutMs;
+      const pending = { request: handover, untilMs, deadlineMs, resolve, reject };
+      this.#batchFor('transfer', policy, handover.key, reject, windowMs)?.transfers.push(pending);
     });
   }
 
-  release(terms: Terms, tenancy: Tenancy): Promise<ReleaseReply> {
+  release(policy: LeasePolicy, tenancy: Tenancy): Promise<ReleaseReply> {
     return new Promise((resolve, reject) => {
-      const untilMs = this.#clock.monotonicMs() + terms.timings.operationTimeoutMs;
-      const waiting = { request: tenancy, untilMs, resolve, reject };
-      this.#gather('release', terms, tenancy.key, reject)?.releases.push(waiting);
+      const untilMs = this.#clock.monotonicMs() + policy.timings.operationTimeoutMs;
+      const pending = { request: tenancy, untilMs, resolve, reject };
+      this.#batchFor('release', policy, tenancy.key, reject)?.releases.push(pending);
     });
   }
 
-  #gather(
+  #batchFor(
     verb: Verb,
-    terms: Terms,
+    policy: LeasePolicy,
     key: string,
     reject: (error: unknown) => void,
     windowMs = 0,
   ): Batch | null {
-    if (this.#gathered >= MOST_GATHERED) {
-      reject(new OverloadedError({ limit: MOST_GATHERED }));
+    if (this.#queued >= MAX_QUEUED) {
+      reject(new OverloadedError({ limit: MAX_QUEUED }));
       return null;
     }
-    this.#gathered++;
-    if (!this.#isSendingSoon) {
-      this.#isSendingSoon = true;
+    this.#queued++;
+    if (!this.#isSendScheduled) {
+      this.#isSendScheduled = true;
       this.#clock.soon(() => this.#send());
     }
-    const notBefore = this.#lastPlace.get(key) ?? 0;
-    const lane = this.#store.leases.lane?.(key) ?? '';
+    const minPosition = this.#lastPosition.get(key) ?? 0;
+    const shard = this.#rt.store.leases.lane?.(key) ?? '';
     let batch = this.#batches.findLast(
       (open) =>
         open.verb === verb &&
-        open.terms === terms &&
-        open.lane === lane &&
+        open.policy === policy &&
+        open.shard === shard &&
         open.windowMs === windowMs,
     );
-    if (batch === undefined || batch.place < notBefore || size(batch) >= BATCH) {
-      const place = this.#batches.length;
-      batch = { verb, terms, lane, windowMs, place, acquires: [], releases: [], transfers: [] };
+    if (batch === undefined || batch.position < minPosition || size(batch) >= BATCH) {
+      const position = this.#batches.length;
+      batch = {
+        verb,
+        policy,
+        shard,
+        windowMs,
+        position,
+        acquires: [],
+        releases: [],
+        transfers: [],
+      };
       this.#batches.push(batch);
     }
-    this.#lastPlace.set(key, batch.place);
+    this.#lastPosition.set(key, batch.position);
     return batch;
   }
 
-  /** Resolves when nothing is gathered and nothing is under way. */
+  /** Resolves when no request is queued or in flight. */
   async drained(): Promise<void> {
-    while (this.#gathered > 0 || this.#underWay.size > 0) {
-      await Promise.all(this.#underWay);
+    while (this.#queued > 0 || this.#inFlight.size > 0) {
+      await Promise.all(this.#inFlight);
       await new Promise<void>((resolve) => this.#clock.afterInput(resolve));
     }
   }
 
   /**
-   * Callers that were answered together ask together: all of them would wait for the store, and the store for all of them.
-   * So where nothing is under way only half is sent at once, and the rest a moment later; from then on two groups
-   * take turns, and both sides are always at work.
+   * Callers that were answered together ask together: all of them would wait for the store, and
+   * then the store for all of them. So if no request is in flight, half of a large batch is sent at
+   * once and the rest a moment later. From then on two groups take turns, and both sides are always
+   * busy.
    */
   #send(): void {
     const first = this.#batches[0];
-    const isIdle = this.#underWay.size === 0;
-    if (isIdle && first !== undefined && size(first) >= WORTH_SPLITTING) {
-      this.#dispatch(takeHalf(first));
+    const isIdle = this.#inFlight.size === 0;
+    if (isIdle && first !== undefined && size(first) >= MIN_SPLIT) {
+      this.#track(takeHalf(first));
       this.#clock.afterInput(() => this.#sendAll());
     } else {
       this.#sendAll();
@@ -163,51 +185,63 @@ export class LeaseRequests {
   #sendAll(): void {
     const batches = this.#batches;
     this.#batches = [];
-    this.#lastPlace = new Map();
-    this.#gathered = 0;
-    this.#isSendingSoon = false;
-    for (const batch of batches) this.#dispatch(batch);
+    this.#lastPosition = new Map();
+    this.#queued = 0;
+    this.#isSendScheduled = false;
+    for (const batch of batches) this.#track(batch);
   }
 
-  #dispatch(batch: Batch): void {
+  #track(batch: Batch): void {
     const sending = this.#sendBatch(batch);
-    this.#underWay.add(sending);
-    void sending.finally(() => this.#underWay.delete(sending));
+    this.#inFlight.add(sending);
+    void sending.finally(() => this.#inFlight.delete(sending));
   }
 
   #sendBatch(batch: Batch): Promise<void> {
     if (batch.verb === 'acquire') return this.#sendAcquires(batch);
-    const { leases } = this.#store;
-    if (batch.verb === 'release')
-      return this.#sendPlain(batch.releases, (tenures, call) => leases.release(tenures, call));
+    const { leases } = this.#rt.store;
+    if (batch.verb === 'release') return this.#sendReleases(batch.releases);
     const { windowMs } = batch;
     return this.#sendPlain(batch.transfers, (handovers, call) =>
       leases.transfer(handovers, { ...call, windowMs }),
     );
   }
 
-  async #sendAcquires({ terms, acquires }: Batch): Promise<void> {
+  async #sendAcquires({ policy, acquires }: Batch): Promise<void> {
     const sent = confirmationNow(this.#clock);
     const inTime = this.#inTime(acquires, sent.sentAtMs);
     const call: AcquireCall = {
-      ttlMs: terms.timings.ttlMs,
-      inbox: this.#inbox,
+      ttlMs: policy.timings.ttlMs,
+      inbox: this.#rt.instanceId,
       timeoutMs: soonest(inTime) - sent.sentAtMs,
     };
     const requests = inTime.map(({ request }) => request);
     await answer(
       inTime,
-      () => this.#store.leases.acquire(requests, call),
+      () => this.#rt.store.leases.acquire(requests, call),
       (reply) => ({ reply, sent }),
     );
   }
 
+  /** A release may wake a waiter: `WakeWatch` makes sure that the key is taken. */
+  #sendReleases(releases: Pending<Tenancy, ReleaseReply>[]): Promise<void> {
+    return this.#sendPlain(releases, async (tenancies, call) => {
+      const replies = await this.#rt.store.leases.release(tenancies, call);
+      for (const [i, reply] of replies.entries()) {
+        const key = tenancies[i]?.key;
+        if (reply.kind === 'released' && reply.woke && key !== undefined)
+          this.#wakeWatch.watch(key);
+      }
+      return replies;
+    });
+  }
+
   async #sendPlain<Request, Reply>(
-    waiting: Waiting<Request, Reply>[],
+    pending: Pending<Request, Reply>[],
     send: (requests: Request[], call: Call) => Promise<Reply[]>,
   ): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
-    const inTime = this.#inTime(waiting, nowMs);
+    const inTime = this.#inTime(pending, nowMs);
     const requests = inTime.map(({ request }) => request);
     await answer(
       inTime,
@@ -216,42 +250,42 @@ export class LeaseRequests {
     );
   }
 
-  /** Refuses what a blocked event loop has made too late to send. */
+  /** Rejects requests that a blocked event loop has made too late to send. */
   #inTime<Request, Result>(
-    waiting: Waiting<Request, Result>[],
+    pending: Pending<Request, Result>[],
     nowMs: number,
-  ): Waiting<Request, Result>[] {
-    return waiting.filter(({ untilMs, deadlineMs = untilMs, reject }) => {
+  ): Pending<Request, Result>[] {
+    return pending.filter(({ untilMs, deadlineMs = untilMs, reject }) => {
       if (untilMs > nowMs && deadlineMs > nowMs) return true;
       const why = 'the event loop was blocked for longer than the operation may take';
-      reject(new StoreUnreachableError({ store: this.#store.name, operation: 'send', why }));
+      reject(new StoreUnreachableError({ store: this.#rt.store.name, operation: 'send', why }));
       return false;
     });
   }
 }
 
-/** Calls the store and hands each caller its own reply, or all of them the error. */
+/** Calls the store, and resolves each request with its own reply, or rejects all of them. */
 async function answer<Request, Reply, Result>(
-  waiting: readonly Waiting<Request, Result>[],
+  pending: readonly Pending<Request, Result>[],
   call: () => Promise<Reply[]>,
   result: (reply: Reply) => Result,
 ): Promise<void> {
-  if (waiting.length === 0) return;
+  if (pending.length === 0) return;
   try {
     const replies = await call();
-    for (let i = 0; i < waiting.length; i++) waiting[i]?.resolve(result(replies[i] as Reply));
+    for (let i = 0; i < pending.length; i++) pending[i]?.resolve(result(replies[i] as Reply));
   } catch (error) {
-    for (const { reject } of waiting) reject(error);
+    for (const { reject } of pending) reject(error);
   }
 }
 
-function soonest(waiting: readonly { untilMs: number }[]): number {
-  return waiting.reduce((atMs, { untilMs }) => Math.min(atMs, untilMs), Number.POSITIVE_INFINITY);
+function soonest(pending: readonly { untilMs: number }[]): number {
+  return pending.reduce((atMs, { untilMs }) => Math.min(atMs, untilMs), Number.POSITIVE_INFINITY);
 }
 
-/** The first half of a batch, taken out of it. */
+/** Removes the first half of a batch and returns it. */
 function takeHalf(batch: Batch): Batch {
-  const half = <T>(waiting: T[]) => waiting.splice(0, Math.ceil(waiting.length / 2));
+  const half = <T>(pending: T[]) => pending.splice(0, Math.ceil(pending.length / 2));
   const { acquires, releases, transfers } = batch;
   return {
     ...batch,

@@ -1,47 +1,42 @@
-import type { Emitter } from '../core/events.ts';
-import type { Store } from '../store/port/store.ts';
+import type { Runtime } from '../store/runtime.ts';
+import { Subscription } from '../store/subscription.ts';
+import type { Renewer } from './renewer.ts';
 
 /** The topic on which a process tells the others that the store has lost data. */
 const TOPIC = 'holdfast:forgot';
 
 /**
- * Spreads the news that the store has lost data. The process that notices it tells the others at once, so that every holder
- * renews, and puts its lease back, before another process asks for the key. A hint: a process that does not hear it finds
- * out at its next renewal, or when it next examines the store.
+ * Announces that the store has lost data. The process that notices the loss tells the others at
+ * once. Every holder then renews, and so restores its lease, before another process asks for the
+ * key. The notice is a hint: a process that misses it finds out at its next renewal, or when it
+ * next examines the store.
  */
 export class LossNotices {
-  readonly #store: Store;
-  readonly #onLoss: () => void;
+  readonly #subscription: Subscription;
   readonly #unlisten: (() => void)[];
-  #hearing: Promise<() => void> | null = null;
-  #isClosed = false;
 
-  constructor({ store, events }: { store: Store; events: Emitter }, onLoss: () => void) {
-    this.#store = store;
-    this.#onLoss = onLoss;
+  constructor(rt: Runtime, renewer: Renewer) {
+    const { store, events } = rt;
+    this.#subscription = new Subscription(rt, TOPIC, (message) => {
+      if (message !== null) renewer.renewAll();
+    });
     this.#unlisten = [
       events.on('store.forgot', () => {
-        onLoss();
+        renewer.renewAll();
         void store.signals.publish(TOPIC, '').catch(() => {});
       }),
-      // Another process noticed it, and this one has just learnt so from the store.
-      events.on('store.quarantined', () => onLoss()),
+      // Another process noticed the loss, and this process has just read so in the store.
+      events.on('store.quarantined', () => renewer.renewAll()),
     ];
   }
 
-  /** Listens, once there is a subscription anyway: one for this alone would cost every process a connection. */
-  hear(): void {
-    if (this.#isClosed || this.#hearing !== null) return;
-    const subscriber = { onMessage: () => this.#onLoss(), onGap: () => {} };
-    this.#hearing = this.#store.signals.subscribe(TOPIC, subscriber);
-    this.#hearing.catch(() => {
-      this.#hearing = null;
-    });
+  /** Listens for notices, once this process subscribes anyway: a first topic costs a connection. */
+  async listen(): Promise<void> {
+    await this.#subscription.open();
   }
 
   close(): void {
-    this.#isClosed = true;
     for (const unlisten of this.#unlisten) unlisten();
-    void this.#hearing?.then((unsubscribe) => unsubscribe()).catch(() => {});
+    this.#subscription.close();
   }
 }

@@ -2,30 +2,35 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkHolder } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import { LEASE_CLASSES, type LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
-import type { TimingOptions } from './timings.ts';
+import { LEASE_CLASSES, type LeaseClassName, type TimingOptions } from './timings.ts';
 
 export interface AcquireOptions extends TimingOptions {
-  /** How long to wait for a key that is held; default 0: do not. */
+  /** How long to wait for a key that is held; default 0: do not wait. */
   wait?: Duration;
   /** Ends the wait; `acquire` then rejects with the signal's reason. */
   signal?: AbortSignal;
   /**
-   * Who holds it; default a name of its own for every call, so that two calls exclude each other. Choose one only if no
-   * other process uses it: the store renews for whoever it names. To be woken by a transfer, begin it with `instanceId`.
+   * The name of the holder; default a unique one for every call, so that two calls exclude each
+   * other. Choose a name only if no other process uses it: the store takes equal names for one
+   * holder. To be woken by a transfer, begin it with `instanceId`.
    */
   holder?: string;
   /**
-   * Goes on with the tenure of this fence, which `holder` has, should the store still know it: no new fence is minted.
-   * Only where nobody works under it any more, as when one process has handed its tenure to another by word.
+   * Continues the lease of this fence, which `holder` has, if the store still knows it: no new
+   * fence is minted. Use it only if no process works under that lease any more, as after one
+   * process told another to take it over.
    */
   fence?: number;
-  /** The fence is higher than any before it, and at least this: what a refused write has seen. */
+  /**
+   * The new fence is at least this, as well as higher than any before it. Pass the fence that a
+   * refused write saw.
+   */
   fenceFloor?: number;
   /**
-   * After a loss, the same named holder is granted the key again only once this lease is released: for work that continues
-   * for a while after `signal` has fired. `withLease` does so by itself. Default: a lost lease stands in nobody's way.
+   * After a loss, the same named holder is granted the key again only when this lease is released:
+   * for work that continues for a while after `signal` has fired. `withLease` sets it
+   * automatically. Default: a lost lease does not block its holder.
    */
   untilReleased?: boolean;
   /** Which timings, key names and quarantine apply; default `lease`. */
@@ -47,7 +52,7 @@ const KNOWN = new Set<string>([
   'class',
 ]);
 
-/** Refuses what `acquire` would not understand, before any I/O. Timings are checked where they are derived. */
+/** Refuses invalid options before any I/O. Timings are checked where they are derived. */
 export function checkAcquireOptions(options: AcquireOptions): void {
   checkKnown(options, KNOWN);
   if (options.holder !== undefined) checkHolder(options.holder);
@@ -70,11 +75,11 @@ export function checkAcquireOptions(options: AcquireOptions): void {
   }
 }
 
-/** A tenure is known by its holder and its fence: either alone names none. */
+/** A lease is continued by its holder and its fence together. */
 function checkResumed(fence: unknown, holder: string | undefined): void {
   checkFence(fence);
   if (fence > 0 && holder !== undefined) return;
-  const rule = 'to go on with a tenure, give the holder it has, and its fence, which is above 0';
+  const rule = 'to continue a lease, pass its holder, and its fence, which is above 0';
   throw new ConfigError({ field: 'fence', value: fence, rule });
 }
 

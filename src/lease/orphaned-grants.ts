@@ -1,153 +1,164 @@
 /**
- * Gives back what the store may still hold in our name: an acquire whose answer never came may have been granted, or be
- * granted yet; a release may never have arrived. The key is read, and what it shows is released **by the fence read
- * there**: releasing by holder alone could end a newer tenure of the same holder. Repeated until the grant must have
- * run out by itself, because a frozen Redis executes what lies in its socket buffer after it wakes.
+ * Releases what the store may still hold in the name of this process. An acquire whose answer never
+ * came may have been granted, or may be granted yet; a release may never have arrived.
+ * `OrphanedGrants` reads the key and releases what it finds **by the fence it read**: a release by
+ * holder alone could end a newer tenure of the same holder. It repeats that until the grant must
+ * have expired, because a frozen Redis carries out the requests in its socket buffer after it
+ * wakes.
  */
 
 import type { Clock } from '../core/clock.ts';
-import type { Emitter } from '../core/events.ts';
-import { type Entry, TimerHeap } from '../core/timer-heap.ts';
-import type { Store } from '../store/port/store.ts';
-import type { Terms } from './tenure.ts';
+import { type TimerEntry, TimerHeap } from '../core/timer-heap.ts';
+import type { Runtime } from '../store/runtime.ts';
+import { type Acquisition, type Claim, isActive } from './acquisition.ts';
+import type { NamedHolders } from './named-holders.ts';
 import type { WakeWatch } from './wake-watch.ts';
 
-/** Pauses between looks at a key double from the first to the second. */
-const LOOK_FIRST_MS = 100;
-const LOOK_MOST_MS = 5_000;
-/** Keys watched at once; one more is left to expire, which an event tells. */
-const MOST_WATCHED = 10_000;
-/** Keys read, or given back, in one request; what is due within a while goes along. */
+/** Pauses between two reads of a key double from the first to the second. */
+const MIN_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+/** Claims watched at once. Any further one is left to expire, and an event says so. */
+const MAX_WATCHED = 10_000;
+/** Keys in one request. Keys that are due within `EARLY_MS` are sent along. */
 const BATCH = 256;
 const EARLY_MS = 50;
 
-interface Doubtful extends Entry {
-  readonly terms: Terms;
-  readonly key: string;
-  readonly holder: string;
-  /** When whatever was granted has run out by itself, on the monotonic clock. */
-  readonly untilMs: number;
+interface WatchedClaim extends TimerEntry {
+  readonly claim: Claim;
+  /** The call that the grant would be for; null if the grant was a lease already. */
+  readonly acquisition: Acquisition | null;
+  /** When any grant has expired in the store, on the monotonic clock. */
+  readonly expiredAtMs: number;
   pauseMs: number;
-  inUse(): boolean;
 }
 
 export class OrphanedGrants {
-  readonly #store: Store;
+  readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #events: Emitter;
-  readonly #wakes: WakeWatch;
-  readonly #watched: TimerHeap<Doubtful>;
-  /** How many were not watched, because there were too many, since an event has last told of it. */
-  #tooMany = 0;
+  readonly #holders: NamedHolders;
+  readonly #wakeWatch: WakeWatch;
+  readonly #watched: TimerHeap<WatchedClaim>;
+  /** Claims that were not watched because there were too many, since the last event about them. */
+  #unwatched = 0;
   #isClosed = false;
 
-  constructor(parts: { store: Store; clock: Clock; events: Emitter; wakes: WakeWatch }) {
-    this.#wakes = parts.wakes;
-    this.#store = parts.store;
-    this.#clock = parts.clock;
-    this.#events = parts.events;
-    this.#watched = new TimerHeap(parts.clock, () => void this.#lookAtDue());
+  constructor(rt: Runtime, holders: NamedHolders, wakeWatch: WakeWatch) {
+    this.#rt = rt;
+    this.#clock = rt.clock;
+    this.#holders = holders;
+    this.#wakeWatch = wakeWatch;
+    this.#watched = new TimerHeap(rt.clock, () => void this.#onDue());
   }
 
-  /** `inUse`: the same holder has the key with our knowledge after all; while it does, it is not given back. */
-  watch(terms: Terms, of: { key: string; holder: string }, inUse: () => boolean): void {
+  /**
+   * The store may hold the key for the holder. It is released unless this process uses it after
+   * all.
+   */
+  watch(claim: Claim, acquisition: Acquisition | null = null): void {
     if (this.#isClosed) {
-      this.#tellUnreturned(1, 'it was granted after this process had closed');
+      this.#emitUnreturned(1, 'it was granted after this process had closed');
       return;
     }
-    if (this.#watched.size >= MOST_WATCHED) {
-      this.#tooMany++;
+    if (this.#watched.size >= MAX_WATCHED) {
+      this.#unwatched++;
       return;
     }
     const nowMs = this.#clock.monotonicMs();
-    const untilMs = nowMs + terms.timings.ttlMs + terms.timings.operationTimeoutMs;
-    const { key, holder } = of;
-    const pauseMs = LOOK_FIRST_MS;
-    const doubtful = { terms, key, holder, untilMs, pauseMs, inUse, dueMs: 0, slot: -1 };
-    this.#watched.schedule(doubtful, nowMs + pauseMs);
+    const { ttlMs, operationTimeoutMs } = claim.policy.timings;
+    const watched = {
+      claim,
+      acquisition,
+      expiredAtMs: nowMs + ttlMs + operationTimeoutMs,
+      pauseMs: MIN_PAUSE_MS,
+      dueAtMs: 0,
+      index: -1,
+    };
+    this.#watched.schedule(watched, nowMs + MIN_PAUSE_MS);
   }
 
-  /** Looks once more, at once, at everything still watched; then stops for good. */
+  /** Reads all watched keys once more, at once, and then stops. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const last = [...this.#watched];
     this.#watched.clear();
-    this.#tellTooMany();
-    await this.#lookAtAll(last);
+    this.#emitUnwatched();
+    await this.#releaseAll(last);
   }
 
-  async #lookAtDue(): Promise<void> {
-    const nowMs = this.#clock.monotonicMs();
-    const due = this.#watched.takeDue(nowMs, () => EARLY_MS);
-    this.#tellTooMany();
-    await this.#lookAtAll(due);
+  async #onDue(): Promise<void> {
+    const due = this.#watched.takeDue(this.#clock.monotonicMs(), () => EARLY_MS);
+    this.#emitUnwatched();
+    await this.#releaseAll(due);
   }
 
-  async #lookAtAll(all: readonly Doubtful[]): Promise<void> {
+  async #releaseAll(all: readonly WatchedClaim[]): Promise<void> {
     let unanswered = 0;
     for (let i = 0; i < all.length; i += BATCH) {
       const batch = all.slice(i, i + BATCH);
-      const asked = batch.filter((one) => !one.inUse());
-      const { answered, settled } = await this.#look(asked);
-      if (!answered) unanswered += asked.length;
-      for (const doubtful of batch) if (!settled.has(doubtful)) this.#lookAgain(doubtful, answered);
+      const unused = batch.filter((one) => !this.#isInUse(one));
+      const { isAnswered, released } = await this.#releaseBatch(unused);
+      if (!isAnswered) unanswered += unused.length;
+      for (const one of batch) if (!released.has(one)) this.#scheduleAgain(one, isAnswered);
     }
-    // Nobody looks again.
     if (this.#isClosed)
-      this.#tellUnreturned(unanswered, 'the store did not answer before this process closed');
+      this.#emitUnreturned(unanswered, 'the store did not answer before this process closed');
   }
 
-  #lookAgain(doubtful: Doubtful, answered: boolean): void {
+  #scheduleAgain(watched: WatchedClaim, isAnswered: boolean): void {
     const nowMs = this.#clock.monotonicMs();
-    // A store that does not answer may carry the request out when it does: until then nothing has run out.
-    if (this.#isClosed || (answered && doubtful.untilMs <= nowMs)) return;
-    doubtful.pauseMs = answered ? Math.min(doubtful.pauseMs * 2, LOOK_MOST_MS) : LOOK_FIRST_MS;
-    this.#watched.schedule(doubtful, nowMs + doubtful.pauseMs);
+    // A store that does not answer may still carry out the request: nothing has expired until it
+    // answers.
+    if (this.#isClosed || (isAnswered && watched.expiredAtMs <= nowMs)) return;
+    watched.pauseMs = isAnswered ? Math.min(watched.pauseMs * 2, MAX_PAUSE_MS) : MIN_PAUSE_MS;
+    this.#watched.schedule(watched, nowMs + watched.pauseMs);
   }
 
-  /** Reads what the keys show, gives back what is ours, and says which those were. */
-  async #look(batch: readonly Doubtful[]): Promise<{ answered: boolean; settled: Set<Doubtful> }> {
-    const settled = new Set<Doubtful>();
-    const timeoutMs = batch[0]?.terms.timings.operationTimeoutMs;
-    if (timeoutMs === undefined) return { answered: true, settled };
-    const { leases } = this.#store;
-    const shown = await leases.read(batch.map(storeKey), { timeoutMs }).catch(() => null);
-    if (shown === null) return { answered: false, settled };
-    const ours = batch.flatMap((doubtful, i) => {
-      const found = shown[i];
-      if (found?.kind !== 'held' || found.holder !== doubtful.holder) return [];
-      // Only now can a wish that came up while we were asking be seen.
-      if (doubtful.inUse()) return [];
-      return [{ doubtful, fence: found.fence }];
+  /** Reads the keys, and releases those that the store holds for their holders. */
+  async #releaseBatch(
+    batch: readonly WatchedClaim[],
+  ): Promise<{ isAnswered: boolean; released: Set<WatchedClaim> }> {
+    const released = new Set<WatchedClaim>();
+    const timeoutMs = batch[0]?.claim.policy.timings.operationTimeoutMs;
+    if (timeoutMs === undefined) return { isAnswered: true, released };
+    const { leases } = this.#rt.store;
+    const storeKeys = batch.map(({ claim }) => claim.storeKey);
+    const replies = await leases.read(storeKeys, { timeoutMs }).catch(() => null);
+    if (replies === null) return { isAnswered: false, released };
+    const orphaned = batch.flatMap((watched, i) => {
+      const reply = replies[i];
+      if (reply?.kind !== 'held' || reply.holder !== watched.claim.holder) return [];
+      // A call may have asked for the key during the read.
+      if (this.#isInUse(watched)) return [];
+      const { storeKey: key, holder } = watched.claim;
+      return [{ watched, tenancy: { key, holder, fence: reply.fence } }];
     });
-    if (ours.length === 0) return { answered: true, settled };
-    const tenancies = ours.map(({ doubtful, fence }) => {
-      return { key: storeKey(doubtful), holder: doubtful.holder, fence };
-    });
-    const replies = await leases.release(tenancies, { timeoutMs }).catch(() => null);
-    for (const [i, { doubtful, fence }] of ours.entries()) {
-      const reply = replies?.[i];
+    if (orphaned.length === 0) return { isAnswered: true, released };
+    const tenancies = orphaned.map(({ tenancy }) => tenancy);
+    const releases = await leases.release(tenancies, { timeoutMs }).catch(() => null);
+    for (const [i, { watched, tenancy }] of orphaned.entries()) {
+      const reply = releases?.[i];
       if (reply?.kind !== 'released') continue;
-      settled.add(doubtful);
-      if (reply.woke) this.#wakes.watch(storeKey(doubtful));
-      const { key, holder, terms } = doubtful;
-      const leaseClass = terms.leaseClass.name;
-      this.#events.emit('lease.returned', { leaseClass, key, holder, fence });
+      released.add(watched);
+      if (reply.woke) this.#wakeWatch.watch(tenancy.key);
+      const { policy, key, holder } = watched.claim;
+      const leaseClass = policy.leaseClass.name;
+      this.#rt.events.emit('lease.returned', { leaseClass, key, holder, fence: tenancy.fence });
     }
-    return { answered: replies !== null, settled };
+    return { isAnswered: releases !== null, released };
   }
 
-  #tellTooMany(): void {
-    const count = this.#tooMany;
-    this.#tooMany = 0;
-    this.#tellUnreturned(count, `${MOST_WATCHED} others were being given back already`);
+  /** Whether this process holds the key for the holder after all, or asks for it again. */
+  #isInUse({ claim, acquisition }: WatchedClaim): boolean {
+    return this.#holders.isInUse(claim) || (acquisition !== null && isActive(acquisition));
   }
 
-  #tellUnreturned(count: number, why: string): void {
-    if (count > 0) this.#events.emit('lease.unreturned', { count, why });
+  #emitUnwatched(): void {
+    const count = this.#unwatched;
+    this.#unwatched = 0;
+    this.#emitUnreturned(count, `${MAX_WATCHED} others were being released already`);
   }
-}
 
-function storeKey({ terms, key }: Doubtful): string {
-  return terms.leaseClass.keyspace + key;
+  #emitUnreturned(count: number, why: string): void {
+    if (count > 0) this.#rt.events.emit('lease.unreturned', { count, why });
+  }
 }

@@ -5,7 +5,7 @@ import {
   StoreQuarantinedError,
 } from '../core/errors.ts';
 
-/** The error that a refused acquire is, for callers that throw it. */
+/** The error for a refused acquire, for callers that throw. */
 export function refusalError(
   refusal: HeldFacts | (QuarantineFacts & { reason: 'quarantine' }),
 ): LeaseHeldError | StoreQuarantinedError {

@@ -1,61 +1,83 @@
 /**
- * The end of a tenure by its holder's will: its work settles, the store is told, then it is dropped here. In that order:
- * what may still be worked on is never handed over.
+ * Ends tenures because their holder wants it. First the work stops, then the store is told, then
+ * the tenure ends here. In that order: a key whose work may still run is never handed over.
  */
 import type { Clock } from '../core/clock.ts';
-import { durationMs } from '../core/duration.ts';
+import { type Duration, durationMs } from '../core/duration.ts';
 import type { LossReason } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
 import { checkHolder } from '../core/ids.ts';
-import type {
-  LettingGo,
-  ReleaseOptions,
-  ReleaseResult,
-  TransferOptions,
-  TransferResult,
-} from './lease.ts';
+import type { Runtime } from '../store/runtime.ts';
 import type { LeaseRequests } from './lease-requests.ts';
 import type { OrphanedGrants } from './orphaned-grants.ts';
 import type { Renewer } from './renewer.ts';
 import type { Tenure } from './tenure.ts';
-import type { WakeWatch } from './wake-watch.ts';
 
-/** Longest wait for work to settle where the caller sets none. */
-const LONGEST_SETTLE_MS = 24 * 3_600_000;
+/** How long a release waits for the work to stop if the caller sets no limit. */
+const MAX_WORK_MS = 24 * 3_600_000;
 
-export interface LettingGoParts {
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly dispatch: LeaseRequests;
-  readonly keeper: Renewer;
-  readonly giveBack: OrphanedGrants;
-  readonly wakes: WakeWatch;
-  /** Whether the same holder has the key anew, or is asking for it. */
-  isWanted(of: { storeKey: string; holder: string }): boolean;
+export interface ReleaseOptions {
+  /**
+   * Resolves when the work has stopped; until then the lease is kept and renewed. Default: it has
+   * stopped.
+   */
+  settled?: Promise<unknown>;
+  /** How long to wait for that. The key of work that has not stopped by then is left to expire. */
+  within?: Duration;
 }
 
-type Kept = LossReason | 'unsettled' | 'released';
+export interface TransferOptions extends ReleaseOptions {
+  /** How long the successor has to claim; default that of the lease's class. */
+  window?: Duration;
+}
 
-export class Releaser implements LettingGo {
-  readonly #parts: LettingGoParts;
-  /** Tenures whose work has not settled yet, with what ends the wait for it. */
+export type ReleaseResult =
+  | { readonly released: true }
+  /**
+   * `unsettled`: the work did not stop. `unknown`: the store did not answer; the key expires, or is
+   * released later.
+   */
+  | {
+      readonly released: false;
+      readonly reason: LossReason | 'unsettled' | 'unknown' | 'released';
+    };
+
+export type TransferResult =
+  | { readonly transferred: true; readonly fence: number }
+  | {
+      readonly transferred: false;
+      readonly reason: LossReason | 'unsettled' | 'unknown' | 'released';
+    };
+
+/** Why the store was not told. */
+type NotSent = LossReason | 'unsettled' | 'released';
+
+export class Releaser {
+  readonly #rt: Runtime;
+  readonly #clock: Clock;
+  readonly #requests: LeaseRequests;
+  readonly #renewer: Renewer;
+  readonly #orphans: OrphanedGrants;
+  /** Per tenure whose work has not stopped yet: the function that ends the wait for it. */
   readonly #waits = new Map<Tenure, () => void>();
 
-  constructor(parts: LettingGoParts) {
-    this.#parts = parts;
+  constructor(rt: Runtime, requests: LeaseRequests, renewer: Renewer, orphans: OrphanedGrants) {
+    this.#rt = rt;
+    this.#clock = rt.clock;
+    this.#requests = requests;
+    this.#renewer = renewer;
+    this.#orphans = orphans;
   }
 
   async release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult> {
-    const { dispatch, events } = this.#parts;
-    const settling = this.#settle(tenure, options);
-    const kept = settling instanceof Promise ? await settling : settling;
-    if (kept !== null) return { released: false, reason: kept };
-    const reply = await dispatch.release(tenure.terms, tenure.tenancy).catch(asFailure);
-    tenure.settle();
+    const { events } = this.#rt;
+    const handingIn = this.#stopAndHandIn(tenure, options);
+    const notSent = handingIn instanceof Promise ? await handingIn : handingIn;
+    if (notSent !== null) return { released: false, reason: notSent };
+    const reply = await this.#requests.release(tenure.policy, tenure.tenancy).catch(asFailure);
+    tenure.endWork();
     if (reply.kind !== 'released') {
-      return { released: false, reason: this.#refused(tenure, reply) };
+      return { released: false, reason: this.#endRefused(tenure, reply) };
     }
-    if (reply.woke) this.#parts.wakes.watch(tenure.storeKey);
     tenure.endRelease();
     if (events.hasListener('lease.released')) {
       events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
@@ -69,74 +91,75 @@ export class Releaser implements LettingGo {
     options: TransferOptions,
   ): Promise<TransferResult> {
     checkHolder(successor, 'successor');
-    const { dispatch, events } = this.#parts;
-    const { terms } = tenure;
-    const windowMs = durationMs(options.window ?? terms.leaseClass.claimWindowMs, 'window');
-    const kept = await this.#settle(tenure, options);
-    if (kept !== null) return { transferred: false, reason: kept };
+    const { policy } = tenure;
+    const windowMs = durationMs(options.window ?? policy.leaseClass.claimWindowMs, 'window');
+    const notSent = await this.#stopAndHandIn(tenure, options);
+    if (notSent !== null) return { transferred: false, reason: notSent };
     const times = { windowMs: Math.max(1, Math.floor(windowMs)), deadlineMs: tenure.deadlineMs };
-    const reply = await dispatch
-      .transfer(terms, { ...tenure.tenancy, successor }, times)
+    const reply = await this.#requests
+      .transfer(policy, { ...tenure.tenancy, successor }, times)
       .catch(asFailure);
-    tenure.settle();
+    tenure.endWork();
     if (reply.kind !== 'transferred') {
-      return { transferred: false, reason: this.#refused(tenure, reply) };
+      return { transferred: false, reason: this.#endRefused(tenure, reply) };
     }
     tenure.endRelease();
-    const { heldForMs } = tenure;
-    events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
+    this.#emitTransferred(tenure, successor);
     return { transferred: true, fence: reply.fence };
   }
 
+  /** The store names the successor already, because another request has handed the key over. */
   concede(tenure: Tenure, successor: string): void {
     if (!tenure.beginRelease()) return;
-    this.#parts.keeper.drop(tenure);
+    this.#renewer.remove(tenure);
     tenure.handIn();
-    tenure.settle();
+    tenure.endWork();
     tenure.endRelease();
-    const { heldForMs } = tenure;
-    this.#parts.events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
+    this.#emitTransferred(tenure, successor);
   }
 
-  renew(tenure: Tenure): Promise<boolean> {
-    return this.#parts.keeper.renew(tenure);
-  }
-
+  /** Stops waiting for the work of a tenure that is being released: its key is left to expire. */
   giveUp(tenure: Tenure): void {
     this.#waits.get(tenure)?.();
   }
 
-  /** Waits for no work any more. */
+  /** Stops waiting for any work. */
   close(): void {
     for (const giveUp of [...this.#waits.values()]) giveUp();
   }
 
-  /** Lets the work settle, then hands the tenure in: at once where there is nothing to wait for, as is usual. */
-  #settle(tenure: Tenure, options: ReleaseOptions): Kept | null | Promise<Kept | null> {
+  /**
+   * Waits until the work has stopped, then hands the tenure in. Null: the store has to be told.
+   * Synchronous where there is no work to wait for, as is usual.
+   */
+  #stopAndHandIn(
+    tenure: Tenure,
+    options: ReleaseOptions,
+  ): NotSent | null | Promise<NotSent | null> {
     const { settled, within } = options;
-    const mostMs = within === undefined ? LONGEST_SETTLE_MS : durationMs(within, 'within');
-    const letsGo = tenure.beginRelease();
+    const limitMs = within === undefined ? MAX_WORK_MS : durationMs(within, 'within');
+    const isFirst = tenure.beginRelease();
     if (settled === undefined) return this.#handIn(tenure);
-    // Its work is known from here on: that it is lost meanwhile does not settle it.
+    // The work is known from here on: a loss of the tenure does not end it.
     tenure.untilReleased = true;
-    return this.#isSettled(tenure, settled, mostMs).then((isDone) => {
-      if (isDone) return this.#handIn(tenure);
-      const settle = () => tenure.settle();
-      settled.then(settle, settle);
-      if (letsGo) this.#abandon(tenure, 'its work did not settle');
+    return this.#hasStopped(tenure, settled, limitMs).then((hasStopped) => {
+      if (hasStopped) return this.#handIn(tenure);
+      const endWork = () => tenure.endWork();
+      settled.then(endWork, endWork);
+      if (isFirst) this.#abandon(tenure, 'its work did not stop in time');
       return 'unsettled';
     });
   }
 
-  /** Whether the work is done, well or badly, before the time is over or somebody gives up on it. */
-  #isSettled(tenure: Tenure, settled: Promise<unknown>, mostMs: number): Promise<boolean> {
+  /** Whether the work ends, well or badly, before the time is over or the caller gives up. */
+  #hasStopped(tenure: Tenure, settled: Promise<unknown>, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const end = (isDone: boolean) => {
+      const end = (hasStopped: boolean) => {
         timer.cancel();
         this.#waits.delete(tenure);
-        resolve(isDone);
+        resolve(hasStopped);
       };
-      const timer = this.#parts.clock.after(mostMs, () => end(false));
+      const timer = this.#clock.after(limitMs, () => end(false));
       this.#waits.set(tenure, () => end(false));
       settled.then(
         () => end(true),
@@ -145,47 +168,51 @@ export class Releaser implements LettingGo {
     });
   }
 
-  /** The work has settled. Null: tell the store. Else why there is nothing to tell it. */
-  #handIn(tenure: Tenure): Kept | null {
+  /**
+   * The work has stopped. Null: the store has to be told; else the reason why there is nothing to
+   * tell.
+   */
+  #handIn(tenure: Tenure): NotSent | null {
     if (tenure.state !== 'releasing') {
-      tenure.settle();
-      // The deadline passed here, but the store may have heard a renewal since, which nobody needs any more.
-      if (tenure.lossReason === 'expired') this.#doubt(tenure);
+      tenure.endWork();
+      // The deadline passed here, but the store may have received a renewal since.
+      if (tenure.lossReason === 'expired') this.#orphans.watch(tenure);
       return tenure.lossReason ?? 'released';
     }
-    // From here on no renewal may be sent: one that came after the release would find the key gone and put it back.
-    this.#parts.keeper.drop(tenure);
+    // No renewal may be sent from here on: after the release it would find the key gone, and
+    // restore it.
+    this.#renewer.remove(tenure);
     tenure.handIn();
     return null;
   }
 
-  #refused(
+  #endRefused(
     tenure: Tenure,
     reply: { kind: 'not-held'; holder: string | null } | { kind: 'failed'; error: Error },
   ): LossReason | 'unknown' {
     if (reply.kind === 'failed') {
-      this.#doubt(tenure);
+      this.#orphans.watch(tenure);
       this.#abandon(tenure, reply.error.message);
       return 'unknown';
     }
-    // Our own name with another fence: an acquire of ours ran late. What it took is given back by the fence it shows.
-    if (reply.holder === tenure.holder) this.#doubt(tenure);
+    // The same holder with another fence: an acquire of this process ran late, and its grant is
+    // orphaned.
+    if (reply.holder === tenure.holder) this.#orphans.watch(tenure);
     tenure.lose(reply.holder === null ? 'expired' : 'taken_over');
     return tenure.lossReason ?? 'taken_over';
   }
 
-  /** The store may still hold the key in this tenure's name. */
-  #doubt(tenure: Tenure): void {
-    const { giveBack, isWanted } = this.#parts;
-    giveBack.watch(tenure.terms, tenure, () => isWanted(tenure));
-  }
-
-  /** Ends the tenure here, and leaves the key to run out. */
+  /** Ends the tenure here, and leaves the key to expire. */
   #abandon(tenure: Tenure, why: string): void {
-    this.#parts.keeper.drop(tenure);
+    this.#renewer.remove(tenure);
     tenure.endRelease();
     const { heldForMs } = tenure;
-    this.#parts.events.emit('lease.abandoned', { ...tenure.facts, heldForMs, why });
+    this.#rt.events.emit('lease.abandoned', { ...tenure.facts, heldForMs, why });
+  }
+
+  #emitTransferred(tenure: Tenure, successor: string): void {
+    const { heldForMs } = tenure;
+    this.#rt.events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
   }
 }
 

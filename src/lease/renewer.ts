@@ -1,97 +1,101 @@
 /**
- * Renews everything this process holds: one timer, few requests, whatever the number of leases. The timer stands at
- * the earliest moment any tenure needs attention; what is due soon goes along, so that tenures acquired at different
- * times end up in the same batches.
+ * Renews all tenures of this process with one timer and few requests. The timer is set to the
+ * earliest moment at which a tenure is due. Tenures that are due soon go along, so that tenures
+ * acquired at different times end up in the same batches.
  *
- * A renewal that fails is tried again, at a growing pace, until it is confirmed or the tenure's own deadline ends it. The
- * answer to a renewal decides: confirmed; another holder → lost; vanished → put back, if the store allows it, else lost;
- * a store that may grant the key to another at any moment → lost.
+ * A renewal that fails is repeated, with growing pauses, until the store confirms it or the
+ * deadline ends the tenure. The answer decides: renewed → confirmed; another holder → lost;
+ * vanished → reasserted, if the store allows it, else lost; a store on which no lease counts any
+ * more → lost.
  */
 
-import type { Clock } from '../core/clock.ts';
 import { StoreUnsuitableError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import { jittered, type Random } from '../core/random.ts';
+import { jittered } from '../core/random.ts';
 import { TimerHeap } from '../core/timer-heap.ts';
 import { type Confirmation, confirmationNow } from '../core/validity.ts';
 import { FENCE_RECORD_MS, type RenewReply } from '../store/port/lease-store.ts';
-import type { Store } from '../store/port/store.ts';
-import type { Tenure, Terms } from './tenure.ts';
+import type { Runtime } from '../store/runtime.ts';
+import type { OrphanedGrants } from './orphaned-grants.ts';
+import type { Tenure } from './tenure.ts';
+import type { LeasePolicy } from './timings.ts';
 
-/** Renewals per request: about a millisecond of Redis' time, and 10,000 leases in ten requests. */
+/**
+ * Renewals in one request: about a millisecond of Redis' time, and 10,000 leases in ten requests.
+ */
 const CHUNK = 1_000;
-/** Requests under way at once; the others wait their turn, so that encoding them never blocks the loop for long. */
+/**
+ * Requests in flight at once. The others wait, so that encoding them never blocks the event loop
+ * for long.
+ */
 const CHUNKS_IN_FLIGHT = 4;
 /** The share of a renewal interval by which a tenure may go along early. */
 const EARLY_SHARE = 1 / 4;
 /** After failed renewals: pauses double from the first to the second. */
-const RETRY_FIRST_MS = 50;
-const RETRY_MOST_MS = 1_000;
-/** How old a fence record may get before a renewal keeps it: what is left is longer than any lease lasts. */
-const FENCE_AGE_MS = FENCE_RECORD_MS / 4;
-/** A timer this late says that the event loop was blocked. */
+const MIN_RETRY_MS = 50;
+const MAX_RETRY_MS = 1_000;
+/** The age of a fence record at which a renewal extends it. The rest is longer than any TTL. */
+const MAX_FENCE_AGE_MS = FENCE_RECORD_MS / 4;
+/** A timer this late means that the event loop was blocked. */
 const LATE_MS = 1_000;
 
+const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };
+
+/** Tenures that are due, by policy, and by the shard of the store that has their keys. */
+type Batches = Map<LeasePolicy, Map<string, Tenure[]>>;
+
 export class Renewer {
-  readonly #store: Store;
-  readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #events: Emitter;
-  readonly #agenda: TimerHeap<Tenure>;
-  /** How long to wait after the next renewal that fails. */
-  #pauseMs = RETRY_FIRST_MS;
+  readonly #rt: Runtime;
+  readonly #orphans: OrphanedGrants;
+  readonly #timers: TimerHeap<Tenure>;
+  /** Keys that were revoked from this process, and until when it does not ask for them. */
+  readonly #revoked = new Map<string, number>();
+  /** The pause after the next renewal that fails. */
+  #pauseMs = MIN_RETRY_MS;
 
-  readonly #onStray: (tenure: Tenure) => void;
-
-  /** `onStray` hears of a lease that was put back just when its holder let go of it: nobody renews it, or releases it. */
-  constructor(parts: {
-    store: Store;
-    clock: Clock;
-    random: Random;
-    events: Emitter;
-    onStray(tenure: Tenure): void;
-  }) {
-    this.#store = parts.store;
-    this.#onStray = parts.onStray;
-    this.#clock = parts.clock;
-    this.#random = parts.random;
-    this.#events = parts.events;
-    this.#agenda = new TimerHeap(parts.clock, (lateMs) => this.#onDue(lateMs));
+  constructor(rt: Runtime, orphans: OrphanedGrants) {
+    this.#rt = rt;
+    this.#orphans = orphans;
+    this.#timers = new TimerHeap(rt.clock, (lateMs) => this.#onDue(lateMs));
   }
 
   get size(): number {
-    return this.#agenda.size;
+    return this.#timers.size;
   }
 
   tenures(): Iterable<Tenure> {
-    return this.#agenda;
+    return this.#timers;
   }
 
-  keep(tenure: Tenure): void {
-    const { renewEveryMs } = tenure.terms.timings;
-    this.#agenda.schedule(tenure, tenure.acquiredAtMs + jittered(renewEveryMs, this.#random));
+  add(tenure: Tenure): void {
+    const { renewEveryMs } = tenure.policy.timings;
+    const dueAtMs = tenure.acquiredAtMs + jittered(renewEveryMs, this.#rt.random);
+    this.#timers.schedule(tenure, dueAtMs);
   }
 
-  drop(tenure: Tenure): void {
-    this.#agenda.remove(tenure);
+  /** From here on no renewal of the tenure is sent, and answers to earlier ones are ignored. */
+  remove(tenure: Tenure): void {
+    this.#timers.remove(tenure);
   }
 
   renewNow(tenure: Tenure): void {
-    if (!tenure.renewing && tenure.slot >= 0)
-      this.#agenda.schedule(tenure, this.#clock.monotonicMs());
+    if (tenure.isRenewing || !this.#timers.has(tenure)) return;
+    this.#timers.schedule(tenure, this.#rt.clock.monotonicMs());
   }
 
-  /** The store may have lost what this process holds: what is gone is put back now, not at the next renewal. */
+  /** The store may have lost leases of this process: a renewal reasserts them. */
   renewAll(): void {
-    for (const tenure of [...this.#agenda]) this.renewNow(tenure);
+    for (const tenure of [...this.#timers]) this.renewNow(tenure);
   }
 
-  /** Renews one at once, and says whether the store has confirmed it. What else its answer means, the next renewal finds out. */
+  /**
+   * Renews one tenure at once. True if the store confirms it; any other answer is left to the next
+   * renewal.
+   */
   async renew(tenure: Tenure): Promise<boolean> {
-    if (tenure.isOver || tenure.slot < 0) return false;
-    const sent = confirmationNow(this.#clock);
-    const { ttlMs, operationTimeoutMs: timeoutMs } = tenure.terms.timings;
-    const replies = await this.#store.leases
+    if (tenure.isOver || !this.#timers.has(tenure)) return false;
+    const sent = confirmationNow(this.#rt.clock);
+    const { ttlMs, operationTimeoutMs: timeoutMs } = tenure.policy.timings;
+    const replies = await this.#rt.store.leases
       .renew([asHolding(tenure)], { ttlMs, timeoutMs })
       .catch(() => null);
     if (replies?.[0]?.kind !== 'renewed') {
@@ -102,87 +106,101 @@ export class Renewer {
     return tenure.isHeld();
   }
 
+  /**
+   * How much longer this process does not ask for a key, because it was revoked; 0 if it may ask.
+   */
+  revokedForMs(storeKey: string): number {
+    const untilMs = this.#revoked.get(storeKey);
+    return untilMs === undefined ? 0 : Math.max(0, untilMs - this.#rt.clock.monotonicMs());
+  }
+
   close(): void {
-    this.#agenda.clear();
+    this.#timers.clear();
   }
 
   #onDue(lateMs: number): void {
-    if (lateMs > LATE_MS) this.#events.emit('loop.delayed', { lateMs });
-    const nowMs = this.#clock.monotonicMs();
-    const batches = new Map<Terms, Map<string, Tenure[]>>();
+    if (lateMs > LATE_MS) this.#rt.events.emit('loop.delayed', { lateMs });
+    const nowMs = this.#rt.clock.monotonicMs();
+    const batches: Batches = new Map();
     const waiting: Tenure[] = [];
-    for (const tenure of this.#agenda.takeDue(nowMs, early)) {
-      // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
-      if (tenure.deadlineMs <= nowMs) tenure.lose('expired');
-      if (tenure.isOver) continue;
+    const due = this.#timers.takeDue(nowMs, earlyMs);
+    // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
+    for (const tenure of due) if (tenure.deadlineMs <= nowMs) tenure.lose('expired');
+    for (const tenure of due) {
+      // A listener of `lease.lost` may just have released another lease that is due.
+      if (tenure.isOver || tenure.isHandedIn) continue;
       waiting.push(tenure);
-      if (tenure.renewing) continue;
-      tenure.renewing = true;
-      this.#join(batches, tenure);
+      if (tenure.isRenewing) continue;
+      tenure.beginRenewal();
+      this.#addTo(batches, tenure);
     }
-    // While its renewal is under way a tenure is next looked at when its deadline has come.
-    this.#agenda.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
-    for (const [terms, lanes] of batches) {
-      for (const batch of lanes.values()) void this.#renewAll(terms, batch);
+    // While its renewal is in flight, a tenure is next due at its deadline.
+    this.#timers.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
+    for (const [policy, shards] of batches) {
+      for (const batch of shards.values()) void this.#renewBatch(policy, batch);
     }
   }
 
-  /** Per lane: a part of the store that hangs must not keep the others' renewals waiting. */
-  #join(batches: Map<Terms, Map<string, Tenure[]>>, tenure: Tenure): void {
-    const lanes = batches.get(tenure.terms) ?? new Map<string, Tenure[]>();
-    batches.set(tenure.terms, lanes);
-    const lane = this.#store.leases.lane?.(tenure.storeKey) ?? '';
-    const batch = lanes.get(lane);
-    if (batch === undefined) lanes.set(lane, [tenure]);
+  /** Per shard: a server that hangs must not delay the renewals on the others. */
+  #addTo(batches: Batches, tenure: Tenure): void {
+    const shards = batches.get(tenure.policy) ?? new Map<string, Tenure[]>();
+    batches.set(tenure.policy, shards);
+    const shard = this.#rt.store.leases.lane?.(tenure.storeKey) ?? '';
+    const batch = shards.get(shard);
+    if (batch === undefined) shards.set(shard, [tenure]);
     else batch.push(tenure);
   }
 
   /** In chunks, a few at a time. Never rejects. */
-  async #renewAll(terms: Terms, tenures: Tenure[]): Promise<void> {
-    const startMs = this.#clock.monotonicMs();
+  async #renewBatch(policy: LeasePolicy, tenures: Tenure[]): Promise<void> {
+    const { clock, events } = this.#rt;
+    const startMs = clock.monotonicMs();
     let next = 0;
     let confirmed = 0;
-    const lane = async () => {
+    const sendChunks = async () => {
       while (next < tenures.length) {
         const chunk = tenures.slice(next, next + CHUNK);
         next += CHUNK;
-        const renewed = await this.#renewChunk(terms, chunk);
-        // Not added up around the await: lanes would overwrite each other.
+        const renewed = await this.#renewChunk(policy, chunk);
+        // Not added up around the await: concurrent calls would overwrite each other's sum.
         confirmed += renewed;
       }
     };
     const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil(tenures.length / CHUNK));
-    await Promise.all(Array.from({ length }, lane));
-    this.#pauseMs = confirmed > 0 ? RETRY_FIRST_MS : Math.min(this.#pauseMs * 2, RETRY_MOST_MS);
+    await Promise.all(Array.from({ length }, sendChunks));
+    this.#pauseMs = confirmed > 0 ? MIN_RETRY_MS : Math.min(this.#pauseMs * 2, MAX_RETRY_MS);
     if (confirmed > 0) {
-      this.#events.emit('lease.renewed', {
-        leaseClass: terms.leaseClass.name,
+      events.emit('lease.renewed', {
+        leaseClass: policy.leaseClass.name,
         count: confirmed,
-        tookMs: this.#clock.monotonicMs() - startMs,
+        tookMs: clock.monotonicMs() - startMs,
       });
     }
   }
 
-  async #renewChunk({ timings }: Terms, chunk: readonly Tenure[]): Promise<number> {
-    const sent = confirmationNow(this.#clock);
+  async #renewChunk({ timings }: LeasePolicy, chunk: readonly Tenure[]): Promise<number> {
+    const { store, clock, random } = this.#rt;
+    const sent = confirmationNow(clock);
     const { ttlMs, operationTimeoutMs: timeoutMs } = timings;
-    const keepFences = chunk.some(({ fenceKeptMs }) => sent.sentAtMs - fenceKeptMs > FENCE_AGE_MS);
-    const replies: readonly RenewReply[] = await this.#store.leases
+    const keepFences = chunk.some(
+      ({ fenceKeptAtMs }) => sent.sentAtMs - fenceKeptAtMs > MAX_FENCE_AGE_MS,
+    );
+    const replies: readonly RenewReply[] = await store.leases
       .renew(chunk.map(asHolding), { ttlMs, timeoutMs, keepFences })
       .catch((error: Error) => chunk.map(() => ({ kind: 'failed', error })));
-    // Jitter for the chunk, not for the tenure: those renewed together stay together.
-    const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, this.#random);
+    // One jitter for the whole chunk: tenures that were renewed together stay together.
+    const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, random);
     const vanished: Tenure[] = [];
     const forgotten: Tenure[] = [];
     let confirmed = 0;
     for (let i = 0; i < chunk.length; i++) {
       const tenure = chunk[i] as Tenure;
       const reply = replies[i];
-      if (tenure.slot < 0) {
-        // Let go of while the renewal was under way: its release is on the way, or it has been lost.
-        tenure.renewing = false;
+      if (!this.#timers.has(tenure)) {
+        // Removed while the renewal was in flight: the tenure is handed in or over.
+        tenure.endRenewal();
       } else if (reply?.kind === 'renewed') {
-        if (keepFences) tenure.fenceKeptMs = sent.sentAtMs;
+        if (keepFences) tenure.fenceKeptAtMs = sent.sentAtMs;
         this.#confirm(tenure, sent, againAtMs);
         confirmed++;
       } else if (
@@ -192,7 +210,7 @@ export class Renewer {
       ) {
         (reply.fence === 0 ? forgotten : vanished).push(tenure);
       } else {
-        this.#refused(tenure, reply);
+        this.#refuse(tenure, reply);
       }
     }
     if (vanished.length > 0) await this.#reassert(vanished, false);
@@ -201,74 +219,93 @@ export class Renewer {
   }
 
   #confirm(tenure: Tenure, sent: Confirmation, againAtMs: number): void {
-    tenure.renewing = false;
+    const { events } = this.#rt;
+    tenure.endRenewal();
     tenure.confirm(sent);
-    if (this.#events.hasListener('lease.extended'))
-      this.#events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
-    if (tenure.isOver) this.drop(tenure);
-    else if (tenure.slot >= 0) this.#agenda.schedule(tenure, againAtMs);
+    if (events.hasListener('lease.extended'))
+      events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
+    if (tenure.isOver) this.remove(tenure);
+    else if (this.#timers.has(tenure)) this.#timers.schedule(tenure, againAtMs);
   }
 
-  #refused(tenure: Tenure, reply: RenewReply | undefined): void {
-    tenure.renewing = false;
-    if (tenure.slot < 0) return;
+  /** The store did not renew the tenure, or did not answer. */
+  #refuse(tenure: Tenure, reply: RenewReply | undefined): void {
+    tenure.endRenewal();
+    if (!this.#timers.has(tenure)) return;
     if (reply?.kind === 'other' || reply?.kind === 'vanished') {
       tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
-    } else if (reply?.kind === 'failed' && isVoid(reply.error)) {
+      if (reply.revoked) this.#avoid(tenure);
+    } else if (reply?.kind === 'failed' && voidsLeases(reply.error)) {
       tenure.lose('unsuitable', reply.error);
     } else {
       tenure.doubt('renewal_failed');
     }
     if (tenure.isOver) return;
-    const pauseMs = Math.min(this.#pauseMs, tenure.terms.timings.operationTimeoutMs);
-    const againAtMs = this.#clock.monotonicMs() + jittered(pauseMs, this.#random);
-    this.#agenda.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
+    const { clock, random } = this.#rt;
+    const pauseMs = Math.min(this.#pauseMs, tenure.policy.timings.operationTimeoutMs);
+    const againAtMs = clock.monotonicMs() + jittered(pauseMs, random);
+    this.#timers.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
   }
 
-  /** The keys are gone although their time is not up: put them back, if the store can prove that nobody had them since. */
+  /** After a revocation this process leaves the key to others for one TTL. */
+  #avoid(tenure: Tenure): void {
+    const nowMs = this.#rt.clock.monotonicMs();
+    for (const [storeKey, untilMs] of this.#revoked) {
+      if (untilMs <= nowMs) this.#revoked.delete(storeKey);
+    }
+    this.#revoked.set(tenure.storeKey, nowMs + tenure.policy.timings.ttlMs);
+  }
+
+  /**
+   * The keys are gone before their time. The store restores those that no other holder can have had
+   * since.
+   */
   async #reassert(tenures: readonly Tenure[], forgotten: boolean): Promise<void> {
-    const sent = confirmationNow(this.#clock);
-    // What was let go of meanwhile ends by the store's answer to its release, and is not ours to put back.
-    for (const tenure of tenures) if (tenure.slot < 0) tenure.renewing = false;
-    const kept = tenures.filter(({ slot }) => slot >= 0);
-    // What has run out meanwhile is lost, not put back. On a host that may have slept past the deadline somebody else may have
-    // been granted it, and a store that has lost data may have lost that: then only our own clocks say that the key is ours.
+    const { store, clock, random, events } = this.#rt;
+    const sent = confirmationNow(clock);
+    // A tenure that was handed in meanwhile ends by the answer to its release: it is not
+    // reasserted.
+    for (const tenure of tenures) if (!this.#timers.has(tenure)) tenure.endRenewal();
+    const kept = tenures.filter((tenure) => this.#timers.has(tenure));
+    // A tenure that ended meanwhile is lost, not reasserted. If the host may have slept past the
+    // deadline, the key may have been granted to another holder, and a store that lost data may
+    // have lost that grant. Then the clocks of this host alone say that the key is still ours.
     for (const tenure of kept) if (tenure.remainingMs() === 0) tenure.lose('expired');
     const alive = kept.filter(({ state }) => state !== 'lost' && state !== 'released');
     const first = alive[0];
     if (first === undefined) return;
-    const { timings } = first.terms;
+    const { timings } = first.policy;
+    const tenancies = alive.map(({ tenancy }) => tenancy);
     const call = { ttlMs: timings.ttlMs, forgotten, timeoutMs: timings.operationTimeoutMs };
-    const replies = await this.#store.leases
-      .reassert(
-        alive.map(({ tenancy }) => tenancy),
-        call,
-      )
-      .catch(() => null);
+    const replies = await store.leases.reassert(tenancies, call).catch(() => null);
     for (const [i, tenure] of alive.entries()) {
       if (replies === null) {
-        this.#refused(tenure, undefined);
+        this.#refuse(tenure, undefined);
       } else if (replies[i] === 'reasserted') {
-        this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, this.#random));
-        if (tenure.slot < 0) this.#onStray(tenure);
-        else this.#events.emit('lease.reasserted', tenure.facts);
+        this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, random));
+        // Removed while the request was in flight: the store now has a lease that is never renewed.
+        if (!this.#timers.has(tenure)) this.#orphans.watch(tenure);
+        else events.emit('lease.reasserted', tenure.facts);
       } else {
-        this.#refused(tenure, TAKEN_OVER);
+        this.#refuse(tenure, TAKEN_OVER);
       }
     }
   }
 }
 
-/** Whether this failure says that no lease of this store counts any more. Any other failure may pass. */
-function isVoid(error: Error): boolean {
+/**
+ * Whether this failure says that no lease of the store counts any more. Any other failure may pass.
+ */
+function voidsLeases(error: Error): boolean {
   return error instanceof StoreUnsuitableError && error.voidsLeases;
 }
 
-const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };
-
-/** A tenure that waits for its renewal may go along with others; one that waits for its deadline may not. */
-function early(tenure: Tenure): number {
-  return tenure.renewing ? 0 : tenure.terms.timings.renewEveryMs * EARLY_SHARE;
+/**
+ * A tenure that is due for its renewal may go along with others; one that waits for its deadline
+ * may not.
+ */
+function earlyMs(tenure: Tenure): number {
+  return tenure.isRenewing ? 0 : tenure.policy.timings.renewEveryMs * EARLY_SHARE;
 }
 
 function asHolding({ storeKey, holder }: Tenure): { key: string; holder: string } {

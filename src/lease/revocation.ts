@@ -1,23 +1,24 @@
 /**
- * Ending a tenure against its holder's will. A revocation means one tenure, by its fence: carried out late, or repeated
- * after an unknown outcome, it leaves the next holder alone.
+ * Ends a lease without its holder. A revocation names one lease by its fence: carried out late, or
+ * repeated after an unknown outcome, it does not hit the next holder.
  */
 import { ClosedError, ConfigError, OutcomeUnknownError } from '../core/errors.ts';
-import type { Emitter } from '../core/events.ts';
-import { TOMBSTONE } from '../store/port/lease-store.ts';
+import { type RevokeReply, TOMBSTONE } from '../store/port/lease-store.ts';
 import type { Store } from '../store/port/store.ts';
-import type { LeaseClassName } from './classes.ts';
 import { checkFence } from './fence.ts';
-import type { Terms } from './tenure.ts';
-import type { WakeWatch } from './wake-watch.ts';
+import type { LeaseClassName } from './timings.ts';
 
 export interface RevokeOptions {
   reason: string;
-  /** Frees the key at once: the revoked holder and the next may both act until the old lease would have run out. */
+  /**
+   * Frees the key at once: the revoked holder and the next may both act until the old lease would
+   * have expired.
+   */
   force?: boolean;
   /**
-   * The fence of the lease that is meant; default what the store shows at the call. Pass it when you repeat a revocation
-   * whose outcome is unknown, or act on what you saw earlier: a later holder is then left alone.
+   * The fence of the lease to revoke; default the one that the store shows at the call. Pass it to
+   * repeat a revocation whose outcome is unknown, or to act on an earlier view: a later holder then
+   * keeps its lease.
    */
   fence?: number;
   class?: LeaseClassName;
@@ -30,55 +31,46 @@ export type RevokeResult =
       readonly fence: number;
       readonly mayActForMs: number;
     }
-  /** The lease that was meant is over. `holder` is who has the key now, null if nobody does. */
+  /** That lease is over. `holder` has the key now; null if the key is free. */
   | { readonly revoked: false; readonly holder: string | null; readonly fence: number };
 
-export interface RevocationParts {
-  readonly store: Store;
-  readonly events: Emitter;
-  readonly wakes: WakeWatch;
-}
-
 /** Revokes the lease of `options.fence`, or else the one that the store shows now. */
-export async function revokeLease(
-  { store, events, wakes }: RevocationParts,
-  { leaseClass, timings }: Terms,
-  key: string,
+export async function revokeByFence(
+  store: Store,
+  storeKey: string,
+  timeoutMs: number,
   { reason, force = false, fence }: RevokeOptions,
-): Promise<RevokeResult> {
+): Promise<RevokeReply> {
   if (typeof reason !== 'string' || reason.trim() === '') {
-    const rule = 'a revocation needs a reason, for whoever finds it later';
+    const rule = 'a revocation needs a reason. It is recorded in the log that all instances share';
     throw new ConfigError({ field: 'reason', value: reason, rule });
   }
   if (fence !== undefined) checkFence(fence);
-  const storeKey = leaseClass.keyspace + key;
-  const timeoutMs = timings.operationTimeoutMs;
-  const meant = fence ?? (await fenceShown(store, storeKey, timeoutMs));
+  const meant = fence ?? (await readFence(store, storeKey, timeoutMs));
   const reply = await store.leases
     .revoke(storeKey, { force, fence: meant, timeoutMs })
-    .catch((error: unknown) => Promise.reject(namingFence(error, meant)));
-  if (reply.kind === 'not-held') {
-    const holder = reply.holder === TOMBSTONE ? null : reply.holder;
-    return { revoked: false, holder, fence: reply.fence };
-  }
-  if (reply.woke) wakes.watch(storeKey);
-  const { holder, mayActForMs } = reply;
-  const facts = { leaseClass: leaseClass.name, key, holder, fence: reply.fence };
-  events.emit('lease.revoked', { ...facts, reason, force, mayActForMs });
-  return { revoked: true, holder, fence: reply.fence, mayActForMs };
+    .catch((error: unknown) => Promise.reject(withFence(error, meant)));
+  return reply.kind === 'not-held' && reply.holder === TOMBSTONE
+    ? { ...reply, holder: null }
+    : reply;
 }
 
-async function fenceShown(store: Store, storeKey: string, timeoutMs: number): Promise<number> {
-  const [shown] = await store.leases.read([storeKey], { timeoutMs });
-  if (shown === undefined || shown.kind === 'failed')
-    throw shown?.error ?? new ClosedError({ operation: 'revoke' });
-  return shown.fence;
+async function readFence(store: Store, storeKey: string, timeoutMs: number): Promise<number> {
+  const [reply] = await store.leases.read([storeKey], { timeoutMs });
+  if (reply === undefined || reply.kind === 'failed')
+    throw reply?.error ?? new ClosedError({ operation: 'revoke' });
+  return reply.fence;
 }
 
-/** Who repeats a revocation whose outcome is unknown has to name the lease it meant, or it hits the next holder. */
-function namingFence(error: unknown, fence: number): unknown {
+/**
+ * To repeat a revocation with an unknown outcome safely, the caller needs the fence of the lease it
+ * meant.
+ */
+function withFence(error: unknown, fence: number): unknown {
   if (!(error instanceof OutcomeUnknownError)) return error;
   const { store, operation, afterMs } = error;
-  const why = `it may have been revoked; to repeat it without hitting the next holder, pass fence ${fence}`;
+  const why =
+    'it may have been revoked; ' +
+    `to repeat it without hitting the next holder, pass fence ${fence}`;
   return new OutcomeUnknownError({ store, operation, afterMs, why }, { cause: error });
 }

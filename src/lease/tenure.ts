@@ -1,26 +1,33 @@
 /**
- * One tenure: `(key, holder, fence)`, from its grant to its end. No I/O happens here; the keeper brings what the store
- * said, this decides what it means.
+ * One tenure: `(key, holder, fence)`, from its grant to its end. No I/O happens here: `Renewer` and
+ * `Releaser` bring the answers of the store, and `Tenure` decides what they mean.
  *
- * **Held.** In: the store granted the key. Admits new work. Out: a renewal fails or the wall clock jumps → uncertain; the
- * holder lets go → releasing; the store names somebody else, or the deadline passes → lost.
+ * **Held.** In: the store granted the key. New work may begin. Out: a renewal fails or the wall
+ * clock jumps → uncertain; the holder releases → releasing; the store names another holder, or the
+ * deadline passes → lost.
  *
- * **Uncertain.** In: as above. Nobody else can have the key yet, so work in flight may go on until the deadline, but no new
- * work begins. Out: a renewal is confirmed → held; the holder lets go → releasing; as above → lost.
+ * **Uncertain.** In: as above. No other holder can have the key yet, so work in flight may continue
+ * until the deadline, but no new work begins. Out: a renewal is confirmed → held; the holder
+ * releases → releasing; as above → lost.
  *
- * **Releasing.** In: the holder lets go. Renewals go on while its work settles; no new work begins. Once the store is
- * being told, work in flight must be over too, because the key may be another's before the answer comes. Out: the store
- * has been told, or the wait was given up and the key is left to run out → released; as above → lost.
+ * **Releasing.** In: the holder releases. Renewals continue while its work stops; no new work
+ * begins. Once the tenure is handed in, work in flight must be over too, because the key may have
+ * another holder before the answer comes. Out: the store has answered, or the wait for the work was
+ * given up and the key is left to expire → released; as above → lost.
  *
- * **Released**, **Lost.** Ends. A tenure never comes back: a late answer to a renewal changes nothing any more.
+ * **Released**, **Lost.** Ends. A tenure never comes back: a late answer to a renewal changes
+ * nothing.
  *
- * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock. The store counts its
- * TTL from a later moment, so its expiry is always behind ours. Timers only make the end known promptly: a blocked event
- * loop makes them late, so every check reads the clocks itself. What it means if they disagree: `base/deadline.ts`.
+ * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock.
+ * The store counts its TTL from a later moment, so it expires the key after our deadline. Timers
+ * only announce the end promptly: a blocked event loop makes them late, so every check reads the
+ * clocks itself. What it means if the clocks disagree: `core/validity.ts`.
  */
-import type { Clock } from '../core/clock.ts';
+import { assert } from '../core/assert.ts';
 import { LeaseLostError, LeaseUncertainError, type LossReason } from '../core/errors.ts';
-import type { DoubtReason, Emitter } from '../core/events.ts';
+import type { DoubtReason } from '../core/events.ts';
+import type { BaseRuntime } from '../core/runtime.ts';
+import type { TimerEntry } from '../core/timer-heap.ts';
 import {
   type Confirmation,
   type Deadline,
@@ -30,65 +37,60 @@ import {
   jumpMs,
   remainingMs,
 } from '../core/validity.ts';
-import type { LeaseClass } from './classes.ts';
-import type { Timings } from './timings.ts';
+import type { Claim } from './acquisition.ts';
+import type { Renewer } from './renewer.ts';
+import type { LeasePolicy } from './timings.ts';
 
 export type TenureState = 'held' | 'uncertain' | 'releasing' | 'released' | 'lost';
 
-/** What all tenures of one kind share. */
-export interface Terms {
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly leaseClass: LeaseClass;
-  readonly timings: Timings;
-  /** Asks the keeper for a renewal at once. */
-  readonly renewNow: (tenure: Tenure) => void;
-  readonly onLost: (tenure: Tenure, reason: LossReason) => void;
-}
+/** The requests of a tenure. `handed-in`: its release is being sent, so no renewal may follow. */
+type RequestPhase = 'idle' | 'renewing' | 'handed-in';
 
-export class Tenure {
-  readonly terms: Terms;
+export class Tenure implements Claim, TimerEntry {
+  readonly policy: LeasePolicy;
   readonly key: string;
-  /** The key as the store knows it; kept, because every renewal needs it. */
   readonly storeKey: string;
   readonly holder: string;
   readonly fence: number;
   readonly acquiredAtMs: number;
-  /** The keeper's notes: when to look at this tenure next, its place in the agenda, and whether a renewal is under way. */
-  dueMs = 0;
-  slot = -1;
-  renewing = false;
-  /** When the store was last told to keep its fence record. */
-  fenceKeptMs: number;
-  /** Its work may go on after a loss, until the lease is released. */
+  dueAtMs = 0;
+  index = -1;
+  /** When a renewal last told the store to keep its fence record. */
+  fenceKeptAtMs: number;
+  /** The work may continue after a loss, until the lease is released. */
   untilReleased = false;
+  readonly #rt: BaseRuntime;
+  readonly #renewer: Pick<Renewer, 'renew' | 'renewNow' | 'remove'>;
   #state: TenureState = 'held';
+  #requests: RequestPhase = 'idle';
   #confirmed: Confirmation;
   #lossReason: LossReason | null = null;
   #lossCause: Error | undefined;
   #endedAtMs = 0;
   #controller: AbortController | null = null;
-  #onSettled: (() => void)[] | null = null;
-  #settled = false;
-  #handedIn = false;
+  #hasWorkEnded = false;
+  #onWorkEnded: (() => void)[] | null = null;
 
   constructor(
-    terms: Terms,
-    grant: { key: string; holder: string; fence: number },
-    confirmed: Confirmation,
+    rt: BaseRuntime,
+    renewer: Pick<Renewer, 'renew' | 'renewNow' | 'remove'>,
+    { policy, key, storeKey, holder }: Claim,
+    { fence, sent }: { fence: number; sent: Confirmation },
   ) {
-    this.terms = terms;
-    this.key = grant.key;
-    this.storeKey = terms.leaseClass.keyspace + grant.key;
-    this.holder = grant.holder;
-    this.fence = grant.fence;
-    this.acquiredAtMs = confirmed.sentAtMs;
-    this.fenceKeptMs = confirmed.sentAtMs;
-    this.#confirmed = confirmed;
+    this.policy = policy;
+    this.key = key;
+    this.storeKey = storeKey;
+    this.holder = holder;
+    this.fence = fence;
+    this.acquiredAtMs = sent.sentAtMs;
+    this.fenceKeptAtMs = sent.sentAtMs;
+    this.#rt = rt;
+    this.#renewer = renewer;
+    this.#confirmed = sent;
   }
 
   get state(): TenureState {
-    this.#insideDeadline();
+    this.#checkDeadline();
     return this.#state;
   }
 
@@ -97,14 +99,14 @@ export class Tenure {
     return { key: this.storeKey, holder: this.holder, fence: this.fence };
   }
 
-  /** This tenure as events tell of it. */
+  /** This tenure as events show it. */
   get facts(): { leaseClass: string; key: string; holder: string; fence: number } {
     const { key, holder, fence } = this;
-    return { leaseClass: this.terms.leaseClass.name, key, holder, fence };
+    return { leaseClass: this.policy.leaseClass.name, key, holder, fence };
   }
 
   get acquiredAt(): Date {
-    const { clock } = this.terms;
+    const { clock } = this.#rt;
     return new Date(clock.wallMs() - (clock.monotonicMs() - this.acquiredAtMs));
   }
 
@@ -113,11 +115,11 @@ export class Tenure {
   }
 
   get deadlineMs(): number {
-    return endsAtMs(this.#confirmed, this.terms.timings);
+    return endsAtMs(this.#confirmed, this.policy.timings);
   }
 
   get heldForMs(): number {
-    const untilMs = this.isOver ? this.#endedAtMs : this.terms.clock.monotonicMs();
+    const untilMs = this.isOver ? this.#endedAtMs : this.#rt.clock.monotonicMs();
     return untilMs - this.acquiredAtMs;
   }
 
@@ -132,163 +134,207 @@ export class Tenure {
   /** May new work begin? */
   isHeld(): boolean {
     if (this.#state !== 'held') return false;
-    const nowMs = this.terms.clock.monotonicMs();
-    if (!this.#insideDeadline(nowMs)) return false;
-    if (!isInDoubt(this.#confirmed, this.terms.timings, this.terms.clock, nowMs)) return true;
+    const { clock } = this.#rt;
+    const nowMs = clock.monotonicMs();
+    if (!this.#checkDeadline(nowMs)) return false;
+    if (!isInDoubt(this.#confirmed, this.policy.timings, clock, nowMs)) return true;
     this.doubt('clock_jump');
-    this.terms.renewNow(this);
+    this.#renewer.renewNow(this);
     return false;
   }
 
-  /** May work in flight go on? Throws if not. */
+  /** May work in flight continue? Throws if not. */
   assertHeld(): void {
-    // Asking this first notices a jump of the clock, and sends the renewal that it calls for.
+    // `isHeld` also notices a jump of the clock, and sends the renewal that the jump calls for.
     if (this.isHeld()) return;
-    if (this.#handedIn || this.isOver || !this.#insideDeadline()) throw this.lostError();
+    if (this.isHandedIn || this.isOver || !this.#checkDeadline()) throw this.lostError();
     if (this.remainingMs() > 0) return;
-    // The host may have slept past the deadline while the monotonic clock stood still. Fail closed; the renewal that was
-    // sent says in a moment whether the key is still ours.
-    const byMs = Math.abs(jumpMs(this.#confirmed, this.terms.clock));
+    // The host may have slept past the deadline while the monotonic clock stood still. Fail closed:
+    // the answer to the renewal says in a moment whether this holder still has the key.
+    const byMs = Math.abs(jumpMs(this.#confirmed, this.#rt.clock));
     throw new LeaseUncertainError({ key: this.key, fence: this.fence, jumpMs: byMs });
   }
 
-  /** Until the deadline; 0 when it is over, or when the clocks disagree about that: see `base/deadline.ts`. */
+  /**
+   * Until the deadline; 0 when it has passed, or when the clocks disagree: see `core/validity.ts`.
+   */
   remainingMs(): number {
-    if (this.#handedIn || this.isOver || !this.#insideDeadline()) return 0;
-    return remainingMs(this.#confirmed, this.terms.timings, this.terms.clock);
+    if (this.isHandedIn || this.isOver || !this.#checkDeadline()) return 0;
+    return remainingMs(this.#confirmed, this.policy.timings, this.#rt.clock);
   }
 
-  /** What `remainingMs` is worked out from: for another process of this host, which acts under this tenure. */
+  /**
+   * The facts behind `remainingMs`, for another process of this host that acts under this tenure.
+   */
   get deadline(): Deadline {
-    const { validMs, jumpMs: toleratedMs } = this.terms.timings;
-    const isGood = !this.#handedIn && !this.isOver;
+    const { validMs, jumpMs: toleratedMs } = this.policy.timings;
+    const isGood = !this.isHandedIn && !this.isOver;
     return { ...this.#confirmed, validMs: isGood ? validMs : 0, jumpMs: toleratedMs };
   }
 
-  /** Fires when the tenure is over, or its work is asked to stop. Made on first use: most tenures never need one. */
+  /**
+   * Fires when the tenure is over, or its work is asked to stop. Made on first use: most tenures
+   * need none.
+   */
   get signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
-      this.#insideDeadline();
-      if (this.isOver || this.#handedIn) this.#controller.abort(this.lostError());
+      this.#checkDeadline();
+      if (this.isOver || this.isHandedIn) this.#controller.abort(this.lostError());
     }
     return this.#controller.signal;
   }
 
   /** Asks the work to stop while the tenure still covers it. */
-  recall(reason: Error): void {
+  stopWork(reason: Error): void {
     this.#controller ??= new AbortController();
     this.#controller.abort(reason);
   }
 
-  /** The store has confirmed a request sent at `confirmed`. */
-  confirm(confirmed: Confirmation): void {
-    // An answer that comes after the deadline never resurrects: somebody may have seen the tenure as lost already.
-    if (this.isOver || !this.#insideDeadline()) return;
-    this.#confirmed = confirmed;
-    if (this.#state !== 'uncertain') return;
-    this.#state = 'held';
-    this.terms.events.emit('lease.confirmed', this.facts);
+  /** Renews at once; see `Renewer.renew`. */
+  renew(): Promise<boolean> {
+    return this.#renewer.renew(this);
   }
 
-  /** A renewal failed, or the clocks disagree. One failure never surrenders a lease inside its deadline. */
+  get isRenewing(): boolean {
+    return this.#requests === 'renewing';
+  }
+
+  /** The release is being sent, or was sent. */
+  get isHandedIn(): boolean {
+    return this.#requests === 'handed-in';
+  }
+
+  beginRenewal(): void {
+    assert(
+      this.#requests === 'idle',
+      'a tenure has one renewal at a time, and none after its release',
+    );
+    this.#requests = 'renewing';
+  }
+
+  /** The renewal was answered, or failed. */
+  endRenewal(): void {
+    if (this.isHandedIn) return; // The release decides, not this answer.
+    assert(this.#requests === 'renewing', 'a renewal is answered only after it was sent');
+    this.#requests = 'idle';
+  }
+
+  /** The store has confirmed a request. */
+  confirm(sent: Confirmation): void {
+    // An answer after the deadline never resurrects: a check may have reported the tenure as lost
+    // already.
+    if (this.isOver || !this.#checkDeadline()) return;
+    this.#confirmed = sent;
+    if (this.#state !== 'uncertain') return;
+    this.#state = 'held';
+    this.#rt.events.emit('lease.confirmed', this.facts);
+  }
+
+  /**
+   * A renewal failed, or the clocks disagree. One failure never ends a tenure before its deadline.
+   */
   doubt(reason: DoubtReason): void {
-    if (this.#state !== 'held' || !this.#insideDeadline()) return;
+    if (this.#state !== 'held' || !this.#checkDeadline()) return;
     this.#state = 'uncertain';
-    this.terms.events.emit('lease.uncertain', {
+    this.#rt.events.emit('lease.uncertain', {
       ...this.facts,
       reason,
-      remainingMs: this.deadlineMs - this.terms.clock.monotonicMs(),
+      remainingMs: this.deadlineMs - this.#rt.clock.monotonicMs(),
     });
   }
 
-  /** The deadline has passed, or the store names somebody else, or can not tell. */
+  /** The deadline has passed, or the store names another holder, or no longer counts. */
   lose(reason: LossReason, cause?: Error): void {
     if (this.isOver) return;
     this.#lossReason = reason;
     this.#lossCause = cause;
     this.#end('lost');
-    const { clock, events, timings } = this.terms;
-    // Timers of a process that stood still are late, and so is this.
+    const { clock, events } = this.#rt;
+    const { timings } = this.policy;
+    // The timers of a process that stood still are late, and so is this event.
     const lateMs = Math.max(0, elapsedMs(this.#confirmed, timings, clock) - timings.validMs);
     events.emit('lease.lost', { ...this.facts, reason, heldForMs: this.heldForMs, lateMs });
     this.#controller?.abort(this.lostError());
-    this.terms.onLost(this, reason);
+    this.#renewer.remove(this);
   }
 
-  /** The holder lets go: no new work from here on. False if there is nothing left to let go. */
+  /**
+   * The holder releases: no new work from here on. False if the tenure is over or releasing
+   * already.
+   */
   beginRelease(): boolean {
-    if (this.isOver || !this.#insideDeadline() || this.#state === 'releasing') return false;
+    if (this.isOver || !this.#checkDeadline() || this.#state === 'releasing') return false;
     this.#state = 'releasing';
-    if (this.terms.events.hasListener('lease.releasing')) {
-      this.terms.events.emit('lease.releasing', this.facts);
+    if (this.#rt.events.hasListener('lease.releasing')) {
+      this.#rt.events.emit('lease.releasing', this.facts);
     }
     return true;
   }
 
-  /** The store is about to be told: from now on the key may be another's at any moment. */
+  /** The release is about to be sent: from now on another holder may have the key at any moment. */
   handIn(): void {
-    this.#handedIn = true;
+    assert(this.#state === 'releasing', 'a tenure is releasing when it is handed in');
+    assert(!this.isHandedIn, 'a tenure is handed in once');
+    this.#requests = 'handed-in';
     this.#controller?.abort(this.lostError());
   }
 
-  /** The store has been told, or the key is left to run out. */
+  /** The store has answered the release, or the key is left to expire. */
   endRelease(): void {
     if (this.isOver) return;
-    if (this.#state !== 'releasing')
-      throw new Error(`a tenure can not go from ${this.#state} to released`);
+    assert(this.#state === 'releasing', 'a tenure is releasing before it is released');
     this.#end('released');
     this.#controller?.abort(this.lostError());
   }
 
-  /** The work this tenure covered has stopped: the same holder may have the key anew. */
-  settle(): void {
-    if (this.#settled) return;
-    this.#settled = true;
-    for (const run of this.#onSettled ?? []) run();
-    this.#onSettled = null;
+  /** The work under this tenure has stopped: the same holder may be granted the key again. */
+  endWork(): void {
+    if (this.#hasWorkEnded) return;
+    this.#hasWorkEnded = true;
+    for (const run of this.#onWorkEnded ?? []) run();
+    this.#onWorkEnded = null;
   }
 
-  get isSettled(): boolean {
-    return this.#settled;
-  }
-
-  /**
-   * How long the same holder has to wait yet for its work to settle. Where nothing is known of work, that of a lost tenure
-   * counts as settled at its deadline: until then it was good for that.
-   */
-  unsettledForMs(): number {
-    if (this.#settled) return 0;
-    if (this.untilReleased || this.state !== 'lost') return Number.POSITIVE_INFINITY;
-    return Math.max(0, this.deadlineMs - this.terms.clock.monotonicMs());
-  }
-
-  onSettled(run: () => void): void {
-    if (this.#settled) {
+  onWorkEnded(run: () => void): void {
+    if (this.#hasWorkEnded) {
       run();
       return;
     }
-    this.#onSettled ??= [];
-    this.#onSettled.push(run);
+    this.#onWorkEnded ??= [];
+    this.#onWorkEnded.push(run);
+  }
+
+  /**
+   * How long the same holder has to wait at most until its work has ended. Without `untilReleased`,
+   * the work of a lost tenure counts as ended at the deadline.
+   */
+  workLeftMs(): number {
+    if (this.#hasWorkEnded) return 0;
+    if (this.untilReleased || this.state !== 'lost') return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.deadlineMs - this.#rt.clock.monotonicMs());
   }
 
   lostError(): LeaseLostError {
-    const isLetGo = this.#handedIn || this.#state === 'released';
-    const reason = this.#lossReason ?? (isLetGo ? 'released' : 'expired');
+    const isReleased = this.isHandedIn || this.#state === 'released';
+    const reason = this.#lossReason ?? (isReleased ? 'released' : 'expired');
     const options = this.#lossCause && { cause: this.#lossCause };
     return new LeaseLostError({ ...this.facts, reason, heldForMs: this.heldForMs }, options);
   }
 
-  /** Reads the clock, and makes the end known to whoever listens if this is the first to see it. */
-  #insideDeadline(nowMs: number = this.terms.clock.monotonicMs()): boolean {
+  /**
+   * Whether the deadline is ahead. The first check after it ends the tenure, without waiting for a
+   * timer.
+   */
+  #checkDeadline(nowMs: number = this.#rt.clock.monotonicMs()): boolean {
     if (nowMs < this.deadlineMs) return true;
-    // What has been handed in ends by the store's answer, not by the clock.
-    if (!this.#handedIn) this.lose('expired');
+    // A tenure that is handed in ends by the store's answer, not by the clock.
+    if (!this.isHandedIn) this.lose('expired');
     return false;
   }
 
   #end(state: 'lost' | 'released'): void {
-    this.#endedAtMs = this.terms.clock.monotonicMs();
+    this.#endedAtMs = this.#rt.clock.monotonicMs();
     this.#state = state;
   }
 }

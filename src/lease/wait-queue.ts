@@ -1,146 +1,143 @@
 /**
- * Waiting for keys that others hold, without polling: one line per key, and only the first in it asks the store. When
- * the answer is busy, the store notes our inbox and wakes it on release; a timer at the expiry observed is the backstop
- * for a holder that died and for a signal that was lost. Waiters of one process are served in the order of their coming.
+ * Waits for keys that others hold, without polling: one line per key, and only the first waiter of
+ * a line asks the store. If the key is held, the store queues our inbox and sends it a hint when
+ * the key is released. A timer at the expiry seen is the backstop for a holder that died and for a
+ * hint that was lost. The waiters of one process are served in the order in which they came.
+ *
+ * A line is in one of these phases:
+ *
+ * **Asking.** In: it has a first waiter. One attempt is in flight. Out: refused → sleeping; a hint
+ * → hinted.
+ *
+ * **Hinted.** In: the key may be free, or the first waiter has changed. Out: the next attempt
+ * begins → asking.
+ *
+ * **Sleeping.** In: as above. Out: a hint → hinted; the timer → asking.
  */
+import { assert } from '../core/assert.ts';
 import { type Clock, isDoneWithin, type Timer } from '../core/clock.ts';
-import { type BusyReason, isTransient, OutcomeUnknownError } from '../core/errors.ts';
-import type { Random } from '../core/random.ts';
-import type { Store } from '../store/port/store.ts';
+import { isTransient, OutcomeUnknownError } from '../core/errors.ts';
 import { readWakeHint } from '../store/port/wake-hint.ts';
-import type { Tenure } from './tenure.ts';
+import type { Runtime } from '../store/runtime.ts';
+import { Subscription } from '../store/subscription.ts';
+import type { Acquisition, AttemptResult, Busy } from './acquisition.ts';
+import type { Leases } from './leases.ts';
+import type { LossNotices } from './loss-notices.ts';
 import type { WakeWatch } from './wake-watch.ts';
 
-/** The store expires keys on its own clock in whole milliseconds: a moment later they are gone for sure. */
+/**
+ * The store expires keys on its own clock, in whole milliseconds: a moment later they are gone for
+ * sure.
+ */
 const AFTER_EXPIRY_MS = 2;
 /** Waiters that saw the same expiry spread over this. */
 const SPREAD_MS = 5;
-/** However far away the expiry is, a lost signal costs no more than this. */
-const LONGEST_BLIND_MS = 30_000;
-/** Between attempts that failed because the store did: pauses double from the first to the second. */
-const RETRY_FIRST_MS = 100;
-const RETRY_MOST_MS = 1_000;
-/** Of a hint that nobody here wants, one other waiter is told. */
-const PASS_ON = { most: 1, apartMs: 0, timeoutMs: RETRY_MOST_MS };
-/** How much longer than its time the first in line waits for the answer to what it has asked. */
+/** A lost hint costs no more than this, however far away the expiry is. */
+const MAX_BACKSTOP_MS = 30_000;
+/** After attempts that failed because the store did: pauses double from the first to the second. */
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 1_000;
+/** A hint that no line of this process wants is passed on to one other waiter. */
+const PASS_ON = { most: 1, apartMs: 0, timeoutMs: MAX_RETRY_MS };
+/**
+ * How much longer than its time the first waiter of a line waits for the answer to its last
+ * attempt.
+ */
 const LAST_ANSWER_MS = 1_000;
-/** How long the first who waits gives the subscription to stand. */
+/** How long a first waiter waits for the subscription. */
 const LISTEN_MS = 100;
-export interface Busy {
-  readonly kind: 'busy';
-  readonly reason: BusyReason;
-  readonly holder: string;
-  readonly fence: number;
-  readonly expiresInMs: number;
-}
-
-export type Outcome = { readonly kind: 'granted'; readonly tenure: Tenure } | Busy;
-
-/** One caller's wish for one key. */
-export interface Wish {
-  readonly storeKey: string;
-  readonly waitMs: number;
-  readonly signal: AbortSignal | undefined;
-  /** Asks the store once. `waitedMs` is present where it is to note our inbox. */
-  attempt(waitedMs?: number): Promise<Outcome>;
-  /** Lets go of a grant that came when nobody wanted it any more. */
-  decline(tenure: Tenure): void;
-}
 
 interface Waiter {
-  readonly wish: Wish;
+  readonly acquisition: Acquisition;
   readonly sinceMs: number;
-  /** Its time is up: the next answer is the last. */
-  isTimeUp: boolean;
+  /** `last-answer`: its time is over, and the next answer ends its wait. */
+  phase: 'waiting' | 'last-answer' | 'gone';
   timer: Timer;
-  gone: boolean;
-  finish(outcome: Outcome | Error): void;
+  finish(outcome: AttemptResult | Error): void;
 }
 
 interface Line {
+  readonly storeKey: string;
   readonly waiters: Waiter[];
-  /** What stood in the way last, and when; null before the first answer. */
+  phase: 'asking' | 'hinted' | 'sleeping';
+  /** The last refusal or error, and when it came; null before the first answer. */
   last: { readonly outcome: Busy | Error; readonly atMs: number } | null;
-  /** A hint has come since the last attempt was begun. */
-  poked: boolean;
-  /** The store has our inbox in its line for the key: it noted it, and has not called it since. */
-  isNoted: boolean;
-  /** Several were woken at once: when it is our turn to ask. */
+  /** The store has queued our inbox for the key, and has not sent it a hint since. */
+  isQueued: boolean;
+  /** When to ask, if the store woke several waiters at once: they ask one after the other. */
   turn: Timer | null;
+  /** Ends the sleep. */
   wake: (() => void) | null;
 }
 
 export class WaitQueue {
-  readonly #store: Store;
+  readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #inbox: string;
-  readonly #wakes: WakeWatch;
+  readonly #leases: Leases;
+  readonly #wakeWatch: WakeWatch;
+  readonly #notices: LossNotices;
   readonly #lines = new Map<string, Line>();
-  /** Hears of keys that nobody here stands in line for; says whether it wants them. */
+  /** Called for a hint about a key without a line; returns whether it wants the key. */
   #onOffer: (storeKey: string) => boolean = () => false;
   #onOfferGap: () => void = () => {};
-  #listening: Promise<(() => void) | null> | null = null;
+  /** The inbox of this process. */
+  readonly #hints: Subscription;
   #isListening = false;
   #isClosed = false;
 
-  readonly #onListening: () => void;
-
-  /** `onListening` is called once this process has a subscription. */
-  constructor(parts: {
-    store: Store;
-    clock: Clock;
-    random: Random;
-    inbox: string;
-    wakes: WakeWatch;
-    onListening?: () => void;
-  }) {
-    this.#wakes = parts.wakes;
-    this.#onListening = parts.onListening ?? (() => {});
-    this.#store = parts.store;
-    this.#clock = parts.clock;
-    this.#random = parts.random;
-    this.#inbox = parts.inbox;
+  constructor(rt: Runtime, leases: Leases, wakeWatch: WakeWatch, notices: LossNotices) {
+    this.#rt = rt;
+    this.#clock = rt.clock;
+    this.#leases = leases;
+    this.#wakeWatch = wakeWatch;
+    this.#notices = notices;
+    this.#hints = new Subscription(rt, rt.instanceId, (message) => this.#onMessage(message));
   }
 
   /**
-   * Resolves with the grant, or with what stood in the way when the time was up. Every wish is asked for at least once, so
-   * the wait may be a little longer.
+   * Resolves with the grant, or with the last refusal when the time is over. Every acquisition is
+   * tried at least once, so the wait may be a little longer.
    */
-  wait(wish: Wish): Promise<Outcome> {
+  wait(acquisition: Acquisition): Promise<AttemptResult> {
     return new Promise((resolve, reject) => {
-      const waiter = this.#waiter(wish, (outcome) =>
+      const waiter = this.#waiter(acquisition, (outcome) =>
         outcome instanceof Error ? reject(outcome) : resolve(outcome),
       );
-      const line = this.#lines.get(wish.storeKey);
+      const { storeKey } = acquisition;
+      const line = this.#lines.get(storeKey);
       if (line !== undefined) {
         line.waiters.push(waiter);
         return;
       }
       const opened: Line = {
+        storeKey,
         waiters: [waiter],
+        phase: 'asking',
         last: null,
-        poked: false,
-        isNoted: false,
+        isQueued: false,
         turn: null,
         wake: null,
       };
-      this.#lines.set(wish.storeKey, opened);
-      void this.#serve(wish.storeKey, opened);
+      this.#lines.set(storeKey, opened);
+      void this.#serve(opened);
     });
   }
 
-  /** The key may be free, or may be had by us: whoever waits for it tries again. */
-  poke(storeKey: string): void {
+  /** The key may be free now: the first waiter of its line asks again. */
+  wake(storeKey: string): void {
     const line = this.#lines.get(storeKey);
-    if (line !== undefined) poke(line);
+    if (line !== undefined) hint(line);
   }
 
   /**
-   * From now on also hears of keys that were handed to this process unasked. `onOffer` says whether it takes care of one;
-   * `onGap`, that some may have been missed. False if it can not listen now.
+   * Listens for keys that are handed to this process without a waiter. `onOffer` returns whether it
+   * wants the key; `onGap` says that offers may have been missed. False if there is no subscription
+   * now.
    */
-  async hearOffers(onOffer: (storeKey: string) => boolean, onGap: () => void): Promise<boolean> {
+  async listenForOffers(
+    onOffer: (storeKey: string) => boolean,
+    onGap: () => void,
+  ): Promise<boolean> {
     this.#onOffer = onOffer;
     this.#onOfferGap = onGap;
     await this.#listen();
@@ -151,126 +148,138 @@ export class WaitQueue {
     this.#isClosed = true;
     for (const line of this.#lines.values())
       for (const waiter of [...line.waiters]) waiter.finish(error);
-    void this.#listening?.then((unsubscribe) => unsubscribe?.());
+    this.#hints.close();
   }
 
-  /** A waiter that leaves the line by itself when its time is up or its signal fires. */
-  #waiter(wish: Wish, deliver: (outcome: Outcome | Error) => void): Waiter {
-    const onAbort = () => waiter.finish(asError(wish.signal?.reason));
+  /** A waiter leaves its line when its time is over or its signal fires. */
+  #waiter(acquisition: Acquisition, deliver: (outcome: AttemptResult | Error) => void): Waiter {
+    const { storeKey, signal, waitMs } = acquisition;
+    const onAbort = () => waiter.finish(asError(signal?.reason));
     const waiter: Waiter = {
-      wish,
+      acquisition,
       sinceMs: this.#clock.monotonicMs(),
-      isTimeUp: false,
-      timer: this.#clock.after(wish.waitMs, () => this.#timeUp(waiter)),
-      gone: false,
+      phase: 'waiting',
+      timer: this.#clock.after(waitMs, () => this.#onTimeOver(waiter)),
       finish: (outcome) => {
-        if (waiter.gone) return;
-        waiter.gone = true;
+        if (waiter.phase === 'gone') return;
+        waiter.phase = 'gone';
         waiter.timer.cancel();
-        wish.signal?.removeEventListener('abort', onAbort);
+        signal?.removeEventListener('abort', onAbort);
         deliver(outcome);
-        const line = this.#lines.get(wish.storeKey);
-        if (line !== undefined) this.#leave(line, waiter);
+        const line = this.#lines.get(storeKey);
+        if (line !== undefined) leave(line, waiter);
       },
     };
-    wish.signal?.addEventListener('abort', onAbort, { once: true });
+    signal?.addEventListener('abort', onAbort, { once: true });
     return waiter;
   }
 
-  /** Who is first in line asks once more, so that the answer is true; the others are told what was seen last. */
-  #timeUp(waiter: Waiter): void {
-    const line = this.#lines.get(waiter.wish.storeKey);
-    waiter.isTimeUp = true;
-    const noAnswer = () => waiter.finish(this.#lastSeen(waiter.wish.storeKey));
+  /**
+   * The first waiter asks once more, so that its answer is current. The others get the last answer.
+   */
+  #onTimeOver(waiter: Waiter): void {
+    assert(waiter.phase === 'waiting', 'the time of a waiter is over once');
+    const line = this.#lines.get(waiter.acquisition.storeKey);
+    waiter.phase = 'last-answer';
+    const giveLast = () => waiter.finish(this.#lastOutcome(waiter));
     const isFirst = line?.waiters[0] === waiter;
     if (!isFirst && line?.last) {
-      noAnswer();
+      giveLast();
       return;
     }
-    if (isFirst && line !== undefined) poke(line);
-    waiter.timer = this.#clock.after(LAST_ANSWER_MS, noAnswer);
+    if (isFirst && line !== undefined) hint(line);
+    waiter.timer = this.#clock.after(LAST_ANSWER_MS, giveLast);
   }
 
-  /** What to tell a waiter whose time is up. */
-  #lastSeen(storeKey: string): Busy | Error {
-    const last = this.#lines.get(storeKey)?.last;
+  #lastOutcome({ acquisition }: Waiter): Busy | Error {
+    const last = this.#lines.get(acquisition.storeKey)?.last;
     if (last === undefined || last === null) {
-      const facts = { store: this.#store.name, operation: 'acquire', afterMs: LAST_ANSWER_MS };
-      return new OutcomeUnknownError({ ...facts, why: 'the wait was over before an answer came' });
+      return new OutcomeUnknownError({
+        store: this.#rt.store.name,
+        operation: 'acquire',
+        afterMs: LAST_ANSWER_MS,
+        why: 'the wait was over before an answer came',
+      });
     }
     if (last.outcome instanceof Error) return last.outcome;
     const agoMs = this.#clock.monotonicMs() - last.atMs;
     return { ...last.outcome, expiresInMs: Math.max(0, last.outcome.expiresInMs - agoMs) };
   }
 
-  #leave(line: Line, waiter: Waiter): void {
-    const place = line.waiters.indexOf(waiter);
-    if (place >= 0) line.waiters.splice(place, 1);
-    if (place === 0) poke(line);
-  }
-
-  /** Serves one line until nobody is left in it. */
-  async #serve(storeKey: string, line: Line): Promise<void> {
-    let pauseMs = RETRY_FIRST_MS;
-    // Most keys are free: the store is first asked without a note of ours, and so without a subscription.
-    let takesNote = false;
+  /** Serves one line until it is empty. */
+  async #serve(line: Line): Promise<void> {
+    let pauseMs = MIN_RETRY_MS;
+    // Most keys are free: the first attempt does not queue our inbox, and so needs no subscription.
+    let queuesInbox = false;
     for (let first = line.waiters[0]; first !== undefined; first = line.waiters[0]) {
-      line.poked = false;
+      assert(line.phase !== 'sleeping', 'a line that sleeps does not ask');
+      line.phase = 'asking';
       line.turn?.cancel();
-      const outcome = await this.#attempt(line, first, takesNote);
-      if (!takesNote && !(outcome instanceof Error)) {
-        takesNote = true;
-        if (line.waiters.some(({ isTimeUp }) => !isTimeUp)) await this.#listen();
+      const outcome = await this.#attempt(line, first, queuesInbox);
+      if (!queuesInbox && !(outcome instanceof Error)) {
+        queuesInbox = true;
+        if (line.waiters.some(({ phase }) => phase === 'waiting')) await this.#listen();
         continue;
       }
       if (outcome instanceof Error) {
-        await this.#nextChance(line, this.#jittered(pauseMs));
-        pauseMs = Math.min(pauseMs * 2, RETRY_MOST_MS);
+        await this.#sleep(line, this.#jittered(pauseMs));
+        pauseMs = Math.min(pauseMs * 2, MAX_RETRY_MS);
         continue;
       }
-      pauseMs = RETRY_FIRST_MS;
-      if (outcome.kind === 'busy') await this.#nextChance(line, this.#backstopMs(outcome));
+      pauseMs = MIN_RETRY_MS;
+      if (outcome.kind === 'busy') await this.#sleep(line, this.#backstopMs(outcome));
     }
-    this.#lines.delete(storeKey);
+    this.#lines.delete(line.storeKey);
     line.turn?.cancel();
-    // Also after a grant: a lease that ran out called nobody, and our own release would call us, who may be gone by then.
-    if (line.isNoted) await this.#passOn(storeKey);
+    // After a grant too: a lease that expired sent no hint, and a hint of our own release would
+    // come to this process, which may have no waiter by then.
+    if (line.isQueued) await this.#passOn(line.storeKey);
   }
 
-  /** Asks once for the first in line. A grant, an error that waiting does not cure, and the end of its time end its wait. */
-  async #attempt(line: Line, first: Waiter, takesNote: boolean): Promise<Outcome | Error> {
+  /**
+   * Asks once for the first waiter. A grant, a permanent error, or the end of its time ends its
+   * wait.
+   */
+  async #attempt(line: Line, first: Waiter, queuesInbox: boolean): Promise<AttemptResult | Error> {
     try {
-      const waitedMs = this.#clock.monotonicMs() - first.sinceMs;
-      const outcome = await first.wish.attempt(takesNote ? waitedMs : undefined);
-      if (outcome.kind === 'busy' && takesNote) line.isNoted = true;
-      if (outcome.kind === 'busy') this.#note(line, first, outcome);
-      if (outcome.kind === 'granted' && first.gone) first.wish.decline(outcome.tenure);
-      else if (outcome.kind === 'granted' || first.isTimeUp) first.finish(outcome);
-      return outcome;
+      const waitedMs = queuesInbox ? this.#clock.monotonicMs() - first.sinceMs : undefined;
+      const result = await this.#leases.attempt(first.acquisition, waitedMs);
+      if (result.kind === 'busy') {
+        if (queuesInbox) line.isQueued = true;
+        this.#keepLast(line, first, result);
+      }
+      // A grant that comes after its caller has gone is released at once.
+      if (result.kind === 'granted' && first.phase === 'gone') void result.lease.release();
+      else if (result.kind === 'granted' || first.phase === 'last-answer') first.finish(result);
+      return result;
     } catch (thrown) {
       const error = asError(thrown);
-      this.#note(line, first, error);
-      const passes = isTransient(error);
-      if (!passes || first.isTimeUp) first.finish(error);
+      this.#keepLast(line, first, error);
+      if (!isTransient(error) || first.phase === 'last-answer') first.finish(error);
       return error;
     }
   }
 
-  /** What stood in the way, for those behind the first whose time was up before there was an answer at all. */
-  #note(line: Line, first: Waiter, outcome: Busy | Error): void {
+  /**
+   * Keeps the answer for the waiters behind the first, and ends the wait of those whose time is
+   * over.
+   */
+  #keepLast(line: Line, first: Waiter, outcome: Busy | Error): void {
     line.last = { outcome, atMs: this.#clock.monotonicMs() };
-    for (const waiter of line.waiters.filter(({ isTimeUp }) => isTimeUp)) {
+    for (const waiter of line.waiters.filter(({ phase }) => phase === 'last-answer')) {
       if (waiter !== first) waiter.finish(outcome);
     }
   }
 
-  /** Sleeps until `ms` have passed or the line is poked. */
-  #nextChance(line: Line, ms: number): Promise<void> {
-    if (line.poked || line.waiters.length === 0) return Promise.resolve();
+  /** Until `ms` have passed or a hint comes. */
+  #sleep(line: Line, ms: number): Promise<void> {
+    if (line.phase === 'hinted' || line.waiters.length === 0) return Promise.resolve();
+    line.phase = 'sleeping';
     return new Promise((resolve) => {
       const timer = this.#clock.after(ms, () => line.wake?.());
       line.wake = () => {
         line.wake = null;
+        if (line.phase === 'sleeping') line.phase = 'asking';
         timer.cancel();
         resolve();
       };
@@ -278,70 +287,74 @@ export class WaitQueue {
   }
 
   #backstopMs({ expiresInMs }: Busy): number {
-    const spreadMs = AFTER_EXPIRY_MS + this.#random.next() * SPREAD_MS;
-    return Math.min(expiresInMs, LONGEST_BLIND_MS) + spreadMs;
+    const spreadMs = AFTER_EXPIRY_MS + this.#rt.random.next() * SPREAD_MS;
+    return Math.min(expiresInMs, MAX_BACKSTOP_MS) + spreadMs;
   }
 
   #jittered(ms: number): number {
-    return ms * (0.5 + this.#random.next() / 2);
+    return ms * (0.5 + this.#rt.random.next() / 2);
   }
 
   /**
-   * Begins to listen for hints. Without them waiting still works, only slower: so a subscription that takes long is not
-   * waited for, and one that fails is tried again by the next who waits.
+   * Subscribes to hints. Without hints waiting still works, only slower: so a slow subscription is
+   * not waited for, and the next waiter tries a failed one again.
    */
   async #listen(): Promise<void> {
     if (this.#isListening || this.#isClosed) return;
-    this.#listening ??= this.#store.signals.subscribe(this.#inbox, this.#subscriber).then(
-      (unsubscribe) => {
-        // It took longer than this process: `close` undoes it.
-        if (this.#isClosed) return unsubscribe;
-        this.#isListening = true;
-        this.#onListening();
-        // Who began to wait meanwhile may have missed a hint.
-        this.#subscriber.onGap();
-        return unsubscribe;
-      },
-      () => {
-        this.#listening = null;
-        return null;
-      },
-    );
-    await isDoneWithin(this.#clock, LISTEN_MS, this.#listening);
+    await isDoneWithin(this.#clock, LISTEN_MS, this.#openHints());
   }
 
-  readonly #subscriber = {
-    onMessage: (message: string): void => {
-      const { key, inMs } = readWakeHint(message);
-      const line = this.#lines.get(key);
-      if (line !== undefined) this.#onHint(line, inMs);
-      // The hint came too late for us: the next in line may want it.
-      else if (inMs > 0 || !this.#onOffer(key)) void this.#passOn(key);
-    },
-    onGap: (): void => {
-      for (const line of this.#lines.values()) poke(line);
-      this.#onOfferGap();
-    },
-  };
+  async #openHints(): Promise<void> {
+    await this.#hints.open();
+    if (!this.#hints.isOpen || this.#isListening) return;
+    this.#isListening = true;
+    void this.#notices.listen();
+    // Lines may have missed hints that were sent before the subscription.
+    this.#onGap();
+  }
+
+  #onMessage(message: string | null): void {
+    if (message === null) {
+      this.#onGap();
+      return;
+    }
+    const { key, inMs } = readWakeHint(message);
+    const line = this.#lines.get(key);
+    if (line !== undefined) this.#onHint(line, inMs);
+    // The hint came too late for us: the next waiter may want the key.
+    else if (inMs > 0 || !this.#onOffer(key)) void this.#passOn(key);
+  }
+
+  #onGap(): void {
+    for (const line of this.#lines.values()) hint(line);
+    this.#onOfferGap();
+  }
 
   #onHint(line: Line, inMs: number): void {
-    line.isNoted = false;
+    line.isQueued = false;
     line.turn?.cancel();
-    if (inMs > 0) line.turn = this.#clock.after(inMs, () => poke(line));
-    else poke(line);
+    if (inMs > 0) line.turn = this.#clock.after(inMs, () => hint(line));
+    else hint(line);
   }
 
-  /** Leaves the line; if the key is free, the next in it is woken. */
+  /** Leaves the store's queue for the key. If the key is free, the store wakes the next waiter. */
   async #passOn(storeKey: string): Promise<void> {
-    const call = { ...PASS_ON, leaving: this.#inbox };
-    const [woken = 0] = await this.#store.leases.wakeNext([storeKey], call).catch(() => []);
-    if (woken > 0) this.#wakes.watch(storeKey);
+    const { store, instanceId } = this.#rt;
+    const call = { ...PASS_ON, leaving: instanceId };
+    const [woken = 0] = await store.leases.wakeNext([storeKey], call).catch(() => []);
+    if (woken > 0) this.#wakeWatch.watch(storeKey);
   }
 }
 
-function poke(line: Line): void {
-  line.poked = true;
+function hint(line: Line): void {
+  line.phase = 'hinted';
   line.wake?.();
+}
+
+function leave(line: Line, waiter: Waiter): void {
+  const place = line.waiters.indexOf(waiter);
+  if (place >= 0) line.waiters.splice(place, 1);
+  if (place === 0) hint(line);
 }
 
 function asError(thrown: unknown): Error {

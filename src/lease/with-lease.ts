@@ -1,20 +1,21 @@
 import { ConfigError } from '../core/errors.ts';
 import type { Lease } from './lease.ts';
-import type { AcquireResult, HeldContext } from './leases.ts';
+import type { HeldContext, Leases } from './leases.ts';
 import type { AcquireOptions } from './options.ts';
 import { refusalError } from './refusal-error.ts';
 
-export type Acquire = (key: string, options: AcquireOptions) => Promise<AcquireResult>;
-
-/** Runs `work` while holding the lease; throws `LEASE_HELD` if another has it, `STORE_QUARANTINED` if the store grants nothing now. */
+/**
+ * Runs `work` under a lease. Throws `LEASE_HELD` if another holder has the key, and
+ * `STORE_QUARANTINED` if the store makes no grants now.
+ */
 export async function withLease<T>(
-  acquire: Acquire,
+  leases: Pick<Leases, 'acquire'>,
   key: string,
   work: (held: HeldContext) => Promise<T> | T,
   options: AcquireOptions,
 ): Promise<T> {
   checkWork(work);
-  const result = await acquire(key, { ...options, untilReleased: true });
+  const result = await leases.acquire(key, { ...options, untilReleased: true });
   if (!result.ok) throw refusalError(result);
   return workUnder(result.lease, work);
 }
@@ -38,7 +39,7 @@ export async function workUnder<T>(
       assertHeld: () => lease.assertHeld(),
     });
   } finally {
-    // Never throws, so the work's own error is never masked.
+    // Never throws, so it does not mask an error of the work.
     await lease.release();
   }
 }

@@ -11,7 +11,8 @@
  * **Released.** The store has been told, or will be.
  */
 import type { Clock, Timer } from '../core/clock.ts';
-import type { LeaseSet, ReleaseResult } from '../lease/lease.ts';
+import type { LeaseSet } from '../lease/lease.ts';
+import type { ReleaseResult } from '../lease/release.ts';
 import { ExecutionError } from './errors.ts';
 import type { LockTerms } from './settings.ts';
 

@@ -22,6 +22,10 @@ export class Subscription {
     this.#onHint = onHint;
   }
 
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
   /** Resolves when the subscription is open, or could not be opened. Never rejects. */
   async open(): Promise<void> {
     if (this.#state === 'idle') {

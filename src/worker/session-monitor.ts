@@ -11,11 +11,11 @@
  * nothing runs meanwhile. If two workers recover the same session, its lease decides between them.
  */
 import { Loop } from '../core/loop.ts';
-import { type Entry, TimerHeap } from '../core/timer-heap.ts';
+import { type TimerEntry, TimerHeap } from '../core/timer-heap.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import { openSessions, putBackLost } from '../intents/recovery.ts';
 import { readable, readSessions } from '../intents/session-reading.ts';
-import { LEASE_CLASSES } from '../lease/classes.ts';
+import { LEASE_CLASSES } from '../lease/timings.ts';
 import { SESSION_CHANGES_TOPIC, type StoredSession } from '../store/port/intent-store.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
@@ -39,7 +39,7 @@ const CALL = { timeoutMs: 5_000 };
 const { keyspace } = LEASE_CLASSES.resource;
 
 /** A session of another worker. */
-interface WatchedSession extends Entry {
+interface WatchedSession extends TimerEntry {
   stored: StoredSession;
   /** The key of its lease. */
   readonly key: string;
@@ -183,8 +183,8 @@ export class SessionMonitor {
       worker: null,
       wasHeld: false,
       freeAtRevision: null,
-      dueMs: 0,
-      slot: -1,
+      dueAtMs: 0,
+      index: -1,
     };
     this.#others.set(stored.id, watched);
     this.#schedule.schedule(watched, this.#rt.clock.monotonicMs() + RECHECK_MS);

@@ -2,7 +2,7 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import { type WorkTimings, workTimings } from '../lease/work-timings.ts';
+import { type WorkTimings, workTimings } from '../lease/timings.ts';
 import type { PipelineFunction } from './pipelines/pipeline.ts';
 
 /** A pool of scarce things: one session at a time can use each of them. */

@@ -50,7 +50,7 @@ export class WorkerResources {
     leases.check(this.acquireOptions);
     for (const { name, slots, key, waitMs } of resources) {
       const options = { ...this.acquireOptions, slots, key };
-      this.#pools.set(name, { pool: new Pool({ ...rt, leases }, name, options), waitMs });
+      this.#pools.set(name, { pool: new Pool(rt, leases, name, options), waitMs });
     }
   }
 

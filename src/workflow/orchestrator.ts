@@ -8,7 +8,7 @@ import { ConfigError, HoldfastError } from '../core/errors.ts';
 import { checkTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
 import type { Span } from '../core/tracing.ts';
-import { LEASE_CLASSES } from '../lease/classes.ts';
+import { LEASE_CLASSES } from '../lease/timings.ts';
 import type { BeginReply } from '../store/port/workflow-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import {

@@ -14,7 +14,7 @@ import { isDoneWithin } from '../core/clock.ts';
 import { durationMs } from '../core/duration.ts';
 import type { HoldfastError } from '../core/errors.ts';
 import { Loop } from '../core/loop.ts';
-import { type Entry, TimerHeap } from '../core/timer-heap.ts';
+import { type TimerEntry, TimerHeap } from '../core/timer-heap.ts';
 import type { Deadline } from '../core/validity.ts';
 import { type HeldReply, streamTopic } from '../store/port/stream-store.ts';
 import { actionStream, type Settlement, type Taken } from '../store/port/workflow-store.ts';
@@ -44,7 +44,7 @@ const DEFAULT_STOP_MS = 10_000;
 
 type State = 'new' | 'running' | 'stopping' | 'stopped';
 
-interface RetrySpan extends Entry {
+interface RetrySpan extends TimerEntry {
   readonly span: number;
 }
 
@@ -224,7 +224,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const span = Math.ceil((this.#rt.clock.monotonicMs() + inMs + 1) / RETRY_SPAN_MS);
     if (this.#retrySpans.has(span)) return;
     this.#retrySpans.add(span);
-    this.#retries.schedule({ span, dueMs: 0, slot: -1 }, span * RETRY_SPAN_MS);
+    this.#retries.schedule({ span, dueAtMs: 0, index: -1 }, span * RETRY_SPAN_MS);
   }
 
   #onRetryDue(): void {

@@ -5,11 +5,11 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, OutcomeUnknownError } from '../core/errors.ts';
 import { checkTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import { LEASE_CLASSES } from '../lease/classes.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { refusalError } from '../lease/refusal-error.ts';
-import { tracedAcquire } from '../lease/traced-leases.ts';
+import { tracedAcquire } from '../lease/spans.ts';
+import { LEASE_CLASSES } from '../lease/timings.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
 import {
   type HistoryEntry,
@@ -128,7 +128,7 @@ export class Workflows {
     if (reply.kind === 'not-found')
       throw new LeaseNotFoundError({ context: { lease_id: leaseId } });
     const { workflow } = reply;
-    this.#leases.expectTaken('workflow', workflow);
+    this.#leases.watchFreed('workflow', workflow);
     const revokedAt = new Date(reply.revokedAtMs).toISOString();
     events.emit('workflow.revoked', { workflow, leaseId, reason, revokedAt });
     return { workflow_id: workflow, lease_id: leaseId, reason, revoked_at: revokedAt };

@@ -4,7 +4,7 @@ import { durationMs } from '../../src/core/duration.ts';
 import { Emitter } from '../../src/core/events.ts';
 import { instanceId } from '../../src/core/ids.ts';
 import { jittered, seededRandom, systemRandom } from '../../src/core/random.ts';
-import { type Entry, TimerHeap } from '../../src/core/timer-heap.ts';
+import { type TimerEntry, TimerHeap } from '../../src/core/timer-heap.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import fc from '../support/fast-check.ts';
 
@@ -48,8 +48,8 @@ describe('the agenda', () => {
     const step = fc.record({ entry: fc.nat(19), dueMs: fc.nat(100), remove: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const agenda = new TimerHeap<Entry & { id: number }>(new FakeClock(), () => {});
-        const entries = Array.from({ length: 20 }, (_, id) => ({ id, dueMs: 0, slot: -1 }));
+        const agenda = new TimerHeap<TimerEntry & { id: number }>(new FakeClock(), () => {});
+        const entries = Array.from({ length: 20 }, (_, id) => ({ id, dueAtMs: 0, index: -1 }));
         const expected = new Map<number, number>();
         for (const { entry, dueMs, remove } of steps) {
           const target = entries[entry];
@@ -62,9 +62,9 @@ describe('the agenda', () => {
         const taken: number[] = [];
         for (let nowMs = 0; nowMs <= 100; nowMs += 10) {
           const due = agenda.takeDue(nowMs);
-          for (const { id, dueMs } of due) expect(expected.get(id)).toBe(dueMs);
-          expect(due.every(({ dueMs }) => dueMs > nowMs - 10 && dueMs <= nowMs)).toBe(true);
-          taken.push(...due.map(({ dueMs }) => dueMs).sort((a, b) => a - b));
+          for (const { id, dueAtMs } of due) expect(expected.get(id)).toBe(dueAtMs);
+          expect(due.every(({ dueAtMs }) => dueAtMs > nowMs - 10 && dueAtMs <= nowMs)).toBe(true);
+          taken.push(...due.map(({ dueAtMs }) => dueAtMs).sort((a, b) => a - b));
         }
         expect(taken).toEqual([...expected.values()].sort((a, b) => a - b));
         expect(agenda.size).toBe(0);
@@ -79,19 +79,19 @@ describe('the agenda', () => {
         const clock = new FakeClock();
         const startMs = clock.monotonicMs();
         const late: number[] = [];
-        const agenda: TimerHeap<Entry> = new TimerHeap(clock, () => {
+        const agenda: TimerHeap<TimerEntry> = new TimerHeap(clock, () => {
           // Some go along early: what stays has to be put in order again.
-          for (const { dueMs } of agenda.takeDue(
+          for (const { dueAtMs } of agenda.takeDue(
             clock.monotonicMs(),
-            (e) => (e.dueMs % 3) * early,
+            (e) => (e.dueAtMs % 3) * early,
           )) {
-            if (dueMs < clock.monotonicMs()) late.push(clock.monotonicMs() - dueMs);
+            if (dueAtMs < clock.monotonicMs()) late.push(clock.monotonicMs() - dueAtMs);
           }
         });
-        const entry = () => ({ dueMs: 0, slot: -1 });
+        const entry = () => ({ dueAtMs: 0, index: -1 });
         for (const dueMs of some) agenda.schedule(entry(), startMs + dueMs);
-        const rest = more.map((dueMs) => ({ ...entry(), dueMs: startMs + dueMs }));
-        agenda.scheduleAll(rest, ({ dueMs }) => dueMs);
+        const rest = more.map((dueMs) => ({ ...entry(), dueAtMs: startMs + dueMs }));
+        agenda.scheduleAll(rest, ({ dueAtMs }) => dueAtMs);
         await clock.advance(61);
         expect(late).toEqual([]);
         expect(agenda.size).toBe(0);
@@ -103,12 +103,12 @@ describe('the agenda', () => {
   it('has one timer, at the earliest entry', async () => {
     const clock = new FakeClock();
     const due: number[] = [];
-    const agenda: TimerHeap<Entry> = new TimerHeap(clock, () => {
+    const agenda: TimerHeap<TimerEntry> = new TimerHeap(clock, () => {
       for (const _ of agenda.takeDue(clock.monotonicMs())) due.push(clock.monotonicMs());
     });
     const startMs = clock.monotonicMs();
     for (const afterMs of [300, 100, 200])
-      agenda.schedule({ dueMs: 0, slot: -1 }, startMs + afterMs);
+      agenda.schedule({ dueAtMs: 0, index: -1 }, startMs + afterMs);
     expect(clock.pendingTimers).toBe(1);
     await clock.advance(250);
     expect(due.map((ms) => ms - startMs)).toEqual([100, 200]);

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { LEASE_CLASSES } from '../../src/lease/classes.ts';
+import { LEASE_CLASSES } from '../../src/lease/timings.ts';
 import { type Answered, type Api, startApi } from './support/api.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 import {

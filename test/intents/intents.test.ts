@@ -434,7 +434,9 @@ describe('where the interface takes leases', () => {
     await expect(intents.submit(CHANNEL, ANN)).rejects.toMatchObject({
       ...{ code: 'STORE_QUARANTINED', expiresInMs: 20_000 },
     });
-    expect(whys).toEqual(['the store is in quarantine after data loss, and makes no new grants yet']);
+    expect(whys).toEqual([
+      'the store is in quarantine after data loss, and makes no new grants yet',
+    ]);
   });
 
   it('I-16 a tenant that is refused is not told whose session has the channel', async () => {

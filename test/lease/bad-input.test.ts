@@ -87,7 +87,7 @@ const BAD_OPEN: [string, unknown, object, field: string][] = [
 ];
 
 describe('bad input gets a typed error that names the field, the value and the rule, before any I/O', () => {
-  it.each(BAD_KEYS)('a key %s', async (_, key) => {
+  it.each(BAD_KEYS)('refuses a key %s', async (_, key) => {
     const { store, calls } = untouchable();
     const holdfast = await open(store);
     const refused = {
@@ -117,7 +117,7 @@ describe('bad input gets a typed error that names the field, the value and the r
     expect(calls).toEqual([]);
   });
 
-  it.each(BAD_OPEN)('open with %s', async (_, store, options, field) => {
+  it.each(BAD_OPEN)('refuses open with %s', async (_, store, options, field) => {
     const opening = open(store as string, options as OpenOptions);
     await expect(opening).rejects.toMatchObject({ code: 'CONFIG_INVALID', field });
     await opening.catch((error: Error) => expect(error.message).not.toContain('secret'));
@@ -135,7 +135,7 @@ describe('bad input gets a typed error that names the field, the value and the r
     });
   });
 
-  it('revoke wants a reason, withLease a function, a record a JSON value', async () => {
+  it('revoke needs a reason, withLease a function, and a record a JSON value', async () => {
     const holdfast = await open(untouchable().store);
     await expect(holdfast.revoke('k', { reason: ' ' })).rejects.toMatchObject({ field: 'reason' });
     await expect(holdfast.withLease('k', 1 as never)).rejects.toMatchObject({ field: 'work' });
@@ -145,7 +145,7 @@ describe('bad input gets a typed error that names the field, the value and the r
     });
   });
 
-  it('names in any script are fine, up to 256 bytes', async () => {
+  it('accepts names in any script, up to 256 bytes', async () => {
     const holdfast = await open('memory:');
     for (const key of ['x', 'x'.repeat(256), 'ä'.repeat(128), 'Gerät 7', '設備/七', 'a🦑b']) {
       expect((await holdfast.acquire(key)).ok).toBe(true);
@@ -153,7 +153,7 @@ describe('bad input gets a typed error that names the field, the value and the r
     await holdfast.close({ within: 0 });
   });
 
-  it('a long value is shown short', async () => {
+  it('shortens a long value in the message', async () => {
     const holdfast = await open('memory:');
     const refused = expect(holdfast.acquire('x'.repeat(1_048_576))).rejects;
     await refused.toThrow(/^key is "x{40}…" \(1048576 characters\): a key is .{1,200}$/);

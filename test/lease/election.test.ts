@@ -26,8 +26,8 @@ function candidate({ holdfast }: Actor, options: Partial<ElectOptions> = {}) {
   return { election, told, context };
 }
 
-describe('elect', () => {
-  it('K-13 makes one of several the leader, and the others follow', async () => {
+describe('Election', () => {
+  it('K-13 makes one of several processes the leader, and the others follow', async () => {
     const { clock, actor } = world();
     const [a, b] = [candidate(await actor()), candidate(await actor())];
     await clock.advance(100);
@@ -38,7 +38,7 @@ describe('elect', () => {
     expect(b.told).toEqual([]);
   });
 
-  it('K-08 stop steps down once the work has settled, and the next leads with a higher fence', async () => {
+  it('K-08 stop steps down when the work has ended, and the next process leads with a higher fence', async () => {
     const { clock, actor } = world();
     const [a, b] = [candidate(await actor()), candidate(await actor())];
     await clock.advance(100);
@@ -51,7 +51,7 @@ describe('elect', () => {
     expect(b.context().fence).toBeGreaterThan(a.context().fence);
   });
 
-  it('K-08 a leader that stops its own election before it first awaits leads until its work has settled', async () => {
+  it('K-08 a leader that stops its own election before its first await leads until its work has ended', async () => {
     const { clock, actor } = world();
     const a = candidate(await actor(), {
       onElected: async () => {
@@ -67,7 +67,7 @@ describe('elect', () => {
     expect([a.told, b.told]).toEqual([['lost: stopped', 'settled'], ['elected']]);
   });
 
-  it('K-05 a leader cut off from the store loses before another can lead, and follows again', async () => {
+  it('K-05 a leader that is cut off from the store loses the lead before another can lead, and follows again', async () => {
     const { clock, actor } = world();
     const [first, second] = [await actor(), await actor()];
     const a = candidate(first);
@@ -88,7 +88,7 @@ describe('elect', () => {
     expect(a.told).toEqual(['elected', 'lost: expired', 'settled', 'elected']);
   });
 
-  it('K-01 does not compete again before the work of its last term has settled', async () => {
+  it('K-01 a process does not compete again before the work of its last term has ended', async () => {
     const { clock, actor } = world();
     const first = await actor();
     let settle = () => {};
@@ -109,7 +109,7 @@ describe('elect', () => {
     expect([terms, election.state]).toEqual([2, 'leading']);
   });
 
-  it('K-13 leads on when its callback returns, until it is stopped', async () => {
+  it('K-13 a process continues to lead after onElected returns, until it is stopped', async () => {
     const { clock, actor } = world();
     const a = candidate(await actor(), { onElected: () => 'done at once' });
     await clock.advance(120_000);
@@ -120,7 +120,7 @@ describe('elect', () => {
     expect(a.told).toEqual(['lost: stopped']);
   });
 
-  it('K-14 steps down when its work fails, says so, and lets another lead meanwhile', async () => {
+  it('K-14 a leader whose work fails emits an event and steps down, and another process can lead', async () => {
     const { clock, actor } = world();
     const first = await actor();
     const broken = candidate(first, {
@@ -137,7 +137,7 @@ describe('elect', () => {
     });
   });
 
-  it('K-07 a store that can not be reached is asked again until it answers', async () => {
+  it('K-07 an election asks an unreachable store again until it answers', async () => {
     const { clock, actor } = world();
     const first = await actor();
     first.faults.hang = true;
@@ -149,7 +149,7 @@ describe('elect', () => {
     expect(a.told).toEqual(['elected']);
   });
 
-  it('K-08 close of the Holdfast ends it', async () => {
+  it('K-08 closing the Holdfast ends its elections', async () => {
     const { clock, actor } = world();
     const first = await actor();
     const a = candidate(first);
@@ -162,7 +162,7 @@ describe('elect', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('K-06 refuses what makes no sense at once', async () => {
+  it('K-06 invalid options are refused at once', async () => {
     const { actor } = world();
     const { holdfast } = await actor();
     const onElected = () => {};

@@ -8,8 +8,8 @@ import {
   fenceStaleFrom,
 } from '../../src/lease/fence.ts';
 
-describe('K-11 fence helpers', () => {
-  it('K-11 a gate lets equal and higher fences pass and refuses lower ones with the fence seen', () => {
+describe('K-11 the fence helpers', () => {
+  it('K-11 FenceGate passes equal and higher fences, and refuses lower ones with the fence it has seen', () => {
     const gate = new FenceGate();
     gate.pass('r', 5);
     gate.pass('r', 5);
@@ -21,7 +21,7 @@ describe('K-11 fence helpers', () => {
     expect([gate.seen('r'), gate.seen('none')]).toEqual([9, 0]);
   });
 
-  it('K-11 SQL: the condition and the assignment of a fenced UPDATE', () => {
+  it('K-11 fenceSql returns the condition and the assignment of a fenced UPDATE', () => {
     expect(fenceSql('jobs.fence', '$2')).toEqual({ where: 'jobs.fence <= $2', set: 'fence = $2' });
     for (const [column, placeholder] of [
       ['fence; DROP TABLE jobs', '$1'],
@@ -34,7 +34,7 @@ describe('K-11 fence helpers', () => {
     }
   });
 
-  it('K-11 HTTP: a fence travels as a decimal string and comes back exactly', () => {
+  it('K-11 a fence in an HTTP header is a decimal string, and is read back exactly', () => {
     const fence = 1_794_717_334_484_473;
     expect(fenceHeaders(fence)).toEqual({ [FENCE_HEADER]: '1794717334484473' });
     expect(fenceFromHeaders(fenceHeaders(fence))).toBe(fence);
@@ -50,7 +50,7 @@ describe('K-11 fence helpers', () => {
     );
   });
 
-  it('K-11 Redis: the refusal of a guarded script becomes the typed error', () => {
+  it('K-11 fenceStaleFrom turns the refusal of a guarded Redis script into the typed error', () => {
     expect(fenceStaleFrom(new Error('FENCE_STALE 9'), 'r', 8)).toMatchObject({
       code: 'FENCE_STALE',
       fence: 8,

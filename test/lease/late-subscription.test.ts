@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { fleetWorld } from '../support/fleet-world.ts';
 
-it('K-10 subscriptions that stand only after an instance has stopped are undone', async () => {
+it('K-10 a subscription that opens only after its instance was closed is cancelled', async () => {
   const world = fleetWorld();
   await world.add(2);
   let stand = () => {};

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { world } from '../support/world.ts';
 
 describe('acquiring', () => {
-  it('K-01 grants with a fence, refuses with who holds it', async () => {
+  it('K-01 a grant has a fence, and a refusal names the holder', async () => {
     const { actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k');
@@ -19,7 +19,7 @@ describe('acquiring', () => {
     });
   });
 
-  it('K-02 fences of a key strictly increase, whoever holds it', async () => {
+  it('K-02 the fences of a key strictly increase, whichever holder is granted it', async () => {
     const { clock, actor } = world();
     const actors = [await actor(), await actor()];
     let last = 0;
@@ -32,7 +32,7 @@ describe('acquiring', () => {
     }
   });
 
-  it('K-02 a holder whose write was refused re-acquires above the fence seen', async () => {
+  it('K-02 a holder whose write was refused acquires again above the fence that the resource has seen', async () => {
     const { actor } = world();
     const { take } = await actor();
     const seen = 4_000_000_000_000_000;
@@ -46,7 +46,7 @@ describe('acquiring', () => {
     expect((await holdfast.acquire('k')).ok).toBe(false);
   });
 
-  it('K-01 the same named holder waits until its earlier work has settled, and gets a new fence', async () => {
+  it('K-01 the same named holder waits until its earlier work has ended, and gets a new fence', async () => {
     const { clock, actor } = world();
     const a = await actor();
     const first = await a.take('k', { holder: 'me', ttl: '3s', untilReleased: true });
@@ -70,7 +70,7 @@ describe('acquiring', () => {
     expect((await waiting).fence).toBeGreaterThan(first.fence);
   });
 
-  it('K-01 a lost lease that nobody releases does not keep its named holder from the key', async () => {
+  it('K-01 a lost lease that is never released does not keep its named holder from the key', async () => {
     const { clock, store, actor } = world();
     const a = await actor();
     const first = await a.take('k', { holder: 'me', ttl: '3s' });
@@ -89,7 +89,7 @@ describe('acquiring', () => {
     expect((await again).fence).toBeGreaterThan(other.fence);
   });
 
-  it('K-01 a named holder of withLease waits for its function to return, also after a loss', async () => {
+  it('K-01 a named holder of withLease waits for its function to return, even after a loss', async () => {
     const { clock, actor } = world();
     const a = await actor();
     let finish = () => {};
@@ -118,7 +118,7 @@ describe('acquiring', () => {
     expect(await holdfast.inspect('k')).toMatchObject({ fence: lease.fence });
   });
 
-  it('K-03 an acquire whose answer was lost is given back by the fence the key shows', async () => {
+  it('K-03 a grant whose answer was lost is released by the fence that the key shows', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     a.faults.loseReplies = true;
@@ -134,7 +134,7 @@ describe('acquiring', () => {
     expect((await b.take('k')).isHeld()).toBe(true);
   });
 
-  it('K-03 an acquire repeated after a lost answer keeps what it got', async () => {
+  it('K-03 an acquire that is repeated after a lost answer keeps its lease', async () => {
     const { clock, actor } = world();
     const a = await actor();
     a.faults.loseReplies = true;
@@ -147,7 +147,7 @@ describe('acquiring', () => {
     expect(a.names()).toEqual(['lease.acquired']);
   });
 
-  it('K-07 what a blocked event loop has made too late is not sent', async () => {
+  it('K-07 a request that a blocked event loop has made too late is not sent', async () => {
     const { clock, actor } = world();
     const { holdfast } = await actor();
     const acquiring = holdfast.acquire('k', { ttl: '3s' });
@@ -156,7 +156,7 @@ describe('acquiring', () => {
     expect(await holdfast.inspect('k')).toMatchObject({ kind: 'free' });
   });
 
-  it('K-14 every grant, refusal and loss is one event with the facts', async () => {
+  it('K-14 every grant, refusal and loss emits one event with its facts', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const { fence, holder } = await a.take('k', { ttl: '3s' });
@@ -188,7 +188,7 @@ describe('acquiring', () => {
     ]);
   });
 
-  it('K-14 a listener that throws harms nobody but itself', async () => {
+  it('K-14 a listener that throws does not affect leases or other listeners', async () => {
     const { actor } = world();
     const { holdfast, take } = await actor();
     const failures: unknown[] = [];
@@ -201,8 +201,8 @@ describe('acquiring', () => {
   });
 });
 
-describe('letting go', () => {
-  it('K-08 releasing keeps and renews the lease until the work has settled', async () => {
+describe('releasing', () => {
+  it('K-08 a release keeps and renews the lease until the work has ended', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k', { ttl: '3s' });
@@ -220,7 +220,7 @@ describe('letting go', () => {
     expect((await b.take('k')).fence).toBeGreaterThan(lease.fence);
   });
 
-  it('K-08 work that does not settle is never handed over: its key is left to run out', async () => {
+  it('K-08 work that does not end is never handed over: its key is left to expire', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k', { ttl: '3s' });
@@ -233,7 +233,7 @@ describe('letting go', () => {
     expect(a.names()).toEqual(['lease.acquired', 'lease.releasing', 'lease.abandoned']);
   });
 
-  it('K-08 work that is waited for without limit can be given up on, and close does so: nothing is left waiting', async () => {
+  it('K-08 a release that waits for its work without a limit can be given up, and close gives it up', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const [first, second] = [await a.take('k', { ttl: '3s' }), await a.take('l', { ttl: '3s' })];
@@ -256,7 +256,7 @@ describe('letting go', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('K-08 a release after the loss is a no-op: the new owner keeps its lease', async () => {
+  it('K-08 a release after a loss does nothing: the new holder keeps its lease', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k', { ttl: '3s' });
@@ -269,7 +269,7 @@ describe('letting go', () => {
     expect(newer.isHeld()).toBe(true);
   });
 
-  it('K-08 a release that the store did not answer is given back later', async () => {
+  it('K-08 a release that the store did not answer is repeated later', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k', { ttl: '30s' });
@@ -286,7 +286,7 @@ describe('letting go', () => {
     expect((await b.take('k')).isHeld()).toBe(true);
   });
 
-  it('K-03 a release can not be followed by a renewal that puts the key back', async () => {
+  it('K-03 no renewal follows a release, so the key is not restored', async () => {
     const { clock, store, actor } = world();
     const a = await actor();
     const lease = await a.take('k', { ttl: '3s' });
@@ -299,7 +299,7 @@ describe('letting go', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('K-08 letting go happens once, however often it is asked for', async () => {
+  it('K-08 a lease is released once, however often release is called', async () => {
     const { clock, actor } = world();
     const a = await actor();
     const lease = await a.take('k');
@@ -318,7 +318,7 @@ describe('letting go', () => {
     expect(a.names().filter((name) => name === 'lease.released')).toHaveLength(1);
   });
 
-  it('K-13 await using lets go at the end of the block', async () => {
+  it('K-13 await using releases the lease at the end of the block', async () => {
     const { actor } = world();
     const { take, holdfast } = await actor();
     {
@@ -328,7 +328,7 @@ describe('letting go', () => {
     expect(await holdfast.inspect('k')).toMatchObject({ kind: 'free' });
   });
 
-  it('K-13 withLease gives the work its signal and fence, and lets go after it', async () => {
+  it('K-13 withLease passes signal and fence to the work, and releases the lease after it', async () => {
     const { actor } = world();
     const { holdfast } = await actor();
     const fence = await holdfast.withLease('k', async (held) => {
@@ -344,7 +344,7 @@ describe('letting go', () => {
     expect(await holdfast.inspect('k')).toEqual({ kind: 'free', fence });
   });
 
-  it('K-13 the error of the work is never masked by that of the release', async () => {
+  it('K-13 an error of the release never masks the error of the work', async () => {
     const { clock, actor } = world();
     const { holdfast, faults } = await actor();
     const failing = holdfast.withLease('k', () => {
@@ -372,7 +372,7 @@ describe('letting go', () => {
     expect(lease.state).toBe('released');
   });
 
-  it('K-09 what a successor does not claim is free after the window', async () => {
+  it('K-09 a key that its successor does not claim is free after the claim window', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     await (await a.take('k')).transfer('nobody');
@@ -382,7 +382,7 @@ describe('letting go', () => {
     expect((await b.take('k')).isHeld()).toBe(true);
   });
 
-  it('K-09 revoke leaves a tombstone, and the revoked instance sits the key out for one TTL', async () => {
+  it('K-09 revoke leaves a tombstone, and the revoked instance does not ask for the key for one TTL', async () => {
     const { clock, actor } = world();
     const [a, b, operator] = [await actor(), await actor(), await actor()];
     const lease = await a.take('k', { ttl: '3s' });
@@ -408,7 +408,7 @@ describe('letting go', () => {
     expect((await a.take('k')).isHeld()).toBe(true);
   });
 
-  it('K-09 a forced revocation frees at once, and says for how long two may act', async () => {
+  it('K-09 a forced revocation frees the key at once, and returns for how long two holders may act', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k', { ttl: '3s' });
@@ -423,7 +423,7 @@ describe('letting go', () => {
     expect(again).toMatchObject({ revoked: false, holder: null });
   });
 
-  it('K-09 a revocation by fence leaves the next holder alone, and names it', async () => {
+  it('K-09 a revocation by fence does not touch the next holder, and names it', async () => {
     const { actor } = world();
     const [a, b, operator] = [await actor(), await actor(), await actor()];
     const first = await a.take('k');
@@ -437,7 +437,7 @@ describe('letting go', () => {
     expect(await next.renew()).toBe(true);
   });
 
-  it('K-09 a revocation without an answer tells which fence to repeat it with', async () => {
+  it('K-09 the error of a revocation without an answer names the fence to repeat it with', async () => {
     const { clock, actor } = world();
     const [a, b, operator] = [await actor(), await actor(), await actor()];
     const { fence } = await a.take('k');
@@ -471,7 +471,7 @@ describe('letting go', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('K-08 close does not wait longer than it says for work that goes on, and hands nothing over', async () => {
+  it('K-08 close waits no longer than its limit for work that continues, and hands no key over', async () => {
     const { clock, store, actor } = world();
     const a = await actor();
     const lease = await a.take('k');

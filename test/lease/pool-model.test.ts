@@ -115,7 +115,7 @@ async function carryOut({ clock, actors, held, waiting, ask }: Bench, step: Step
   if (step.do === 'pass') await clock.advance(step.ms);
 }
 
-it('whatever happens, never more hold than there are slots, none holds another’s, those who wait keep their order, none starves, and all is free in the end', {
+it('a pool never has more holders than slots, no slot has two, waiters keep their order, none starves, and all slots are free in the end', {
   timeout: 120_000,
 }, async () => {
   const runs = fc.record({

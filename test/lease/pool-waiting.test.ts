@@ -28,8 +28,8 @@ async function fullPool(slots = 3) {
   return { clock, store, actor, one, two, a, b, held, served, waits, free };
 }
 
-describe('who waits', () => {
-  it('K-10 has whichever slot is freed first, at once, with a fence above those before it', async () => {
+describe('a waiter of a pool', () => {
+  it('K-10 gets the first slot that is freed, at once, with a higher fence', async () => {
     const { clock, held, waits, free } = await fullPool();
     const waiting = waits('w');
     await clock.advance(5_000);
@@ -40,7 +40,7 @@ describe('who waits', () => {
     expect(lease.fence).toBeGreaterThan(held[1]?.lease.fence ?? 0);
   });
 
-  it('K-10 and has one wants no other any more', async () => {
+  it('K-10 takes no second slot', async () => {
     const { clock, two, waits, free } = await fullPool();
     void waits('w');
     await clock.advance(10);
@@ -52,7 +52,7 @@ describe('who waits', () => {
     expect(two.names()).toEqual(['lease.acquired']);
   });
 
-  it('K-10 has the slot of a holder that died at the expiry observed', async () => {
+  it('K-10 gets the slot of a holder that died at the expiry it saw', async () => {
     const { clock, one, waits, b } = await fullPool();
     one.faults.hang = true;
     const waiting = waits('w', { wait: '40s' });
@@ -62,7 +62,7 @@ describe('who waits', () => {
     expect((await waiting).lease.isHeld()).toBe(true);
   });
 
-  it('K-10 is served in the order of coming, whichever slots are freed', async () => {
+  it('K-10 is served in the order of arrival, whichever slots are freed', async () => {
     const { clock, served, waits, free } = await fullPool();
     const all = ['first', 'second', 'third'].map((holder) => waits(holder));
     await clock.advance(10);
@@ -74,7 +74,7 @@ describe('who waits', () => {
     expect((await Promise.all(all)).map(({ slot }) => slot)).toEqual(['3', '1', '2']);
   });
 
-  it('K-10 is not overtaken by who comes while it still looks, and a slot is freed meanwhile', async () => {
+  it('K-10 is not overtaken by a later caller while it still looks, even if a slot is freed meanwhile', async () => {
     const { clock, store, served, waits, free } = await fullPool();
     let isSlow = true;
     around(store, 'read', (read) => async (keys, call) => {
@@ -95,7 +95,7 @@ describe('who waits', () => {
     expect([(await first).slot, (await second).slot]).toEqual(['1', '2']);
   });
 
-  it('I-08 is given the first free slot, like everybody, where nobody stands in line', async () => {
+  it('I-08 gets the first free slot at once if the line is empty', async () => {
     const { clock, actor } = world();
     const { pool, take } = poolOf(await actor());
     const all = Array.from({ length: 3 }, () => take(WAIT));
@@ -104,7 +104,7 @@ describe('who waits', () => {
     expect(await holdersOf(pool)).not.toContain(null);
   });
 
-  it('K-10 asks nothing while it waits', async () => {
+  it('K-10 sends no request while it waits', async () => {
     const { clock, store, waits } = await fullPool();
     const waiting = waits('w', { wait: '9s' }).catch(() => {});
     await clock.advance(100);
@@ -123,7 +123,7 @@ describe('who waits', () => {
 });
 
 describe('when two slots are freed at a time', () => {
-  it('one waiter has one of them, and the other is free again at once', async () => {
+  it('one waiter gets one of them, and the other is free again at once', async () => {
     const { clock, waits, free, b } = await fullPool();
     const waiting = waits('w');
     await clock.advance(10);
@@ -137,7 +137,7 @@ describe('when two slots are freed at a time', () => {
     );
   });
 
-  it('two waiters have one each', async () => {
+  it('two waiters get one each', async () => {
     const { clock, served, waits, free, b } = await fullPool();
     const all = [waits('first'), waits('second'), waits('third')];
     await clock.advance(10);
@@ -152,7 +152,7 @@ describe('when two slots are freed at a time', () => {
     expect((await Promise.all(all)).map(({ slot }) => slot).sort()).toEqual(['1', '2', '3']);
   });
 
-  it('waiters of two processes have one each', async () => {
+  it('waiters of two processes get one each', async () => {
     const { clock, actor, waits, free } = await fullPool();
     const c = poolOf(await actor());
     const all = [waits('here'), c.take({ holder: 'there', ...WAIT })];
@@ -163,8 +163,8 @@ describe('when two slots are freed at a time', () => {
   });
 });
 
-describe('who gives up', () => {
-  it('K-10 by its signal is told the reason, and stands in no line any more', async () => {
+describe('a waiter that leaves', () => {
+  it('K-10 by its signal gets the reason of the signal, and leaves all lines', async () => {
     const { clock, served, waits, free } = await fullPool();
     const [reason, controller] = ['enough', new AbortController()];
     const impatient = waits('impatient', { ...WAIT, signal: controller.signal });
@@ -178,7 +178,7 @@ describe('who gives up', () => {
     expect(served).toEqual(['patient']);
   });
 
-  it('K-10 before it has asked asks nothing', async () => {
+  it('K-10 before its first request sends none', async () => {
     const { two, waits } = await fullPool();
     two.faults.hang = true;
     const signal = AbortSignal.abort(new Error('never mind'));
@@ -203,7 +203,7 @@ describe('who gives up', () => {
     expect(await holdersOf(pool)).toEqual([null, null, null]);
   });
 
-  it('K-10 by its signal while a slot that was freed is granted to it: it goes to the next', async () => {
+  it('K-10 by its signal while it is granted a freed slot leaves that slot to the next waiter', async () => {
     const { clock, store, served, waits, free } = await fullPool();
     const controller = new AbortController();
     const impatient = waits('impatient', { ...WAIT, signal: controller.signal });
@@ -221,7 +221,7 @@ describe('who gives up', () => {
     expect(served).toEqual(['patient']);
   });
 
-  it('K-10 because its time is up is told what stands in the way', async () => {
+  it('K-10 at the end of its time gets the reason and the first expiry', async () => {
     const { clock, b } = await fullPool();
     const waiting = b.pool.acquire({ wait: '2s' });
     await clock.advance(2_000);
@@ -232,7 +232,7 @@ describe('who gives up', () => {
     expect(clock.pendingTimers).toBeLessThanOrEqual(1);
   });
 
-  it('K-10 has what is freed at the very end all the same', async () => {
+  it('K-10 at the end of its time still gets a slot that is freed at that moment', async () => {
     const { clock, store, waits, free } = await fullPool();
     // No hint arrives: only the last question can find out.
     store.signals.publish = async () => {};
@@ -244,8 +244,8 @@ describe('who gives up', () => {
   });
 });
 
-describe('a store that fails while somebody waits', () => {
-  it('K-10 is no reason to fail if it comes back in time', async () => {
+describe('a store that fails during a wait', () => {
+  it('K-10 does not end the wait if it answers again in time', async () => {
     const { clock, two, waits, free } = await fullPool();
     two.faults.refuse = true;
     const waiting = waits('w');
@@ -268,7 +268,7 @@ describe('a store that fails while somebody waits', () => {
     await outcome;
   });
 
-  it('K-10 for one slot keeps nobody from another; and if none is freed, nobody says that all are held', async () => {
+  it('K-10 for one slot does not keep a waiter from another, and a wait without a slot then fails instead of reporting all as held', async () => {
     const { clock, store, waits, free } = await fullPool();
     const error = new Error('bad key');
     around(store, 'acquire', (acquire) => async (requests, call) => {
@@ -287,7 +287,7 @@ describe('a store that fails while somebody waits', () => {
     await outcome;
   });
 
-  it('whose answer was lost gives the slot back', async () => {
+  it('with a lost answer gets the granted slot released', async () => {
     const { clock, actor } = world();
     const one = await actor();
     const { pool, take } = poolOf(one, { slots: 1 });
@@ -302,7 +302,7 @@ describe('a store that fails while somebody waits', () => {
     expect(await holdersOf(pool)).toEqual([null]);
   });
 
-  it('and is closed ends every wait', async () => {
+  it('ends every wait when it is closed', async () => {
     const { clock, two, waits } = await fullPool();
     const outcomes = ['v', 'w'].map((holder) =>
       expect(waits(holder)).rejects.toMatchObject({ code: 'CLOSED' }),
@@ -314,7 +314,7 @@ describe('a store that fails while somebody waits', () => {
   });
 });
 
-it('a pool of 256 slots is waited for without a complaint of the runtime', async () => {
+it('a wait for a pool of 256 slots causes no warning of Node', async () => {
   const warnings: string[] = [];
   const listen = (warning: Error) => warnings.push(warning.message);
   process.on('warning', listen);

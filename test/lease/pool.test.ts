@@ -20,7 +20,7 @@ function afterFirstLook(store: Store, change: () => Promise<unknown>): void {
   });
 }
 
-describe('who does not wait', () => {
+describe('a caller of a pool that does not wait', () => {
   it('I-08 gets the first slot of the pool that is free, in the order of the slots', async () => {
     const { actor } = world();
     const [a, b] = [poolOf(await actor()), poolOf(await actor())];
@@ -34,14 +34,14 @@ describe('who does not wait', () => {
     });
   });
 
-  it('I-08 is one of many who ask at once, and each has a slot of its own while there are some', async () => {
+  it('I-08 gets a slot of its own when many ask at once, while there are free ones', async () => {
     const { actor } = world();
     const { pool } = poolOf(await actor(), { slots: ['left', 'middle', 'right'] });
     const results = await Promise.all(Array.from({ length: 6 }, () => pool.acquire()));
     expect(results.map(slotOf)).toEqual(['left', 'middle', 'right', null, null, null]);
   });
 
-  it('costs two requests where a slot is free, and one where none is, however many slots there are', async () => {
+  it('sends two requests if a slot is free and one if none is, however many slots there are', async () => {
     const { store, calls } = countedStore(createMemoryStore());
     await using holdfast = await open(store);
     const pool = holdfast.pool('gpu', { slots: 256 });
@@ -54,14 +54,14 @@ describe('who does not wait', () => {
     expect(calls).toEqual(['leases.read']);
   });
 
-  it('takes the next one where another process was faster', async () => {
+  it('takes the next slot if another process was faster', async () => {
     const { store, actor } = world();
     const [a, b] = [poolOf(await actor()), poolOf(await actor())];
     afterFirstLook(store, () => b.take());
     expect((await a.take()).slot).toBe('2');
   });
 
-  it('looks again where others were faster everywhere: one may be free by then', async () => {
+  it('reads the slots again if others took all free ones', async () => {
     const { store, actor } = world();
     const [a, b] = [poolOf(await actor()), poolOf(await actor())];
     afterFirstLook(store, async () => {
@@ -75,7 +75,7 @@ describe('who does not wait', () => {
     expect((await a.take()).slot).toBe('3');
   });
 
-  it('does not look for ever: who is always too slow is told that all are held', async () => {
+  it('stops after a few reads, and reports that all slots are held', async () => {
     const { store, actor } = world();
     const { pool } = poolOf(await actor());
     let looks = 0;
@@ -91,7 +91,7 @@ describe('who does not wait', () => {
     expect(looks).toBe(8);
   });
 
-  it.each(['quarantine', 'revoked'] as const)('is told of a %s', async (reason) => {
+  it.each(['quarantine', 'revoked'] as const)('gets the reason %s', async (reason) => {
     const { store, actor } = world();
     const { pool, take } = poolOf(await actor());
     await take();
@@ -100,7 +100,7 @@ describe('who does not wait', () => {
     expect(await pool.acquire()).toMatchObject({ ok: false, reason, expiresInMs: 900 });
   });
 
-  it('K-15 a pool in quarantine says for how long, even if a slot expires sooner', async () => {
+  it('K-15 gets the end of a quarantine, even if a slot expires sooner', async () => {
     const { store, actor } = world();
     const { holdfast, take } = await actor();
     const pool = holdfast.pool('gpu', { slots: 2, ttl: '5s' });
@@ -128,7 +128,7 @@ describe('who does not wait', () => {
     expect((await pool.acquire()).ok).toBe(true);
   });
 
-  it('with a name of its own has several slots, and waits for none that it has not let go of', async () => {
+  it('with a holder name may hold several slots, and does not wait for its own', async () => {
     const { actor } = world();
     const { pool, take } = poolOf(await actor());
     await take({ holder: 'me' });
@@ -138,7 +138,7 @@ describe('who does not wait', () => {
 });
 
 describe('a store that fails', () => {
-  it('for one slot is no reason to refuse another that is free, nor to say that none is', async () => {
+  it('for one slot does not keep a caller from another, nor let it report all as held', async () => {
     const { store, actor } = world();
     const { pool, take } = poolOf(await actor());
     const error = new Error('WRONGTYPE');
@@ -152,7 +152,7 @@ describe('a store that fails', () => {
     await expect(pool.inspect()).rejects.toBe(error);
   });
 
-  it('in one of its parts is not asked for every slot there, and the others are tried', async () => {
+  it('on one shard is asked for one slot there, and the slots of other shards are tried', async () => {
     const { clock, store } = world();
     // As on a Cluster: two slots where nothing answers, and two elsewhere.
     const lane = (key: string) => (/[12]$/.test(key) ? 'dead' : 'alive');
@@ -172,7 +172,7 @@ describe('a store that fails', () => {
     await expect(pool.acquire()).rejects.toBe(error);
   });
 
-  it('is the error', async () => {
+  it('is the error of acquire', async () => {
     const { clock, actor } = world();
     const one = await actor();
     const { pool } = poolOf(one);
@@ -187,7 +187,7 @@ describe('a store that fails', () => {
 });
 
 describe('withSlot', () => {
-  it('K-13 gives the work its slot, its fence and its signal, and lets go whatever becomes of it', async () => {
+  it('K-13 passes slot, fence and signal to the work, and releases the slot even if the work fails', async () => {
     const { actor } = world();
     const { pool } = poolOf(await actor());
     const told = await pool.withSlot(async ({ slot, fence, lease, signal, isHeld, assertHeld }) => {
@@ -201,7 +201,7 @@ describe('withSlot', () => {
     expect(await holdersOf(pool)).toEqual([null, null, null]);
   });
 
-  it('throws POOL_FULL with the facts where there is none', async () => {
+  it('throws POOL_FULL with its facts if no slot is free', async () => {
     const { clock, actor } = world();
     const { pool, fill } = poolOf(await actor());
     await fill();
@@ -219,7 +219,7 @@ describe('withSlot', () => {
   });
 });
 
-it('inspect shows who has which slot, with the fence and for how long', async () => {
+it('inspect shows the holder, the fence and the remaining time of each slot', async () => {
   const { clock, actor } = world();
   const { pool, take } = poolOf(await actor(), { slots: ['a', 'b'], key: 'lab', ttl: '9s' });
   const { lease } = await take({ holder: 'me' });
@@ -235,7 +235,7 @@ it('inspect shows who has which slot, with the fence and for how long', async ()
   });
 });
 
-it('K-12 the slots of a class have its timings', async () => {
+it('K-12 the slots of a pool have the timings of its class', async () => {
   const { actor } = world();
   const { take } = poolOf(await actor(), { slots: 1, class: 'resource' });
   expect((await take()).lease.remainingMs()).toBe(23_000);
@@ -269,14 +269,14 @@ const BAD_SLOTS: [string, object, field: string][] = [
 ];
 
 describe('bad input is refused before any I/O', () => {
-  it.each(BAD_POOLS)('a pool with %s', async (_, name, options, field) => {
+  it.each(BAD_POOLS)('refuses a pool with %s', async (_, name, options, field) => {
     const { actor } = world();
     const { holdfast } = await actor();
     const make = () => holdfast.pool(name as string, options as PoolOptions);
     expect(make).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', field }));
   });
 
-  it.each(BAD_SLOTS)('a slot with %s', async (_, options, field) => {
+  it.each(BAD_SLOTS)('refuses a slot with %s', async (_, options, field) => {
     const { actor } = world();
     const { pool } = poolOf(await actor());
     const refused = { code: 'CONFIG_INVALID', field };
@@ -284,7 +284,7 @@ describe('bad input is refused before any I/O', () => {
     await expect(pool.withSlot(() => {}, options as SlotOptions)).rejects.toMatchObject(refused);
   });
 
-  it('work that is no function', async () => {
+  it('refuses work that is not a function', async () => {
     const { actor } = world();
     const { pool } = poolOf(await actor());
     await expect(pool.withSlot(1 as never)).rejects.toMatchObject({ field: 'work' });

@@ -17,7 +17,7 @@ async function quarantined() {
 }
 
 describe('a store in quarantine', () => {
-  it('K-15 is a result of its own that names no holder', async () => {
+  it('K-15 is a result of its own, without a holder', async () => {
     const holdfast = await quarantined();
     expect(await holdfast.acquire('k')).toEqual({
       ...{ ok: false, key: 'k', reason: 'quarantine', expiresInMs: LEFT_MS, waitedMs: 0 },

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { confirmationNow } from '../../src/core/validity.ts';
-import { LEASE_CLASSES } from '../../src/lease/classes.ts';
 import { Tenure } from '../../src/lease/tenure.ts';
-import { deriveTimings } from '../../src/lease/timings.ts';
+import { deriveTimings, LEASE_CLASSES } from '../../src/lease/timings.ts';
 import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { testRuntime } from '../support/runtime.ts';
 
 /** TTL 3 s: guard 150 ms, valid for 2,850 ms, and a jump of more than 75 ms counts. */
 const VALID_MS = 2_850;
@@ -24,20 +24,23 @@ function makeTenure() {
   ] satisfies EventName[]) {
     events.on(name, () => happened.push(name));
   }
-  const terms = {
-    clock,
-    events,
+  const renewer = {
+    renew: () => Promise.resolve(false),
+    renewNow: (tenure: Tenure) => void renewals.push(tenure),
+    remove: () => {},
+  };
+  const policy = {
     leaseClass: LEASE_CLASSES.lease,
     timings: deriveTimings({ ttl: '3s' }, {}, LONGEST_TTL_MS),
-    renewNow: (tenure: Tenure) => renewals.push(tenure),
-    onLost: () => {},
   };
-  const tenure = new Tenure(terms, { key: 'k', holder: 'h', fence: 7 }, confirmationNow(clock));
+  const claim = { policy, key: 'k', storeKey: 'lease:k', holder: 'h' };
+  const grant = { fence: 7, sent: confirmationNow(clock) };
+  const tenure = new Tenure(testRuntime({ clock, events }), renewer, claim, grant);
   return { clock, tenure, happened, renewals };
 }
 
 describe('K-05 the states of a tenure', () => {
-  it('K-05 held → uncertain → held: a failed renewal and a confirmed one', () => {
+  it('K-05 held → uncertain → held: a renewal fails, and the next one is confirmed', () => {
     const { clock, tenure, happened } = makeTenure();
     tenure.doubt('renewal_failed');
     expect(tenure.state).toBe('uncertain');
@@ -60,7 +63,7 @@ describe('K-05 the states of a tenure', () => {
     expect(tenure.state).toBe('lost');
   });
 
-  it('K-05 held → lost at once when the store names another', () => {
+  it('K-05 held → lost at once if the store names another holder', () => {
     const { tenure, happened } = makeTenure();
     const { signal } = tenure;
     tenure.lose('taken_over');
@@ -75,7 +78,7 @@ describe('K-05 the states of a tenure', () => {
     expect(happened).toEqual(['lease.lost']);
   });
 
-  it('K-05 held → releasing → released: no new work, work in flight may finish', () => {
+  it('K-05 held → releasing → released: no new work begins, and work in flight may finish', () => {
     const { tenure } = makeTenure();
     const { signal } = tenure;
     expect(tenure.beginRelease()).toBe(true);
@@ -99,7 +102,7 @@ describe('K-05 the states of a tenure', () => {
     expect(tenure.state).toBe('lost');
   });
 
-  it('K-05 releasing stays releasing whatever the renewals say', () => {
+  it('K-05 releasing stays releasing, whatever renewals answer', () => {
     const { clock, tenure } = makeTenure();
     tenure.beginRelease();
     tenure.doubt('renewal_failed');
@@ -107,7 +110,7 @@ describe('K-05 the states of a tenure', () => {
     expect(tenure.state).toBe('releasing');
   });
 
-  it('K-05 ends are final', () => {
+  it('K-05 released and lost are final', () => {
     const { clock, tenure } = makeTenure();
     tenure.lose('revoked');
     tenure.confirm(confirmationNow(clock));
@@ -117,13 +120,15 @@ describe('K-05 the states of a tenure', () => {
     expect(tenure.lossReason).toBe('revoked');
   });
 
-  it('K-05 a tenure that was not letting go can not be released', () => {
-    expect(() => makeTenure().tenure.endRelease()).toThrow(/from held to released/);
+  it('K-05 a tenure cannot be released before it is releasing', () => {
+    expect(() => makeTenure().tenure.endRelease()).toThrow(
+      /a tenure is releasing before it is released/,
+    );
   });
 });
 
 describe('K-04 validity', () => {
-  it('K-04 counts from when the request was sent, to the millisecond', () => {
+  it('K-04 a tenure counts from when its request was sent, to the millisecond', () => {
     const { clock, tenure } = makeTenure();
     clock.block(VALID_MS - 1);
     expect(tenure.isHeld()).toBe(true);
@@ -134,7 +139,7 @@ describe('K-04 validity', () => {
     expect(tenure.state).toBe('lost');
   });
 
-  it('K-04 a blocked event loop: the very next statement sees the loss, and so does the signal', () => {
+  it('K-04 after a blocked event loop the very next statement sees the loss, and so does the signal', () => {
     const { clock, tenure, happened } = makeTenure();
     const { signal } = tenure;
     clock.block(60_000);
@@ -143,13 +148,13 @@ describe('K-04 validity', () => {
     expect(happened).toEqual(['lease.lost']);
   });
 
-  it('K-04 a signal first asked for after the loss is aborted already', () => {
+  it('K-04 a signal that is first read after the loss is aborted already', () => {
     const { clock, tenure } = makeTenure();
     clock.block(VALID_MS);
     expect(tenure.signal.aborted).toBe(true);
   });
 
-  it('K-03 an answer that comes after the deadline does not resurrect', () => {
+  it('K-03 an answer after the deadline does not resurrect a tenure', () => {
     const { clock, tenure } = makeTenure();
     clock.block(VALID_MS - 10);
     const sent = confirmationNow(clock);
@@ -159,7 +164,7 @@ describe('K-04 validity', () => {
     expect(tenure.state).toBe('lost');
   });
 
-  it('K-04 a renewal moves the deadline to its own sending, not to its answer', () => {
+  it('K-04 a renewal counts from when it was sent, not from when it was answered', () => {
     const { clock, tenure } = makeTenure();
     clock.block(1_000);
     const sent = confirmationNow(clock);
@@ -201,7 +206,7 @@ describe('K-04 validity', () => {
     expect(() => tenure.assertHeld()).not.toThrow();
   });
 
-  it('K-04 after a jump back even work in flight has to wait for the renewal: it may hide any sleep', () => {
+  it('K-04 after a jump back even work in flight has to wait for the renewal, because the jump may hide a sleep', () => {
     const { clock, tenure } = makeTenure();
     clock.jumpWall(-3_600_000);
     expect(() => tenure.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_UNCERTAIN' }));
@@ -211,7 +216,7 @@ describe('K-04 validity', () => {
     expect(tenure.remainingMs()).toBe(VALID_MS);
   });
 
-  it('K-04 after a shorter jump work in flight may go on until the wall clock, too, says stop', () => {
+  it('K-04 after a shorter jump work in flight may continue until the deadline on the wall clock', () => {
     const { clock, tenure } = makeTenure();
     clock.jumpWall(1_000);
     expect(() => tenure.assertHeld()).not.toThrow();

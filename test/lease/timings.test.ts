@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LEASE_CLASSES } from '../../src/lease/classes.ts';
-import { deriveTimings } from '../../src/lease/timings.ts';
+import { deriveTimings, LEASE_CLASSES } from '../../src/lease/timings.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 import fc from '../support/fast-check.ts';
 
@@ -40,7 +39,7 @@ describe('K-06 timings', () => {
     );
   });
 
-  it('K-06 refuses timings that can not work together, with the numbers and what to change', () => {
+  it('K-06 refuses timings that do not fit together, with the numbers and what to change', () => {
     expect(() => derive({ ttl: '10s', renewEvery: '9s' })).toThrow(
       /renewEvery is 9000: ttl 10000 ms − renewEvery 9000 ms leaves a lead of 1000 ms.*need 5500 ms: raise ttl/,
     );
@@ -52,7 +51,7 @@ describe('K-06 timings', () => {
     expect(() => derive({ ttl: '10s', renewEvery: 0 })).toThrow(/at least 10 ms/);
   });
 
-  it('K-12 the classes have the timings their work needs', () => {
+  it('K-12 each class has the timings of its work', () => {
     const of = (name: keyof typeof LEASE_CLASSES) => deriveTimings({}, LEASE_CLASSES[name].timings);
     expect(of('poll')).toMatchObject({ ttlMs: 30_000, renewEveryMs: 10_000, guardMs: 1_500 });
     expect(of('resource')).toMatchObject({ ttlMs: 30_000, renewEveryMs: 10_000, guardMs: 7_000 });
@@ -61,7 +60,7 @@ describe('K-06 timings', () => {
     expect(workflow.ttlMs - workflow.renewEveryMs).toBe(60_000);
   });
 
-  it('K-12 another TTL for a class derives everything anew', () => {
+  it('K-12 another TTL for a class derives all its timings again', () => {
     expect(
       deriveTimings({ ttl: '3s' }, LEASE_CLASSES.resource.timings, LONGEST_TTL_MS),
     ).toMatchObject({ guardMs: 150 });

@@ -1,11 +1,9 @@
 import { expect, it } from 'vitest';
-import { LEASE_CLASSES } from '../../src/lease/classes.ts';
-import { deriveTimings } from '../../src/lease/timings.ts';
-import { workTimings } from '../../src/lease/work-timings.ts';
+import { deriveTimings, LEASE_CLASSES, workTimings } from '../../src/lease/timings.ts';
 import { LONGEST_TTL_MS } from '../../src/store/port/keyspaces.ts';
 import fc from '../support/fast-check.ts';
 
-it('K-12 where nothing is said, it is as class resource has it, with 5 s to end', () => {
+it('K-12 without options the timings are those of class resource, with a grace of 5 s', () => {
   expect(workTimings()).toEqual({
     ttl: 30_000,
     renewEvery: 10_000,
@@ -18,7 +16,7 @@ it('K-12 where nothing is said, it is as class resource has it, with 5 s to end'
   );
 });
 
-it('a short lease leaves less time to end, a long grace less to the store', () => {
+it('a short lease shortens the grace, and a long grace shortens store operations', () => {
   expect(workTimings({ ttl: '6s' })).toMatchObject({ stop: 1_000, operationTimeout: 900 });
   expect(workTimings({ grace: '10s' })).toMatchObject({ guard: 11_500, operationTimeout: 2_833 });
 });
@@ -32,7 +30,7 @@ it.each([
   expect(() => workTimings(times)).toThrow(expected);
 });
 
-it('K-06 whatever it gives is accepted by the library, and the guard covers the grace', () => {
+it('K-06 all results are valid timings, and the guard covers the grace', () => {
   const times = fc.record({
     ttl: fc.integer({ min: 600, max: LONGEST_TTL_MS }),
     share: fc.double({ min: 0, max: 0.3, noNaN: true }),

@@ -82,8 +82,8 @@ describe('the calculator of timings', () => {
     expect([...seen].sort()).toEqual([
       'docs/.vitepress/theme/timings-choice.ts',
       ...['src/core/duration.ts', 'src/core/errors.ts', 'src/core/validity.ts'],
-      'src/lease/classes.ts',
-      ...['src/lease/timings.ts', 'src/lease/work-timings.ts', 'src/store/port/keyspaces.ts'],
+      'src/lease/timings.ts',
+      'src/store/port/keyspaces.ts',
     ]);
   });
 });

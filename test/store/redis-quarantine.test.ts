@@ -3,6 +3,7 @@
  * is cut off, a client that comes after the loss, an address that leads back. Here each of them is put together by hand on a
  * simulated Redis, and two clients may never believe in one key at the same time.
  */
+
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
@@ -15,6 +16,7 @@ import { ErrorReply } from '../../src/store/redis/client/wire.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { SimRedis } from '../../testing/sim-redis/server.ts';
+import { testRuntime } from '../support/runtime.ts';
 import { simDialer } from '../support/sim-link.ts';
 
 const BOUND_MS = 30_000;
@@ -421,7 +423,8 @@ class Site {
     client.holdfast = await open(store, { clock, random, observe });
     const maxTtls = store.leases.maxTtls ?? null;
     const instanceId = `client-${this.#seeds}`;
-    client.leases = new Leases({ store, clock, random, events, instanceId, maxTtls });
+    const rt = testRuntime({ store, clock, random, events, instanceId });
+    client.leases = new Leases(rt, maxTtls);
     onTestFinished(async () => {
       const closing = client.leases
         .close(0)

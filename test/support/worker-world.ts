@@ -129,7 +129,7 @@ export function workerWorld(hostWorld = newHostWorld()) {
       events.on(name, (facts: Events[typeof name]) => happened.push({ name, facts }));
     const random = seededRandom(actors);
     const shared = { store: reached, clock, random, events, instanceId, tracing: untraced };
-    const leases = new Leases({ ...shared, maxTtls: DEFAULT_MAX_TTLS });
+    const leases = new Leases(shared, DEFAULT_MAX_TTLS);
     const own = Object.assign(new FakeHost(instanceId, hostWorld), host);
     const commands = () => {
       if (runner === null) throw new Error('there are no commands here');

@@ -318,7 +318,7 @@ describe('the origin of an action', () => {
 
 it('docs/tracing.md names every span and every attribute there is, and no other', () => {
   const sources = [
-    'lease/traced-leases',
+    'lease/spans',
     'lease/pool/pool',
     'fleet/poll/poll-scheduler',
     'fleet/member/ownership',

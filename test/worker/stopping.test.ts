@@ -34,7 +34,7 @@ describe('a worker that stops before a pipeline has ended', () => {
     expect(await world.reaches(id, 'ENDED', 35_000)).toMatchObject({ reason: 'R_STOPPED' });
     expect((await world.lease('service:channel-7')).kind).toBe('free');
     expect((await world.lease('tuner:1')).kind).toBe('free');
-    expect(first.leases.kept.size).toBe(0);
+    expect(first.leases.held).toBe(0);
     expect(first.worker.sessions).toBe(0);
   });
 
@@ -65,7 +65,7 @@ describe('a worker that stops before a pipeline has ended', () => {
     await world.reaches(id, 'RUNNING');
     store.intents.advance = () => Promise.reject(new Error('it cannot be written'));
     world.played[0]?.end();
-    await world.until(() => leases.kept.size === 0, 'nothing is leased', 1_000);
+    await world.until(() => leases.held === 0, 'nothing is leased', 1_000);
     expect((await world.lease('tuner:1')).kind).toBe('free');
   });
 

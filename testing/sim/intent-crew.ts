@@ -2,6 +2,7 @@
  * What one instance does with intents: the production `Intents` accepts what clients ask of it, and looks from time to time for what
  * was lost; the production `Worker` runs sessions, whoever accepted them.
  */
+
 import type { Emitter } from '../../src/core/events.ts';
 import { untraced } from '../../src/core/tracing.ts';
 import { wantedBy } from '../../src/intents/intent.ts';
@@ -88,7 +89,7 @@ export class IntentCrew implements Gateway {
     const { apiLeases, graceMs } = setting;
     this.#intents = new Intents(own, { ...this.#secrets(), apiLeases });
     this.#retention = new Retention(own, { sessions: KEEP_ENDED });
-    this.#leases = new Leases({ ...own, maxTtls: own.store.leases.maxTtls ?? DEFAULT_MAX_TTLS });
+    this.#leases = new Leases(own, store.leases.maxTtls ?? DEFAULT_MAX_TTLS);
     this.#pipelines = new Pipelines({ ...parts, graceMs });
     const [machine = ''] = process.name.split('.', 1);
     const host = new SimWorkerHost(process, machine);

@@ -5,8 +5,8 @@
 import { ConfigError, StoreUnsuitableError } from '../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
-import { LEASE_CLASSES, type LeaseClassName } from '../../src/lease/classes.ts';
 import type { Lease } from '../../src/lease/lease.ts';
+import { LEASE_CLASSES, type LeaseClassName } from '../../src/lease/timings.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { Keys } from '../../src/store/redis/keys.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';

@@ -3,7 +3,7 @@
  * seed draws one value for each dimension. Safety bugs live in combinations, so a long run has to reach every pair.
  */
 import type { Random } from '../../src/core/random.ts';
-import type { LeaseClassName } from '../../src/lease/classes.ts';
+import type { LeaseClassName } from '../../src/lease/timings.ts';
 import type { MaxTtls } from '../../src/store/port/keyspaces.ts';
 
 export const DIMENSIONS = {

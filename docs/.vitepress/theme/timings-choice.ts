@@ -1,11 +1,14 @@
 /**
- * What a choice of timings means, for the calculator. The arithmetic and the refusals are the product's own: `src/lease/timings.ts` and
- * `work-timings.ts` import nothing that a browser lacks, and a test keeps it so.
+ * What a choice of timings means, for the calculator. The arithmetic and the refusals are the product's own:
+ * `src/lease/timings.ts` imports nothing that a browser lacks, and a test checks that.
  */
 import { durationMs } from '../../../src/core/duration.ts';
-import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
-import { deriveTimings, type Timings } from '../../../src/lease/timings.ts';
-import { workTimings } from '../../../src/lease/work-timings.ts';
+import {
+  deriveTimings,
+  LEASE_CLASSES,
+  type Timings,
+  workTimings,
+} from '../../../src/lease/timings.ts';
 import { LONGEST_TTL_MS } from '../../../src/store/port/keyspaces.ts';
 
 /** `lease`: what code holds. `command`: what a process group does, under `holdfast run` or a worker. */

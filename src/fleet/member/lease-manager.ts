@@ -14,7 +14,7 @@ import { isDoneWithin } from '../../core/clock.ts';
 import { ClosedError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
 import { jittered } from '../../core/random.ts';
-import { HIGHEST_FENCE } from '../../lease/fence.ts';
+import { MAX_FENCE } from '../../lease/fence.ts';
 import type { Leases } from '../../lease/leases.ts';
 import type { Timings } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
@@ -230,7 +230,7 @@ export class LeaseManager {
   outrank(id: string, fence: number, seen: number): void {
     const target = this.#targets.get(id);
     // No store mints a fence that high: a program other than Holdfast wrote it.
-    if (target?.lease?.fence !== fence || seen >= HIGHEST_FENCE) return;
+    if (target?.lease?.fence !== fence || seen >= MAX_FENCE) return;
     target.fenceFloor = seen + 1;
     void this.#ownership.retake(target);
   }
@@ -428,7 +428,7 @@ export class LeaseManager {
           if (this.#over.signal.aborted) return unsubscribe();
           this.#unsubscribes.push(unsubscribe);
         }
-        if (await this.#leases.hearOffers('poll', offers)) return;
+        if (await this.#leases.listenForOffers('poll', offers)) return;
       } catch {
         // The store is unavailable: the rounds report that.
       }

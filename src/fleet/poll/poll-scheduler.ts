@@ -61,8 +61,8 @@ class Duty {
   readonly id: string;
   readonly lease: Lease;
   readonly recent = new RecentPolls();
-  dueMs = 0;
-  slot = -1;
+  dueAtMs = 0;
+  index = -1;
   /** When its last poll began; null before the first. */
   startedAtMs: number | null = null;
   run: PollRun | null = null;
@@ -180,7 +180,7 @@ export class PollScheduler implements Duties {
   /** The record of the target has changed: its next poll may be due earlier or later. */
   reschedule(id: string): void {
     const duty = this.#duties.get(id);
-    if (duty !== undefined && duty.slot >= 0) this.#due.schedule(duty, this.#nextMs(duty));
+    if (duty !== undefined && this.#due.has(duty)) this.#due.schedule(duty, this.#nextMs(duty));
   }
 
   /** Begins no more polls; those under way may finish. No timer keeps the process alive. */

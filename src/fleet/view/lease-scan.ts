@@ -1,4 +1,4 @@
-import { LEASE_CLASSES } from '../../lease/classes.ts';
+import { LEASE_CLASSES } from '../../lease/timings.ts';
 import type { ReadReply } from '../../store/port/lease-store.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { type FleetTarget, GARBAGE_RETRY_MS } from './fleet-target.ts';

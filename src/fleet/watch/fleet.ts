@@ -5,7 +5,7 @@
 
 import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import { LEASE_CLASSES } from '../../lease/classes.ts';
+import { LEASE_CLASSES } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { MemberNotFoundError, TransferRefusedError } from '../errors.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../member/heartbeat.ts';

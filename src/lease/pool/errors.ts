@@ -1,6 +1,8 @@
 import { defineError, type HeldReason } from '../../core/errors.ts';
 
-/** No slot of the pool is free. `acquire` of a pool returns this as a result; `withSlot` throws it. */
+/**
+ * No slot of the pool is free. `acquire` of a pool returns this as a result; `withSlot` throws it.
+ */
 export class PoolFullError extends defineError(
   'POOL_FULL',
   'busy',

@@ -1,52 +1,58 @@
 /**
- * Waiting for any slot of a pool. One who waits is in one of these states, and leaves each of them only forward:
+ * Waits for any slot of a pool. A waiter is in one of these phases, and leaves each of them only
+ * forward:
  *
- * **Arriving.** In: at the call. Those who have come by the time the others before them have a slot, or stand in line, look together,
- * once. So nobody who comes later looks earlier. Out: → looking.
+ * **Arriving.** In: at the call. The waiters that have arrived when the earlier ones have a slot,
+ * or stand in line, look together, once. So no later waiter looks earlier. Out: → looking.
  *
- * **Looking.** In: as above. If nobody of this process stands in line, free slots go to those who look, the first to who came first; else
- * they are left to those in line. Out: has one → done; none → standing. An error of the store is no end: those in line ask again.
+ * **Looking.** In: as above. If no waiter of this process stands in line, the free slots go to
+ * those who look, in the order of their arrival; else the slots are left to the line. Out: has one
+ * → done; none → standing. An error of the store does not end the wait: the waiter asks again from
+ * the line.
  *
- * **Standing.** In: as above, in the line of every slot at once (`waiting.ts`), in the order of their coming. Each line asks for its
- * first, so whichever slot is freed is asked for by who came first. Out: a grant, or every line has an answer and none is a grant → done.
+ * **Standing.** In: as above, in the line of every slot at once (`wait-queue.ts`), in the order of
+ * arrival. Each line asks for its first waiter, so the earliest waiter asks for every slot that is
+ * freed. Out: a grant, or every line has answered without a grant → done.
  *
- * **Done.** In: from any state, once: with a slot; when the signal fires; when all lines have answered for the last time, which tells
- * what stood in the way; or when the time is up for a while and there was no answer at all. It leaves the other lines. What is granted to it
- * all the same, because two slots were freed at a time or the answer was under way, is released at once and goes to the next in line.
+ * **Done.** In: from any phase, once: with a slot; when the signal fires; when all lines have given
+ * their last answer; or some time after its end if there was no answer at all. It leaves the other
+ * lines. A slot that is granted to it after that, because two slots were freed at a time or an
+ * answer was in flight, is released at once.
  */
 import { setMaxListeners } from 'node:events';
+import { assert } from '../../core/assert.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { OutcomeUnknownError } from '../../core/errors.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import { type Asker, asError, type Obstacle, type Slots, type Taken } from './slots.ts';
 
-/** How much longer than its time one waits who has not heard of any slot yet. */
+/** How much longer than its time a waiter waits for the first answer. */
 const LAST_ANSWER_MS = 1_000;
 
-/** A slot, or what stood in the way of each when the time was up. */
+/** A slot, or why each was refused when the time was over. */
 export type WaitOutcome = Taken | readonly Obstacle[];
 
 interface Waiter {
   readonly asker: Asker;
   readonly untilMs: number;
   readonly leaving: AbortController;
-  timer: Timer;
-  isDone: boolean;
-  isStanding: boolean;
+  readonly timer: Timer;
+  phase: 'arriving' | 'looking' | 'standing' | 'done';
   finish(outcome: WaitOutcome | Error): void;
 }
 
 export class PoolQueue {
-  readonly #slots: Slots;
+  readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #storeName: string;
+  readonly #slots: Slots;
   readonly #arriving: Waiter[] = [];
   #isAdmitting = false;
   #standing = 0;
 
-  constructor(parts: { slots: Slots; clock: Clock; storeName: string }) {
-    this.#slots = parts.slots;
-    this.#clock = parts.clock;
-    this.#storeName = parts.storeName;
+  constructor(rt: Runtime, slots: Slots) {
+    this.#rt = rt;
+    this.#clock = rt.clock;
+    this.#slots = slots;
   }
 
   wait(asker: Asker, waitMs: number): Promise<WaitOutcome> {
@@ -70,71 +76,78 @@ export class PoolQueue {
       untilMs: this.#clock.monotonicMs() + waitMs,
       leaving: new AbortController(),
       timer: this.#clock.after(waitMs + LAST_ANSWER_MS, () => waiter.finish(this.#noAnswer())),
-      isDone: false,
-      isStanding: false,
+      phase: 'arriving',
       finish: (outcome) => {
-        if (waiter.isDone) return;
-        waiter.isDone = true;
+        if (waiter.phase === 'done') return;
+        if (waiter.phase === 'standing') this.#standing--;
+        waiter.phase = 'done';
         waiter.timer.cancel();
         signal?.removeEventListener('abort', onAbort);
-        if (waiter.isStanding) this.#standing--;
         deliver(outcome);
         waiter.leaving.abort();
       },
     };
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Every line listens to it, and there are as many as slots: no reason to warn of a leak.
+    // Each line adds a listener, and there are as many lines as slots: Node would warn of a leak at
+    // eleven.
     setMaxListeners(0, waiter.leaving.signal);
     return waiter;
   }
 
   #noAnswer(): Error {
-    const facts = { store: this.#storeName, operation: 'acquire', afterMs: LAST_ANSWER_MS };
-    return new OutcomeUnknownError({ ...facts, why: 'the wait was over before an answer came' });
+    return new OutcomeUnknownError({
+      store: this.#rt.store.name,
+      operation: 'acquire',
+      afterMs: LAST_ANSWER_MS,
+      why: 'the wait was over before an answer came',
+    });
   }
 
-  /** Lets those who have arrived look, and then stand in line, in the order of their coming. */
+  /**
+   * Lets the waiters that have arrived look, and then stand in line, in the order of their arrival.
+   */
   async #admit(): Promise<void> {
     this.#isAdmitting = true;
     await new Promise<void>((resolve) => this.#clock.soon(resolve));
     while (this.#arriving.length > 0) {
       const together = this.#arriving.splice(0);
       if (this.#standing === 0) await this.#look(together);
-      for (const waiter of together) if (!waiter.isDone) this.#stand(waiter);
+      for (const waiter of together) if (waiter.phase !== 'done') this.#stand(waiter);
     }
     this.#isAdmitting = false;
   }
 
   async #look(together: readonly Waiter[]): Promise<void> {
-    const view = await this.#slots.look().catch(() => null);
+    for (const waiter of together) if (waiter.phase === 'arriving') waiter.phase = 'looking';
+    const view = await this.#slots.readView().catch(() => null);
     if (view === null) return;
-    const taking = together.map(({ isDone, asker }) =>
-      isDone ? null : this.#slots.takeFree(view, asker),
+    const taking = together.map(({ phase, asker }) =>
+      phase === 'done' ? null : this.#slots.takeFree(view, asker),
     );
     const taken = await Promise.all(taking);
     let isOneWithout = false;
     for (const [i, waiter] of together.entries()) {
       const slot = taken[i] ?? null;
-      isOneWithout ||= slot === null && !waiter.isDone;
-      // Another process has taken what was meant for one of them: those behind it do not get ahead by that.
+      isOneWithout ||= slot === null && waiter.phase !== 'done';
+      // Another process took the slot of an earlier waiter: the later ones must not overtake that
+      // waiter.
       if (slot !== null && isOneWithout) void slot.lease.release();
       else if (slot !== null) give(waiter, slot);
     }
   }
 
-  /** All lines in one go: whoever stands before another in one of them does so in all. */
+  /** Joins all lines in one go, so that the order of waiters is the same in each. */
   #stand(waiter: Waiter): void {
-    const { asker, leaving, untilMs } = waiter;
-    waiter.isStanding = true;
+    const { asker, leaving, untilMs, timer, phase } = waiter;
+    assert(phase === 'arriving' || phase === 'looking', 'a waiter joins the lines once');
+    waiter.phase = 'standing';
     this.#standing++;
     // From here on every line answers in time.
-    waiter.timer.cancel();
+    timer.cancel();
     const waitMs = Math.max(1, untilMs - this.#clock.monotonicMs());
-    // As many listen to it as there are slots, and all of them stop when it fires: Node would take more than ten for a leak.
-    setMaxListeners(0, leaving.signal);
     const inLine = { ...asker, signal: leaving.signal };
     const obstacles: Obstacle[] = [];
-    const note = (obstacle: Obstacle) => {
+    const add = (obstacle: Obstacle) => {
       obstacles.push(obstacle);
       if (obstacles.length === this.#slots.names.length) waiter.finish(obstacles);
     };
@@ -142,16 +155,16 @@ export class PoolQueue {
       void this.#slots.acquire(slot, inLine, waitMs).then(
         (result) => {
           if (result.ok) give(waiter, { ok: true, slot, lease: result.lease });
-          else note(result);
+          else add(result);
         },
-        (error) => note(asError(error)),
+        (error) => add(asError(error)),
       );
     }
   }
 }
 
-/** Hands a slot to who waited for it; if that one has gone, to whoever is next. */
+/** Hands a slot to its waiter; if the waiter is done, the slot is released for the next one. */
 function give(waiter: Waiter, taken: Taken): void {
-  if (waiter.isDone) void taken.lease.release();
+  if (waiter.phase === 'done') void taken.lease.release();
   else waiter.finish(taken);
 }

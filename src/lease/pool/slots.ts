@@ -1,13 +1,15 @@
 /**
- * The slots of a pool as the store has them: looked at all at once, then asked for one by one, the first free one first. Calls of this
- * process never ask for the same slot at a time, so that as many as there are free slots are served by one look.
+ * The slots of a pool as the store has them: read all at once, then asked for one by one, in order.
+ * Calls of this process never ask for the same slot at a time, so one read serves as many calls as
+ * there are free slots.
  */
 import type { BusyReason } from '../../core/errors.ts';
 import type { ReadReply } from '../../store/port/lease-store.ts';
-import type { Store } from '../../store/port/store.ts';
+import type { Runtime } from '../../store/runtime.ts';
 import type { Lease } from '../lease.ts';
 import type { Leases } from '../leases.ts';
 import type { AcquireOptions } from '../options.ts';
+import { LEASE_CLASSES } from '../timings.ts';
 
 /** A slot that was granted. */
 export interface Taken {
@@ -16,59 +18,61 @@ export interface Taken {
   readonly lease: Lease;
 }
 
-/** What stands between a caller and a slot, or the error that kept it from knowing. */
+/** Why a slot is not free, or the error that kept the caller from knowing. */
 export type Obstacle = { readonly reason: BusyReason; readonly expiresInMs: number } | Error;
 
-/** For whom slots are asked. */
+/** The caller that a slot is asked for. */
 export interface Asker {
   readonly holder?: string;
   readonly signal?: AbortSignal;
   readonly untilReleased?: boolean;
 }
 
-export interface SlotsParts {
-  readonly store: Store;
-  readonly leases: Pick<Leases, 'acquire'>;
-  readonly names: readonly string[];
-  /** The key of a slot, and what it is called in the store. */
-  keyOf(slot: string): string;
-  readonly keyspace: string;
-  readonly terms: AcquireOptions;
-  readonly operationTimeoutMs: number;
-}
-
 export class Slots {
-  readonly #parts: SlotsParts;
-  /** What this process is asking for just now. */
+  /** In the order in which they are given out. */
+  readonly names: readonly string[];
+  readonly #rt: Runtime;
+  readonly #leases: Pick<Leases, 'acquire'>;
+  /** The key of each slot's lease, by the name of the slot. */
+  readonly #keys: ReadonlyMap<string, string>;
+  readonly #options: AcquireOptions;
+  readonly #keyspace: string;
+  readonly #timeoutMs: number;
+  /** The slots that this process is asking for now. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
-  constructor(parts: SlotsParts) {
-    this.#parts = parts;
-  }
-
-  get names(): readonly string[] {
-    return this.#parts.names;
+  constructor(
+    rt: Runtime,
+    leases: Pick<Leases, 'acquire' | 'check'>,
+    keys: ReadonlyMap<string, string>,
+    options: AcquireOptions,
+  ) {
+    this.names = [...keys.keys()];
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#keys = keys;
+    this.#options = options;
+    this.#timeoutMs = leases.check(options).operationTimeoutMs;
+    this.#keyspace = LEASE_CLASSES[options.class ?? 'lease'].keyspace;
   }
 
   async read(): Promise<ReadReply[]> {
-    const { store, names, keyspace, keyOf, operationTimeoutMs } = this.#parts;
-    const keys = names.map((slot) => keyspace + keyOf(slot));
-    return store.leases.read(keys, { timeoutMs: operationTimeoutMs });
+    const keys = this.names.map((slot) => this.#storeKeyOf(slot));
+    return this.#rt.store.leases.read(keys, { timeoutMs: this.#timeoutMs });
   }
 
-  /** Looks at all of them. */
-  async look(): Promise<View> {
-    const shown = await this.read();
-    return new View(this.names.map((slot, i) => [slot, obstacleOf(shown[i] as ReadReply)]));
+  async readView(): Promise<SlotsView> {
+    const replies = await this.read();
+    return new SlotsView(this.names.map((slot, i) => [slot, obstacleOf(replies[i] as ReadReply)]));
   }
 
   /**
-   * Asks for the first that is free, and for the next if another was faster. Leaves those alone that a call of this process is asking for,
-   * unless it has no time to see what becomes of that.
+   * Asks for the first free slot, and for the next one if another process was faster. Skips the
+   * slots that another call of this process is asking for, unless `isLastTry`.
    */
-  async takeFree(view: View, asker: Asker, isHurried = false): Promise<Taken | null> {
+  async takeFree(view: SlotsView, asker: Asker, isLastTry = false): Promise<Taken | null> {
     const next = () =>
-      this.names.find((slot) => view.isFree(slot) && (isHurried || !this.#asked.has(slot)));
+      this.names.find((slot) => view.isFree(slot) && (isLastTry || !this.#asked.has(slot)));
     for (let slot = next(); slot !== undefined; slot = next()) {
       const asking = this.#ask(view, slot, asker);
       this.#asked.set(slot, asking);
@@ -78,78 +82,87 @@ export class Slots {
     return null;
   }
 
-  /** Resolves when nothing that this process has asked for by now is still to be answered. */
+  /** Resolves when all requests for slots that are in flight now have been answered. */
   async answered(): Promise<void> {
     await Promise.all(this.#asked.values());
   }
 
-  /** Asks for one of them, and waits for it if the options say so. */
+  /** Asks for one slot, and waits for it up to `waitMs`. */
   acquire(slot: string, asker: Asker, waitMs = 0): ReturnType<Leases['acquire']> {
-    const { leases, terms, keyOf } = this.#parts;
-    return leases.acquire(keyOf(slot), { ...terms, ...asker, wait: waitMs });
+    return this.#leases.acquire(this.#keyOf(slot), { ...this.#options, ...asker, wait: waitMs });
   }
 
-  async #ask(view: View, slot: string, asker: Asker): Promise<Taken | null> {
+  async #ask(view: SlotsView, slot: string, asker: Asker): Promise<Taken | null> {
     try {
       const result = await this.acquire(slot, asker);
       if (result.ok) {
-        view.note(slot, { reason: 'held', expiresInMs: result.lease.remainingMs() });
+        view.set(slot, { reason: 'held', expiresInMs: result.lease.remainingMs() });
         return { ok: true, slot, lease: result.lease };
       }
-      view.note(slot, result);
+      view.set(slot, result);
       view.isOutdated ||= result.reason === 'held';
     } catch (error) {
-      // The others that fail with it need not be tried: each would take as long to say so.
-      const lane = this.#laneOf(slot);
+      // Slots on the same shard would fail too, each after its own timeout.
+      const shard = this.#shardOf(slot);
       for (const other of this.names)
-        if (view.isFree(other) && this.#laneOf(other) === lane) view.note(other, asError(error));
+        if (view.isFree(other) && this.#shardOf(other) === shard) view.set(other, asError(error));
     } finally {
       this.#asked.delete(slot);
     }
     return null;
   }
 
-  #laneOf(slot: string): string {
-    const { store, keyspace, keyOf } = this.#parts;
-    return store.leases.lane?.(keyspace + keyOf(slot)) ?? '';
+  #keyOf(slot: string): string {
+    return this.#keys.get(slot) ?? '';
+  }
+
+  #storeKeyOf(slot: string): string {
+    return this.#keyspace + this.#keyOf(slot);
+  }
+
+  #shardOf(slot: string): string {
+    return this.#rt.store.leases.lane?.(this.#storeKeyOf(slot)) ?? '';
   }
 }
 
-/** What one look has shown, and what was learned by asking since. */
-export class View {
+/** The slots as one read has shown them, with the answers since. */
+export class SlotsView {
   readonly #obstacles: Map<string, Obstacle | null>;
-  /** Somebody was faster: another slot may have become free since the look. */
+  /** Another process was faster: another slot may have become free since the read. */
   isOutdated = false;
 
-  constructor(seen: readonly (readonly [slot: string, Obstacle | null])[]) {
-    this.#obstacles = new Map(seen);
+  constructor(obstacles: readonly (readonly [slot: string, Obstacle | null])[]) {
+    this.#obstacles = new Map(obstacles);
   }
 
   isFree(slot: string): boolean {
     return this.#obstacles.get(slot) === null;
   }
 
-  note(slot: string, obstacle: Obstacle): void {
+  set(slot: string, obstacle: Obstacle): void {
     this.#obstacles.set(slot, obstacle);
   }
 
-  /** What stands in the way, of each slot that is not free. */
+  /** Of each slot that is not free. */
   obstacles(): readonly Obstacle[] {
     return [...this.#obstacles.values()].filter((obstacle) => obstacle !== null);
   }
 }
 
 /**
- * What all of them together mean for who wanted any: when the first may be free, and why none is. Who could not look at all of them does
- * not know that none is free: that is an error.
+ * Why no slot is free, and when the first may be. Throws if one of the obstacles is an error: then
+ * a slot that could not be read may be free.
  */
-export function judge(obstacles: readonly Obstacle[]): { reason: BusyReason; expiresInMs: number } {
+export function refusalOf(obstacles: readonly Obstacle[]): {
+  reason: BusyReason;
+  expiresInMs: number;
+} {
   let [reason, expiresInMs]: [BusyReason, number] = ['held', Number.POSITIVE_INFINITY];
   const known = obstacles.map((obstacle) => {
     if (obstacle instanceof Error) throw obstacle;
     return obstacle;
   });
-  // A held slot may expire sooner than the quarantine ends, but is not granted to another before that.
+  // A held slot may expire before the quarantine ends, but is not granted before that.
   const quarantined = known.filter((obstacle) => obstacle.reason === 'quarantine');
   for (const obstacle of quarantined.length > 0 ? quarantined : known) {
     if (reason === 'held') reason = obstacle.reason;
@@ -158,10 +171,10 @@ export function judge(obstacles: readonly Obstacle[]): { reason: BusyReason; exp
   return { reason, expiresInMs };
 }
 
-function obstacleOf(shown: ReadReply): Obstacle | null {
-  if (shown.kind === 'failed') return shown.error;
-  if (shown.kind === 'free') return null;
-  return { reason: shown.kind, expiresInMs: shown.expiresInMs };
+function obstacleOf(reply: ReadReply): Obstacle | null {
+  if (reply.kind === 'failed') return reply.error;
+  if (reply.kind === 'free') return null;
+  return { reason: reply.kind, expiresInMs: reply.expiresInMs };
 }
 
 export function asError(thrown: unknown): Error {

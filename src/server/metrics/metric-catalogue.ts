@@ -10,7 +10,7 @@ import type { EventName, Events, Listener, Violation } from '../../core/events.t
 import type { Holdfast } from '../../holdfast.ts';
 import type { Intent } from '../../intents/intent.ts';
 import { REASONS } from '../../intents/intent-session.ts';
-import { LEASE_CLASSES } from '../../lease/classes.ts';
+import { LEASE_CLASSES } from '../../lease/timings.ts';
 import { SESSION_STATES } from '../../store/port/intent-store.ts';
 import { KEYSPACE_NAMES } from '../../store/port/keyspaces.ts';
 import { LEVELS } from '../../telemetry/levels.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { isForeignText, isName, NAME_RULE } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import type { Intents } from '../../intents/intents.ts';
-import { HIGHEST_FENCE } from '../../lease/fence.ts';
+import { MAX_FENCE } from '../../lease/fence.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, route } from '../http/route.ts';
 import { CURSOR_RULE, reasonSchema } from './json/schemas.ts';
@@ -22,7 +22,7 @@ const meantFenceSchema = z
   .string({ error: FENCE_RULE })
   .regex(/^\d{1,16}$/, { error: FENCE_RULE })
   .transform(Number)
-  .refine((fence) => fence <= HIGHEST_FENCE, { error: FENCE_RULE });
+  .refine((fence) => fence <= MAX_FENCE, { error: FENCE_RULE });
 const expirySchema = z.number().int().nullable().meta({
   description: 'In how many milliseconds it ends unless it is renewed; null: never.',
 });

@@ -5,7 +5,7 @@ import {
   type SessionStatus,
   sessionOf,
 } from '../../../src/intents/intent-session.ts';
-import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
+import { LEASE_CLASSES } from '../../../src/lease/timings.ts';
 import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import { LOG_TOPIC } from '../../../src/telemetry/history.ts';

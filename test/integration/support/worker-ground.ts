@@ -13,7 +13,7 @@ import {
   type Requester,
 } from '../../../src/index.ts';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
-import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
+import { LEASE_CLASSES } from '../../../src/lease/timings.ts';
 import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import type { CommandPipeline, WorkerOptions } from '../../../src/worker/worker-options.ts';

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Emitter } from '../../../src/core/events.ts';
 import { confirmationNow } from '../../../src/core/validity.ts';
-import { LEASE_CLASSES } from '../../../src/lease/classes.ts';
 import { Tenure } from '../../../src/lease/tenure.ts';
-import { deriveTimings } from '../../../src/lease/timings.ts';
+import { deriveTimings, LEASE_CLASSES } from '../../../src/lease/timings.ts';
 import { LONGEST_TTL_MS } from '../../../src/store/port/keyspaces.ts';
 import {
   type CommandDeadline,
@@ -15,6 +13,7 @@ import {
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 import fc from '../../support/fast-check.ts';
+import { testRuntime } from '../../support/runtime.ts';
 
 /** As the supervisor gets it. */
 const told = (deadline: CommandDeadline) => JSON.parse(JSON.stringify(deadline)) as CommandDeadline;
@@ -25,9 +24,11 @@ function makeTenure(clock: FakeClock): Tenure {
     {},
     LONGEST_TTL_MS,
   );
-  const parts = { clock, events: new Emitter(), leaseClass: LEASE_CLASSES.resource, timings };
-  const terms = { ...parts, renewNow: () => {}, onLost: () => {} };
-  return new Tenure(terms, { key: 'k', holder: 'h', fence: 7 }, confirmationNow(clock));
+  const policy = { leaseClass: LEASE_CLASSES.resource, timings };
+  const claim = { policy, key: 'k', storeKey: 'lease:k', holder: 'h' };
+  const renewer = { renew: () => Promise.resolve(false), renewNow: () => {}, remove: () => {} };
+  const grant = { fence: 7, sent: confirmationNow(clock) };
+  return new Tenure(testRuntime({ clock }), renewer, claim, grant);
 }
 
 describe('the deadline of a command', () => {

@@ -1,5 +1,5 @@
 import { type Duration, durationMs } from '../../../core/duration.ts';
-import { type WorkTimings, workTimings } from '../../../lease/work-timings.ts';
+import { type WorkTimings, workTimings } from '../../../lease/timings.ts';
 
 export interface TimingFlags {
   readonly ttl?: Duration;

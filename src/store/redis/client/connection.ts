@@ -8,7 +8,7 @@ import {
 } from '../../../core/errors.ts';
 import type { Random } from '../../../core/random.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
-import { type Entry, TimerHeap } from '../../../core/timer-heap.ts';
+import { type TimerEntry, TimerHeap } from '../../../core/timer-heap.ts';
 import type { Script } from '../scripts.ts';
 import type { Deadline, Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
@@ -48,7 +48,7 @@ export interface ConnectionHooks {
 }
 
 /** The deadline of a request. One timer serves all of them. */
-interface Due extends Entry {
+interface Due extends TimerEntry {
   expire(): void;
 }
 
@@ -194,8 +194,8 @@ export class Connection {
         else this.#discard(link, why);
       };
       const due: Due = {
-        dueMs: 0,
-        slot: -1,
+        dueAtMs: 0,
+        index: -1,
         // After a blocked event loop timers run before sockets are read: the answer may already be here.
         expire: () => clock.afterInput(() => !isAnswered && giveUp()),
       };

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { world } from '../support/world.ts';
 
-it('K-03 grants that answers never told of are given back in few requests', async () => {
+it('K-03 grants whose answers never came are released in few requests', async () => {
   const { clock, store, actor } = world();
   const sizes: number[] = [];
   const { release } = store.leases;
@@ -22,7 +22,7 @@ it('K-03 grants that answers never told of are given back in few requests', asyn
   expect(sizes.length).toBeLessThanOrEqual(5);
 });
 
-it('K-03 what is too much to give back is told, and expires', async () => {
+it('K-03 more orphaned grants than the limit expire, and an event counts them', async () => {
   const { clock, store, actor } = world();
   const { holdfast, faults } = await actor();
   const told: number[] = [];
@@ -41,7 +41,7 @@ it('K-03 what is too much to give back is told, and expires', async () => {
   expect((await read()).leases).toEqual([]);
 });
 
-it('K-08 what a store that is away was not told at close is told as left to expire', async () => {
+it('K-08 an event counts the grants that an unreachable store was not told of at close', async () => {
   const { clock, actor } = world();
   const { holdfast, faults } = await actor();
   const told: object[] = [];

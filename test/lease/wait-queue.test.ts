@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { world } from '../support/world.ts';
 
 describe('K-10 waiting', () => {
-  it('K-10 a release wakes who waits, at once', async () => {
+  it('K-10 a release wakes a waiter at once', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k');
@@ -15,7 +15,7 @@ describe('K-10 waiting', () => {
     expect(b.happened.at(-1)).toMatchObject({ name: 'lease.acquired', waitedMs: 5_000 });
   });
 
-  it('K-10 a holder that dies is followed at the expiry observed, not at the next round of a loop', async () => {
+  it('K-10 a waiter gets the key of a dead holder at the expiry it saw, not at the next round of a loop', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     await a.take('k', { ttl: '3s' });
@@ -31,7 +31,7 @@ describe('K-10 waiting', () => {
     expect(takenMs - startMs).toBeLessThanOrEqual(3_010);
   });
 
-  it('K-10 waiters of one process are served in the order of their coming', async () => {
+  it('K-10 waiters of one process are served in the order of their arrival', async () => {
     const { clock, actor } = world();
     const { take } = await actor();
     const first = await take('k');
@@ -49,7 +49,7 @@ describe('K-10 waiting', () => {
     expect(order).toEqual([1, 2, 3]);
   });
 
-  it('K-10 when the time is up, the result says who holds it and for how long', async () => {
+  it('K-10 when the time is over, the result has the holder and the remaining time', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const lease = await a.take('k');
@@ -80,7 +80,7 @@ describe('K-10 waiting', () => {
     await expect(holdfast.acquire('j', { signal: controller.signal })).rejects.toBe(reason);
   });
 
-  it('K-10 who gives up passes the hint on to the next', async () => {
+  it('K-10 a waiter that leaves passes the hint on to the next', async () => {
     const { clock, actor } = world();
     const [a, b, c] = [await actor(), await actor(), await actor()];
     const lease = await a.take('k');
@@ -94,7 +94,7 @@ describe('K-10 waiting', () => {
     expect((await patient).isHeld()).toBe(true);
   });
 
-  it('K-10 who had it because a lease ran out is not called by its own release: the next one is', async () => {
+  it('K-10 the release of a lease that was acquired after an expiry wakes the next waiter, not its own process', async () => {
     const { clock, store, actor } = world();
     const [a, b, c] = [await actor(), await actor(), await actor()];
     await a.take('k', { ttl: '3s' });
@@ -116,7 +116,7 @@ describe('K-10 waiting', () => {
     expect((await third).isHeld()).toBe(true);
   });
 
-  it('K-10 a grant that comes when nobody wants it any more is given back', async () => {
+  it('K-10 a grant that comes after its caller has left is released', async () => {
     const { clock, store, actor } = world();
     const { holdfast, faults } = await actor();
     faults.loseReplies = true;
@@ -131,7 +131,7 @@ describe('K-10 waiting', () => {
     ]);
   });
 
-  it('K-10 a store that comes back within the wait is no reason to fail', async () => {
+  it('K-10 a wait survives a store that answers again before it ends', async () => {
     const { clock, actor } = world();
     const { take, faults } = await actor();
     faults.refuse = true;
@@ -142,7 +142,7 @@ describe('K-10 waiting', () => {
     expect((await waiting).isHeld()).toBe(true);
   });
 
-  it('K-10 a store that stays away for the whole wait is the error', async () => {
+  it('K-10 a store that is unreachable for the whole wait is the error', async () => {
     const { clock, actor } = world();
     const { take, faults } = await actor();
     faults.refuse = true;
@@ -153,7 +153,7 @@ describe('K-10 waiting', () => {
     await outcome;
   });
 
-  it('K-10 waiting asks the store at its beginning and at its end, and in between only with a reason to', async () => {
+  it('K-10 a wait asks the store at its beginning and at its end, and in between only after a hint', async () => {
     const { clock, store, actor } = world();
     const { take } = await actor();
     await take('k', { ttl: '30s', renewEvery: '10s' });
@@ -173,7 +173,7 @@ describe('K-10 waiting', () => {
 });
 
 describe('K-10 acquireAll', () => {
-  it('K-10 takes several, and lets go of all of them together', async () => {
+  it('K-10 acquires several keys, and releases them together', async () => {
     const { actor } = world();
     const { holdfast } = await actor();
     const set = await holdfast.acquireAll(['b', 'a']);
@@ -185,7 +185,7 @@ describe('K-10 acquireAll', () => {
     expect(() => set.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }));
   });
 
-  it('K-10 takes none where one is held', async () => {
+  it('K-10 acquires none if one is held', async () => {
     const { actor } = world();
     const [a, b] = [await actor(), await actor()];
     await a.take('b');
@@ -197,7 +197,7 @@ describe('K-10 acquireAll', () => {
     await a.take('c');
   });
 
-  it('K-10 takes none where the store fails for one', async () => {
+  it('K-10 acquires none if the store fails for one', async () => {
     const { store, actor } = world();
     const { acquire } = store.leases;
     store.leases.acquire = async (requests, call) => {
@@ -211,7 +211,7 @@ describe('K-10 acquireAll', () => {
     expect(await holdfast.inspect('good')).toMatchObject({ kind: 'free' });
   });
 
-  it('K-10 sets that overlap wait for each other without a deadlock', async () => {
+  it('K-10 calls with overlapping keys wait for each other without a deadlock', async () => {
     const { clock, actor } = world();
     const [a, b] = [await actor(), await actor()];
     const done: string[] = [];

@@ -39,7 +39,7 @@ function play(steps: readonly Step[]) {
 }
 
 describe('K-04 the rule of the two clocks', () => {
-  it('K-04 whatever the wall clock does, nothing lasts longer than the monotonic clock says', () => {
+  it('K-04 no lease lasts longer than the monotonic clock says, whatever the wall clock does', () => {
     fc.assert(
       fc.property(host(runs, sleeps, isSet), (steps) => {
         const { total, leftMs, standing: stands } = play(steps);
@@ -51,7 +51,7 @@ describe('K-04 the rule of the two clocks', () => {
     );
   });
 
-  it('K-04 a host that sleeps, and whose clock nobody sets, never relies on more than there is, but for the tolerance', () => {
+  it('K-04 a host that sleeps and whose clock is not set never counts on more than the real time left, plus the tolerance', () => {
     fc.assert(
       fc.property(host(runs, sleeps), (steps) => {
         const { total, leftMs } = play(steps);
@@ -76,7 +76,7 @@ describe('K-04 the rule of the two clocks', () => {
     );
   });
 
-  it('K-04 a wall clock that was set back proves nothing: nothing is left, and the time is not over', () => {
+  it('K-04 after the wall clock was set back no time is left, and the time is not over', () => {
     const backMs = fc.integer({ min: JUMP_MS + 1, max: 3_600_000 });
     fc.assert(
       fc.property(backMs, fc.integer({ min: 0, max: 2 * VALID_MS }), (byMs, ranMs) => {

@@ -23,7 +23,7 @@ async function inLine({ clock, actor }: World, count: number) {
 
 describe('B-02 a freed key goes to a waiter that runs', () => {
   it.each([1, 2, 5, 20])(
-    'B-02 within a second, where the first %i in line are frozen',
+    'B-02 within a second, if the first %i waiters are frozen',
     async (frozen) => {
       const w = world();
       const held = await (await w.actor()).take('k');
@@ -36,7 +36,7 @@ describe('B-02 a freed key goes to a waiter that runs', () => {
     },
   );
 
-  it('B-02 in the order of their coming, where others before them are frozen', async () => {
+  it('B-02 in the order of their arrival, if others before them are frozen', async () => {
     const w = world();
     const held = await (await w.actor()).take('k');
     const waiting = await inLine(w, 6);
@@ -66,7 +66,7 @@ describe('B-02 a freed key goes to a waiter that runs', () => {
     expect(waiting[1]?.takenMs).toBeGreaterThan(0);
   });
 
-  it('B-02 also where the process that freed it ends at once', async () => {
+  it('B-02 even if the process that freed it ends at once', async () => {
     const w = world();
     const holder = await w.actor();
     const held = await holder.take('k');
@@ -95,7 +95,7 @@ describe('B-02 a freed key goes to a waiter that runs', () => {
     expect(third.takenMs).toBeNaN();
   });
 
-  it('B-02 of a pool, too: a freed slot', async () => {
+  it('B-02 and a freed slot of a pool goes to a waiter that runs, too', async () => {
     const w = world();
     const pools = await Promise.all([0, 1, 2].map(() => w.actor()));
     const [holder, frozen, running] = pools.map((actor) => ({
@@ -116,7 +116,7 @@ describe('B-02 a freed key goes to a waiter that runs', () => {
     expect(takenMs).toBeGreaterThan(0);
   });
 
-  it('K-10 nothing is asked for a key that was taken, after one look', async () => {
+  it('K-10 a key that was taken is asked for once, and then no longer', async () => {
     const w = world();
     const calls: string[] = [];
     const { wakeNext } = w.store.leases;

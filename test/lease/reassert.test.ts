@@ -7,8 +7,8 @@ import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { SimRedis } from '../../testing/sim-redis/server.ts';
 import { simDialer } from '../support/sim-link.ts';
 
-describe('a store that has forgotten', () => {
-  it('K-15 gets back from its holder what vanished, with its fence', async () => {
+describe('reasserting a lease after the store lost it', () => {
+  it('K-15 restores it with its fence', async () => {
     const { clock, redis, take, happened } = await holder();
     const lease = await take();
     redis.flush();
@@ -17,7 +17,7 @@ describe('a store that has forgotten', () => {
     expect(happened).toContain('lease.reasserted');
   });
 
-  it('K-15 gets nothing back from a host that may have slept past the deadline: others may have been granted it since', async () => {
+  it('K-15 is refused if the wall clock jumped past the deadline, because the key may have been granted meanwhile', async () => {
     const { clock, redis, take, happened } = await holder();
     const lease = await take();
     // The monotonic clock stood still; only the wall clock shows that the time is up.
@@ -28,7 +28,7 @@ describe('a store that has forgotten', () => {
     expect(happened).not.toContain('lease.reasserted');
   });
 
-  it('K-15 gets nothing back from such a host either where it still knows its fence: what was granted since may be what was lost', async () => {
+  it('K-15 is refused after such a jump even if the store still has the fence record, because it may have lost a later grant', async () => {
     const { clock, redis, take, happened } = await holder();
     const lease = await take();
     clock.jumpWall(40_000);

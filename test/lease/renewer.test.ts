@@ -7,8 +7,8 @@ import type { Store } from '../../src/store/port/store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { world } from '../support/world.ts';
 
-describe('the keeper', () => {
-  it('K-03 keeps a lease for as long as its holder lives', async () => {
+describe('Renewer', () => {
+  it('K-03 keeps a lease as long as its holder lives', async () => {
     const { clock, actor } = world();
     const { take, names } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -50,7 +50,7 @@ describe('the keeper', () => {
     expect(names()).toEqual(['lease.acquired', 'lease.uncertain', 'lease.confirmed']);
   });
 
-  it('K-04 a store that hangs: the signal fires at the deadline, and nothing passes after it', async () => {
+  it('K-04 if the store hangs, the signal fires at the deadline, and no check passes after it', async () => {
     const { clock, actor } = world();
     const { take, faults, happened } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -73,7 +73,7 @@ describe('the keeper', () => {
     });
   });
 
-  it('K-07 a renewal that is never answered is given up after the operation timeout and tried again', async () => {
+  it('K-07 a renewal that is never answered ends after the operation timeout and is repeated', async () => {
     const { clock, actor } = world();
     const { take, faults } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -86,7 +86,7 @@ describe('the keeper', () => {
     expect(lease.isHeld()).toBe(true);
   });
 
-  it('K-05 a lease that the store gives to another is lost at the next renewal', async () => {
+  it('K-05 a lease that the store granted to another holder is lost at the next renewal', async () => {
     const { clock, store, actor } = world();
     const { take, happened } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -99,7 +99,7 @@ describe('the keeper', () => {
     expect(happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'taken_over' });
   });
 
-  it('K-05 a lease ends at once when its store may grant the key to another, and says why', async () => {
+  it('K-05 a lease is lost at once, with the cause, if its store no longer counts', async () => {
     const { clock, store, actor } = world();
     const { take, happened } = await actor();
     const lease = await take('k', { ttl: '9s' });
@@ -113,7 +113,7 @@ describe('the keeper', () => {
     expect(happened.at(-1)).toMatchObject({ name: 'lease.lost', reason: 'unsuitable' });
   });
 
-  it('K-05 a lease outlives a server that is not fit for the moment, such as a replica in a failover', async () => {
+  it('K-05 a lease survives a server that is unsuitable for a moment, such as a replica during a failover', async () => {
     const { clock, store, actor } = world();
     const { take, names } = await actor();
     const lease = await take('k', { ttl: '9s' });
@@ -128,7 +128,7 @@ describe('the keeper', () => {
     expect(names()).toEqual(['lease.acquired', 'lease.uncertain', 'lease.confirmed']);
   });
 
-  it('K-15 a lease that vanished is put back with its fence', async () => {
+  it('K-15 a lease that vanished is reasserted with its fence', async () => {
     const { clock, store, actor } = world();
     const { take, names } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -143,7 +143,7 @@ describe('the keeper', () => {
     ]);
   });
 
-  it('K-08 a lease that is being given back is neither put back nor told as lost', async () => {
+  it('K-08 a lease that is being released is neither reasserted nor reported as lost', async () => {
     const clock = new FakeClock();
     const store = createMemoryStore({ clock });
     const { leases, asked, answer } = withLateAnswers(store.leases);
@@ -164,7 +164,7 @@ describe('the keeper', () => {
     expect(happened).toEqual(['lease.reasserted kept', 'lease.released forgotten']);
   });
 
-  it('K-04 a blocked event loop: after it a lease past its deadline is lost, not renewed, and the delay is reported', async () => {
+  it('K-04 after a blocked event loop a lease past its deadline is lost, not renewed, and an event reports the delay', async () => {
     const { clock, actor } = world();
     const { take, happened, names } = await actor();
     const lease = await take('k', { ttl: '3s' });
@@ -177,7 +177,7 @@ describe('the keeper', () => {
     });
   });
 
-  it('K-04 a block shorter than the deadline costs nothing: the lease is renewed at once', async () => {
+  it('K-04 a block of the event loop that ends before the deadline loses no lease: it is renewed at once', async () => {
     const { clock, actor } = world();
     const { take } = await actor();
     const lease = await take('k', { ttl: '3s' });

@@ -1,22 +1,25 @@
-/** What a process holds, in numbers: for scrapes and people. It looks at every tenure, so it is not for loops. */
+/**
+ * Counts the leases of a process, for metrics and people. It reads every tenure, so it is not for
+ * loops.
+ */
 import type { Tenure } from './tenure.ts';
 
 /** The leases of one class. */
 export interface ClassCensus {
   readonly held: number;
-  /** How long until the first of them would be lost, should no renewal be confirmed from now on. */
+  /** How long until the first of them is lost if no renewal is confirmed from now on. */
   readonly remainingMs: number;
   /** The shortest TTL among them. */
   readonly ttlMs: number;
 }
 
-/** By the name of the class; what has none held is not there. */
+/** By the name of the class. A class without held leases is missing. */
 export type Census = ReadonlyMap<string, ClassCensus>;
 
 export function censusOf(tenures: Iterable<Tenure>, nowMs: number): Census {
   const census = new Map<string, { held: number; remainingMs: number; ttlMs: number }>();
-  for (const { deadlineMs, terms } of tenures) {
-    const { leaseClass, timings } = terms;
+  for (const { deadlineMs, policy } of tenures) {
+    const { leaseClass, timings } = policy;
     const remainingMs = Math.max(0, deadlineMs - nowMs);
     const known = census.get(leaseClass.name);
     if (known === undefined) {
