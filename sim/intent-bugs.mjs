@@ -53,7 +53,7 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/intent/start.lua',
-        find: 'for n = 2, #keys do lead(id, keys[n]) end\n',
+        find: 'for n = 2, #keys do add_key(id, keys[n]) end\n',
         replace: '',
       },
     ],

@@ -24,7 +24,7 @@ export const RECORDS_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/record/changes.lua',
-        find: "local is_forgotten = known < noted(index, 'forgotten')",
+        find: "local is_forgotten = known < index_fact(index, 'forgotten')",
         replace: `local oldest = tonumber(redis.call('ZRANGE', gone, 0, 0, 'WITHSCORES')[2]) or 0
 local is_forgotten = redis.call('ZCARD', gone) >= 8 and known < oldest`,
       },
@@ -37,7 +37,7 @@ local is_forgotten = redis.call('ZCARD', gone) >= 8 and known < oldest`,
     patches: [
       {
         file: 'store/redis/lua/lib/record.lua',
-        find: '    note(meta, last, digest, known[1])\n',
+        find: '    note_revision(meta, last, digest, known[1])\n',
         replace: '',
       },
     ],

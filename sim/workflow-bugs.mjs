@@ -64,7 +64,7 @@ export const WORKFLOW_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/workflow/begin.lua',
-        find: '  in_hands_first(id, actions)\n',
+        find: '  claimed_first(id, actions)\n',
         replace: '',
       },
     ],

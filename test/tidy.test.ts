@@ -300,6 +300,9 @@ describe('Lua scripts', () => {
       expect(luaHeaderFindings([sample('src/put.lua', lacking)])).toHaveLength(1);
     }
     expect(luaHeaderFindings([sample('src/put.lua', `local a = 1\n${header}`)])).toHaveLength(3);
+    const library = '-- lib/a: numbers.\n-- Defines  a\nlocal a = 1\n';
+    expectTidy(luaHeaderFindings([sample('src/lua/lib/a.lua', library)]));
+    expect(luaHeaderFindings([sample('src/lua/lib/a.lua', 'local a = 1\n')])).toHaveLength(1);
   });
 
   it('begin with what they are given and what they return', () => {

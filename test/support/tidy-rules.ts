@@ -357,13 +357,14 @@ export function switchedOffFindings(sources: readonly SourceText[]): Finding[] {
   );
 }
 
-/** A script begins with a comment that says what it is given and what it returns. */
+/** A script begins with a comment that says its keys, arguments and reply; a library file, what it defines. */
 export function luaHeaderFindings(sources: readonly SourceText[]): Finding[] {
   return sources.flatMap(({ path, text }) => {
     const lines = text.split('\n');
     const end = lines.findIndex((line) => !line.startsWith('--'));
     const header = lines.slice(0, end === -1 ? lines.length : end);
-    return ['KEYS', 'ARGV', 'Returns']
+    const words = path.includes('/lua/lib/') ? ['Defines'] : ['KEYS', 'ARGV', 'Returns'];
+    return words
       .filter((word) => !header.some((line) => new RegExp(`^-- ${word}\\b`).test(line)))
       .map((word) => ({
         path,

@@ -1,7 +1,7 @@
--- intent/list: some of the sessions of an index, the latest made first. What is lost is dropped from the index.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] the index, [3] the place behind which to begin, [4] how many at most
--- Returns  per session: {id, place, facts | {name} if something else lies there | false if it is lost}
+-- intent/list: one page of an index, the latest session first. Ids of lost sessions are dropped from the index.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] the index, [3] the place behind which to begin, [4] the limit
+-- Returns  per session: {id, place, facts | {name} if another program's value is there | false if it is lost}
 -- Needs    lib/session
 local index, replies = INTENT .. ARGV[2], {}
 local found = redis.call('ZRANGEBYSCORE', index, '(' .. ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])

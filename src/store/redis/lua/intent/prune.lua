@@ -1,12 +1,12 @@
--- intent/prune: forgets sessions that ended before a time, those first that ended first; with each, its entry in the stream of starts, if
---        no worker has taken that.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] the time in ms, [3] how many at most
--- Returns  {how many it looked at, how many it has forgotten}
+-- intent/prune: removes sessions that ended before a time, the earliest first, with their entries in the stream of
+-- starts.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] the time in ms, [3] the limit
+-- Returns  {how many it read, how many it removed}
 -- Needs    lib/lanes, lib/session
 local stream = stream_at(START_STREAM)
 
--- A session that ended while it was NEW may still be there.
+-- A session that ended while it was NEW may still have a start entry.
 local function drop_start(id)
   local state = redis.call('HGET', stream.lanes, id)
   if state then withdraw(stream, id, state) end
@@ -17,7 +17,7 @@ local ids, count = redis.call('ZRANGEBYSCORE', INTENT .. 'ended', '-inf', '(' ..
 for _, id in ipairs(ids) do
   local facts = facts_of(id)
   redis.call('ZREM', INTENT .. 'ended', id)
-  -- What is lost is dropped from the other indexes by who meets it there, and what is not ours is left alone.
+  -- Readers of the other indexes drop lost sessions. Values of other programs are left alone.
   if facts and facts[2] == 'ENDED' then
     redis.call('ZREM', INTENT .. 'all', id)
     redis.call('ZREM', INTENT .. 'all:' .. facts[1], id)

@@ -1,13 +1,13 @@
--- intent/republish: has sessions started again that are new, and that the stream of starts has lost.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, then per session: id, its entry in the stream as JSON
+-- intent/republish: puts new sessions that the stream of starts has lost into it again.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, then per session: id, its entry in the stream as JSON
 -- Returns  per session: 1 | 0 if it is not new, or not lost
 -- Needs    lib/lanes, lib/session
 local stream, replies = stream_at(START_STREAM), {}
--- Of one that has lost its own: that of most.
+-- For a session that has lost its own.
 local MIDDLE_PRIORITY = 5
 
--- Whether the first of a lane will be given out some day.
+-- Whether the head of a lane is offered or due.
 local function is_there(lane, state)
   if not state or redis.call('EXISTS', lane_of(stream, lane)) == 0 then return false end
   local priority, entry = string.match(state, '^w (%d+) (.+)$')
@@ -27,6 +27,6 @@ for i = 2, #ARGV, 2 do
   end
   replies[#replies + 1] = is_lost and 1 or 0
 end
-if stream.has_more then redis.call('ZADD', HUB .. 'stream:all', 0, START_STREAM) end
-tell(stream)
+if stream.has_more then redis.call('ZADD', WORK .. 'stream:all', 0, START_STREAM) end
+hint_stream(stream)
 return replies

@@ -1,13 +1,14 @@
--- intent/start: finds the session that one of the keys leads to, the first key first; otherwise makes one and has it started.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] id of a new one, [3] tenant, [4] client, [5] body, [6] status, [7] priority,
---          [8] its entry in the stream as JSON, then the keys
+-- intent/start: finds the session that one of the keys leads to, the first key first; else creates one and its
+-- start entry.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] id of a new one, [3] tenant, [4] client, [5] body, [6] status, [7]
+--          priority, [8] its entry in the stream as JSON, then the keys
 -- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many clients |
---          {0, name} if something else lies where a session should
+--          {0, name} if another program's value is there
 -- Needs    lib/lanes, lib/session
 
--- From now on this key, too, leads to a session.
-local function lead(id, key)
+-- Lets another key lead to a session.
+local function add_key(id, key)
   local at = session_at(id)
   local count = (tonumber(redis.call('HGET', at, 'keys')) or 0) + 1
   redis.call('HSET', at, 'keys', count, 'key:' .. count, key)
@@ -22,7 +23,7 @@ for _, found in ipairs(led) do
   local facts, foreign
   if found then facts, foreign = facts_of(found, client) end
   if foreign then return {0, foreign} end
-  -- What is lost, or has ended, is led to by nothing.
+  -- A session that is lost or has ended does not count.
   if facts and facts[2] ~= 'ENDED' then
     if not facts[9] then
       local count = facts[6] + 1
@@ -31,20 +32,20 @@ for _, found in ipairs(led) do
       facts[6] = count
     end
     for n = 1, #keys do
-      if led[n] ~= found then lead(found, keys[n]) end
+      if led[n] ~= found then add_key(found, keys[n]) end
     end
     return {2, facts, found}
   end
 end
 
--- In this order: should one of them fail because of what another program has put there, the others are about nothing, and whoever
--- meets them finds out.
+-- In this order: if one write fails because of another program's value, the earlier ones name a session that does
+-- not exist, which their readers find out.
 local now_ms, now = now_of()
 local latest = redis.call('ZRANGE', INTENT .. 'all', 0, 0, 'WITHSCORES')[2]
 local place = string.format('%.0f', math.min((tonumber(latest) or 0) - 1, -now))
 local stream = stream_at(START_STREAM)
 push(stream, id, ARGV[7] .. ' ' .. ARGV[8])
-if not latest then redis.call('ZADD', HUB .. 'stream:all', 0, START_STREAM) end
+if not latest then redis.call('ZADD', WORK .. 'stream:all', 0, START_STREAM) end
 redis.call('ZADD', INTENT .. 'all', place, id)
 redis.call('ZADD', INTENT .. 'open', place, id)
 redis.call('ZADD', INTENT .. 'all:' .. tenant, place, id)
@@ -52,6 +53,6 @@ redis.call('ZADD', INTENT .. 'open:' .. tenant, place, id)
 redis.call('HSET', session_at(id), 'tenant', tenant, 'state', 'NEW', 'revision', 1, 'body', ARGV[5], 'status', ARGV[6], 'clients', 1,
   'created', now_ms, 'changed', now_ms, 'priority', ARGV[7], client, '', 'keys', 1, 'key:1', keys[1])
 redis.call('HSET', INTENT .. 'keys', keys[1], id)
-for n = 2, #keys do lead(id, keys[n]) end
-tell(stream)
+for n = 2, #keys do add_key(id, keys[n]) end
+hint_stream(stream)
 return {1, now_ms}

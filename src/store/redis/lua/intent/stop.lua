@@ -1,8 +1,9 @@
--- intent/stop: takes a client off a session, or all of them; where none is left, it is to stop.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] id, [3] client, [4] '1' for all of them, [5] status of one that ends by this,
---          [6] the tenant whose it has to be, if it has to be anybody's
--- Returns  {1, facts} | {2, facts} if its state is another now | {0, name} if something else lies there | false if there is none
+-- intent/stop: removes a client from a session, or all of them. A session without clients is to stop.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] id, [3] client, [4] '1' for all of them, [5] status of one that
+--          ends by this, [6] the tenant of the session, absent for any
+-- Returns  {1, facts} | {2, facts} if its state is another now | {0, name} if another program's value is there |
+--          false if there is none
 -- Needs    lib/session
 local id, client = ARGV[2], 'c:' .. ARGV[3]
 local facts, foreign = facts_of(id, client)
@@ -13,7 +14,7 @@ if state == 'STOPPING' or state == 'ENDED' then return {1, facts} end
 
 local at = session_at(id)
 if ARGV[4] == '1' then
-  -- There may be thousands, so it is written anew without them.
+  -- There may be thousands of clients, so the hash is written again without them.
   local fields, kept = {'priority', 'keys'}, {}
   for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do fields[n + 2] = 'key:' .. n end
   for i, value in ipairs(redis.call('HMGET', at, unpack(fields))) do

@@ -1,6 +1,6 @@
 -- lease/acquire: grants each free key and mints its fence in the same step.
--- KEYS     [1] the store's marker, or on a Cluster the lease once more; then per request: lease; on a Cluster the
---          fence record behind it, so that a slot on the move answers for both
+-- KEYS     [1] the store's marker, or on a Cluster the lease again; then per request: lease; on a Cluster the
+--          fence record behind it, so that a moving slot answers for both
 -- ARGV     [1] the era this client has examined ('' = none: quarantine off); on a Cluster with the name of the server's
 --          witness behind it, [2] ttl ms, [3] inbox of the caller,
 --          then per request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
@@ -10,7 +10,7 @@
 if is_other_era(ARGV[1]) then return 'ERA' end
 local ttl, inbox, now, now_text = ARGV[2], ARGV[3], clock()
 
--- A lease without a fence is no grant: if the fence can not be minted, the key is given up again.
+-- A lease without a fence is no grant: if the fence cannot be minted, the key is deleted again.
 local function grant(lease, record, holder, floor)
   local set = redis.pcall('SET', lease, holder, 'NX', 'PX', ttl)
   if not set or set.err then return set and {set.err} end
@@ -36,7 +36,7 @@ local function busy(lease, record, holder, waited)
   if waited >= 0 then
     local line = line_of(lease)
     redis.pcall('ZADD', line, 'NX', string.format('%.0f', now - waited * 1000), inbox)
-    redis.pcall('PEXPIRE', line, math.min(math.max(remaining, tonumber(ttl)) * 2, MOST))
+    redis.pcall('PEXPIRE', line, math.min(math.max(remaining, tonumber(ttl)) * 2, MAX_NUMBER))
     if digits(recorded) and string.sub(recorded, -1) ~= '+' then redis.pcall('SET', record, recorded .. '+', 'KEEPTTL') end
   end
   return {holder, tonumber(digits(recorded)) or 0, remaining}

@@ -1,4 +1,4 @@
--- lease/read: who holds what, without changing anything.
+-- lease/read: the holder, fence and remaining time of leases.
 -- KEYS     per lease: lease
 -- ARGV     none
 -- Returns  per lease: {holder or false, fence, remaining ms, '!' if the record marks a forced revocation}

@@ -1,6 +1,7 @@
--- lease/reassert: puts back leases that vanished under their holders, where nobody can have been granted them since.
--- KEYS     [1] the store's marker, or on a Cluster the lease once more; then per tenure: lease; on a Cluster the fence record
---          behind it
+-- lease/reassert: puts back leases that vanished under their holders, where no other holder can have been granted
+-- them since.
+-- KEYS     [1] the store's marker, or on a Cluster the lease again; then per tenure: lease; on a Cluster the fence
+--          record behind it
 -- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if this is still the era
 --          in which no new grants are made (on a Cluster with the witness, or '*' where there is none), [2] ttl ms,
 --          then per tenure: holder, fence

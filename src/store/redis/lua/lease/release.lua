@@ -1,6 +1,6 @@
--- lease/release: ends each tenure that the store names by holder and fence, and wakes the next in line. A release that comes
--- late can never end a newer tenure, not even the same holder's.
--- KEYS     per tenure: lease; on a Cluster its fence record behind it, so that a slot on the move answers for both
+-- lease/release: ends each tenure that the store names by holder and fence, and wakes the next in line. A late
+-- release never ends a newer tenure, not even the same holder's.
+-- KEYS     per tenure: lease; on a Cluster its fence record behind it, so that a moving slot answers for both
 -- ARGV     per tenure: holder, fence
 -- Returns  what was not released: {index, holder or false, fence}; something foreign reads as absent; and what was
 --          released and waited for: {index}

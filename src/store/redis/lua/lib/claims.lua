@@ -1,17 +1,15 @@
--- lib/claims: not a verb, but what stands before every script that gives entries of a stream out, or hears of them.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines tries_of, turns, give, held and rest
+-- lib/claims: entries of a stream that consumers have claimed.
 -- Needs    lib/lanes, lib/fences
+-- Defines  tries_of, due_lanes, give, held, postpone
 local HIGHEST_PRIORITY = 10
 
--- How often the first of a lane has been given out.
+-- How often the head of a lane was given out.
 local function tries_of(state)
   return tonumber(state and (string.match(state, '^h %d+ (%d+)') or string.match(state, '^p (%d+)'))) or 0
 end
 
--- The lanes whose turn it is, each with how often its first has been given out. Those of the bus are taken off it.
-local function turns(stream, most, now)
+-- The lanes whose head is due, each with how often it was given out. Takes those on the bus off it.
+local function due_lanes(stream, most, now)
   local found = {}
   local due = redis.call('ZRANGEBYSCORE', stream.due, '-inf', string.format('%.0f', now), 'LIMIT', 0, most)
   local states = #due > 0 and redis.call('HMGET', stream.lanes, unpack(due))
@@ -28,7 +26,7 @@ local function turns(stream, most, now)
   return found
 end
 
--- Gives the first of each of these lanes to a consumer. Fences follow each other; gives the first of them.
+-- Gives the head of each lane to a consumer. The fences are consecutive; returns the first.
 local function give(stream, lanes, consumer, claim_ms, now)
   if #lanes == 0 then return 0 end
   local first = math.max((tonumber(redis.call('HGET', KEYS[1], 'fence')) or 0) + 1, now)
@@ -44,13 +42,13 @@ local function give(stream, lanes, consumer, claim_ms, now)
   return first
 end
 
--- How often what is in the hands of this fence has been given out; nil where it is not any more.
+-- How often the head that this fence holds was given out; nil if the fence does not hold it any more.
 local function held(stream, lane, fence)
   local found, tries = string.match(redis.call('HGET', stream.lanes, lane) or '', '^h (%d+) (%d+)')
   return found == fence and tonumber(tries) or nil
 end
 
-local function rest(stream, lane, tries, until_us)
+local function postpone(stream, lane, tries, until_us)
   redis.call('HSET', stream.lanes, lane, 'p ' .. tries)
   redis.call('ZADD', stream.due, string.format('%.0f', until_us), lane)
 end

@@ -1,7 +1,5 @@
--- lib/fences: not a verb, but what stands before every script that needs fences.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines FENCE_RECORD_MS, clock, digits and mint
+-- lib/fences: the time of the store, and fences.
+-- Defines  FENCE_RECORD_MS, MAX_NUMBER, clock, digits, mint
 local FENCE_RECORD_MS = '86400000'
 
 -- The store's time in microseconds, as a number (exact until the year 2255) and as the text of it.
@@ -11,24 +9,24 @@ local function clock()
   return now, string.format('%.0f', now)
 end
 
--- The largest number that Lua can tell from its neighbours.
-local MOST = 9007199254740991
+-- The largest number that is exact in Lua.
+local MAX_NUMBER = 9007199254740991
 
--- A fence record is decimal digits; then '!' if a forced revocation minted it; then '+' while somebody waits.
+-- A fence record is decimal digits; then '!' if a forced revocation minted it; then '+' while an inbox waits.
 local RECORD = '^(%d+)!?%+?$'
 local function digits(record)
   local number = record and string.match(record, RECORD)
-  return number and tonumber(number) < MOST and number or nil
+  return number and tonumber(number) < MAX_NUMBER and number or nil
 end
 
--- Mints the next fence of a key and keeps its record, with a mark behind the digits if one is given.
--- Gives the fence; or nil and what is wrong with the record, which is not touched: it belongs to another program.
+-- Mints the next fence of a key and writes its record, with a mark behind the digits if one is given. Returns the
+-- fence; or nil and an error, if the record belongs to another program. Then it is not touched.
 local function mint(key, now, text, floor, mark)
   local old, previous = redis.pcall('GET', key), 0
   if old then
     if type(old) == 'table' then return nil, old.err end
     previous = tonumber(string.match(old, RECORD))
-    if not previous or previous >= MOST then return nil, 'FOREIGN fence record' end
+    if not previous or previous >= MAX_NUMBER then return nil, 'FOREIGN fence record' end
     if string.sub(old, -1) == '+' then mark = (mark or '') .. '+' end
   end
   local fence = math.max(previous + 1, now, floor)

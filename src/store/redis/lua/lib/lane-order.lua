@@ -1,18 +1,16 @@
--- lib/lane-order: not a verb, but what stands before the script that begins a tenure.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines in_hands_first and relay
+-- lib/lane-order: new epochs for unresolved actions, when a tenure begins.
 -- Needs    lib/parking
+-- Defines  claimed_first, rebuild_lanes
 
--- Sorts actions that are in the order of their epochs: the one that somebody has in hands goes before the others of its target, as it does
--- in its lane. Otherwise a revived action would have a lower epoch, and be given out after it.
-local function in_hands_first(id, actions)
+-- Sorts actions that are in the order of their epochs: a claimed action goes before the others of its target, as in
+-- its lane. Otherwise a revived action would have a lower epoch, and be given out after it.
+local function claimed_first(id, actions)
   local rank, held = {}, {}
   for _, action in ipairs(actions) do
     local _, _, target = parts_of(action[3])
     if not rank[target] then
       local stream = action_stream(target)
-      local first = is_in_hands(redis.call('HGET', stream.lanes, id)) and redis.call('LINDEX', lane_of(stream, id), 0)
+      local first = is_claimed(redis.call('HGET', stream.lanes, id)) and redis.call('LINDEX', lane_of(stream, id), 0)
       rank[target], held[target] = action[1], first and string.match(first, '^%d+ (.*)$')
     end
     -- Half an epoch before the first of its target.
@@ -21,12 +19,12 @@ local function in_hands_first(id, actions)
   table.sort(actions, function(a, b) return a[1] < b[1] end)
 end
 
--- Puts the entries of a lane into a new order. The one that somebody has in hands stays the first; a first that stays the first keeps
--- its place on the bus, or its rest.
-local function relay_lane(stream, lane, entries)
+-- Puts the entries of a lane into a new order. A claimed head stays the head. A head that stays keeps its place on
+-- the bus, or its due time.
+local function rebuild_lane(stream, lane, entries)
   local key, state = lane_of(stream, lane), redis.call('HGET', stream.lanes, lane)
   local old = redis.call('LINDEX', key, 0)
-  local kept = is_in_hands(state) and old
+  local kept = is_claimed(state) and old
   local first = kept or entries[1]
   redis.call('DEL', key)
   if kept then redis.call('RPUSH', key, kept) end
@@ -37,8 +35,8 @@ local function relay_lane(stream, lane, entries)
   if not state or first ~= old then offer(stream, lane, first) end
 end
 
--- Puts all unresolved actions of a workflow, in this order, into the streams of their targets.
-local function relay(id, actions)
+-- Puts all unresolved actions of a workflow into the streams of their targets, in this order.
+local function rebuild_lanes(id, actions)
   local targets, entries = {}, {}
   for _, action in ipairs(actions) do
     local _, _, target, priority = parts_of(action[3])
@@ -51,7 +49,7 @@ local function relay(id, actions)
   end
   for _, target in ipairs(targets) do
     local stream = action_stream(target)
-    relay_lane(stream, id, entries[target])
-    tell(stream)
+    rebuild_lane(stream, id, entries[target])
+    hint_stream(stream)
   end
 end

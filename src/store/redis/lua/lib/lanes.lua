@@ -1,22 +1,21 @@
--- lib/lanes: not a verb, but what stands before every script about streams.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines stream_at, lane_of, offer, push, withdraw, advance and tell
+-- lib/lanes: queues of a stream, one per lane, served in turn.
 -- Needs    lib/work-keyspace
+-- Defines  stream_at, lane_of, bus_of, offer, push, withdraw, advance, hint_stream
 
--- A lane is a list of entries: each a priority, a space, and what it is about. While there are any, the stream knows in what state
--- its lane is: 'w <priority> <id>', its first waits on the bus; 'h <fence> <tries> <consumer>', somebody has it in hands;
--- 'p <tries>', it rests. For the last two `due` has when they end, in µs. The bus is a Redis Stream for each priority.
+-- lane   list of '<priority> <entry>'
+-- state  'w <priority> <id>'              its head waits on the bus, a Redis Stream for each priority
+--        'h <fence> <tries> <consumer>'   its head is claimed; `due` has until when, in µs
+--        'p <tries>'                      its head is parked; `due` has until when, in µs
 local function stream_at(name)
-  local at = HUB .. 'stream:'
+  local at = WORK .. 'stream:'
   return {name = name, lanes = at .. 'lanes:' .. name, due = at .. 'due:' .. name, dead = at .. 'dead:' .. name}
 end
 
--- No name has braces.
-local function lane_of(stream, lane) return HUB .. 'stream:lane:{' .. stream.name .. '}:' .. lane end
-local function bus_of(stream, priority) return HUB .. 'stream:bus:' .. priority .. ':' .. stream.name end
+-- Names have no braces.
+local function lane_of(stream, lane) return WORK .. 'stream:lane:{' .. stream.name .. '}:' .. lane end
+local function bus_of(stream, priority) return WORK .. 'stream:bus:' .. priority .. ':' .. stream.name end
 
--- The first of a lane has its turn.
+-- Puts the head of a lane on the bus.
 local function offer(stream, lane, entry)
   local priority = string.match(entry, '^%d+')
   local id = redis.call('XADD', bus_of(stream, priority), '*', 'l', lane)
@@ -28,7 +27,7 @@ local function push(stream, lane, entry)
   if redis.call('RPUSH', lane_of(stream, lane), entry) == 1 then offer(stream, lane, entry) end
 end
 
--- Nobody waits for the first of a lane any more, nor has it in hands.
+-- Takes the head of a lane off the bus, or ends its claim.
 local function withdraw(stream, lane, state)
   local priority, id = string.match(state, '^w (%d+) (.+)$')
   if id then
@@ -39,7 +38,7 @@ local function withdraw(stream, lane, state)
   redis.call('HDEL', stream.lanes, lane)
 end
 
--- The first of a lane is done with: the next has its turn. Gives what it was.
+-- Removes the head of a lane and offers the next entry. Returns the removed one.
 local function advance(stream, lane)
   local key = lane_of(stream, lane)
   local entry, following = redis.call('LPOP', key), redis.call('LINDEX', key, 0)
@@ -48,6 +47,6 @@ local function advance(stream, lane)
   return entry
 end
 
-local function tell(stream)
+local function hint_stream(stream)
   if stream.has_more then hint(ARGV[1] .. 'stream:' .. stream.name, stream.name) end
 end

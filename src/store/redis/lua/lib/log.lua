@@ -1,17 +1,15 @@
--- lib/log: not a verb, but what stands before every script about the log.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines parts_of and last_of
+-- lib/log: positions in the log.
 -- Needs    lib/fences
+-- Defines  parts_of, last_of
 
--- The log is a stream whose ids are `<ms>-<number>`. Numbers follow each other without gaps, so it shows when some are
--- missing. The first is made from the time, as fences are: so the numbers of a log that was lost do not come again.
+-- The log is a Redis Stream with the ids `<ms>-<number>`. Numbers have no gaps, so a missing entry shows. The first
+-- number is made from the time, like a fence, so the numbers of a log that was lost are not used again.
 local function parts_of(id)
   local ms, number = string.match(id, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(number)
 end
 
--- The last id there was, '0-0' for none; or nil and what is wrong.
+-- The last id, '0-0' for none; or nil and an error.
 local function last_of(log)
   local facts = redis.pcall('XINFO', 'STREAM', log)
   if facts.err then

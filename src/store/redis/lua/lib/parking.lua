@@ -1,13 +1,11 @@
--- lib/parking: not a verb, but what stands before every script that moves unresolved actions.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines sort_by_epoch, emit_anew, clear_lanes and park
+-- lib/parking: unresolved actions that leave their streams.
 -- Needs    lib/lanes, lib/workflow
+-- Defines  action_stream, is_claimed, sort_by_epoch, reemit, clear_lanes, park
 
 local function action_stream(target) return stream_at('action:' .. target) end
-local function is_in_hands(state) return state and string.sub(state, 1, 1) == 'h' end
+local function is_claimed(state) return state and string.sub(state, 1, 1) == 'h' end
 
--- Actions, as {epoch, id, record} each, from a list of ids and records.
+-- Actions, {epoch, id, record} each, from a list of ids and records.
 local function sort_by_epoch(list)
   local actions = {}
   for i = 1, #list, 2 do actions[#actions + 1] = {parts_of(list[i + 1]), list[i], list[i + 1]} end
@@ -15,8 +13,8 @@ local function sort_by_epoch(list)
   return actions
 end
 
--- Gives actions new epochs, from this one on, and a tenure; gives the time in ms.
-local function emit_anew(id, actions, epoch, lease_id)
+-- Gives actions new epochs, from this one on, and a tenure. Returns the time in ms.
+local function reemit(id, actions, epoch, lease_id)
   local now_ms
   for i, action in ipairs(actions) do
     local body = string.match(action[3], '^%d+\n.-\n(.*)$')
@@ -24,12 +22,12 @@ local function emit_anew(id, actions, epoch, lease_id)
     action[3] = action[1] .. '\n' .. lease_id .. '\n' .. body
     redis.call('HSET', of('actions', id), action[2], action[3])
     local _, _, target = parts_of(action[3])
-    now_ms = note(id, action[1] + 1, lease_id, 'reemitted', action[2], target)
+    now_ms = add_history(id, action[1] + 1, lease_id, 'reemitted', action[2], target)
   end
   return now_ms
 end
 
--- Takes all actions of a workflow out of their streams.
+-- Removes all actions of a workflow from their streams.
 local function clear_lanes(id)
   for _, target in ipairs(redis.call('HKEYS', of('targets', id))) do
     local stream = action_stream(target)
@@ -39,12 +37,12 @@ local function clear_lanes(id)
   end
 end
 
--- The same, but who has one in hands keeps it; the others are parked.
+-- Removes all but claimed actions, and parks them.
 local function park(id)
   for _, target in ipairs(redis.call('HKEYS', of('targets', id))) do
     local stream = action_stream(target)
     local key, state = lane_of(stream, id), redis.call('HGET', stream.lanes, id)
-    local entries, is_kept = redis.call('LRANGE', key, 0, -1), is_in_hands(state)
+    local entries, is_kept = redis.call('LRANGE', key, 0, -1), is_claimed(state)
     for i = is_kept and 2 or 1, #entries do
       redis.call('SADD', of('parked', id), string.match(entries[i], '^%d+ (.*)$'))
     end

@@ -1,13 +1,11 @@
--- lib/record-index: not a verb, but what stands before every script about the index of a collection.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines decimal, top, noted and announce
+-- lib/record-index: the index of a collection of records.
 -- Needs    lib/siblings, lib/fences
+-- Defines  decimal, top, index_fact, announce
 
 local function decimal(number) return string.format('%.0f', number) end
 
--- The index is a sorted set of ids by the version of their last change, and beside it one of those removed. Versions are
--- times in microseconds, or more: they go on growing after a loss of data, as fences do.
+-- The index is a sorted set of ids by the version of their last change. The sibling `removed` has the removed ids.
+-- Versions are times in microseconds, or higher: like fences they grow even after data loss.
 local function top(index)
   local newest = 0
   for _, key in ipairs({index, sibling(index, 'removed')}) do
@@ -16,11 +14,11 @@ local function top(index)
   return newest
 end
 
--- Two versions are noted beside the index. `born`: at which it began; a reader that knows an earlier one has seen an index
--- that was lost. `forgotten`: that of the newest removal ever dropped; a reader that knows only an earlier one has missed it.
-local function noted(index, what) return tonumber(redis.call('HGET', sibling(index, 'meta'), what)) or 0 end
+-- The sibling `meta` has two versions. `born`: the first one; a reader with an earlier one has read an index that
+-- was lost. `forgotten`: the newest removal that was dropped; a reader with an earlier one has missed it.
+local function index_fact(index, what) return tonumber(redis.call('HGET', sibling(index, 'meta'), what)) or 0 end
 
--- Drops all removals but the last `kept`.
+-- Drops all but the last `kept` removals.
 local function forget(index, gone, kept)
   local newest = redis.call('ZREVRANGE', gone, kept, kept, 'WITHSCORES')[2]
   if not newest then return end
@@ -28,7 +26,7 @@ local function forget(index, gone, kept)
   redis.call('ZREMRANGEBYRANK', gone, 0, -kept - 1)
 end
 
--- Each change: {was it a removal, id}.
+-- Enters changes: {is it a removal, id} each.
 local function announce(index, changes, kept)
   local gone = sibling(index, 'removed')
   local now = clock()

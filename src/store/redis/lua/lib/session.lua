@@ -1,20 +1,19 @@
--- lib/session: not a verb, but what stands before every script about sessions that were started by an intent.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines INTENT, CLIENTS_MOST, START_STREAM, session_at, facts_of, now_of and change
+-- lib/session: sessions that an intent started.
 -- Needs    lib/work-keyspace
+-- Defines  INTENT, CLIENTS_MOST, START_STREAM, session_at, facts_of, now_of, change
 
 -- As intent-store.ts has them.
 local CLIENTS_MOST, START_STREAM = 10000, 'intent:start'
 
--- A session is one hash, so that none is ever there in part: its facts; its clients, a field 'c:<client>' each; and its keys, as
--- 'key:1' and so on. `keys` says where each key leads. The order of making is that of scores below 0, so that the latest is the
--- first and is the soonest put in: `all`, and `open` for what has not ended, and both again for each tenant. `ended` has when.
-local INTENT = HUB .. 'intent:'
+-- A session is one hash, so that it is never stored in part: its facts; its clients, a field 'c:<client>' each; its
+-- keys, as 'key:1' and so on. The hash `keys` has the session of each key. The indexes `all` and `open` (not
+-- ended), and both for each tenant, are sorted by creation with scores below 0, so that the latest comes first.
+-- `ended` has the time of the end.
+local INTENT = WORK .. 'intent:'
 
 local function session_at(id) return INTENT .. 'session:' .. id end
 
--- What is told of a session, and one field more. Nil where there is none; and where something else lies there, its name too.
+-- The facts of a session, and one more field. Nil if there is none; with its name if another program's value is there.
 local function facts_of(id, field)
   local at = session_at(id)
   local facts = redis.pcall('HMGET', at, 'tenant', 'state', 'revision', 'body', 'status', 'clients', 'created', 'changed', field or 'state')
@@ -32,7 +31,7 @@ local function now_of()
   return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
 end
 
--- Nothing leads to a session that has ended. A key that has come to lead to another is left to that one.
+-- No key leads to a session that has ended. A key that leads to another session by now is kept.
 local function close(id, at, tenant, now_ms)
   for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do
     local key = redis.call('HGET', at, 'key:' .. n)
@@ -43,7 +42,7 @@ local function close(id, at, tenant, now_ms)
   redis.call('ZADD', INTENT .. 'ended', now_ms, id)
 end
 
--- Changes state and status, in the facts too; tells of another state.
+-- Changes state and status, in the facts too. A change of state is published.
 local function change(id, facts, state, status)
   local at, before, now_ms = session_at(id), facts[2], now_of()
   facts[2], facts[3], facts[5], facts[8] = state, facts[3] + 1, status, now_ms

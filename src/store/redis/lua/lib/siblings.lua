@@ -1,11 +1,9 @@
--- lib/siblings: not a verb, but what stands before every script that needs more of a lease than its key.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines fence_of, line_of and offer_of
+-- lib/siblings: the keys beside a lease or a record.
+-- Defines  sibling, fence_of, line_of, offer_of
 
--- What belongs to a lease lies in keys that hash to the same slot of a Cluster as the lease itself: the sibling's hash
--- tag is the lease's key, or the one that has. That is why only leases are declared as KEYS. The word stands in front: behind
--- the name it would make the fence record of `a` the lease `a:fence`.
+-- A sibling hashes to the same slot of a Cluster as the lease: its hash tag is the lease's key, or the hash tag of
+-- that key. So only leases are declared as KEYS. The word stands in front: behind the name, the fence record of `a`
+-- would be the lease `a:fence`.
 local function sibling(lease, what)
   if string.find(lease, '{', 1, true) then return what .. ':' .. lease end
   return what .. ':{' .. lease .. '}'

@@ -1,30 +1,29 @@
--- lib/workflow: not a verb, but what stands before every script about workflows.
--- KEYS     none of its own
--- ARGV     none of its own
--- Returns  nothing; defines UNRESOLVED_MOST, UNREAD_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, note, standing, forget_result, mark_read, count_unread and snapshot
+-- lib/workflow: what every script about workflows needs.
 -- Needs    lib/work-keyspace
+-- Defines  UNRESOLVED_MOST, UNREAD_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, add_history, check_tenure,
+--          forget_result, mark_read, count_unread, snapshot
 
 -- As workflow-store.ts has them.
 local UNRESOLVED_MOST, UNREAD_MOST, HISTORY_KEPT, HISTORY_STATE_MOST, RESULTS_KEPT = 1000, 10000, 1000, 4096, 1000
 
-local function of(what, id) return HUB .. 'workflow:' .. what .. ':' .. id end
+local function of(what, id) return WORK .. 'workflow:' .. what .. ':' .. id end
 
--- An unresolved action is a text of lines: epoch, lease id, target, priority, body. No name has a line break, and the body is never
--- looked at.
+-- An unresolved action is a text of lines: epoch, lease id, target, priority, body. Names have no line breaks, and
+-- the body is opaque.
 local function parts_of(record)
   local epoch, lease_id, target, priority = string.match(record, '^(%d+)\n(.-)\n(.-)\n(%d+)\n')
   return tonumber(epoch), lease_id, target, priority
 end
 
--- Adds to the history of a workflow; gives the time in ms.
-local function note(id, epoch, lease_id, kind, a, b, c)
+-- Adds to the history of a workflow. Returns the time in ms.
+local function add_history(id, epoch, lease_id, kind, a, b, c)
   local place = redis.call('XADD', of('history', id), 'MAXLEN', HISTORY_KEPT, '*',
     'e', epoch, 'l', lease_id or '', 'k', kind, 'a', a, 'b', b or '', 'c', c or '')
   return string.match(place, '^%d+')
 end
 
--- The epoch of a workflow whose orchestrator may take steps; or nil and why it may not.
-local function standing(id, lease_id)
+-- The epoch of a workflow, if this lease id may take steps; or nil and the reply.
+local function check_tenure(id, lease_id)
   local holder = redis.call('GET', of('lease', id))
   if holder ~= lease_id then return nil, {2, holder} end
   local facts = redis.call('HMGET', of('facts', id), 'lease', 'epoch')
@@ -32,7 +31,7 @@ local function standing(id, lease_id)
   return tonumber(facts[2])
 end
 
--- Forgets the result of an action that is neither unread nor among the last. An action that was revived may have a later result, which stays.
+-- Forgets a result that is neither unread nor among the last. A revived action may have a later result, which stays.
 local function forget_result(id, position, action_id)
   local result = redis.call('HGET', of('results', id), action_id)
   if result and string.match(result, '^%S+') == position then redis.call('HDEL', of('results', id), action_id) end
@@ -47,8 +46,8 @@ local function is_before(position, other)
   return ms < other_ms or (ms == other_ms and n < other_n)
 end
 
--- Marks results as read: so many positions, from this argument on. `settled` has the last results, the oldest first; a result before these
--- was kept only until it was read.
+-- Marks results as read: `count` positions, from this argument on. `settled` has the last results, the oldest
+-- first. A result before these was kept only until it was read.
 local function mark_read(id, count, from)
   if count == 0 then return end
   local unread, oldest, positions = of('unread', id), redis.call('LINDEX', of('settled', id), 0), {}

@@ -1,6 +1,6 @@
--- log/recall: what came before a position in the log, the newest first.
+-- log/recall: entries before a position in the log, the newest first.
 -- KEYS     [1] log
--- ARGV     [1] the position, '' = from the newest there is, [2] how many at most
+-- ARGV     [1] the position, '' = from the newest there is, [2] the limit
 -- Returns  {0, entries as XREVRANGE gives them} | error text
 -- Needs    lib/log
 local last, problem = last_of(KEYS[1])

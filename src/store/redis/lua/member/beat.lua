@@ -1,4 +1,4 @@
--- member/beat: says that a member lives, and that it is to be looked for.
+-- member/beat: writes a heartbeat, and enters its member in the set.
 -- KEYS     [1] heartbeat, [2] the set of members
 -- ARGV     [1] what it says of itself, [2] ttl ms, [3] its id
 -- Returns  1

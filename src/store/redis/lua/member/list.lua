@@ -1,4 +1,4 @@
--- member/list: everybody in the set of members, as they say of themselves. Who does not beat any more is taken out.
+-- member/list: all members in the set, with their heartbeats. A member without one is removed from the set.
 -- KEYS     [1] the set of members
 -- ARGV     [1] what heartbeats' names begin with
 -- Returns  {id, value, remaining ms} of each; '' for a value larger than Holdfast writes
@@ -11,6 +11,6 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
     gone[#gone + 1] = id
   end
 end
--- One by one: there is a limit to how many values a call can be given.
+-- One by one: the number of arguments of a call is limited.
 for _, id in ipairs(gone) do redis.call('SREM', KEYS[1], id) end
 return found

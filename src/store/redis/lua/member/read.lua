@@ -1,4 +1,4 @@
--- member/read: members, as they say of themselves, and how long that holds.
+-- member/read: heartbeats, and how long they last.
 -- KEYS     per member: heartbeat
 -- ARGV     none
 -- Returns  per member: {value, remaining ms} | false if it does not beat any more; '' for a value larger than

@@ -1,13 +1,13 @@
 -- record/changes: which records of a collection have changed since a version, the earliest change first.
 -- KEYS     [1] index
--- ARGV     [1] the version, 0 for all records, [2] the version at which a listing from 0 began, else 0, [3] how many at most
+-- ARGV     [1] the version, 0 for all records, [2] the version at which a listing from 0 began, else 0, [3] the limit
 -- Returns  {version to ask with next, began to ask with next, 1 if there is more, 1 if the caller has to begin again,
 --          {written id, …}, {removed id, …}}
 -- Needs    lib/record-index
 local index, gone, since, most = KEYS[1], sibling(KEYS[1], 'removed'), tonumber(ARGV[1]), tonumber(ARGV[3])
 local newest = top(index)
 local began = since == 0 and newest or tonumber(ARGV[2])
--- A listing shows nothing that was removed before it began: its reader need not hear of that.
+-- A listing shows nothing that was removed before it began.
 local known = math.max(since, began)
 
 local found = {}
@@ -25,7 +25,7 @@ for i = 1, math.min(#found, most) do
   list[#list + 1] = found[i][3]
 end
 local version = has_more and found[most][1] or math.max(since, newest)
-local is_forgotten = known < noted(index, 'forgotten')
-local is_unknown = known > newest or since < noted(index, 'born')
+local is_forgotten = known < index_fact(index, 'forgotten')
+local is_unknown = known > newest or since < index_fact(index, 'born')
 local is_over = since > 0 and (is_forgotten or is_unknown)
 return {decimal(version), has_more and decimal(began) or '0', has_more and 1 or 0, is_over and 1 or 0, ids[1], ids[2]}

@@ -1,16 +1,18 @@
--- record/discover: finds records whose last change the index has not heard of, for another program has written, changed or removed
--- them, or a client could not tell of it; and notes what the index is told, so that it is told once.
--- KEYS     [1] index, or on a Cluster the record once more; then per record: record
--- ARGV     [1] how many removals the index remembers, '' = the index is elsewhere, and was told before this, then per record:
---          id, and what the index has been told of it: '' = nothing, a revision, '-' = that it is gone
--- Returns  per record: 1 if it was told | 0 if there is nothing to tell | as text, the revision to be told | false if there is
---          no such record | {error text}
+-- record/discover: finds records whose last change the index does not have, because another program has written,
+-- changed or removed them, or a client died before its announcement. Notes what the index is told, so that it is
+-- told once.
+-- KEYS     [1] index, or on a Cluster the record again; then per record: record
+-- ARGV     [1] how many removals the index remembers, '' = the index is on another server, and was updated before,
+--          then per record: id, and what the index has been told of it: '' = nothing, a revision, '-' = that it is
+--          gone
+-- Returns  per record: 1 if the index was updated | 0 if it need not be | as text, the revision to announce | false
+--          if there is no such record | {error text}
 -- Needs    lib/record-index, lib/record
 local index, is_here, changes = KEYS[1], ARGV[1] ~= '', {}
 
 local function is_listed(id) return is_here and redis.call('ZSCORE', index, id) end
 
-local function tell(is_removal, id)
+local function enter(is_removal, id)
   changes[#changes + 1] = {is_removal, id}
   return 1
 end
@@ -18,12 +20,12 @@ end
 local function gone(meta, id, said)
   local was_listed = is_listed(id)
   if was_listed or said == '-' then redis.call('PEXPIRE', meta, FENCE_RECORD_MS) end
-  return was_listed and tell(true, id)
+  return was_listed and enter(true, id)
 end
 
-local function examine(key, id, said)
+local function compare(key, id, said)
   local meta = sibling(key, 'meta')
-  local value, revision, _, _, told = look(key)
+  local value, revision, _, _, told = read_record(key)
   if value == nil then return {revision} end
   if not value then return gone(meta, id, said) end
   local text = decimal(revision)
@@ -32,13 +34,13 @@ local function examine(key, id, said)
     if not is_here and said == '' then return text end
     redis.call('HSET', meta, 'told', text)
   end
-  -- It may have been removed before, and what is known of it be about to go.
+  -- The record may have been removed before, and its meta have an expiry.
   redis.call('PERSIST', meta)
-  if is_here and (told ~= revision or not is_listed(id)) then return tell(false, id) end
+  if is_here and (told ~= revision or not is_listed(id)) then return enter(false, id) end
   return 0
 end
 
 local replies = {}
-for i = 2, #ARGV, 2 do replies[#replies + 1] = examine(KEYS[i / 2 + 1], ARGV[i], ARGV[i + 1]) end
+for i = 2, #ARGV, 2 do replies[#replies + 1] = compare(KEYS[i / 2 + 1], ARGV[i], ARGV[i + 1]) end
 if #changes > 0 then announce(index, changes, tonumber(ARGV[1])) end
 return replies

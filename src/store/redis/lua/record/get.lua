@@ -1,14 +1,14 @@
--- record/get: records, as they are. Notes the revision of what another program wrote.
+-- record/get: records. Notes the revision of a value that another program wrote.
 -- KEYS     per record: record
 -- ARGV     none
 -- Returns  per record: {value, revision, fence} | false if there is none | {error text}
 -- Needs    lib/record
--- More is not sent: only another program can have written it, and whoever shares the connection would wait for it.
+-- A larger value is not sent: only another program can have written it, and other requests would wait for it.
 local MOST_BYTES = 16777216
 
 local replies = {}
 for i, key in ipairs(KEYS) do
-  local value, revision, seen = look(key)
+  local value, revision, seen = read_record(key)
   if value and #value > MOST_BYTES then replies[i] = {'LARGE ' .. #value}
   elseif value then replies[i] = {value, revision, tonumber(seen)}
   elseif value == nil then replies[i] = {revision}

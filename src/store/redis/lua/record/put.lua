@@ -1,13 +1,13 @@
 -- record/put: writes each record whose conditions hold.
 -- KEYS     [1] index, then per write: record
--- ARGV     [1] how many removals the index remembers, '' = the caller tells the index, then per write:
+-- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per write:
 --          id, value as JSON, fence or '', expected revision or '' (0 = there is none)
 -- Returns  per write: {1, revision} | {2, the fence seen} | {3, the revision found} | {error text}
 -- Needs    lib/record-index, lib/record
 local replies, changes, is_here = {}, {}, ARGV[1] ~= ''
 for i = 2, #ARGV, 4 do
   local key, id, json, fence = KEYS[(i + 6) / 4], ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local value, revision, seen, last = look(key)
+  local value, revision, seen, last = read_record(key)
   local reply = value == nil and {revision} or refusal(revision, seen, fence, ARGV[i + 3])
   if not reply then
     local set = redis.pcall('SET', key, json)

@@ -1,13 +1,13 @@
--- record/remove: removes each record whose conditions hold. What it has seen of fences is kept for a day.
+-- record/remove: removes each record whose conditions hold. The highest fence it has seen is kept for a day.
 -- KEYS     [1] index, then per removal: record
--- ARGV     [1] how many removals the index remembers, '' = the caller tells the index, then per removal:
+-- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per removal:
 --          id, fence or '', expected revision or ''
 -- Returns  per removal: {1} | {0} if there is none | {2, the fence seen} | {3, the revision found} | {error text}
 -- Needs    lib/record-index, lib/record
 local replies, changes = {}, {}
 for i = 2, #ARGV, 3 do
   local key, id, fence = KEYS[(i + 4) / 3], ARGV[i], ARGV[i + 1]
-  local value, revision, seen, last = look(key)
+  local value, revision, seen, last = read_record(key)
   local reply = value == nil and {revision} or refusal(revision, seen, fence, ARGV[i + 2])
   if not reply and not value then reply = {0} end
   if not reply then

@@ -1,12 +1,12 @@
--- stream/consume: gives entries out, the first of each lane whose turn it is.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] stream, [3] consumer, [4] how many at most, [5] ms it has for them
--- Returns  per entry: {lane, fence, the how many-th time, value as JSON}
+-- stream/consume: gives entries to a consumer, the head of each lane that is due.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] stream, [3] consumer, [4] the limit, [5] ms of the claim
+-- Returns  per entry: {lane, fence, how often it was given out, value as JSON}
 -- Needs    lib/claims
 local stream, now, lanes, replies = stream_at(ARGV[2]), clock(), {}, {}
-for _, turn in ipairs(turns(stream, tonumber(ARGV[4]), now)) do
+for _, turn in ipairs(due_lanes(stream, tonumber(ARGV[4]), now)) do
   local entry = redis.call('LINDEX', lane_of(stream, turn[1]), 0)
-  -- A lane that somebody has deleted is in nobody's way.
+  -- The lane may have been deleted by another program.
   if entry then lanes[#lanes + 1] = {turn[1], turn[2], entry} else advance(stream, turn[1]) end
 end
 local fence = give(stream, lanes, ARGV[3], tonumber(ARGV[5]), now)

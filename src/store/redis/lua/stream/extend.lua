@@ -1,7 +1,7 @@
--- stream/extend: who has entries in hands says that it is still at it.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] stream, [3] ms it has from now, then per entry: lane, fence
--- Returns  per entry: 1 | 0 if it is not in these hands any more
+-- stream/extend: extends the claims of entries.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] stream, [3] ms of the claim, from now, then per entry: lane, fence
+-- Returns  per entry: 1 | 0 if the fence does not hold it any more
 -- Needs    lib/claims
 local stream, replies = stream_at(ARGV[2]), {}
 local until_us = string.format('%.0f', clock() + ARGV[3] * 1000)

@@ -1,12 +1,12 @@
 -- workflow/emit: emits actions of a workflow, and its epoch grows by one for each.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many positions of
---          results that have been read follow, these; then per action: id, target, priority, body
--- Returns  {1, epoch} | {2, whose lease it is or false} | {3, epoch} if that is another |
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many
+--          positions of read results follow, those positions; then per action: id, target, priority, body
+-- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has another |
 --          {4, unresolved, unread} if that would be too many, without the results that have been read
 -- Needs    lib/lanes, lib/workflow
 local id, lease_id, epoch, from = ARGV[2], ARGV[3], tonumber(ARGV[4]), 6 + ARGV[5]
-local current, refused = standing(id, lease_id)
+local current, refused = check_tenure(id, lease_id)
 if not current then return refused end
 
 local ids, known, actions = {}, 0, of('actions', id)
@@ -40,14 +40,14 @@ for i = from, #ARGV, 4 do
   if not stream then
     stream = stream_at('action:' .. target)
     streams[target], targets[#targets + 1] = stream, stream
-    -- What a target has taken last: nothing yet.
-    if redis.call('HSETNX', of('targets', id), target, '-1\n') == 1 then redis.call('ZADD', HUB .. 'stream:all', 0, stream.name) end
+    -- The target has taken nothing yet.
+    if redis.call('HSETNX', of('targets', id), target, '-1\n') == 1 then redis.call('ZADD', WORK .. 'stream:all', 0, stream.name) end
   end
   redis.call('HSET', actions, action_id, epoch .. '\n' .. lease_id .. '\n' .. target .. '\n' .. priority .. '\n' .. ARGV[i + 3])
   push(stream, id, priority .. ' ' .. action_id)
   epoch = epoch + 1
-  now_ms = note(id, epoch, lease_id, 'emitted', action_id, target)
+  now_ms = add_history(id, epoch, lease_id, 'emitted', action_id, target)
 end
 redis.call('HSET', of('facts', id), 'epoch', epoch, 'changed', now_ms)
-for _, stream in ipairs(targets) do tell(stream) end
+for _, stream in ipairs(targets) do hint_stream(stream) end
 return {1, epoch}

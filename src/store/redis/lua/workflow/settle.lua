@@ -1,13 +1,14 @@
--- workflow/settle: brings in what came of actions.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] target, then per action: workflow, fence, outcome, value as JSON, and the
---          reason of one that is dead, or ms until one is tried again
--- Returns  per action: 1 | 0 if it is not in these hands any more
+-- workflow/settle: stores the outcomes of actions.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] target, then per action: workflow, fence, outcome, value as JSON,
+--          and the reason of one that is dead, or ms until one is tried again
+-- Returns  per action: 1 | 0 if the fence does not hold it any more
 -- Needs    lib/claims, lib/workflow
 local target, replies, now = ARGV[2], {}, clock()
 local stream = stream_at('action:' .. target)
 
--- A result is a text of lines: its position, then epoch, outcome, target, value. The last ones are known, and every unread one.
+-- A result is a text of lines: its position, epoch, outcome, target, value. The last results and all unread ones
+-- are kept.
 local function keep(id, action_id, result)
   local unread, settled = of('unread', id), of('settled', id)
   local position = redis.call('XADD', unread, '*', 'a', action_id, 'r', result)
@@ -27,7 +28,7 @@ local function conclude(id, outcome, value, tries, reason)
     redis.call('XADD', stream.dead, '*', 'l', id, 't', tries, 'r', reason, 'a', action_id, 'w', record)
   end
   local facts = redis.call('HMGET', of('facts', id), 'epoch', 'lease', 'inbox')
-  local now_ms = note(id, facts[1], facts[2], 'settled', action_id, target, outcome)
+  local now_ms = add_history(id, facts[1], facts[2], 'settled', action_id, target, outcome)
   redis.call('HSET', of('facts', id), 'changed', now_ms)
   if facts[3] then hint(facts[3], id) end
   return 1
@@ -37,11 +38,11 @@ for i = 3, #ARGV, 5 do
   local id, outcome, tries = ARGV[i], ARGV[i + 2], held(stream, ARGV[i], ARGV[i + 1])
   local reply = tries and 1 or 0
   if tries and outcome == 'retry' then
-    rest(stream, id, tries, now + ARGV[i + 4] * 1000)
+    postpone(stream, id, tries, now + ARGV[i + 4] * 1000)
   elseif tries then
     reply = conclude(id, outcome, ARGV[i + 3], tries, ARGV[i + 4])
   end
   replies[#replies + 1] = reply
 end
-tell(stream)
+hint_stream(stream)
 return replies

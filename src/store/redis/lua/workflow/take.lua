@@ -1,12 +1,12 @@
--- workflow/take: gives actions to a processor. What may not be worked on is parked instead, and told.
--- KEYS     [1] the bus
--- ARGV     [1] what the names of channels begin with, [2] target, [3] consumer, [4] how many at most, [5] ms it has for them
--- Returns  per action: {1, workflow, id, record, fence, the how many-th time} |
+-- workflow/take: gives actions to a processor. An action of another tenure is parked instead, and reported.
+-- KEYS     [1] the bus key of streams, workflows and intents
+-- ARGV     [1] the prefix of channel names, [2] target, [3] consumer, [4] the limit, [5] ms of the claim
+-- Returns  per action: {1, workflow, id, record, fence, how often it was given out} |
 --          {0, workflow, id, lease id of the action, that of the tenure or false}
 -- Needs    lib/claims, lib/workflow
 local target, now, replies, given, places = ARGV[2], clock(), {}, {}, {}
 local stream = stream_at('action:' .. target)
-for _, turn in ipairs(turns(stream, tonumber(ARGV[4]), now)) do
+for _, turn in ipairs(due_lanes(stream, tonumber(ARGV[4]), now)) do
   local id = turn[1]
   local action_id = string.match(redis.call('LINDEX', lane_of(stream, id), 0) or '', '^%d+ (.*)$') or ''
   local record, tenure = redis.call('HGET', of('actions', id), action_id), redis.call('HGET', of('facts', id), 'lease')
@@ -25,5 +25,5 @@ for _, turn in ipairs(turns(stream, tonumber(ARGV[4]), now)) do
 end
 local fence = give(stream, given, ARGV[3], tonumber(ARGV[5]), now)
 for i, place in ipairs(places) do replies[place][5] = fence + i - 1 end
-tell(stream)
+hint_stream(stream)
 return replies
