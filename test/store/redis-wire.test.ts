@@ -31,7 +31,7 @@ const { reply: anyReply } = fc.letrec<{ reply: Reply }>((tie) => ({
   ),
 }));
 
-describe('the language of Redis', () => {
+describe('the protocol of Redis', () => {
   it('K-07 is read as it was written, in whatever pieces it arrives', () => {
     fc.assert(
       fc.property(fc.array(anyReply), fc.array(fc.integer({ min: 1, max: 7 })), (replies, cuts) => {
@@ -150,7 +150,7 @@ describe('a link over a socket', () => {
   it('K-07 ends rather than give an answer to whom it does not belong', async () => {
     const { link, ends, close } = await dialed((socket) => socket.write(':1\r\n:2\r\n'));
     expect(await link.send(['PING'])).toBe(1);
-    await expect.poll(() => ends).toEqual(['an answer came that nobody had asked for']);
+    await expect.poll(() => ends).toEqual(['a reply came without a request']);
     await close();
   });
 

@@ -1,17 +1,17 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { dialSocket } from './socket-link.ts';
 
-/** What Holdfast needs of one connection to one Redis, whoever's client is behind it. It sends each command once, at once. */
+/** One connection to one Redis, of Holdfast's own client or an adopted one. It sends each command once, at once. */
 export interface Link {
-  /** Sends a command, unless its request is over by the time it would be written: then it fails with `UnsentError`. */
+  /** Sends a command. Rejects with `UnsentError` if the deadline is over before it is written. */
   send(args: readonly string[], deadline?: Deadline | undefined): Promise<unknown>;
   subscribe(channel: string, listener: MessageListener): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
-  /** Ends it now; what is under way is answered with an error, and is not delivered any more where that can be helped. */
+  /** Ends the link now. Unanswered commands are rejected, and are not delivered any more if possible. */
   destroy(): void;
 }
 
-/** Of a request: shared by all commands that it consists of. */
+/** The deadline of a request, shared by all of its commands. */
 export interface Deadline {
   isOver(): boolean;
 }
@@ -23,13 +23,13 @@ export interface Attempt {
   readonly timeoutMs: number;
   /** Ends the attempt, and nothing but the attempt. */
   readonly signal: AbortSignal;
-  /** Called when the link has ended by itself, or before it was made. May be called more than once. */
+  /** Called when the link has ended, or could not be made. May be called more than once. */
   onEnd(why: string): void;
 }
 
-/** Makes links to where the truth lies: one address, or wherever the sentinels say. */
+/** Makes links to one address, or to the primary that the sentinels name. */
 export interface Dialer {
-  /** How to name that in messages: without secrets. */
+  /** The address as messages show it: without secrets. */
   readonly name: string;
   dial(attempt: Attempt): Promise<Link>;
 }
@@ -39,7 +39,7 @@ export interface Endpoint {
   readonly port: number;
 }
 
-/** How to be let in. */
+/** How to authenticate. */
 export interface Credentials {
   readonly username?: string;
   readonly password?: string;
@@ -53,7 +53,7 @@ export function endpointDialer(name: string, at: Endpoint, credentials: Credenti
   return { name, dial: (attempt) => dialSocket(at, credentials, attempt) };
 }
 
-/** A link for a few questions: its attempt's signal ends it also once it has been made. */
+/** Makes a link for a few commands. The attempt's signal ends it even after it was made. */
 export async function dialBriefly(
   endpoint: Endpoint,
   credentials: Credentials,

@@ -6,31 +6,31 @@ import {
 } from '../../../core/errors.ts';
 import { UnsentError } from './socket-link.ts';
 
-/** What to do about the refusals an operator can cause, by the first word of Redis' reply. */
+/** The advice for refusals that an operator can cause, by the first word of Redis' reply. */
 const ADVICE: Record<string, string> = {
   OOM: 'Redis is out of memory: free some or raise maxmemory. Leases that are held can still be renewed.',
   READONLY:
     'This server is a replica; Holdfast drops the connection and looks for the primary again.',
   NOREPLICAS: 'Too few replicas are in sync (min-replicas-to-write); bring one back.',
-  MISCONF: 'Redis can not persist to disk and refuses writes; see its log.',
+  MISCONF: 'Redis cannot persist to disk and refuses writes; see its log.',
   BUSY: "A script blocks Redis; wait for it, or end it with 'SCRIPT KILL'.",
-  LOADING: 'Redis is still loading its data; Holdfast tries again by itself.',
+  LOADING: 'Redis is still loading its data; Holdfast tries again automatically.',
   NOPERM:
     'The Redis user lacks a right; grant the commands, keys and channels that docs/redis.md lists.',
   NOAUTH: 'Redis wants a password; put it into the URL: redis://user:password@host:port.',
   WRONGPASS: 'User name or password is wrong; check the URL.',
   CROSSSLOT: 'This is a Redis Cluster: open it as redis+cluster://host:port.',
-  CLUSTERDOWN: 'The Cluster does not serve all slots just now; Holdfast tries again by itself.',
+  CLUSTERDOWN: 'The Cluster does not serve all slots; Holdfast tries again automatically.',
 };
 
-/** Replies after which the connection leads to a server that is no use to us: it is dropped. */
+/** Replies of a server that cannot serve leases: its connection is dropped. */
 const WRONG_SERVER = new Set(['READONLY', 'LOADING', 'MASTERDOWN', 'NOAUTH']);
 
 export function isWrongServer(reply: string): boolean {
   return WRONG_SERVER.has(firstWord(reply));
 }
 
-/** Whether Redis answered, with an error. By name: the client may be of another version, or of another make. */
+/** Whether an error is a reply of Redis. Compared by name: the adopted client may have a class of its own. */
 export function isErrorReply(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   for (let type = error.constructor; type?.name; type = Object.getPrototypeOf(type)) {
@@ -44,7 +44,7 @@ export interface Where {
   readonly operation: string;
 }
 
-/** A refusal in Redis' own words, as ours. */
+/** An error reply of Redis, as a `StoreRefusedError`. */
 export function refused(reply: string, where: Where): StoreRefusedError {
   const advice = ADVICE[firstWord(reply)] ?? 'Nothing was changed.';
   return new StoreRefusedError({ ...where, reply: reply.slice(0, 200), advice });
@@ -61,7 +61,7 @@ export function keyFailure(reply: string, key: string, where: Where): Error {
   return refused(reply, where);
 }
 
-/** How node-redis and ioredis say that they have not sent a command. */
+/** The errors of node-redis and ioredis for commands that they have not sent. */
 const UNSENT_BY_NODE_REDIS = /^Client(Offline|Closed)Error$/;
 const UNSENT_BY_IOREDIS = /^Stream isn't writeable/;
 
@@ -76,7 +76,7 @@ export function noReply(error: unknown, where: Where, afterMs: number): Error {
   return new OutcomeUnknownError({ ...where, afterMs, why }, { cause: error });
 }
 
-/** How scripts report that their user lacks a right: not by a word of its own. */
+/** How scripts report a missing right: without a first word of its own. */
 const LACKS_RIGHT = /can't (run this command|access at least one)|ACL failure in script/;
 
 function firstWord(reply: string): string {

@@ -1,7 +1,7 @@
 /**
- * A connection to one Redis, and nothing more: each command is sent once, in the turn of the event loop in which it was
- * asked for, and answered in order. It is never sent later, never sent again, and the connection is never made anew
- * behind anybody's back: whoever holds a lease has to know of all that.
+ * A connection to one Redis. Each command is sent once, in the turn of the event loop in which it was
+ * requested, and answered in order. It is never sent later or again, and the connection never reconnects
+ * silently: a holder of leases has to know of all that.
  */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -9,18 +9,18 @@ import { systemClock } from '../../../core/clock.ts';
 import type { Attempt, Credentials, Deadline, Endpoint, Link, MessageListener } from './link.ts';
 import { ErrorReply, encodeCommand, type Reply, ReplyReader } from './wire.ts';
 
-/** How long a silent connection may be before the system asks whether the other side is still there. */
+/** After so much silence the system probes whether the other side is still there. */
 const KEEP_ALIVE_MS = 5_000;
 
-/** How many callers that have been answered are kept at most before they are taken away. */
-const MOST_ANSWERED = 1_024;
+/** Answered entries are removed from the queue in blocks of this size. */
+const MAX_ANSWERED = 1_024;
 
 /** The connection, or the time of the request, had ended before the command was sent. */
 export class UnsentError extends Error {}
 
 export const TOO_LATE = 'the time for it was over before it could be sent';
 
-/** Connects, and is let in. */
+/** Connects and authenticates. */
 export async function dialSocket(
   endpoint: Endpoint,
   credentials: Credentials,
@@ -42,7 +42,7 @@ export async function dialSocket(
   }
 }
 
-/** What is written to and read from, and the TCP socket underneath: the same where nothing is encrypted. */
+/** The socket to write to and read from, and the TCP socket underneath: the same without TLS. */
 interface Sockets {
   readonly socket: Socket;
   readonly tcp: Socket;
@@ -51,22 +51,22 @@ interface Sockets {
 function open({ host, port }: Endpoint, { tls }: Credentials): Sockets {
   const tcp = connect({ host, port }).setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
   if (tls === undefined) return { socket: tcp, tcp };
-  // Not the address that a name was found at, but the name, is what a certificate vouches for.
+  // A certificate vouches for a name, not for the address that the name resolves to.
   const servername = isIP(host) === 0 ? { servername: host } : {};
-  // Over a socket of ours, because the one that TLS would make can not be reset.
+  // Over a socket of ours, because the one that TLS would make cannot be reset.
   return { socket: connectTls({ host, ...servername, ...tls, socket: tcp }), tcp };
 }
 
 /**
- * Closes, and drops what the other side has not confirmed. After a plain close the system goes on sending that for
- * minutes, and the other side would carry it out then.
+ * Closes the socket and drops data that the other side has not confirmed. After a plain close the system
+ * would keep sending it for minutes, and Redis would execute it late.
  */
 export function reset(tcp: Socket): void {
   try {
-    // Before it is connected nothing has been sent, and this would wait for the connection.
+    // Before the connection nothing has been sent, and a reset would wait for the connection.
     if (!tcp.connecting && !tcp.destroyed) tcp.resetAndDestroy();
   } catch {
-    // A socket of this host, not of a network: what was written to it has arrived.
+    // A socket of this host: data written to it has arrived.
   }
   tcp.destroy();
 }
@@ -93,10 +93,10 @@ class SocketLink implements Link {
   readonly #tcp: Socket;
   readonly #onEnd: (why: string) => void;
   readonly #waiting: Waiting[] = [];
-  /** How many of those at the front have been answered: taken away some at a time, not one by one. */
+  /** How many at the front are answered. They are removed in blocks, not one by one. */
   #answered = 0;
   readonly #listeners = new Map<string, MessageListener>();
-  /** What has been asked for in this turn, or since the system takes no more. */
+  /** The commands of this turn, or since the system accepts no more data. */
   #unwritten: Unwritten[] = [];
   #end: Error | null = null;
 
@@ -104,12 +104,12 @@ class SocketLink implements Link {
     this.#socket = socket;
     this.#tcp = tcp;
     this.#onEnd = onEnd;
-    const reader = new ReplyReader((reply) => this.#hear(reply));
+    const reader = new ReplyReader((reply) => this.#receive(reply));
     socket.on('data', (chunk: Buffer) => {
       try {
         reader.feed(chunk);
       } catch (error) {
-        this.#abandon(error as Error);
+        this.#abort(error as Error);
       }
     });
     socket.on('error', (error) => this.#ended(error));
@@ -120,7 +120,7 @@ class SocketLink implements Link {
   opened(event: 'connect' | 'secureConnect'): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve: () => resolve(), reject });
-      this.#socket.once(event, () => this.#hear(null));
+      this.#socket.once(event, () => this.#receive(null));
     });
   }
 
@@ -152,14 +152,14 @@ class SocketLink implements Link {
     this.#close(isAnswered);
   };
 
-  /** Ends it because of what was read from it. */
-  #abandon(error: Error): void {
+  /** Ends the link because of an invalid reply. */
+  #abort(error: Error): void {
     const isAnswered = this.#waiting.length === this.#answered;
     this.#ended(error);
     this.#close(isAnswered);
   }
 
-  /** Where an answer is missing, its request may not have arrived yet: it must not arrive any more. */
+  /** An unanswered request may not have arrived yet. It must not arrive any more, so the socket is reset. */
   #close(isAnswered: boolean): void {
     if (!isAnswered) reset(this.#tcp);
     this.#socket.destroy();
@@ -172,23 +172,24 @@ class SocketLink implements Link {
   }
 
   /**
-   * What is asked for alone goes out with the end of this turn. Where others wait for an answer already, it goes with whatever else the
-   * input of this turn leads to: a write, and reading it at the other end, costs more than most commands.
+   * A single command is written at the end of this turn. While others wait for answers, it is written
+   * together with the commands that the input of this turn leads to: a write costs more than most
+   * commands.
    */
   #schedule(): void {
     const isAlone = this.#waiting.length === this.#answered;
-    // Sockets live in the system's time, whatever clock their user has.
+    // Sockets use the system's time, even under another clock.
     if (isAlone) systemClock.soon(this.#write);
     else systemClock.afterInput(this.#write);
   }
 
   /**
-   * Here, and not where it was asked for, is decided whether a request is still wanted: the event loop may have been
-   * blocked since. What the system does not take waits here, because what Node has been given can not be taken back.
+   * Deadlines are checked here, because the event loop may have been blocked since `send`. Commands that
+   * the system does not accept wait here: they cannot be taken back from Node.
    */
   readonly #write = (): void => {
     if (this.#end !== null) return;
-    // Where nothing is left, the system has taken it all, and Node will say so in a moment: that is not waited for.
+    // With nothing left the system has accepted all data, and Node reports that soon: no need to wait.
     if (this.#socket.writableNeedDrain && this.#socket.writableLength > 0) {
       this.#socket.once('drain', this.#write);
       return;
@@ -199,7 +200,7 @@ class SocketLink implements Link {
     let judged: Deadline | undefined;
     let isOver = false;
     for (const { text: command, waiting, deadline } of all) {
-      // All commands of a request go, or none: ASKING alone would be about another one.
+      // All commands of a request are sent, or none: ASKING alone would apply to another command.
       if (deadline !== judged) isOver = deadline?.isOver() ?? false;
       judged = deadline;
       if (isOver) {
@@ -212,20 +213,20 @@ class SocketLink implements Link {
     if (text !== '') this.#socket.write(text);
   };
 
-  #hear(reply: Reply): void {
+  #receive(reply: Reply): void {
     if (this.#listeners.size > 0 && Array.isArray(reply) && reply[0] === 'message') {
       const [, channel, message] = reply as [string, string, string];
       this.#listeners.get(channel)?.(message, channel);
       return;
     }
     const waiting = this.#waiting[this.#answered];
-    // An answer to nothing: whoever counts wrong must not give one caller's answer to another.
+    // One reply too many: the next answers would go to the wrong callers.
     if (waiting === undefined) {
-      this.#abandon(new Error('an answer came that nobody had asked for'));
+      this.#abort(new Error('a reply came without a request'));
       return;
     }
     this.#answered++;
-    if (this.#answered === this.#waiting.length || this.#answered >= MOST_ANSWERED) {
+    if (this.#answered === this.#waiting.length || this.#answered >= MAX_ANSWERED) {
       this.#waiting.splice(0, this.#answered);
       this.#answered = 0;
     }

@@ -1,4 +1,4 @@
-/** RESP2, the language of Redis: words out, values in. */
+/** RESP2, the protocol of Redis. */
 import { REPLY_MOST_BYTES } from '../../port/limits.ts';
 
 /** Redis answered with an error: nothing was done. */
@@ -9,7 +9,7 @@ export class ErrorReply extends Error {
   }
 }
 
-/** A text, a number, nothing, an error, or a list of these. An error inside of a list is a value of it. */
+/** A text, a number, null, an error, or a list of these. */
 export type Reply = string | number | null | ErrorReply | Reply[];
 
 export function encodeCommand(args: readonly string[]): string {
@@ -38,25 +38,25 @@ const LINE_END = 2;
 const [TEXT, ERROR, NUMBER, BULK, LIST] = [43, 45, 58, 36, 42];
 
 /** The longest line: a status, an error, or the length of what follows. A longer one is not Redis. */
-const MOST_LINE_BYTES = 65_536;
+const MAX_LINE_BYTES = 65_536;
 
 /**
- * Reads replies from what arrives, in pieces of any size. Every byte is copied at most twice, however large its reply is:
- * while a reply is being read nothing else of this process runs.
+ * Reads replies from chunks of any size. Every byte is copied at most twice, however large its reply is:
+ * while a reply is read, nothing else in this process runs.
  */
 export class ReplyReader {
-  readonly #hear: (reply: Reply) => void;
+  readonly #onReply: (reply: Reply) => void;
   /** The beginning of a line. */
   #rest: Buffer | null = null;
   #partial: Partial | null = null;
   /** Lists begun and not yet full, the outermost first. */
   readonly #open: List[] = [];
 
-  constructor(hear: (reply: Reply) => void) {
-    this.#hear = hear;
+  constructor(onReply: (reply: Reply) => void) {
+    this.#onReply = onReply;
   }
 
-  /** Throws if this is not RESP2, or too large: then nothing that follows can be trusted. */
+  /** Throws if this is not RESP2, or too large. Then the following bytes cannot be trusted. */
   feed(chunk: Buffer): void {
     const from = this.#partial === null ? 0 : this.#fill(this.#partial, chunk);
     const isWhole = this.#rest === null;
@@ -69,12 +69,12 @@ export class ReplyReader {
       at = next;
     }
     if (at >= bytes.length) return;
-    if (bytes.length - at > MOST_LINE_BYTES)
-      throw new Error(`a line of more than ${MOST_LINE_BYTES} bytes`);
+    if (bytes.length - at > MAX_LINE_BYTES)
+      throw new Error(`a line of more than ${MAX_LINE_BYTES} bytes`);
     this.#rest = bytes.subarray(at);
   }
 
-  /** Reads what begins here; gives where it ends, or -1 if the line it begins with has not arrived yet. */
+  /** Reads the token at an index. Returns its end, or -1 if its line has not arrived yet. */
   #token(bytes: Buffer, at: number): number {
     const lineEnd = bytes.indexOf(CR, at);
     // The line feed behind it has to be there, too.
@@ -86,7 +86,7 @@ export class ReplyReader {
     else if (kind === NUMBER) this.#value(numberAt(bytes, at + 1, lineEnd));
     else if (kind === TEXT) this.#value(bytes.toString('utf8', at + 1, lineEnd));
     else if (kind === ERROR) this.#value(new ErrorReply(bytes.toString('utf8', at + 1, lineEnd)));
-    else throw new Error('the server does not speak the language of Redis');
+    else throw new Error('the server does not speak the protocol of Redis');
     return begin;
   }
 
@@ -108,7 +108,7 @@ export class ReplyReader {
     return bytes.length;
   }
 
-  /** Takes what belongs to the reply that has begun; gives where the rest begins. */
+  /** Fills the partial reply from a chunk. Returns the index after it. */
   #fill(partial: Partial, chunk: Buffer): number {
     const { bytes } = partial;
     const taken = chunk.copy(bytes, partial.filled);
@@ -133,22 +133,23 @@ export class ReplyReader {
       this.#open.pop();
       whole = list.items;
     }
-    this.#hear(whole);
+    this.#onReply(whole);
   }
 }
 
-/** How long something is: a wrong one would make everything behind it unreadable. */
+/** A length. A wrong one would make everything behind it unreadable. */
 function lengthAt(bytes: Buffer, from: number, to: number): number {
   const length = numberAt(bytes, from, to);
-  if (!Number.isSafeInteger(length) || length < -1) throw new Error('a length that is none');
+  if (!Number.isSafeInteger(length) || length < -1)
+    throw new Error('a length is not a valid number');
   return length;
 }
 
-/** Redis counts to 2^63, and a number of a program that is not Holdfast may be so large: then it is rounded. */
+/** Redis counts to 2^63. A number that another program wrote may be that large: then it is rounded. */
 function numberAt(bytes: Buffer, from: number, to: number): number {
   const text = bytes.toString('latin1', from, to);
   const number = Number(text);
   if (Number.isSafeInteger(number) && text !== '') return number;
-  if (!/^[+-]?\d{1,19}$/.test(text)) throw new Error('a number that is none');
+  if (!/^[+-]?\d{1,19}$/.test(text)) throw new Error('an integer reply is not a number');
   return number;
 }

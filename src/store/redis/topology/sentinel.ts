@@ -1,9 +1,9 @@
 /**
- * Where is the primary? Sentinels know, and change their minds when it fails. They are asked before every connection,
- * and while there is one: a primary that was cut off and replaced would otherwise go on answering us alone.
+ * Finds the primary through sentinels. They are asked before every connection, and while there is one: a
+ * primary that was cut off and replaced would otherwise keep answering this client alone.
  *
- * A sentinel that was cut off itself has an old opinion. Opinions are numbered (`config-epoch`), and none older than the
- * newest heard is believed.
+ * A sentinel that was cut off itself has an old opinion. Opinions are numbered (`config-epoch`), and one
+ * that is older than the newest received is ignored.
  */
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
@@ -19,11 +19,11 @@ import { isErrorReply } from '../client/replies.ts';
 import { dialSocket } from '../client/socket-link.ts';
 import { readInfo, SAME_CLOCK } from '../examination.ts';
 
-/** How long one sentinel may take to answer. */
+/** The time limit for one sentinel's answer. */
 const ASK_MS = 500;
 /** How often they are asked whether it is still the same primary. */
 const WATCH_EVERY_MS = 1_000;
-/** Between two rounds of asking when none of them names a primary that is one. */
+/** Between two rounds of questions, while no sentinel names a server that is a primary. */
 const ROUND_PAUSE_MS = 50;
 
 interface Opinion extends Endpoint {
@@ -38,45 +38,45 @@ export function sentinelDialer(address: RedisAddress, clock: Clock): Dialer {
   };
 }
 
-/** What is needed to ask sentinels. */
+/** How to reach the sentinels. */
 export type SentinelAddress = Pick<
   RedisAddress,
   'endpoints' | 'primaryName' | 'sentinelCredentials'
 >;
 
 /**
- * The same for a client that asks the sentinels by itself, but only when it connects: ends its links when they name
- * another primary than at the time.
+ * For an adopted client that asks the sentinels itself, but only when it connects. Ends its links when
+ * the sentinels name another primary than at that time.
  */
 export function watchedDialer(dialer: Dialer, address: SentinelAddress, clock: Clock): Dialer {
   const sentinels = new Sentinels({ ...address, name: dialer.name, credentials: {} }, clock);
   return { name: dialer.name, dial: (attempt) => sentinels.dialWatched(dialer, attempt) };
 }
 
-/** One way to a sentinel, as long as it works. */
-interface Line {
+/** One connection to a sentinel. */
+interface SentinelLink {
   readonly link: Promise<Link>;
   readonly end: () => void;
 }
 
 /** A link that has to end when the sentinels name another primary than at its beginning. */
 interface Watched {
-  /** What was said then; null where nobody said anything. */
+  /** The opinion at that time; null if no sentinel answered. */
   opinion: Opinion | null;
   end(why: string): void;
 }
 
 /**
- * All links of a store share one: it keeps one connection to each sentinel, and asks once a second for all of them,
- * from the first attempt to connect until the last link has ended.
+ * The sentinels of one store. All links of the store share one instance. It keeps one connection to each
+ * sentinel and asks once a second, from the first attempt to connect until the last link has ended.
  */
 class Sentinels {
   readonly #address: Omit<RedisAddress, 'kind'>;
   readonly #clock: Clock;
   #newestEpoch = 0;
-  /** The next to be asked; one that does not answer is asked last. */
+  /** The sentinel to ask next. */
   #next = 0;
-  readonly #lines = new Map<Endpoint, Line>();
+  readonly #links = new Map<Endpoint, SentinelLink>();
   readonly #watched = new Set<Watched>();
   /** Attempts to connect that are under way. */
   #dialing = 0;
@@ -88,12 +88,12 @@ class Sentinels {
     this.#clock = clock;
   }
 
-  /** A link to the server that the sentinels name and that agrees. */
+  /** Returns a link to the server that the sentinels name and that is a primary. */
   dialPrimary(attempt: Attempt): Promise<Link> {
     return this.#whileDialing(() => this.#findPrimary(attempt));
   }
 
-  /** A link that somebody else makes, as long as it leads to whom the sentinels named before. */
+  /** Returns a link of another dialer, which ends when the sentinels name another primary. */
   dialWatched(dialer: Dialer, attempt: Attempt): Promise<Link> {
     return this.#whileDialing(async () => {
       const before = await this.#anyOpinion(attempt.signal);
@@ -112,7 +112,7 @@ class Sentinels {
           const opinion = await this.#ask(Math.min(ASK_MS, leftMs()), attempt.signal);
           return await this.#dial(opinion, { ...attempt, timeoutMs: leftMs() });
         } catch (error) {
-          // A refusal, such as of the password, is the same from all of them.
+          // An error reply of the primary, such as a wrong password, is the same for each sentinel.
           if (isErrorReply(error)) throw error;
           why = error instanceof Error ? error.message : String(error);
           said.push(error);
@@ -120,14 +120,14 @@ class Sentinels {
       }
       const isUnanimous = said.length === endpoints.length;
       if (isUnanimous && said.every((error) => error instanceof Refusal)) break;
-      // All of them have been set up anew: what was heard of them before counts no more.
+      // All sentinels were set up again: earlier opinions do not count any more.
       if (isUnanimous && said.every((error) => error instanceof Behind)) this.#newestEpoch = 0;
       await this.#clock.sleep(ROUND_PAUSE_MS, attempt.signal).catch(() => {});
     }
     throw new StoreUnreachableError({ store: name, operation: 'connect', why });
   }
 
-  /** What one of them says, or null: who is in charge is not ours to find out here. */
+  /** The opinion of one sentinel, or null. */
   async #anyOpinion(signal: AbortSignal): Promise<Opinion | null> {
     for (let i = 0; i < this.#address.endpoints.length && !signal.aborted; i++) {
       const opinion = await this.#ask(ASK_MS, signal).catch(() => null);
@@ -150,7 +150,7 @@ class Sentinels {
     const unwatch = () => {
       isOver = true;
       this.#watched.delete(watched);
-      this.#restIfUnused();
+      this.#closeIfUnused();
     };
     const end = (why: string) => {
       unwatch();
@@ -199,7 +199,7 @@ class Sentinels {
     for (;;) {
       await this.#clock.sleep(WATCH_EVERY_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      // Not those that are made meanwhile: what they were told may be newer than the answer.
+      // Without links that are made meanwhile: their opinion may be newer than the answer.
       const all = [...this.#watched];
       const opinion = await this.#ask(ASK_MS, signal).catch(() => null);
       if (opinion !== null && !signal.aborted) for (const watched of all) judge(watched, opinion);
@@ -212,42 +212,42 @@ class Sentinels {
       return await dial();
     } finally {
       this.#dialing--;
-      this.#restIfUnused();
+      this.#closeIfUnused();
     }
   }
 
-  /** Where nothing is watched and nobody connects, no connection is kept. */
-  #restIfUnused(): void {
+  /** Ends the connections to sentinels when no link is watched or being made. */
+  #closeIfUnused(): void {
     if (this.#watched.size > 0) return;
     this.#watching?.abort();
     this.#watching = null;
     if (this.#dialing > 0) return;
-    for (const { end } of this.#lines.values()) end();
-    this.#lines.clear();
+    for (const { end } of this.#links.values()) end();
+    this.#links.clear();
   }
 
-  /** What the next sentinel says; throws if it does not, or is behind. */
+  /** The opinion of the next sentinel. Throws if it does not answer, or is behind. */
   async #ask(timeoutMs: number, signal: AbortSignal): Promise<Opinion> {
     const { endpoints } = this.#address;
     const sentinel = endpoints[this.#next % endpoints.length];
     this.#next++;
     if (sentinel === undefined) throw new TypeError('an address has an endpoint');
     const says = `sentinel ${at(sentinel)}`;
-    const line = this.#line(sentinel);
+    const line = this.#linkTo(sentinel);
     let isLate = false;
     const giveUp = () => {
       isLate = true;
-      this.#hangUp(sentinel, line);
+      this.#disconnect(sentinel, line);
     };
     const timer = this.#clock.after(timeoutMs, giveUp);
     signal.addEventListener('abort', giveUp);
     if (signal.aborted) giveUp();
     try {
       const [facts, address] = await this.#question(await line.link);
-      return this.#believe(sentinel, facts, address);
+      return this.#accept(sentinel, facts, address);
     } catch (error) {
       if (error instanceof Behind) throw error;
-      this.#hangUp(sentinel, line);
+      this.#disconnect(sentinel, line);
       if (isErrorReply(error)) throw new Refusal(`${says}: ${error.message}`);
       throw isLate ? new Error(`${says} did not answer in time`) : error;
     } finally {
@@ -256,7 +256,7 @@ class Sentinels {
     }
   }
 
-  /** In this order, in one write: an address may be newer than its number, and must not be older. */
+  /** In this order, in one write: the address may be newer than its number, and must not be older. */
   #question(link: Link): Promise<[facts: unknown, address: unknown]> {
     const { primaryName } = this.#address;
     return Promise.all([
@@ -265,32 +265,31 @@ class Sentinels {
     ]);
   }
 
-  #line(sentinel: Endpoint): Line {
-    const known = this.#lines.get(sentinel);
+  #linkTo(sentinel: Endpoint): SentinelLink {
+    const known = this.#links.get(sentinel);
     if (known !== undefined) return known;
     const over = new AbortController();
     const attempt: Attempt = {
       timeoutMs: ASK_MS,
       signal: over.signal,
-      onEnd: () => this.#hangUp(sentinel, line),
+      onEnd: () => this.#disconnect(sentinel, line),
     };
     const link = dialBriefly(sentinel, this.#address.sentinelCredentials, attempt);
-    // Who asks hears of it.
     link.catch(() => {});
-    const line: Line = { link, end: () => over.abort() };
-    this.#lines.set(sentinel, line);
+    const line: SentinelLink = { link, end: () => over.abort() };
+    this.#links.set(sentinel, line);
     return line;
   }
 
-  #hangUp(sentinel: Endpoint, line: Line): void {
+  #disconnect(sentinel: Endpoint, line: SentinelLink): void {
     line.end();
-    if (this.#lines.get(sentinel) === line) this.#lines.delete(sentinel);
+    if (this.#links.get(sentinel) === line) this.#links.delete(sentinel);
   }
 
-  #believe(sentinel: Endpoint, facts: unknown, address: unknown): Opinion {
+  #accept(sentinel: Endpoint, facts: unknown, address: unknown): Opinion {
     const epoch = epochOf(facts);
-    // Not the address among the facts: the sentinel that leads a failover has the new number there, and yet the old
-    // primary, until the replicas follow the new one.
+    // Not the address among the facts: the sentinel that leads a failover has the new number there, but
+    // the old primary, until the replicas follow the new one.
     if (!Array.isArray(address)) throw new Error(`sentinel ${at(sentinel)} names no primary`);
     const [host, port] = address as [string, string];
     if (epoch < this.#newestEpoch)
@@ -300,7 +299,7 @@ class Sentinels {
   }
 }
 
-/** A name and a value in turns. An opinion without a number counts as the oldest: any that has one is newer. */
+/** Facts are names and values in turns. An opinion without a number counts as the oldest. */
 function epochOf(facts: unknown): number {
   const flat = facts as readonly string[];
   const found = flat.indexOf('config-epoch');
@@ -314,10 +313,10 @@ function judge(watched: Watched, opinion: Opinion): void {
     watched.end(`the sentinels name another primary: ${at(opinion)}`);
 }
 
-/** A sentinel has answered, and does not tell: the password is wrong, or it knows no primary of this name. */
+/** A sentinel answered with an error: the password is wrong, or it knows no primary of this name. */
 class Refusal extends Error {}
 
-/** A sentinel's opinion is older than one already heard. */
+/** A sentinel's opinion is older than one already received. */
 class Behind extends Error {}
 
 function at({ host, port }: Endpoint): string {
