@@ -10,7 +10,7 @@ const COMMON = new Set(['code', 'name', 'message', 'stack', 'cause']);
 
 export async function errorsPage(root, types) {
   const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
-  const { problemOf } = await load('server/http/translation.js');
+  const { problemFor } = await load('server/http/error-mapping.js');
   const { PROBLEMS } = await load('server/http/problem.js');
   const { EXIT, exitOf } = await load('cli/exit-codes.js');
   const explained = new Set(
@@ -24,7 +24,7 @@ export async function errorsPage(root, types) {
       const Class = (await load(`${types.pathOf(symbol)}.js`))[symbol.name];
       // Made without its constructor, which wants facts: all that is asked of it is what kind it is.
       const sample = Object.assign(Object.create(Class.prototype), { code: own });
-      const kind = problemOf(sample)?.kind ?? null;
+      const kind = problemFor(sample)?.kind ?? null;
       const status = kind === null ? null : PROBLEMS[kind].status;
       const exit = exitOf(sample) === EXIT.internal ? null : exitOf(sample);
       return { symbol, door, code: own, kind, status, exit };

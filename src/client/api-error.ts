@@ -11,20 +11,23 @@ export interface ApiErrorFacts {
   readonly retryAfterMs: number | null;
 }
 
-/** The server has answered, and it is no success. `type` and `code` are stable: go by them, and show `detail` to people. */
+/** The server answered with an error. `type` and `code` are stable; `detail` is for people. */
 export class HoldfastApiError extends HoldfastError {
   readonly code: string;
   readonly status: number;
-  /** A URL with a page about it. */
+  /** The URL of a page that explains the problem. */
   readonly type: string;
   readonly detail: string;
-  /** What is wrong with which field of the request. */
+  /** The wrong fields of the request, and the rule that each breaks. */
   readonly errors: readonly FieldError[];
-  /** Asking sooner is no use. Null where the server does not say. */
+  /** A retry before this time fails again. Null where the server does not say. */
   readonly retryAfterMs: number | null;
 
   constructor({ status, type, code, title, detail, errors, retryAfterMs }: ApiErrorFacts) {
-    const fields = errors.map(({ field, rule }) => ` ${field}: ${rule}.`).join('');
+    const fields = errors
+      .filter(({ rule }) => !detail.includes(rule))
+      .map(({ field, rule }) => ` ${field}: ${rule}.`)
+      .join('');
     super(`${title} (${code}, ${status}): ${detail}${fields}`);
     this.code = code;
     this.status = status;
@@ -35,7 +38,7 @@ export class HoldfastApiError extends HoldfastError {
   }
 }
 
-/** No answer came, however often it was asked: it may have been accepted, or not. To ask for the same again is safe. */
+/** The server did not answer any attempt. The request may have been accepted. A retry is safe. */
 export class NoAnswerError extends HoldfastError {
   readonly code = 'NO_ANSWER';
   readonly attempts: number;
@@ -43,32 +46,32 @@ export class NoAnswerError extends HoldfastError {
   constructor({ attempts, why }: { attempts: number; why: string }, options?: ErrorOptions) {
     const times = attempts === 1 ? 'once' : `${attempts} times`;
     super(
-      `the server was asked ${times}, and did not answer: ${why}. ` +
-        'Check that it runs and that the url is right; to ask for the same again is safe.',
+      `the server did not answer (tried ${times}): ${why}. ` +
+        'Check the url and that the server runs. It is safe to send the same request again.',
       options,
     );
     this.attempts = attempts;
   }
 }
 
-/** The session did not get there in time; it may yet. */
+/** The session did not reach the state in time. It may still do so. */
 export class WaitedError extends HoldfastError {
   readonly code = 'WAITED';
   readonly sessionId: string;
-  /** As it was last seen; null if the server never said. */
+  /** The last known state; null if the server never answered. */
   readonly state: string | null;
 
   constructor(facts: { sessionId: string; until: string; state: string | null; afterMs: number }) {
     super(
-      `session '${facts.sessionId}' is not ${facts.until} after ${Math.round(facts.afterMs)} ms: it is ${facts.state ?? 'not known what it is'}. ` +
-        'Wait longer (timeout), or see what its worker does.',
+      `session '${facts.sessionId}' is ${facts.state ?? 'in an unknown state'} and not ${facts.until} after ${Math.round(facts.afterMs)} ms. ` +
+        'Pass a longer timeout, or check its worker.',
     );
     this.sessionId = facts.sessionId;
     this.state = facts.state;
   }
 }
 
-/** A problem as RFC 9457 has it, if the body is one; whatever stands between us and the server may answer, too. */
+/** The error for a response. Its body is a problem (RFC 9457), unless a proxy answered. */
 export function apiErrorOf(
   status: number,
   body: string,
@@ -84,13 +87,16 @@ export function apiErrorOf(
     retryAfterMs,
     type: text('type', 'about:blank'),
     code: text('code', 'UNEXPECTED_ANSWER'),
-    title: text('title', 'The answer is not one of the server'),
-    detail: text('detail', 'Check the url, and what is between here and there.'),
+    title: text('title', 'Unexpected response'),
+    detail: text(
+      'detail',
+      'The response is not from a Holdfast server. Check the url and any proxy in between.',
+    ),
     errors: Array.isArray(problem.errors) ? problem.errors.filter(isFieldError) : [],
   });
 }
 
-/** Something answers, and it is not our server. */
+/** The response is not from a Holdfast server. */
 export function unexpectedAnswer(status: number): HoldfastApiError {
   return apiErrorOf(status, '', null);
 }

@@ -1,14 +1,14 @@
 import type { Random } from '../core/random.ts';
 
-/** Pauses are anywhere from nothing up to a limit, which doubles from the first to the second. */
+/** A pause is random between 0 and a limit, which doubles up to the maximum. */
 const FIRST_MS = 200;
-const MOST_MS = 5_000;
+const MAX_MS = 5_000;
 
-/** How long to wait after so many failures. Anything up to the limit: those who failed together do not come back together. */
+/** Full jitter, so that clients that failed together do not retry together. */
 export function backoffMs(
   failures: number,
   random: Pick<Random, 'next'>,
   firstMs: number = FIRST_MS,
 ): number {
-  return random.next() * Math.min(MOST_MS, firstMs * 2 ** Math.min(failures - 1, 30));
+  return random.next() * Math.min(MAX_MS, firstMs * 2 ** Math.min(failures - 1, 30));
 }

@@ -1,76 +1,85 @@
 /**
- * One call, asked as often as it takes. That is safe for all there are: to start or stop what was started or stopped before changes
- * nothing. So whatever may pass is tried again, within one time limit for all attempts: no answer, one that broke off, too many
- * requests, a server or a store that is away. What will not get better by waiting is thrown at once.
+ * A call with retries. Every call is idempotent: starting or stopping a session twice changes nothing.
+ * So transient failures are retried within one time limit for all attempts: no response, an
+ * incomplete one, too many requests, an unavailable server or store. Other failures are thrown at
+ * once.
  */
 import type { PortableClock } from '../core/portable-clock.ts';
 import { sleepOn } from '../core/sleep.ts';
 import { apiErrorOf, HoldfastApiError, NoAnswerError, unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
-import { type ClientParts, noAnswer, Patience, type Sent, send, whyOf } from './exchange.ts';
+import {
+  type ClientRequest,
+  type ClientSettings,
+  reasonOf,
+  send,
+  TimeoutSignal,
+  throwNoAnswer,
+} from './request.ts';
 
-/** What a server, or somebody before it, says while it is away or has too much to do. */
-const PASSING = new Set([429, 502, 503, 504]);
+/** Sent by a server or proxy that is overloaded or unavailable. */
+const TRANSIENT_STATUSES = new Set([429, 502, 503, 504]);
 
-export function mayPass(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   return error instanceof HoldfastApiError
-    ? PASSING.has(error.status)
+    ? TRANSIENT_STATUSES.has(error.status)
     : error instanceof NoAnswerError;
 }
 
-export function waitAdvisedMs(error: unknown): number {
+export function retryAfterOf(error: unknown): number {
   return (error instanceof HoldfastApiError && error.retryAfterMs) || 0;
 }
 
-/** What the server says to it, as JSON. */
+/** Resolves with the JSON of the response. */
 export async function call(
-  parts: ClientParts,
-  sent: Sent,
+  settings: ClientSettings,
+  request: ClientRequest,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  const { clock, random, retries } = parts;
-  const untilMs = clock.monotonicMs() + parts.timeoutMs;
+  const { clock, random, retries } = settings;
+  const untilMs = clock.monotonicMs() + settings.timeoutMs;
   for (let attempts = 1; ; attempts++) {
     signal?.throwIfAborted();
     const leftMs = untilMs - clock.monotonicMs();
     try {
-      return await attempt(parts, sent, signal, Math.min(parts.attemptMs, leftMs));
+      return await attempt(settings, request, signal, Math.min(settings.attemptMs, leftMs));
     } catch (error) {
       signal?.throwIfAborted();
-      const pauseMs = waitAdvisedMs(error) + backoffMs(attempts, random);
-      // Whoever can be asked only when the time is over need not be waited for.
+      const pauseMs = retryAfterOf(error) + backoffMs(attempts, random);
+      // A retry after the time limit would be useless, so the call fails now.
       const isTooLate = clock.monotonicMs() + pauseMs >= untilMs;
-      if (!mayPass(error) || attempts > retries || isTooLate) throw counted(error, attempts);
+      if (!isTransient(error) || attempts > retries || isTooLate)
+        throw withAttempts(error, attempts);
       await sleepOn(clock, pauseMs, signal);
     }
   }
 }
 
-function counted(error: unknown, attempts: number): unknown {
+function withAttempts(error: unknown, attempts: number): unknown {
   if (!(error instanceof NoAnswerError)) return error;
   const { cause } = error;
-  return new NoAnswerError({ attempts, why: whyOf(cause) }, { cause });
+  return new NoAnswerError({ attempts, why: reasonOf(cause) }, { cause });
 }
 
 async function attempt(
-  parts: ClientParts,
-  sent: Sent,
+  settings: ClientSettings,
+  request: ClientRequest,
   signal: AbortSignal | undefined,
   withinMs: number,
 ): Promise<unknown> {
-  const patience = new Patience(parts.clock, signal);
-  patience.last(withinMs);
+  const timeout = new TimeoutSignal(settings.clock, signal);
+  timeout.restart(withinMs);
   try {
-    const response = await send(parts, sent, patience.signal);
-    const text = await response.text().catch(noAnswer);
-    if (!response.ok) throw refusalOf(response, text, parts.clock);
+    const response = await send(settings, request, timeout.signal);
+    const text = await response.text().catch(throwNoAnswer);
+    if (!response.ok) throw refusalFrom(response, text, settings.clock);
     return parsed(response, text);
   } finally {
-    patience.end();
+    timeout.end();
   }
 }
 
-export function refusalOf(
+export function refusalFrom(
   response: Response,
   text: string,
   clock: PortableClock,
@@ -83,7 +92,7 @@ function parsed({ status }: Response, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Whole, and not of our server: an answer that broke off has failed before this.
+    // Complete, but not from a Holdfast server: an incomplete response fails earlier.
     throw unexpectedAnswer(status);
   }
 }

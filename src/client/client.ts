@@ -4,9 +4,8 @@ import { type PortableClock, portableClock, portableRandom } from '../core/porta
 import type { Random } from '../core/random.ts';
 import { sleepOn } from '../core/sleep.ts';
 import { HoldfastApiError, WaitedError } from './api-error.ts';
-import { call, mayPass } from './calls.ts';
+import { call, isTransient } from './calls.ts';
 import { feed } from './event-feed.ts';
-import { type ClientParts, type Token, withSearch } from './exchange.ts';
 import type {
   AcceptedIntent,
   ApiSession,
@@ -20,52 +19,53 @@ import type {
   StartVodRequest,
   StopRequest,
 } from './messages.ts';
+import { type ClientSettings, type Token, withSearch } from './request.ts';
 
 export interface ClientOptions {
-  /** Where the server is: `http://127.0.0.1:4747`, or where it is mounted in another. */
+  /** The address of the server: `http://127.0.0.1:4747`, with the path it is mounted at. */
   url: string;
-  /** Or what gives one, asked before every request: tokens may change. */
+  /** A token, or a function that is called before every request, for tokens that change. */
   token?: Token;
-  /** Default the one of this runtime. */
+  /** Default the runtime's own. */
   fetch?: typeof fetch;
-  /** How long a call may take in all, however often it is tried; default 30 s. */
+  /** The time limit of a call with all its retries; default 30 s. */
   timeout?: Duration;
-  /** How long one attempt may take; default a third of that. */
+  /** The time limit of one attempt; default a third of `timeout`. */
   attemptTimeout?: Duration;
-  /** How often a call is tried again at most; default 5. */
+  /** The maximum number of retries; default 5. */
   retries?: number;
   clock?: PortableClock;
   random?: Pick<Random, 'next'>;
 }
 
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. What was asked for may have been accepted. */
+  /** Aborts the call, which rejects with the signal's reason. The server may have accepted it. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface WaitOptions extends CallOptions {
   readonly until: 'RUNNING' | 'ENDED';
-  /** How long to wait at most; default a minute. */
+  /** The maximum time to wait; default a minute. */
   readonly timeout?: Duration | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 5;
-const MOST_RETRIES = 100;
+const MAX_RETRIES = 100;
 const DEFAULT_WAIT_MS = 60_000;
-/** How long until `waitFor` looks again: doubles from the first to the second. */
-const LOOK_FIRST_MS = 100;
-const LOOK_MOST_MS = 2_000;
+/** The polling interval of `waitFor` doubles from the minimum to the maximum. */
+const MIN_WAIT_POLL_MS = 100;
+const MAX_WAIT_POLL_MS = 2_000;
 
-/** Asks a Holdfast server. Every call may be repeated, and is, where that helps: `calls.ts` says when. */
+/** A client of a Holdfast server. Calls are idempotent and retried: see `calls.ts`. */
 export class HoldfastClient {
-  readonly #parts: ClientParts;
+  readonly #settings: ClientSettings;
 
   constructor(options: ClientOptions) {
-    this.#parts = clientParts(options);
+    this.#settings = settingsOf(options);
   }
 
-  /** Has a channel run, or finds that it was started already. What comes of it shows in the session: `waitFor`. */
+  /** Starts a channel, or joins its session if it runs already. `waitFor` waits for the outcome. */
   start(request: StartRequest, options: CallOptions = {}): Promise<AcceptedIntent> {
     return this.#submit({ type: 'stream.start', ...request }, options);
   }
@@ -75,23 +75,23 @@ export class HoldfastClient {
     return this.#submit({ type: 'vod.start', ...request }, options);
   }
 
-  /** Says that a session is not needed any more. It ends when the last one says so. */
+  /** Tells that this client no longer needs the session. It ends when no client needs it. */
   stop(sessionId: string, options: StopRequest & CallOptions = {}): Promise<AcceptedIntent> {
     const { signal, ...request } = options;
     return this.#submit({ type: 'stream.stop', sessionId, ...request }, { signal });
   }
 
-  /** Null where there is none. */
+  /** Null where there is no such session. */
   async session(id: string, { signal }: CallOptions = {}): Promise<ApiSession | null> {
     try {
-      return await this.#read(id, this.#parts, signal);
+      return await this.#read(id, this.#settings, signal);
     } catch (error) {
       if (error instanceof HoldfastApiError && error.code === 'NOT_FOUND') return null;
       throw error;
     }
   }
 
-  /** All there are, the latest first, however many pages that takes. */
+  /** All sessions, the latest first, over as many pages as needed. */
   async *sessions(
     query: SessionsQuery & CallOptions = {},
   ): AsyncGenerator<ApiSession, void, undefined> {
@@ -103,33 +103,35 @@ export class HoldfastClient {
     let page: SessionsPage;
     do {
       const path = withSearch('/api/v3/sessions', search);
-      page = (await call(this.#parts, { method: 'GET', path }, signal)) as SessionsPage;
+      page = (await call(this.#settings, { method: 'GET', path }, signal)) as SessionsPage;
       yield* page.sessions;
       search.set('cursor', page.cursor ?? '');
     } while (page.cursor !== undefined);
   }
 
   /**
-   * The session once it is in that state, or has ended: look at its `state`. Throws `WAITED` when it takes too long. While the
-   * server is away it goes on trying until then.
+   * Resolves with the session when it is in that state or has ended: check its `state`. Throws
+   * `WAITED` after the timeout. While the server is unavailable, it keeps trying until then.
    */
   async waitFor(id: string, { until, signal, timeout }: WaitOptions): Promise<RunSession> {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#settings;
     const withinMs = durationMs(timeout ?? DEFAULT_WAIT_MS, 'timeout');
     const startMs = clock.monotonicMs();
     let state: SessionState | null = null;
-    for (let looks = 0; ; looks++) {
+    for (let polls = 0; ; polls++) {
       const leftMs = withinMs - (clock.monotonicMs() - startMs);
-      const timeoutMs = Math.min(this.#parts.timeoutMs, leftMs);
-      const session = await this.#read(id, { ...this.#parts, timeoutMs }, signal).catch(passed);
+      const timeoutMs = Math.min(this.#settings.timeoutMs, leftMs);
+      const session = await this.#read(id, { ...this.#settings, timeoutMs }, signal).catch(
+        nullIfTransient,
+      );
       if (session?.kind === 'poll') {
-        const rule = 'it is polled, and was not started by an intent: it does not end';
+        const rule = 'is a target, which no intent started: a target does not end';
         throw new ConfigError({ field: 'id', value: id, rule });
       }
       state = session?.state ?? state;
       if (session !== null && (state === until || state === 'ENDED')) return session;
-      const mostMs = Math.min(LOOK_MOST_MS, LOOK_FIRST_MS * 2 ** Math.min(looks, 10));
-      const pauseMs = mostMs * (0.5 + random.next() / 2);
+      const maxMs = Math.min(MAX_WAIT_POLL_MS, MIN_WAIT_POLL_MS * 2 ** Math.min(polls, 10));
+      const pauseMs = maxMs * (0.5 + random.next() / 2);
       const afterMs = clock.monotonicMs() - startMs;
       if (afterMs + pauseMs > withinMs)
         throw new WaitedError({ sessionId: id, until, state, afterMs });
@@ -138,31 +140,36 @@ export class HoldfastClient {
   }
 
   /**
-   * What happens, as it happens, until the signal fires. Who is cut off is connected again, and goes on where it was. To go on after
-   * a restart of your own, keep the `position` of the last event, and give it as `after`.
+   * Events as they happen, until the signal fires. The client reconnects automatically and continues
+   * where it was. To continue after a restart of your program, store the `position` of the last
+   * event and pass it as `after`.
    */
   events(query: EventsQuery = {}): AsyncGenerator<FollowedEvent, void, undefined> {
-    return feed(this.#parts, query);
+    return feed(this.#settings, query);
   }
 
   #submit(body: object, { signal }: CallOptions): Promise<AcceptedIntent> {
     const sent = { method: 'POST', path: '/api/v3/intents', body } as const;
-    return call(this.#parts, sent, signal) as Promise<AcceptedIntent>;
+    return call(this.#settings, sent, signal) as Promise<AcceptedIntent>;
   }
 
-  #read(id: string, parts: ClientParts, signal: AbortSignal | undefined): Promise<ApiSession> {
+  #read(
+    id: string,
+    settings: ClientSettings,
+    signal: AbortSignal | undefined,
+  ): Promise<ApiSession> {
     const path = `/api/v3/sessions/${encodeURIComponent(id)}`;
-    return call(parts, { method: 'GET', path }, signal) as Promise<ApiSession>;
+    return call(settings, { method: 'GET', path }, signal) as Promise<ApiSession>;
   }
 }
 
-/** What a client is made of, if the options make sense. */
-export function clientParts(options: ClientOptions): ClientParts {
+/** Validates the options. */
+export function settingsOf(options: ClientOptions): ClientSettings {
   const { timeout = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, token } = options;
   const timeoutMs = durationMs(timeout, 'timeout');
   const { attemptTimeout = timeoutMs / 3 } = options;
-  if (!Number.isInteger(retries) || retries < 0 || retries > MOST_RETRIES) {
-    const rule = `it is a whole number from 0 to ${MOST_RETRIES}`;
+  if (!Number.isInteger(retries) || retries < 0 || retries > MAX_RETRIES) {
+    const rule = `must be a whole number from 0 to ${MAX_RETRIES}`;
     throw new ConfigError({ field: 'retries', value: retries, rule });
   }
   return {
@@ -171,22 +178,22 @@ export function clientParts(options: ClientOptions): ClientParts {
     timeoutMs,
     retries,
     attemptMs: durationMs(attemptTimeout, 'attemptTimeout'),
-    // Looked up when it is needed: a test or a tracer may have put another in its place.
+    // Looked up for each request: a test or a tracer may replace it.
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     clock: options.clock ?? portableClock,
     random: options.random ?? portableRandom,
   };
 }
 
-/** Null for what may pass, else thrown again. */
-function passed(error: unknown): null {
-  if (mayPass(error)) return null;
+/** Null for a transient failure; throws others again. */
+function nullIfTransient(error: unknown): null {
+  if (isTransient(error)) return null;
   throw error;
 }
 
 function baseOf(url: unknown): string {
   const rule =
-    'it is the http or https address of a server, without credentials, query and fragment';
+    'must be the http or https address of a server, without credentials, query and fragment';
   const parsed = typeof url === 'string' && URL.canParse(url) ? new URL(url) : null;
   const isPlain = parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.username === '';
   if (!isPlain || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '')

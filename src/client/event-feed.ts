@@ -1,40 +1,40 @@
 /**
- * What happens, as it happens, for as long as somebody wants to know. Who is cut off comes back and says how far it was, so nothing
- * is lost in between; what the server itself has lost by then is told as a gap. A frame counts when all of it has arrived.
+ * Follows events and reconnects with the last position, so that no event is lost. Events that the
+ * server no longer has are reported as a gap. A frame counts only when it has arrived completely.
  */
 import { sleepOn } from '../core/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
-import { mayPass, waitAdvisedMs } from './calls.ts';
-import { type ClientParts, withSearch } from './exchange.ts';
+import { isTransient, retryAfterOf } from './calls.ts';
 import type { ApiEvent, EventsQuery, FollowedEvent } from './messages.ts';
-import { DEFAULT_RETRY_MS, frames } from './stream.ts';
+import { type ClientSettings, withSearch } from './request.ts';
+import { DEFAULT_RETRY_MS, frames } from './sse-stream.ts';
 
 export async function* feed(
-  parts: ClientParts,
+  settings: ClientSettings,
   { signal, onConnection = () => {}, ...query }: EventsQuery,
 ): AsyncGenerator<FollowedEvent, void, undefined> {
-  const { clock, random } = parts;
-  const place = { after: query.after, retryMs: DEFAULT_RETRY_MS };
+  const { clock, random } = settings;
+  const progress = { after: query.after, retryMs: DEFAULT_RETRY_MS };
   let failures = 0;
   while (!signal?.aborted) {
     let pauseMs = 0;
     try {
-      const path = () => pathOf(query, place.after);
+      const path = () => pathOf(query, progress.after);
       const onOpen = () => onConnection('connected');
-      for await (const { event, data } of frames(parts, { path, place, signal, onOpen })) {
+      for await (const { event, data } of frames(settings, { path, progress, signal, onOpen })) {
         failures = 0;
         if (event === 'gap') yield { kind: 'gap' };
         else if (event !== 'bye' && data !== null) yield { kind: 'event', event: eventOf(data) };
       }
     } catch (error) {
       if (signal?.aborted) return;
-      if (!mayPass(error)) throw error;
-      pauseMs = waitAdvisedMs(error);
+      if (!isTransient(error)) throw error;
+      pauseMs = retryAfterOf(error);
     }
     onConnection('lost');
     failures += 1;
-    pauseMs += backoffMs(failures, random, place.retryMs);
+    pauseMs += backoffMs(failures, random, progress.retryMs);
     await sleepOn(clock, pauseMs, signal).catch(() => {});
   }
 }

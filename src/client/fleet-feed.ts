@@ -1,12 +1,11 @@
 /**
- * A fleet as it changes: a picture, then what is otherwise. Who is cut off gets a new picture when it comes back; nothing has to be
- * remembered for it in between.
+ * Follows the fleet: a picture, then changes. After a reconnect the server sends a new picture, so it
+ * need not remember clients.
  */
 import { sleepOn } from '../core/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
 import { backoffMs } from './backoff.ts';
-import { mayPass, waitAdvisedMs } from './calls.ts';
-import type { ClientParts } from './exchange.ts';
+import { isTransient, retryAfterOf } from './calls.ts';
 import type {
   ApiMember,
   ApiTarget,
@@ -14,51 +13,52 @@ import type {
   FleetPicture,
   TargetRow,
 } from './operating-messages.ts';
-import { DEFAULT_RETRY_MS, frames } from './stream.ts';
+import type { ClientSettings } from './request.ts';
+import { DEFAULT_RETRY_MS, frames } from './sse-stream.ts';
 
-/** A fleet of a hundred thousand targets fits. */
-const LONGEST_FRAME = 16_777_216;
+/** Enough for a hundred thousand targets. */
+const MAX_FRAME = 16_777_216;
 
 export type FollowedFleet =
   | { readonly kind: 'picture'; readonly picture: FleetPicture }
   | { readonly kind: 'change'; readonly change: FleetChange }
-  /** The server can not ask the store for now; and can again. */
+  /** The server cannot reach the store; then it can again. */
   | { readonly kind: 'stalled' }
   | { readonly kind: 'resumed' }
-  /** The server can not be reached; it is tried again, and a picture comes when it can. */
+  /** The server is unreachable. The client retries, and a picture follows. */
   | { readonly kind: 'lost' };
 
 export async function* fleetFeed(
-  parts: ClientParts,
+  settings: ClientSettings,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<FollowedFleet, void, undefined> {
-  const { clock, random } = parts;
-  const place = { after: undefined, retryMs: DEFAULT_RETRY_MS };
-  const wish = { path: () => '/api/v3/fleet/live', place, signal, longestFrame: LONGEST_FRAME };
+  const { clock, random } = settings;
+  const progress = { after: undefined, retryMs: DEFAULT_RETRY_MS };
+  const request = { path: () => '/api/v3/fleet/live', progress, signal, maxFrame: MAX_FRAME };
   let failures = 0;
   while (!signal?.aborted) {
     let pauseMs = 0;
     try {
-      for await (const { event, data } of frames(parts, wish)) {
+      for await (const { event, data } of frames(settings, request)) {
         failures = 0;
         const one = readFrame(event, data);
         if (one !== null) yield one;
       }
     } catch (error) {
       if (signal?.aborted) return;
-      if (!mayPass(error)) throw error;
-      pauseMs = waitAdvisedMs(error);
+      if (!isTransient(error)) throw error;
+      pauseMs = retryAfterOf(error);
     }
-    // What a picture says is not to be gone on from: it is told anew.
-    place.after = undefined;
+    // The server sends a new picture, so there is no position to continue from.
+    progress.after = undefined;
     if (failures === 0) yield { kind: 'lost' };
     failures += 1;
-    pauseMs += backoffMs(failures, random, place.retryMs);
+    pauseMs += backoffMs(failures, random, progress.retryMs);
     await sleepOn(clock, pauseMs, signal).catch(() => {});
   }
 }
 
-/** As it goes over the wire. */
+/** The JSON of the server. */
 export interface WireFleet {
   readonly at: number;
   readonly roundTripMs: number;

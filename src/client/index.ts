@@ -11,3 +11,4 @@ export type { FollowedFleet } from './fleet-feed.ts';
 export type * from './messages.ts';
 export type * from './operating-messages.ts';
 export { OperatorClient } from './operator-client.ts';
+export type { TargetsClient } from './targets-client.ts';

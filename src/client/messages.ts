@@ -1,52 +1,53 @@
 /**
- * What goes over the wire, as a client writes and reads it. The server's schemas say the same, and `test/client/portability.test.ts` that
- * they do: here they are written out, because a client must not need what a server is made of.
+ * Requests and responses of the API. The server's schemas are the same, which
+ * `test/client/portability.test.ts` checks. They are written out here because a client must not
+ * import the server.
  */
 
 export type SessionState = 'NEW' | 'STARTING' | 'RUNNING' | 'STOPPING' | 'ENDED';
 
 export interface StartRequest {
-  /** What is to be run: a channel, as whoever names channels calls it. */
+  /** The channel to run, by your name for it. */
   readonly serviceRef: string;
-  /** How it is to be run; default `default`. */
+  /** The worker profile that runs it; default `default`. */
   readonly profile?: string | undefined;
-  /** Who wants it; default the token's own id. A session is stopped when the last one who wanted it does not any more. */
+  /** The client that needs it; default the token's id. A session stops when no client needs it. */
   readonly clientId?: string | undefined;
 }
 
 export interface StartVodRequest {
   readonly recordingId: string;
   readonly profile?: string | undefined;
-  /** Where in the recording; default 0. Starts within the same second share a session. */
+  /** Position in the recording; default 0. Starts within the same second share a session. */
   readonly startMs?: number | undefined;
   readonly clientId?: string | undefined;
 }
 
 export interface StopRequest {
   readonly clientId?: string | undefined;
-  /** Stops it whoever else needs it. Needs the scope `v3:admin`. */
+  /** Stops it even if other clients need it. Needs the scope `v3:admin`. */
   readonly force?: boolean | undefined;
 }
 
-/** What the server answers to an intent: it is accepted, and safe. What comes of it, the session shows. */
+/** The response to an intent: it is stored. The session shows the outcome. */
 export interface AcceptedIntent {
   readonly sessionId: string;
   readonly kind: 'live' | 'vod';
   readonly state: SessionState;
-  /** Nothing has changed by it: the session had been started, or stopped, before. */
+  /** The session existed already (start), or its state did not change (stop). */
   readonly replayed: boolean;
-  /** How many need the session. */
+  /** How many clients need the session. */
   readonly clients: number;
   readonly links: { readonly self: string };
 }
 
-/** What there is to know of a session that came from an intent. */
+/** A session that an intent started. */
 interface RunFacts {
   readonly id: string;
   readonly tenant: string;
   readonly profile: string;
   readonly state: SessionState;
-  /** Why it has ended. */
+  /** Why it ended. */
   readonly reason: string | null;
   readonly outcome: string | null;
   readonly worker: string | null;
@@ -56,11 +57,11 @@ interface RunFacts {
   readonly createdAt: string;
   readonly changedAt: string;
   readonly revision: number;
-  /** How often a worker was lost with it. */
+  /** How often its worker was lost. */
   readonly losses: number;
-  /** What its pipeline says while it runs. */
+  /** What its pipeline reports while it runs. */
   readonly progress?: unknown;
-  /** How its pipeline ended: exit code, how long it ran, its last lines. */
+  /** How its pipeline ended: exit code, running time, last lines. */
   readonly detail?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -77,7 +78,7 @@ export interface VodSession extends RunFacts {
 
 export type RunSession = LiveSession | VodSession;
 
-/** Something that is polled. */
+/** A target, in the form of `/api/v3/sessions`. */
 export interface PollSession {
   readonly id: string;
   readonly kind: 'poll';
@@ -93,7 +94,7 @@ export interface SessionsQuery {
   readonly kind?: ApiSession['kind'] | undefined;
   /** Only sessions in one of these states. */
   readonly state?: SessionState | readonly SessionState[] | undefined;
-  /** How many are asked for at once, 1 to 1,000; default 100. */
+  /** Sessions per page, 1 to 1,000; default 100. */
   readonly limit?: number | undefined;
 }
 
@@ -103,41 +104,41 @@ export interface SessionsPage {
   readonly cursor?: string | undefined;
 }
 
-/** Something that happened, with its facts as further fields; fences as text. */
+/** An event, with its facts as further fields; fences as text. */
 export interface ApiEvent {
-  /** Opaque, and the way to go on from here (`after`). */
+  /** Opaque; pass it as `after` to continue from here. */
   readonly position: string;
-  /** In milliseconds since 1970, by the clock of the instance. */
+  /** Milliseconds since 1970, by the instance's clock. */
   readonly at: number;
-  /** Who wrote it down. */
+  /** The instance that recorded it. */
   readonly instance: string;
   readonly event: string;
   readonly [fact: string]: unknown;
 }
 
 export interface EventsQuery {
-  /** Where to go on: the `position` of the last event that was seen. */
+  /** Continues after this event: the `position` of the last one that you handled. */
   readonly after?: string | undefined;
-  /** Without `after`: everything that is still known, or what happens from now on, which is the default. */
+  /** Without `after`: from the oldest event in the log, or from now on; default now. */
   readonly from?: 'oldest' | 'now' | undefined;
-  /** Only these: `session.advanced`, or `session` for all that begin so. */
+  /** Only these events: `session.advanced`, or `session` for all whose name begins so. */
   readonly event?: string | readonly string[] | undefined;
-  /** Only what is about this session. */
+  /** Only events about this session or target. */
   readonly session?: string | undefined;
-  /** Only what is about this instance. */
+  /** Only events of or about this instance. */
   readonly member?: string | undefined;
-  /** Ends it. */
+  /** Ends the stream. */
   readonly signal?: AbortSignal | undefined;
-  /** Told when the stream is connected, and when it is cut off. It is connected again either way. */
+  /** Called when the stream connects, and when it is lost. The client reconnects automatically. */
   readonly onConnection?: ((state: 'connected' | 'lost') => void) | undefined;
 }
 
 export type FollowedEvent =
   | { readonly kind: 'event'; readonly event: ApiEvent }
-  /** Something is missing here: it was dropped from the log before it could be sent. */
+  /** Events are missing here: the log dropped them before they could be sent. */
   | { readonly kind: 'gap' };
 
-/** What is wrong with a field of a request. */
+/** A wrong field of a request, and the rule that it breaks. */
 export interface FieldError {
   readonly field: string;
   readonly rule: string;

@@ -1,36 +1,33 @@
-/**
- * What those see who operate a fleet: people at the page, in a terminal, and programs of their own. As in `messages.ts`, the server's schemas
- * say the same.
- */
+/** Requests and responses of the operators' part of the API. See `messages.ts`. */
 import type { ApiEvent } from './messages.ts';
 
-/** Who asks, and whom. */
+/** The token and the server. */
 export interface About {
   /** What the token may do. */
   readonly scope: 'v3:read' | 'v3:write' | 'v3:admin';
-  /** Names the token in logs and in what is written down of actions. */
+  /** The name of the token in logs and in the audit log. */
   readonly tokenId: string;
   readonly tenant: string | null;
   /** The instance that answers. */
   readonly instance: string;
   readonly version: string;
-  /** The store, without secrets. */
+  /** The store, without credentials. */
   readonly store: string;
-  /** Milliseconds since 1970, by the clock of the instance. */
+  /** Milliseconds since 1970, by the instance's clock. */
   readonly now: number;
-  /** Present where instances can be killed and frozen for show. */
+  /** Present in the demo, where instances can be killed and frozen. */
   readonly stage?: true | undefined;
 }
 
-/** How an instance is doing, as it says itself with its heartbeat. Absent: it does not say. */
+/** The health of an instance, as its heartbeat reports it. */
 export interface Vitals {
-  /** How long a lease of a target lasts without a renewal, and how often it is renewed. */
+  /** The TTL of a target's lease, and how often it is renewed. */
   readonly ttlMs: number;
   readonly renewEveryMs: number;
-  /** How long its renewals took, over the last few minutes; null while there were none. */
+  /** How long its renewals took in the last few minutes; null if there were none. */
   readonly renewP50Ms: number | null;
   readonly renewP99Ms: number | null;
-  /** By how much its event loop was late at most, over the last minute. */
+  /** The longest delay of its event loop in the last minute. */
   readonly loopDelayMs: number;
 }
 
@@ -42,19 +39,21 @@ export interface ApiMember {
   readonly isForeign: boolean;
   readonly owned: number;
   readonly quota: number;
-  /** When its heartbeat runs out, and how long a heartbeat lasts; so how old it is. */
+  /** When its heartbeat expires, and how long a heartbeat lasts. */
   readonly expiresInMs: number;
   readonly beatTtlMs: number | null;
   readonly version: string | null;
-  /** Milliseconds since 1970; null where its id does not say. */
+  /** Milliseconds since 1970; null if its id does not say. */
   readonly startedAt: number | null;
   readonly vitals: Vitals | null;
 }
 
 /**
- * Why a target is where it is. `kept`: all is well. `moving`: it changes hands. `late`: its owner lives, but has not renewed it when it
- * should have. `expiring`: its owner shows no sign of life. `foreign`: an instance of another make has it. `free`: nobody has it yet.
- * `unplaced`: nobody may. `quarantine`, `revoked`, `garbage`, `unsettled`: nobody can, for a while. `paused`: nobody should.
+ * Why a target is where it is. `kept`: it is where it should be. `moving`: it changes its owner.
+ * `late`: its owner is alive, but has missed a renewal. `expiring`: its owner sends no heartbeat.
+ * `foreign`: a non-Holdfast instance owns it. `free`: it has no owner yet. `unplaced`: no instance may
+ * own it. `quarantine`, `revoked`, `garbage`, `unsettled`: no instance can own it for a while.
+ * `paused`: it is not polled.
  */
 export type TargetReason =
   | 'kept'
@@ -70,45 +69,45 @@ export type TargetReason =
   | 'unsettled'
   | 'paused';
 
-/** One thing that is polled. */
+/** A target and its owner. */
 export interface ApiTarget {
   readonly id: string;
-  /** Who owns it according to the store; null for nobody. */
+  /** Its owner according to the store; null for none. */
   readonly owner: string | null;
-  /** Who should own it. */
+  /** The instance that should own it. */
   readonly planned: string | null;
-  /** Whom it likes best of those who take part. */
+  /** The instance that hashing prefers. */
   readonly preferred: string | null;
-  /** Whom an operator has moved it to, for good; null: it is placed by the plan alone. */
+  /** The instance that an operator moved it to; null: the plan places it. */
   readonly pinned: string | null;
   readonly reason: TargetReason;
-  /** Of the lease; null: there is none, or it never ends. */
+  /** Of its lease; null: it has none, or it never expires. */
   readonly expiresInMs: number | null;
 }
 
-/** `GET /api/v3/fleet`, and the first thing that `GET /api/v3/fleet/live` says. */
+/** `GET /api/v3/fleet`, and the first event of `GET /api/v3/fleet/live`. */
 export interface FleetPicture {
-  /** Milliseconds since 1970: when the store was looked at. */
+  /** Milliseconds since 1970: when the store was read. */
   readonly at: number;
-  /** How long the store took to answer, lately. */
+  /** The recent round trip to the store. */
   readonly roundTripMs: number;
   readonly members: readonly ApiMember[];
   /** In order of id. */
   readonly targets: readonly ApiTarget[];
 }
 
-/** What `GET /api/v3/fleet/live` says from then on, at least every two seconds, also if nothing has changed. */
+/** The further events of `GET /api/v3/fleet/live`, at least every two seconds. */
 export interface FleetChange {
   readonly at: number;
   readonly roundTripMs: number;
-  /** Absent: as they were, but for the time that has gone by. */
+  /** Absent: unchanged, apart from the time that has passed. */
   readonly members?: readonly ApiMember[] | undefined;
-  /** Those that are new or otherwise than they were. In small fleets also those that were only renewed. */
+  /** New and changed targets. In small fleets also targets that were only renewed. */
   readonly targets?: readonly ApiTarget[] | undefined;
   readonly removed?: readonly string[] | undefined;
 }
 
-/** A target goes over the wire as a row; owners are told by their place in `names`, -1 for null. Half of a fleet would be names otherwise. */
+/** A target as a row. Owners are indexes in `names`, -1 for null: names would be half of the bytes. */
 export type TargetRow = readonly [
   id: string,
   owner: number,
@@ -119,7 +118,7 @@ export type TargetRow = readonly [
   expiresInMs: number | null,
 ];
 
-/** One poll, as the record of a target's last results has it. */
+/** One poll. */
 export interface PollSample {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -129,11 +128,12 @@ export interface PollSample {
 
 /** `GET /api/v3/targets/{id}` */
 export interface TargetDetail extends ApiTarget {
-  /** The reason in words. */
+  /** The reason as a sentence. */
   readonly why: string;
+  readonly isPaused: boolean;
   readonly url: string | null;
   readonly everyMs: number | null;
-  /** "0": it was never held. */
+  /** "0": never held. */
   readonly fence: string;
   readonly lastResult: {
     readonly at: number;
@@ -147,17 +147,17 @@ export interface TargetDetail extends ApiTarget {
   readonly recent: readonly PollSample[];
 }
 
-/** `POST /api/v3/targets/{id}/transfer`: what was ordered. The holder carries it out; the target shows when it has. */
+/** `POST /api/v3/targets/{id}/transfer`: the order. The target shows when it is done. */
 export interface TransferOrder {
   readonly target: string;
   readonly from: string | null;
   readonly to: string;
 }
 
-/** `GET /api/v3/history`: what has happened, the latest first. */
+/** `GET /api/v3/history`: past events, the latest first. */
 export interface HistoryPage {
   readonly events: readonly ApiEvent[];
-  /** Where to go on, further into the past. Absent: there is nothing more. A page may be short, or empty, and yet not the last. */
+  /** Continues on the next page; absent on the last. Other pages may be short or empty. */
   readonly before?: string | undefined;
 }
 
@@ -168,7 +168,7 @@ export interface ApiWorkflow {
   readonly leaseId: string | null;
   readonly isHeld: boolean;
   readonly expiresInMs: number | null;
-  /** Actions whose results are not in. */
+  /** Actions without a result yet. */
   readonly unresolved: number;
 }
 
@@ -177,7 +177,7 @@ export interface WorkflowsPage {
   readonly cursor?: string | undefined;
 }
 
-/** One thing that happened to a workflow. */
+/** One step in the history of a workflow. */
 export interface WorkflowStep {
   readonly position: string;
   /** Milliseconds since 1970. */
@@ -185,7 +185,7 @@ export interface WorkflowStep {
   readonly epoch: number;
   readonly leaseId: string | null;
   readonly kind: string;
-  /** Whatever else there is to say of it. */
+  /** Further facts of the step. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
@@ -221,20 +221,20 @@ export interface Diagnosis {
   readonly at: number;
   readonly findings: readonly {
     readonly level: 'ok' | 'warn' | 'refuse';
-    /** What it is about: `persistence`, `clock`, `renewals`, `event loop` … */
+    /** `persistence`, `clock`, `renewals`, `event loop` … */
     readonly subject: string;
     readonly fact: string;
     readonly advice?: string | undefined;
   }[];
-  /** Of this instance to the store. */
+  /** From this instance to the store. */
   readonly roundTrip: {
     readonly reads: number;
     readonly p50Ms: number;
     readonly p99Ms: number;
   } | null;
-  /** How far the store's clock is from this instance's, and how exactly that is known; null where they are the same. */
+  /** Offset of the store's clock from this instance's; null where they are the same. */
   readonly clock: { readonly offsetMs: number; readonly uncertaintyMs: number } | null;
-  /** Per member: what is left of the TTL where a renewal takes as long as the slowest of a hundred do. */
+  /** Per instance: what a slow renewal (p99) leaves of the TTL. */
   readonly members: readonly {
     readonly id: string;
     readonly marginMs: number | null;
@@ -244,7 +244,7 @@ export interface Diagnosis {
   }[];
 }
 
-/** `GET /api/v3/stage`: instances that are there to be killed. */
+/** `GET /api/v3/stage`: the instances of the demo. */
 export interface StagePicture {
   readonly actors: readonly {
     readonly name: string;
@@ -259,7 +259,7 @@ export type StageAction = 'kill' | 'freeze' | 'thaw' | 'start';
 
 export interface HistoryQuery {
   readonly before?: string | undefined;
-  /** How many at most, 1 to 1,000; default 200. */
+  /** The maximum number of events, 1 to 1,000; default 200. */
   readonly limit?: number | undefined;
   readonly event?: string | readonly string[] | undefined;
   readonly session?: string | undefined;
@@ -291,18 +291,54 @@ export interface LeaseState {
 export interface RevokeRequest {
   readonly reason: string;
   readonly force?: boolean;
-  /** The fence of the lease that is meant, as you have seen it: a later holder is left alone. */
+  /** The fence of the lease to revoke: a later holder keeps its lease. */
   readonly fence?: string;
 }
 
 export interface LeaseRevocation {
-  /** False: the lease that was meant is over. `holder` is then who has the key now, null: nobody. */
+  /** False: the lease had ended already. `holder` is then the present holder, null for none. */
   readonly revoked: boolean;
   readonly holder?: string | null | undefined;
   readonly fence?: string | undefined;
   readonly mayActForMs?: number | undefined;
 }
 
+/** A target as `GET /api/v3/targets` lists it. */
+export interface Target {
+  readonly id: string;
+  readonly url?: string | undefined;
+  readonly everyMs?: number | undefined;
+  readonly isPaused: boolean;
+  readonly revision: number;
+}
+
+/** `GET /api/v3/targets` */
+export interface TargetsPage {
+  readonly targets: readonly Target[];
+  /** Records of other programs that are not valid targets; on the first page. */
+  readonly unreadable?: readonly { readonly id: string; readonly why: string }[] | undefined;
+  /** Absent on the last page. */
+  readonly cursor?: string | undefined;
+}
+
+/** `POST /api/v3/targets` */
+export interface NewTarget {
+  readonly url: string;
+  /** Default: a random one. */
+  readonly id?: string | undefined;
+  /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
+  readonly every?: number | string | undefined;
+  readonly isPaused?: boolean | undefined;
+}
+
+/** `PATCH /api/v3/targets/{id}`. Fields that are absent stay as they are. */
+export interface TargetChange {
+  readonly url?: string | undefined;
+  readonly every?: number | string | undefined;
+  readonly isPaused?: boolean | undefined;
+}
+
+/** @deprecated Use `NewTarget`. */
 export interface NewPollSession {
   readonly url: string;
   readonly id?: string | undefined;

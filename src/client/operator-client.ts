@@ -1,7 +1,6 @@
-/** Asks a server what operators want to know, and has it do what they decide. What is not in `HoldfastClient`, so that this stays small. */
+/** The operators' part of the API. It is not in `HoldfastClient`, so that that stays small. */
 import { call } from './calls.ts';
-import { type CallOptions, type ClientOptions, clientParts, HoldfastClient } from './client.ts';
-import { type ClientParts, type Sent, withSearch } from './exchange.ts';
+import { type CallOptions, type ClientOptions, HoldfastClient, settingsOf } from './client.ts';
 import { type FollowedFleet, fleetFeed, pictureOf, type WireFleet } from './fleet-feed.ts';
 import type { PollSession } from './messages.ts';
 import type {
@@ -26,44 +25,49 @@ import type {
   WorkflowDetail,
   WorkflowsPage,
 } from './operating-messages.ts';
+import { type ClientRequest, type ClientSettings, withSearch } from './request.ts';
+import { TargetsClient } from './targets-client.ts';
 
 const API = '/api/v3';
 
 export class OperatorClient extends HoldfastClient {
-  readonly #parts: ClientParts;
+  /** List, add, change and move targets. */
+  readonly targets: TargetsClient;
+  readonly #settings: ClientSettings;
 
   constructor(options: ClientOptions) {
     super(options);
-    this.#parts = clientParts(options);
+    this.#settings = settingsOf(options);
+    this.targets = new TargetsClient(this.#settings);
   }
 
-  /** Who asks, and whom. */
+  /** The token and the server. */
   about(options?: CallOptions): Promise<About> {
     return this.#get('/about', options);
   }
 
-  /** Exchanges the pass of an address that `holdfast up` has printed for a token. It is good once. */
+  /** Exchanges the pass of an address that `holdfast up` printed for a token. It works once. */
   enter(pass: string, { signal }: CallOptions = {}): Promise<{ token: string }> {
-    // Who has no token yet can send none.
-    const parts = { ...this.#parts, token: undefined, retries: 0 };
+    // The caller has no token yet.
+    const settings = { ...this.#settings, token: undefined, retries: 0 };
     const sent = { method: 'POST', path: `${API}/enter`, body: { pass } } as const;
-    return call(parts, sent, signal) as Promise<{ token: string }>;
+    return call(settings, sent, signal) as Promise<{ token: string }>;
   }
 
   async fleet(options?: CallOptions): Promise<FleetPicture> {
     return pictureOf(await this.#get<WireFleet>('/fleet', options));
   }
 
-  /** The same, and then what changes, until the signal fires. */
+  /** The fleet, then its changes, until the signal fires. */
   fleetLive({ signal }: CallOptions = {}): AsyncGenerator<FollowedFleet, void, undefined> {
-    return fleetFeed(this.#parts, signal);
+    return fleetFeed(this.#settings, signal);
   }
 
   async members(options?: CallOptions): Promise<readonly ApiMember[]> {
     return (await this.#get<{ members: readonly ApiMember[] }>('/members', options)).members;
   }
 
-  /** Has an instance hand over everything it owns, and take nothing new. */
+  /** The instance hands over all its targets and takes no new ones. */
   drain(member: string, options?: CallOptions): Promise<{ changed: boolean }> {
     return this.#post(`/members/${encodeURIComponent(member)}/drain`, undefined, options);
   }
@@ -72,51 +76,56 @@ export class OperatorClient extends HoldfastClient {
     return this.#post(`/members/${encodeURIComponent(member)}/undrain`, undefined, options);
   }
 
+  /** The same as `targets.get`. */
   target(id: string, options?: CallOptions): Promise<TargetDetail> {
-    return this.#get(`/targets/${encodeURIComponent(id)}`, options);
+    return this.targets.get(id, options);
   }
 
-  /** Has its holder hand a target to another member, where it then stays. The target shows when it has. */
+  /** The same as `targets.transfer`. */
   transfer(
     id: string,
     request: { to: string; reason?: string },
     options?: CallOptions,
   ): Promise<TransferOrder> {
-    return this.#post(`/targets/${encodeURIComponent(id)}/transfer`, request, options);
+    return this.targets.transfer(id, request, options);
   }
 
-  /** Leaves it to the plan again where a target is. */
+  /** The same as `targets.unpin`. */
   unpin(id: string, options?: CallOptions): Promise<{ changed: boolean }> {
-    return this.#post(`/targets/${encodeURIComponent(id)}/unpin`, undefined, options);
+    return this.targets.unpin(id, options);
   }
 
-  /** Takes a target away from its holder. */
+  /** The same as `targets.revoke`. */
   revokeTarget(
     id: string,
     request: RevokeRequest,
     options?: CallOptions,
   ): Promise<LeaseRevocation> {
-    return this.#once(`/targets/${encodeURIComponent(id)}/revoke`, request, options);
+    return this.targets.revoke(id, request, options);
   }
 
+  /** @deprecated Use `targets.add`. */
   addSession(session: NewPollSession, options?: CallOptions): Promise<PollSession> {
     return this.#once('/sessions', session, options);
   }
 
+  /** @deprecated Use `targets.pause`. */
   pause(id: string, options?: CallOptions): Promise<PollSession> {
     return this.#post(`/sessions/${encodeURIComponent(id)}/pause`, undefined, options);
   }
 
+  /** @deprecated Use `targets.resume`. */
   resume(id: string, options?: CallOptions): Promise<PollSession> {
     return this.#post(`/sessions/${encodeURIComponent(id)}/resume`, undefined, options);
   }
 
+  /** @deprecated Use `targets.remove`. */
   async removeSession(id: string, options?: CallOptions): Promise<void> {
     const path = `/sessions/${encodeURIComponent(id)}`;
     await this.#call({ method: 'DELETE', path: API + path }, options);
   }
 
-  /** What has happened, the latest first. */
+  /** Past events, the latest first. */
   history(query: HistoryQuery = {}, options?: CallOptions): Promise<HistoryPage> {
     const { event, ...rest } = query;
     const search = new URLSearchParams();
@@ -126,7 +135,7 @@ export class OperatorClient extends HoldfastClient {
     return this.#get(withSearch('/history', search), options);
   }
 
-  /** One page of those that are held. */
+  /** One page of held leases. */
   leases(query: { cursor?: string } = {}, options?: CallOptions): Promise<LeasesPage> {
     return this.#get(withSearch('/leases', new URLSearchParams(query)), options);
   }
@@ -184,7 +193,7 @@ export class OperatorClient extends HoldfastClient {
     return this.#get('/doctor', options);
   }
 
-  /** Instances that are there to be killed; only where `about` says that there is a stage. */
+  /** The instances of the demo; only where `about` has `stage`. */
   stage(options?: CallOptions): Promise<StagePicture> {
     return this.#get('/stage', options);
   }
@@ -201,18 +210,18 @@ export class OperatorClient extends HoldfastClient {
     return this.#call<T>({ method: 'POST', path: API + path, body }, options);
   }
 
-  /** Asked once: asked again after an answer that was lost, it would be done to whoever came next. */
+  /** Not retried: after a lost response, a retry could affect the next holder. */
   #once<T>(path: string, body: unknown, { signal }: CallOptions = {}): Promise<T> {
     const sent = { method: 'POST', path: API + path, body } as const;
-    return call({ ...this.#parts, retries: 0 }, sent, signal) as Promise<T>;
+    return call({ ...this.#settings, retries: 0 }, sent, signal) as Promise<T>;
   }
 
-  #call<T>(sent: Sent, options: CallOptions = {}): Promise<T> {
-    return call(this.#parts, sent, options.signal) as Promise<T>;
+  #call<T>(sent: ClientRequest, options: CallOptions = {}): Promise<T> {
+    return call(this.#settings, sent, options.signal) as Promise<T>;
   }
 }
 
-/** The name of its target, and its own id, which has no slash. */
+/** `target/id`; the id itself has no slash. */
 function deadPath(id: string): string {
   const slash = id.lastIndexOf('/');
   return `${encodeURIComponent(id.slice(0, slash))}/${encodeURIComponent(id.slice(slash + 1))}`;

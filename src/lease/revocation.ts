@@ -20,7 +20,7 @@ export interface RevokeOptions {
    * repeat a revocation whose outcome is unknown, or to act on an earlier view: a later holder then
    * keeps its lease.
    */
-  fence?: number;
+  fence?: number | undefined;
   class?: LeaseClassName;
 }
 

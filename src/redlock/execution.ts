@@ -1,11 +1,11 @@
-/** How redlock tells of its attempts: who voted how. Here there is one voter. */
+/** redlock's statistics of attempts, by votes of clients. Here there is one client. */
 import type { RedlockClient } from './client.ts';
 
 export type ClientExecutionResult =
   | { client: RedlockClient; vote: 'for'; value: number }
   | { client: RedlockClient; vote: 'against'; error: Error };
 
-/** One answer of the store. */
+/** One attempt. */
 export interface ExecutionStats {
   readonly membershipSize: number;
   readonly quorumSize: number;
@@ -19,13 +19,13 @@ export interface ExecutionResult {
   attempts: Attempts;
 }
 
-const ALONE = { membershipSize: 1, quorumSize: 1 } as const;
+const ONE_CLIENT = { membershipSize: 1, quorumSize: 1 } as const;
 
 export function voteFor(client: RedlockClient): Promise<ExecutionStats> {
-  return Promise.resolve({ ...ALONE, votesFor: new Set([client]), votesAgainst: new Map() });
+  return Promise.resolve({ ...ONE_CLIENT, votesFor: new Set([client]), votesAgainst: new Map() });
 }
 
 export function voteAgainst(client: RedlockClient, error: Error): Promise<ExecutionStats> {
   const votesAgainst = new Map([[client, error]]);
-  return Promise.resolve({ ...ALONE, votesFor: new Set(), votesAgainst });
+  return Promise.resolve({ ...ONE_CLIENT, votesFor: new Set(), votesAgainst });
 }

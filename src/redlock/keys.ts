@@ -1,24 +1,24 @@
 import { ConfigError } from '../core/errors.ts';
 
-/** Not for the name of a lease: on a Cluster braces decide where a key lies, and leases are taken together without them. */
+/** Characters that a lease's key must not have. Braces decide the slot of a key in Redis Cluster. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is encoded
 const ENCODED = /[%{}\u0000-\u001f\u007f-\u009f]/g;
 
-/** The resources as text: redlock's users also pass numbers, which its client makes text of. */
+/** The resources as text. redlock also accepts numbers, which its client turns into text. */
 export function resourcesOf(resources: unknown): string[] {
   if (!Array.isArray(resources) || resources.length === 0) {
-    const rule = 'resources are an array of at least one name';
+    const rule = 'must be an array with at least one resource';
     throw new ConfigError({ field: 'resources', value: resources, rule });
   }
   return resources.map((resource) => {
     if (typeof resource === 'string') return resource;
     if (typeof resource === 'number') return String(resource);
-    const rule = 'a resource is named by text or a number';
+    const rule = 'a resource must be a string or a number';
     throw new ConfigError({ field: 'resources', value: resource, rule });
   });
 }
 
-/** The lease of a resource: its name, with what a lease may not be called percent-encoded. Two resources never share one. */
+/** The key of a resource's lease, with forbidden characters percent-encoded. Keys are unique. */
 export function keyOf(resource: string): string {
   return resource.replace(ENCODED, (sign) => encodeURIComponent(sign));
 }

@@ -3,21 +3,21 @@ import type { Attempts, ExecutionResult } from './execution.ts';
 import type { Hold, RedlockAbortSignal } from './hold.ts';
 import type { Redlock } from './redlock.ts';
 
-/** What stands behind each lock: locks are handed out, and only `Redlock` makes them. */
+/** The hold of each lock. Users get locks, but only `Redlock` can make them. */
 const HOLDS = new WeakMap<Lock, Hold>();
-/** Locks that were released, or extended into others. */
+/** Locks that were released, or replaced by an extension. */
 const SPENT = new WeakSet<Lock>();
 
-/** A lock that was had, until it is released or its time is over. `extend` gives another one for the same hold. */
+/** An acquired lock, until it is released or expires. `extend` returns a new lock for the same hold. */
 export class Lock {
   readonly redlock: Redlock;
   readonly resources: string[];
-  /** The holder, as the store and `inspect` of Holdfast show it. */
+  /** The holder of its leases in the store. */
   readonly value: string;
   readonly attempts: Attempts;
-  /** Proof of each resource's tenure, for what it protects: higher than all before it. */
+  /** The fence of each resource: higher than those of all earlier locks. */
   readonly fences: ReadonlyMap<string, number>;
-  /** What its user has made of it; what is true may be less. */
+  /** Set by the user; the lock may expire earlier. */
   #expiration = Number.POSITIVE_INFINITY;
 
   constructor(redlock: Redlock, hold: Hold, attempts: Attempts) {
@@ -29,12 +29,12 @@ export class Lock {
     HOLDS.set(this, hold);
   }
 
-  /** The fence of its resource; where there are several, of the first. */
+  /** The fence of its first resource. */
   get fence(): number {
     return this.fences.get(this.resources[0] ?? '') ?? 0;
   }
 
-  /** Until when it may be believed, in milliseconds since 1970; 0 once it is over, was extended, or released. */
+  /** When it expires, in milliseconds since 1970; 0 after it expired, was extended or released. */
   get expiration(): number {
     return SPENT.has(this) ? 0 : Math.min(this.#expiration, holdOf(this).expiration());
   }
@@ -43,7 +43,7 @@ export class Lock {
     this.#expiration = atMs;
   }
 
-  /** Fires when the lock is over and was not released: with what it needs, the work stops by itself. */
+  /** Fires when the lock expires or is lost. Pass it to your work, so that it stops. */
   get signal(): RedlockAbortSignal {
     return holdOf(this).signal;
   }
@@ -74,7 +74,7 @@ export function holdOf(lock: Lock): Hold {
   const hold = HOLDS.get(lock);
   if (hold !== undefined) return hold;
   const rule =
-    'it is a lock that acquire or extend of this process has given; to hand one to another process, ' +
-    'use transfer of a lease, or acquire it there with its holder and fence';
+    'must be a lock that acquire or extend of this process returned; to hand a lock to another process, ' +
+    'use transfer of a Holdfast lease';
   throw new ConfigError({ field: 'lock', value: lock, rule });
 }

@@ -1,7 +1,7 @@
 /**
- * redlock 5 on Holdfast's leases. What a lock promises is what `lease.ts` says: no more than redlock's, so it has a fence. What
- * redlock leaves to the caller's clock is decided here: a lock whose time is over, or that the store no longer confirms, is
- * over, and neither an extension nor a late answer brings it back.
+ * The API of redlock 5 on Holdfast's leases. A lock promises what `lease.ts` says, and has a fence.
+ * redlock leaves expiry to the caller's clock; here a lock that has expired, or that the store no
+ * longer confirms, is over. Neither an extension nor a late reply revives it.
  */
 import { EventEmitter } from 'node:events';
 import { type Clock, systemClock } from '../core/clock.ts';
@@ -21,28 +21,28 @@ import { holdOf, isSpent, Lock, spend } from './lock.ts';
 import {
   checkDuration,
   checkThreshold,
-  type LockTerms,
+  type LockTimings,
   retryPauseMs,
   retryWindowMs,
   type Settings,
   settingsOf,
-  termsOf,
+  timingsOf,
 } from './settings.ts';
 
-/** What a routine of `using` is given beside its signal. */
+/** The second argument of a `using` routine. */
 export interface RedlockUsingContext {
   readonly lock: Lock;
-  /** How often the lock has been renewed. */
+  /** How often the lock was extended. */
   readonly extensions: number;
 }
 
 type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>;
 
-/** Waiting without end is waiting this long, again and again. */
-const LONGEST_WAIT_MS = 3_600_000;
-/** Answers that a lock or an error tells of: the last ones. */
-const MOST_ATTEMPTS = 100;
-const UNCONFIRMED = 'The store did not confirm the lock, which ends when its time is over.';
+/** An endless wait is made of waits of this length. */
+const MAX_WAIT_MS = 3_600_000;
+/** A lock or an error keeps the last attempts, up to this number. */
+const MAX_ATTEMPTS = 100;
+const UNCONFIRMED = 'The store did not confirm the extension; the lock expires as before.';
 const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
 
 export class Redlock extends EventEmitter {
@@ -52,19 +52,19 @@ export class Redlock extends EventEmitter {
   readonly #options: OpenOptions;
   readonly #clock: Clock;
   readonly #random: Random;
-  /** Routines under way, by the value of their lock. */
+  /** Running routines of `using`, by the value of their lock. */
   readonly #routines = new Map<string, { key: string; extensions: number }>();
   #opening: Promise<Holdfast> | null = null;
   #quitting: Promise<void> | null = null;
 
-  /** One client of ioredis or node-redis, an address, or a Holdfast. `options` are those of `open`. */
+  /** A client of ioredis or node-redis, an address, or a Holdfast. `options` are those of `open`. */
   constructor(
     clients: Iterable<RedlockClient> | Holdfast,
     settings: Partial<Settings> = {},
     options: OpenOptions = {},
   ) {
     super();
-    // As with redlock, an error that nobody listens for does not end the process.
+    // As with redlock, an `error` event without a listener does not end the process.
     this.on('error', () => {});
     this.clients = clientsOf(clients);
     const [client] = this.clients;
@@ -81,7 +81,7 @@ export class Redlock extends EventEmitter {
     this.#random = options.random ?? systemRandom;
   }
 
-  /** Locks all of the resources for `duration` ms, or none: then throws an `ExecutionError`. */
+  /** Locks all resources for `duration` ms, or none: then it throws an `ExecutionError`. */
   async acquire(
     resources: readonly string[],
     duration: number,
@@ -89,17 +89,17 @@ export class Redlock extends EventEmitter {
   ): Promise<Lock> {
     checkDuration(duration);
     const asked = settingsOf(settings, this.settings);
-    const terms = termsOf(duration, asked);
-    const { hold, attempts } = await this.#take(resources, terms, asked);
-    hold.limit(terms, hold.grantedAtMs);
+    const terms = timingsOf(duration, asked);
+    const { hold, attempts } = await this.#acquireHold(resources, terms, asked);
+    hold.expireAfter(terms, hold.grantedAtMs);
     const { loss } = hold;
     if (loss === undefined) return new Lock(this, hold, attempts);
-    // The answer took longer than the lock lasts. redlock hands it out all the same.
+    // The reply took longer than the lock lasts. redlock would return the expired lock.
     await hold.release();
     throw this.#failed(attempts, loss.message, loss);
   }
 
-  /** Lets go of the lock; throws an `ExecutionError` if it was not ours any more, or the store did not answer. */
+  /** Releases the lock. Throws an `ExecutionError` if it was over, or the store did not answer. */
   async release(lock: Lock, _settings: Partial<Settings> = {}): Promise<ExecutionResult> {
     const hold = holdOf(lock);
     const wasReleased = hold.isReleased;
@@ -109,12 +109,12 @@ export class Redlock extends EventEmitter {
     if (freed === hold.resources.length) return { attempts: [voteFor(this.#client)] };
     const isUnknown = results.some((result) => !result.released && result.reason === 'unknown');
     const why = isUnknown
-      ? 'The store did not answer; what it still holds is given back as soon as it does, or runs out.'
-      : 'The lock had been released, or was over.';
+      ? 'The store did not answer. The release is repeated when it does, or the lock expires.'
+      : 'The lock was already released, or had expired.';
     throw this.#failed([this.#voteAgainst(appliedTo(freed, hold.resources.length))], why);
   }
 
-  /** Another lock for the same resources, good for `duration` ms from now; the old one is over. */
+  /** A new lock for the same resources, valid for `duration` ms from now. It replaces the old one. */
   async extend(existing: Lock, duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
     checkDuration(duration);
     const asked = settingsOf(settings, this.settings);
@@ -125,13 +125,13 @@ export class Redlock extends EventEmitter {
       throw new ExecutionError(`Cannot extend an already-expired lock.${why}`, [], { cause });
     }
     const attempts: Promise<ExecutionStats>[] = [];
-    const sentAtMs = await this.#confirm(hold, asked, attempts);
-    hold.limit(termsOf(duration, asked), sentAtMs);
+    const sentAtMs = await this.#renew(hold, asked, attempts);
+    hold.expireAfter(timingsOf(duration, asked), sentAtMs);
     spend(existing);
     return new Lock(this, hold, [...attempts, voteFor(this.#client)]);
   }
 
-  /** Runs the routine under a lock that is renewed until it is done. When the lock is lost its signal fires. */
+  /** Runs the routine under a lock that is extended until it ends. The signal fires if it is lost. */
   using<T>(
     resources: readonly string[],
     duration: number,
@@ -150,14 +150,14 @@ export class Redlock extends EventEmitter {
     const asked = settingsOf(isRoutine ? {} : (settingsOrRoutine ?? {}), this.settings);
     const routine = isRoutine ? settingsOrRoutine : optionalRoutine;
     if (typeof routine !== 'function')
-      throw new ConfigError({ field: 'routine', value: routine, rule: 'it has to be a function' });
+      throw new ConfigError({ field: 'routine', value: routine, rule: 'must be a function' });
     checkThreshold(duration, asked);
-    const terms = termsOf(duration, asked, asked.automaticExtensionThreshold);
-    const { hold, attempts } = await this.#take(resources, terms, asked);
+    const terms = timingsOf(duration, asked, asked.automaticExtensionThreshold);
+    const { hold, attempts } = await this.#acquireHold(resources, terms, asked);
     return this.#run(hold, new Lock(this, hold, attempts), routine);
   }
 
-  /** Closes what was given, as redlock does. Routines are told to stop, and waited for; other locks run out. */
+  /** Closes the client, as redlock does. Stops routines and waits for them; other locks expire. */
   quit(): Promise<void> {
     this.#quitting ??= this.#quit();
     return this.#quitting;
@@ -171,17 +171,17 @@ export class Redlock extends EventEmitter {
     await quitClient(client);
   }
 
-  /** Opened on first use; what failed is tried anew by the next who asks. */
+  /** Opened on first use. After a failure the next call tries again. */
   #open(): Promise<Holdfast> {
     if (this.#quitting !== null) return Promise.reject(new ClosedError({ operation: 'acquire' }));
-    this.#opening ??= this.#opened().catch((error) => {
+    this.#opening ??= this.#openHoldfast().catch((error) => {
       this.#opening = null;
       throw error;
     });
     return this.#opening;
   }
 
-  async #opened(): Promise<Holdfast> {
+  async #openHoldfast(): Promise<Holdfast> {
     const client = this.#client;
     const options = { ...prefixOf(client), ...this.#options };
     const holdfast = client instanceof Holdfast ? client : await open(client, options);
@@ -192,10 +192,10 @@ export class Redlock extends EventEmitter {
     return holdfast;
   }
 
-  /** Asks until it is granted or the window is over. A resource that is held is waited for; a store that fails is asked again. */
-  async #take(
+  /** Tries until granted or the retry window is over. Waits for held resources; retries store failures. */
+  async #acquireHold(
     resources: readonly string[],
-    { timings }: LockTerms,
+    { timings }: LockTimings,
     settings: Settings,
   ): Promise<{ hold: Hold; attempts: Promise<ExecutionStats>[] }> {
     const clock = this.#clock;
@@ -208,24 +208,24 @@ export class Redlock extends EventEmitter {
       try {
         const holdfast = await this.#open();
         const value = `${holdfast.instanceId}/${name}`;
-        const wait = Math.min(leftMs(), LONGEST_WAIT_MS);
-        const leases = await takeAll(holdfast, names, { ...timings, wait, holder: value });
+        const wait = Math.min(leftMs(), MAX_WAIT_MS);
+        const leases = await acquireLeases(holdfast, names, { ...timings, wait, holder: value });
         attempts.push(voteFor(this.#client));
-        return { hold: new Hold({ clock, leases, resources: names, value }), attempts };
+        return { hold: new Hold(clock, leases, names, value), attempts };
       } catch (error) {
         if (error instanceof ConfigError) throw error;
-        note(attempts, this.#voteAgainst(asVote(error)));
+        addAttempt(attempts, this.#voteAgainst(asVote(error)));
         if (error instanceof ClosedError || leftMs() === 0)
           throw this.#failed(attempts, messageOf(error), error);
-        // It has waited already.
+        // `acquire` has waited already.
         if (error instanceof LeaseHeldError || error instanceof StoreQuarantinedError) continue;
         await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
       }
     }
   }
 
-  /** When the renewal was sent that the store has confirmed. Tries for as long as the window and the lock last. */
-  async #confirm(
+  /** Renews until the store confirms, the retry window is over or the lock is. Returns when it was sent. */
+  async #renew(
     hold: Hold,
     settings: Settings,
     attempts: Promise<ExecutionStats>[],
@@ -235,10 +235,10 @@ export class Redlock extends EventEmitter {
     for (;;) {
       const sentAtMs = clock.monotonicMs();
       if (await hold.renew()) return sentAtMs;
-      note(attempts, this.#voteAgainst(appliedTo(0, hold.resources.length)));
+      addAttempt(attempts, this.#voteAgainst(appliedTo(0, hold.resources.length)));
       const pauseMs = retryPauseMs(settings, this.#random);
       const isLast = clock.monotonicMs() + pauseMs > untilMs;
-      // An end that is on its way is not waited out.
+      // A lock that is over is not waited for.
       if (!isLast && hold.loss === undefined)
         await clock.sleep(pauseMs, hold.signal).catch(() => {});
       const { loss, isReleased } = hold;
@@ -259,11 +259,11 @@ export class Redlock extends EventEmitter {
     };
     try {
       const result = await routine(hold.signal, context);
-      // What may have been done while the lock was another's is not reported as done.
+      // Part of the work may have run while another holder had the lock, so it does not count as done.
       if (hold.loss !== undefined) throw hold.loss;
       return result;
     } finally {
-      // The work was covered to its end: that the store could not be told does not undo it, and the key runs out.
+      // The lock covered the work to its end. If the release fails, the key expires.
       if (!hold.isReleased) await this.release(lock).catch(() => {});
       this.#routines.delete(hold.value);
     }
@@ -279,7 +279,7 @@ export class Redlock extends EventEmitter {
   }
 }
 
-async function takeAll(
+async function acquireLeases(
   holdfast: Holdfast,
   resources: readonly string[],
   options: AcquireOptions,
@@ -292,13 +292,12 @@ async function takeAll(
   return new LeaseSet([result.lease]);
 }
 
-/** The rest is checked by `open`. */
+/** `open` checks the other options. */
 function checkOptions(client: RedlockClient, options: object): void {
   if (client instanceof Holdfast) checkKnown(options, new Set(['clock', 'random']));
   const script = Object.keys(options).find((name) => name.endsWith('Script'));
   if (script === undefined) return;
-  const rule =
-    'there are no scripts to replace here; the third argument is what open of Holdfast takes';
+  const rule = 'Holdfast has no scripts to replace; the third argument takes the options of open';
   throw new ConfigError({ field: script, value: 'given', rule });
 }
 
@@ -318,7 +317,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function note(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {
+function addAttempt(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {
   attempts.push(attempt);
-  if (attempts.length > MOST_ATTEMPTS) void attempts.shift();
+  if (attempts.length > MAX_ATTEMPTS) void attempts.shift();
 }

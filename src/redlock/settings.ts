@@ -1,6 +1,7 @@
 /**
- * redlock's settings, and what they come to here. It asks, sleeps and asks again; Holdfast waits to be woken. So what it
- * would sleep in all is how long is waited, and the pauses themselves are only for a store that does not answer.
+ * redlock's settings, and what they mean here. redlock retries after pauses; Holdfast waits for a
+ * wake-up. So the sum of redlock's pauses is the time that Holdfast waits, and the pauses themselves
+ * apply only while the store does not answer.
  */
 import { ConfigError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
@@ -8,13 +9,13 @@ import type { AcquireOptions } from '../lease/options.ts';
 import { SHORTEST_TTL_MS } from '../store/port/keyspaces.ts';
 
 export interface Settings {
-  /** The share of the duration by which clocks may differ: a lock ends that much sooner here than in the store. */
+  /** Allowed clock drift as a share of the duration: the lock expires here that much earlier. */
   readonly driftFactor: number;
-  /** 0: asks once. -1: waits for ever. Else waits about this many times `retryDelay`. */
+  /** 0: one attempt. -1: wait for ever. Else wait about this many times `retryDelay`. */
   readonly retryCount: number;
   readonly retryDelay: number;
   readonly retryJitter: number;
-  /** `using` renews when this is left at the latest; sooner where a third of the duration is sooner. */
+  /** `using` extends the lock at the latest when this much is left. */
   readonly automaticExtensionThreshold: number;
 }
 
@@ -29,21 +30,21 @@ const DEFAULTS: Settings = {
 const RULES: Readonly<Record<keyof Settings, [(value: number) => boolean, string]>> = {
   driftFactor: [
     (value) => value >= 0 && value <= 0.5,
-    'it is a share of the duration, from 0 to 0.5',
+    'must be a share of the duration, from 0 to 0.5',
   ],
   retryCount: [
     (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= -1),
-    'it is a whole number from 0 up, or -1: without end',
+    'must be a whole number of at least 0, or -1 for no limit',
   ],
-  retryDelay: [isSpan, 'it is milliseconds from 0 up'],
-  retryJitter: [isSpan, 'it is milliseconds from 0 up'],
-  automaticExtensionThreshold: [isSpan, 'it is milliseconds from 0 up'],
+  retryDelay: [isSpan, 'must be milliseconds of at least 0'],
+  retryJitter: [isSpan, 'must be milliseconds of at least 0'],
+  automaticExtensionThreshold: [isSpan, 'must be milliseconds of at least 0'],
 };
 
-/** Between two tries of a store that fails, whatever the settings say: asking without pause would help nobody. */
-const SHORTEST_PAUSE_MS = 10;
+/** The minimum pause between two attempts while the store fails, whatever the settings say. */
+const MIN_PAUSE_MS = 10;
 
-/** `settings` over `below`, or a `CONFIG_INVALID`. What is left out, or undefined, is taken from below. */
+/** `settings` over `below`. Absent and undefined settings are taken from `below`. */
 export function settingsOf(settings: Partial<Settings>, below: Settings = DEFAULTS): Settings {
   const all = { ...below };
   for (const name of Object.keys(RULES) as (keyof Settings)[]) {
@@ -62,43 +63,44 @@ export function checkDuration(duration: unknown): asserts duration is number {
   throw new ConfigError({ field: 'duration', value: duration, rule });
 }
 
-/** What redlock would sleep between its tries, on average and in all. */
+/** The average sum of redlock's pauses. */
 export function retryWindowMs({ retryCount, retryDelay, retryJitter }: Settings): number {
   if (retryCount === -1) return Number.POSITIVE_INFINITY;
-  // A pause is drawn from delay ± jitter, and never below 0.
+  // A pause is random in delay ± jitter, and at least 0.
   const pauseMs =
     retryJitter <= retryDelay ? retryDelay : (retryDelay + retryJitter) ** 2 / (4 * retryJitter);
   return retryCount === 0 ? 0 : retryCount * Math.max(1, pauseMs);
 }
 
 export function retryPauseMs({ retryDelay, retryJitter }: Settings, random: Random): number {
-  return Math.max(SHORTEST_PAUSE_MS, retryDelay + (random.next() * 2 - 1) * retryJitter);
+  return Math.max(MIN_PAUSE_MS, retryDelay + (random.next() * 2 - 1) * retryJitter);
 }
 
-/** How a lock of some duration stands in the store, and how long it is good for here. */
-export interface LockTerms {
+/** The timings of a lock's leases, and how long the lock is valid here. */
+export interface LockTimings {
   readonly durationMs: number;
   readonly timings: Pick<AcquireOptions, 'ttl' | 'guard' | 'renewEvery' | 'operationTimeout'>;
-  /** From the moment its last confirmed request was sent. */
+  /** Counted from when the last confirmed request was sent. */
   readonly validMs: number;
 }
 
 /**
- * For `duration` ms, renewed at the latest when `threshold` ms are left. The kernel keeps nothing for less than 600 ms: the key of a
- * shorter lock lives that long should its process die; else it is freed when the duration is over.
+ * The timings for `duration` ms, renewed at the latest when `threshold` ms are left. The shortest TTL
+ * of a lease is 600 ms: if the process dies, the key of a shorter lock lives that long. Else it is
+ * released when the duration is over.
  */
-export function termsOf(duration: number, settings: Settings, threshold = 0): LockTerms {
+export function timingsOf(duration: number, settings: Settings, threshold = 0): LockTimings {
   const ttl = Math.max(duration, SHORTEST_TTL_MS);
   const driftMs = Math.round(settings.driftFactor * duration) + 2;
   const guard = Math.max(driftMs, Math.min(Math.max(ttl / 20, 100), 1_500));
-  const renewEvery = Math.min(ttl / 3, Math.max(SHORTEST_PAUSE_MS, duration - threshold));
-  // Three renewals that time out one after the other fit before the end.
+  const renewEvery = Math.min(ttl / 3, Math.max(MIN_PAUSE_MS, duration - threshold));
+  // Three renewals that time out in a row fit before the end.
   const operationTimeout = Math.min(5_000, ttl / 6, (ttl - renewEvery - guard) / 3);
   const validMs = Math.max(0, Math.min(duration - driftMs, ttl - guard));
   return { durationMs: duration, timings: { ttl, guard, renewEvery, operationTimeout }, validMs };
 }
 
-/** redlock's own condition: there has to be time for an extension. */
+/** redlock's own condition: there must be time for an extension. */
 export function checkThreshold(durationMs: number, { automaticExtensionThreshold }: Settings) {
   if (automaticExtensionThreshold <= durationMs - 100) return;
   const rule =

@@ -1,6 +1,6 @@
 /**
- * The server as an app that can be mounted in a user's own, or served by `serve`. All its routes are in one table; see `exchange.ts` for
- * what happens to a request.
+ * The server as an app. Users mount it in an app of their own, or serve it with `serve`. All routes
+ * are in one table (`routes/route-table.ts`); `http/request.ts` handles each request.
  */
 import type { Hono } from 'hono';
 import { checkAppOptions } from '../config-schema.ts';
@@ -11,42 +11,47 @@ import { type Random, systemRandom } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import { builtPage, DashboardFiles } from './dashboard-files.ts';
+import { AllowedHosts } from './http/allowed-hosts.ts';
 import { EntryPasses } from './http/entry-passes.ts';
-import { HostGuard } from './http/host-guard.ts';
 import { IpRestriction, type LanSettings } from './http/ip-restriction.ts';
-import { type LimitSettings, Limits } from './http/limits.ts';
 import { mount } from './http/mount.ts';
-import { type FailedRequest, RequestHandler } from './http/request.ts';
+import { type FailedRequest, handleRequest, type RequestPolicy } from './http/request.ts';
+import { type LimitSettings, RequestLimits } from './http/request-limits.ts';
+import { directFetch } from './http/response.ts';
 import type { Route } from './http/route.ts';
-import { straightFetch } from './http/sending.ts';
 import { makeToken, type TokenSettings, Tokens } from './http/tokens.ts';
-import { type ObservationOptions, observe } from './observation.ts';
-import type { ServerParts } from './parts.ts';
-import type { Readiness } from './readiness.ts';
-import { enterRoute } from './routes/enter.ts';
-import { intentRoutes } from './routes/intents.ts';
-import { pageRoutes } from './routes/page.ts';
-import { sessionRoutes } from './routes/sessions.ts';
+import { Metrics } from './metrics/metrics.ts';
+import { Readiness } from './readiness.ts';
+import { type RouteOptions, routeTable } from './routes/route-table.ts';
+import type { ServerContext } from './server-context.ts';
+import { EventStream } from './streams/event-stream.ts';
+import { FleetStream } from './streams/fleet-stream.ts';
+import type { StreamOptions } from './streams/stream-limits.ts';
 
-export interface AppOptions extends ObservationOptions {
-  /** Who may ask; without any, a token that may do everything is made: see `madeToken`. */
+export interface AppOptions extends RouteOptions {
+  /** Tokens of clients; without any, the app makes a token with the scope v3:admin: `madeToken`. */
   tokens?: readonly TokenSettings[];
-  /** What accepts intents; default `holdfast.intents()`, which is then started and stopped with the app. */
+  /** Accepts intents; default `holdfast.intents()`, which the app then starts and stops. */
   intents?: Intents;
-  /** Which networks clients may be in; default all. Behind `@hono/node-server` only: others do not tell who is connected, and are refused. */
+  /**
+   * Networks that clients may be in; default all. Needs `@hono/node-server`: other servers do not
+   * say which client is connected, and every request is refused.
+   */
   lan?: LanSettings;
-  /** Names this is reached under, besides `localhost` and bare addresses; default any, but none for the page. */
+  /** Host names of this server, besides `localhost` and bare addresses. Default any; none for the page. */
   hosts?: readonly string[];
-  /** Where the page's files are; default those of this package. */
+  /** Folder of the page's files; default those of this package. */
   pageFolder?: string;
-  /** What the page is entered with; default: passes for the token that was made, where none is configured. */
+  /** Passes into the page; default: passes for `madeToken`, where no token is configured. */
   passes?: EntryPasses;
   limits?: LimitSettings;
+  /** Limits of clients that watch streams. */
+  events?: StreamOptions;
   /** How long a body may take to arrive; default 10 s. */
   bodyTimeout?: Duration;
-  /** How long until whoever asked is told that there is no answer; default 15 s. */
+  /** How long a route may take before the client gets a 503; default 15 s. */
   handlerTimeout?: Duration;
-  /** Told of what should not have happened; default `console.error`. */
+  /** Called with unexpected errors; default `console.error`. */
   onError?: (error: unknown, where: FailedRequest) => void;
   clock?: Clock;
   random?: Random;
@@ -57,13 +62,13 @@ export interface HoldfastApp {
   readonly hono: Hono;
   readonly fetch: Hono['fetch'];
   readonly routes: readonly Route[];
-  /** What keeps this instance from taking work, as `/readyz` tells; to be added to. */
+  /** The checks behind `/readyz`; add your own. */
   readonly readiness: Readiness;
-  /** The token that was made because none is configured, for whoever started this; null where some are. */
+  /** The token that the app made because none is configured; null where tokens are configured. */
   readonly madeToken: string | null;
-  /** For addresses of the page that let in whoever started this; null where tokens are configured. */
+  /** Makes passes for addresses of the page; null where tokens are configured. */
   readonly passes: EntryPasses | null;
-  /** Ends what goes on for long. Requests that are being answered still are. */
+  /** Ends streams. Requests in flight are still answered. */
   close(): Promise<void>;
 }
 
@@ -91,57 +96,80 @@ const DEFAULT_HANDLER_MS = 15_000;
 export function createApp(holdfast: Holdfast, options: AppOptions = {}): HoldfastApp {
   checkKnown(options, KNOWN);
   checkAppOptions(options);
-  const { clock = systemClock, random = systemRandom, lan, hosts, limits = {} } = options;
-  const { tokens = [], onError = complain } = options;
+  const { clock = systemClock, random = systemRandom, tokens = [] } = options;
   const made = tokens.length === 0 ? makeToken(random) : null;
-  const ending = new AbortController();
-  const terms = {
+  const policy = {
+    ...policyOf(options, clock),
     tokens: new Tokens(made === null ? tokens : [made], clock),
-    limits: new Limits(limits, clock),
-    lan: lan === undefined ? null : new IpRestriction(lan),
-    hosts: hosts === undefined ? null : new HostGuard(hosts),
-    pageHosts: new HostGuard(hosts ?? []),
-    bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
-    handlerTimeoutMs: durationMs(options.handlerTimeout ?? DEFAULT_HANDLER_MS, 'handlerTimeout'),
-    onError,
   };
   const intents = options.intents ?? holdfast.intents();
-  const isOurs = options.intents === undefined;
-  if (isOurs) intents.start();
-  const parts: ServerParts = {
-    holdfast,
-    intents,
-    clock,
-    random,
-    closing: ending.signal,
-    observers: new Set(),
-  };
-  const { routes: shown, readiness } = observe(parts, options, () => routes);
-  readiness.add('intents', () => intents.trouble);
+  const ownsIntents = options.intents === undefined;
+  if (ownsIntents) intents.start();
+  const closing = new AbortController();
+  const server = contextOf(holdfast, intents, options, closing.signal);
+  server.readiness.add('intents', () => intents.trouble);
   const passes = options.passes ?? (made && new EntryPasses({ token: made.token, clock, random }));
   const files = new DashboardFiles(options.pageFolder ?? builtPage());
-  const routes: readonly Route[] = [
-    ...intentRoutes(parts),
-    ...sessionRoutes(parts),
-    ...shown,
-    enterRoute(passes),
-    ...pageRoutes(files),
-  ];
-  const hono = mount(routes, new RequestHandler({ ...terms, parts }));
+  const routes = routeTable(server, options, { files, passes });
+  const onAnswered: RequestPolicy['onAnswered'] = (answered) =>
+    server.metrics.recordRequest(answered);
+  const whole: RequestPolicy = { ...policy, server, onAnswered };
+  const hono = mount(routes, (c, destination) => handleRequest(whole, c, destination));
   return {
     hono,
-    fetch: straightFetch(hono),
+    fetch: directFetch(hono),
     routes,
-    readiness,
+    readiness: server.readiness,
     madeToken: made?.token ?? null,
     passes,
     async close() {
-      ending.abort();
-      if (isOurs) await intents.stop();
+      closing.abort();
+      if (ownsIntents) await intents.stop();
     },
   };
 }
 
-function complain(error: unknown, { requestId, method, path }: FailedRequest): void {
-  console.error(`holdfast: ${method} ${path ?? '(no route)'}, request ${requestId}:`, error);
+function policyOf(options: AppOptions, clock: Clock) {
+  const { lan, hosts, limits = {}, onError = logError } = options;
+  return {
+    limits: new RequestLimits(limits, clock),
+    ipRestriction: lan === undefined ? null : new IpRestriction(lan),
+    hosts: hosts === undefined ? null : new AllowedHosts(hosts),
+    pageHosts: new AllowedHosts(hosts ?? []),
+    bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
+    handlerTimeoutMs: durationMs(options.handlerTimeout ?? DEFAULT_HANDLER_MS, 'handlerTimeout'),
+    onError,
+  };
+}
+
+function contextOf(
+  holdfast: Holdfast,
+  intents: Intents,
+  options: AppOptions,
+  closing: AbortSignal,
+): ServerContext {
+  const { clock = systemClock, random = systemRandom, events = {} } = options;
+  const eventStream = new EventStream(holdfast.log, clock, events);
+  const fleetStream = new FleetStream(holdfast.fleet, clock, events);
+  const readiness = new Readiness(holdfast, clock, closing);
+  const metrics = new Metrics(holdfast, clock, eventStream);
+  const closeAll = () => {
+    for (const each of [eventStream, fleetStream, readiness, metrics]) each.close();
+  };
+  closing.addEventListener('abort', closeAll, { once: true });
+  return {
+    holdfast,
+    intents,
+    clock,
+    random,
+    closing,
+    eventStream,
+    fleetStream,
+    readiness,
+    metrics,
+  };
+}
+
+function logError(error: unknown, { requestId, method, path }: FailedRequest): void {
+  console.error(`holdfast: ${method} ${path ?? '(no route)'} failed, request ${requestId}:`, error);
 }

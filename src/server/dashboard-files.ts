@@ -1,6 +1,6 @@
 /**
- * The page's files, as the build has left them: read once, compressed once, and served from memory. What is not among them is not there,
- * whatever a path says: names are looked up, never opened.
+ * The files of the page, read and compressed once and then served from memory. A requested name is
+ * looked up in this list and never opened as a path.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -16,17 +16,17 @@ export interface PageFile {
   readonly type: string;
   /** Changes with its content. */
   readonly etag: string;
-  /** `identity` is always there. */
+  /** Always has `identity`. */
   readonly bodies: Readonly<Partial<Record<Encoding, Uint8Array>>>;
 }
 
 export interface Page {
-  /** For a page that is mounted at `base`, empty for the root. */
+  /** The HTML for a page that is mounted at `base`; empty for the root. */
   index(base: string): Promise<PageFile>;
   readonly assets: ReadonlyMap<string, PageFile>;
 }
 
-/** Text, which is worth compressing, and the rest. */
+/** Text is compressed, other types are not. */
 const TEXT_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -39,16 +39,16 @@ const OTHER_TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
   '.ico': 'image/x-icon',
 };
-/** Nearly as small as it gets, in a tenth of the time. */
+/** Nearly as small as the maximum quality, in a tenth of the time. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
-/** Assets are told apart by their names; an etag of this many characters tells contents apart. */
+/** Long enough to be unique. */
 const ETAG_CHARACTERS = 22;
-/** How the build refers to files beside it. */
-const BESIDE = /(\b(?:src|href)=")\.\//g;
+/** Relative links in the built HTML. */
+const RELATIVE_LINK = /(\b(?:src|href)=")\.\//g;
 
 const compressed = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 
-/** Beside the compiled server; or, for who runs the sources, where the build puts it. */
+/** Beside the compiled server, or in `dist/` when the sources run. */
 export function builtPage(): string {
   const beside = fileURLToPath(new URL('../dashboard/', import.meta.url));
   return existsSync(beside)
@@ -64,7 +64,7 @@ export class DashboardFiles {
     this.#folder = folder.endsWith('/') ? folder : `${folder}/`;
   }
 
-  /** Null where it was not built; then it is looked for again by the next who asks. */
+  /** Null where the page was not built. The next call tries again. */
   async page(): Promise<Page | null> {
     this.#page ??= this.#read();
     const page = await this.#page;
@@ -80,28 +80,31 @@ export class DashboardFiles {
         const content = await readFile(`${this.#folder}assets/${name}`);
         return [name, await pageFile(content, extname(name))];
       });
-      return { index: remembered(html), assets: new Map(await Promise.all(files)) };
+      return { index: memoizedIndex(html), assets: new Map(await Promise.all(files)) };
     } catch {
-      // Half a page is none: what is missing is said in the same words.
+      // An incomplete page counts as none.
       return null;
     }
   }
 }
 
-/** Where it is mounted is known only from a request, and then is the same for all: so the last one is kept. */
-function remembered(html: string): Page['index'] {
+/** Only a request tells where the app is mounted. It is the same for all, so the last is kept. */
+function memoizedIndex(html: string): Page['index'] {
   let last: { readonly base: string; readonly file: Promise<PageFile> } | null = null;
   return (base) => {
     if (last?.base !== base) {
-      const based = html.replace(BESIDE, (_, before: string) => `${before}${attribute(base)}/`);
+      const based = html.replace(
+        RELATIVE_LINK,
+        (_, before: string) => `${before}${escapeAttribute(base)}/`,
+      );
       last = { base, file: pageFile(Buffer.from(based), '.html') };
     }
     return last.file;
   };
 }
 
-/** It comes from a request: nothing in it may end the attribute. */
-function attribute(text: string): string {
+/** `base` comes from a request, so it must not be able to end the attribute. */
+function escapeAttribute(text: string): string {
   return text.replace(/[^A-Za-z0-9/._~%-]/g, (character) => encodeURIComponent(character));
 }
 

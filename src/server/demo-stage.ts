@@ -1,15 +1,16 @@
 /**
- * Instances that are there to be killed, for whoever wants to see what then happens. Only where a server is given a stage are there routes for
- * it: what starts and ends processes has no business in a server that others rely on.
+ * The instances of `holdfast demo`, which users may kill, freeze and start from the page. Routes for
+ * them exist only where a server is given a stage: a production server must not start or kill
+ * processes.
  */
 
 export const STAGE_ACTIONS = ['kill', 'freeze', 'thaw', 'start'] as const;
 export type StageAction = (typeof STAGE_ACTIONS)[number];
 
 export interface StageActor {
-  /** It stays the same, however often it is killed and started again. */
+  /** Stays the same after a restart. */
   readonly name: string;
-  /** Its instance id; null while it does not run, or has not said. */
+  /** Its instance id; null while it does not run, or has not reported it yet. */
   readonly instance: string | null;
   readonly pid: number | null;
   readonly state: 'running' | 'frozen' | 'dead' | 'starting';
@@ -20,13 +21,13 @@ export interface StagePicture {
 }
 
 export interface Stage {
-  /** From what is known: it asks nobody. */
+  /** From memory, without I/O. */
   picture(): StagePicture;
-  /** Resolves when it is done, or for `start` under way. Only for actors of the picture, in a state in which it makes sense. */
+  /** Resolves when the action is done; `start` resolves when it has begun. See `STAGE_DIRECTIONS`. */
   direct(name: string, action: StageAction): Promise<void>;
 }
 
-/** In which states an actor may be told what. */
+/** The states in which each action applies. */
 export const STAGE_DIRECTIONS: Readonly<Record<StageAction, readonly StageActor['state'][]>> = {
   kill: ['running', 'frozen', 'starting'],
   freeze: ['running'],

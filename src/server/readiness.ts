@@ -1,50 +1,45 @@
 /**
- * Whether this instance could take work now, and if not, why, in words for people. Whoever runs something in this process that can fail adds
- * a check of its own; the store is asked by one cheap read, whoever asks and however many.
+ * Says whether this instance can take work, and if not, why, in sentences for people. Each part of
+ * the process that can fail adds a check. One cheap read checks the store, shared by all callers.
  */
 import type { Clock } from '../core/clock.ts';
 import type { Holdfast } from '../holdfast.ts';
 
-/** What is wrong now, or null. It answers from what is known: it must not ask anybody. */
+/** What is wrong now, or null. A check answers from memory: it does no I/O. */
 export type Check = () => string | null;
 
-export interface ReadinessParts {
-  readonly holdfast: Pick<Holdfast, 'inspect' | 'on'>;
-  readonly clock: Clock;
-  /** Fires when the server ends. */
-  readonly closing: AbortSignal;
-}
-
-/** A store that takes longer than this can not be worked with. */
-const PATIENCE_MS = 1_000;
-/** How long its answer is good for: a thousand who ask are one who asks the store. */
+/** A store that takes longer than this is unusable. */
+const STORE_TIMEOUT_MS = 1_000;
+/** How long a result of the store is reused, however many clients ask. */
 const REUSE_MS = 1_000;
-/** Any key does: what is read of it is not looked at. */
-const SOME_KEY = 'readyz';
+/** Any key serves: the result of the read is not used. */
+const PROBE_KEY = 'readyz';
 
-const AWAY = 'the store can not be reached';
-const LATE = `the store has not answered within ${PATIENCE_MS} ms`;
+const UNREACHABLE = 'the store is unreachable';
+const SLOW = `the store did not answer within ${STORE_TIMEOUT_MS} ms`;
 const CLOSING = 'this instance is closing';
-const FLEET_STALLED = 'its poller can not see the fleet';
-const WORKER_STALLED = 'its worker can not get at sessions';
+const FLEET_STALLED = 'its poller cannot see the fleet';
+const WORKER_STALLED = 'its worker cannot read sessions';
 
-/** One question to the store. */
-interface Look {
-  /** What to say: what came, or after a while that nothing did. */
-  told: Promise<string | null>;
-  /** Until when that may be said again; Infinity while the question is open: it is not asked a second time meanwhile. */
+/** One read of the store. */
+interface Probe {
+  /** What was wrong, or null; after `STORE_TIMEOUT_MS` that no answer came. */
+  result: Promise<string | null>;
+  /** Until when `result` is reused; Infinity while the read is under way, so that there is only one. */
   freshUntilMs: number;
 }
 
 export class Readiness {
-  readonly #parts: ReadinessParts;
+  readonly #holdfast: Pick<Holdfast, 'inspect' | 'on'>;
+  readonly #clock: Clock;
   readonly #checks = new Map<string, Check>();
   readonly #unsubscribes: readonly (() => void)[];
-  #look: Look | null = null;
+  #probe: Probe | null = null;
 
-  constructor(parts: ReadinessParts) {
-    this.#parts = parts;
-    const { holdfast, closing } = parts;
+  /** `closing` fires when the server closes. */
+  constructor(holdfast: Pick<Holdfast, 'inspect' | 'on'>, clock: Clock, closing: AbortSignal) {
+    this.#holdfast = holdfast;
+    this.#clock = clock;
     this.add('closing', () => (closing.aborted ? CLOSING : null));
     const nameOf = ({ processor }: { processor: string }) => `processor ${processor}`;
     this.#unsubscribes = [
@@ -53,13 +48,13 @@ export class Readiness {
       holdfast.on('worker.stalled', () => this.add('sessions', () => WORKER_STALLED)),
       holdfast.on('worker.resumed', () => this.#checks.delete('sessions')),
       holdfast.on('processor.stalled', (facts) =>
-        this.add(nameOf(facts), () => `its ${nameOf(facts)} can not take actions`),
+        this.add(nameOf(facts), () => `its ${nameOf(facts)} cannot take actions`),
       ),
       holdfast.on('processor.resumed', (facts) => this.#checks.delete(nameOf(facts))),
     ];
   }
 
-  /** A check under a name, instead of the one that had it. The function returned takes it back. */
+  /** Adds a check under a name, replacing the check that had it. The returned function removes it. */
   add(name: string, check: Check): () => void {
     this.#checks.set(name, check);
     return () => {
@@ -67,44 +62,43 @@ export class Readiness {
     };
   }
 
-  /** Hears of nothing more. */
   close(): void {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
   }
 
-  /** Everything that is wrong; nothing where this instance can take work. */
+  /** Everything that is wrong; empty where this instance can take work. */
   async reasons(): Promise<string[]> {
-    const ofStore = await this.#askStore();
+    const ofStore = await this.#checkStore();
     const known = [...this.#checks.values()].map((check) => check());
     return [ofStore, ...known].filter((reason) => reason !== null);
   }
 
-  #askStore(): Promise<string | null> {
-    if (this.#look === null || this.#look.freshUntilMs <= this.#parts.clock.monotonicMs())
-      this.#look = this.#begin();
-    return this.#look.told;
+  #checkStore(): Promise<string | null> {
+    if (this.#probe === null || this.#probe.freshUntilMs <= this.#clock.monotonicMs())
+      this.#probe = this.#startProbe();
+    return this.#probe.result;
   }
 
-  #begin(): Look {
-    const { holdfast, clock } = this.#parts;
-    const heard = new AbortController();
-    const answer = holdfast.inspect(SOME_KEY).then(
+  #startProbe(): Probe {
+    const clock = this.#clock;
+    const answered = new AbortController();
+    const answer = this.#holdfast.inspect(PROBE_KEY).then(
       () => null,
-      () => AWAY,
+      () => UNREACHABLE,
     );
-    const late = clock.sleep(PATIENCE_MS, heard.signal).then(
-      () => LATE,
+    const timeout = clock.sleep(STORE_TIMEOUT_MS, answered.signal).then(
+      () => SLOW,
       () => null,
     );
-    const look: Look = {
-      told: Promise.race([answer, late]),
+    const probe: Probe = {
+      result: Promise.race([answer, timeout]),
       freshUntilMs: Number.POSITIVE_INFINITY,
     };
     void answer.then(() => {
-      heard.abort();
-      look.told = answer;
-      look.freshUntilMs = clock.monotonicMs() + REUSE_MS;
+      answered.abort();
+      probe.result = answer;
+      probe.freshUntilMs = clock.monotonicMs() + REUSE_MS;
     });
-    return look;
+    return probe;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Serves an app over HTTP, and holds clients to a pace: headers and bodies have to arrive in time, connections are counted, and one over
- * which nothing moves is ended. What is no HTTP gets the same kind of answer as everything else.
+ * Serves an app over HTTP/1.1, with limits against slow and malformed clients: headers and bodies
+ * must arrive in time, connections are limited, and silent ones are closed. Malformed requests get a
+ * problem like all others.
  */
 import {
   createServer,
@@ -19,37 +20,39 @@ import { ConfigError } from '../core/errors.ts';
 import { checkKnown } from '../core/options.ts';
 import type { HoldfastApp } from './app.ts';
 import { isLoopback } from './http/ip-restriction.ts';
-import { Problem } from './http/problem.ts';
-import { ANSWER_HEADERS, problemAnswer } from './http/problem-answer.ts';
-import { servedEnv } from './http/sending.ts';
+import { COMMON_HEADERS, Problem, problemResponse } from './http/problem.ts';
+import { markServed } from './http/response.ts';
 
-/** What is served: an app, or what stands in for one. */
+/** An app, or a stand-in for one. */
 export type Servable = Pick<HoldfastApp, 'fetch' | 'madeToken' | 'close'>;
 
 export interface ServeOptions {
-  /** Which address to listen on; default 127.0.0.1. Without tokens it has to be one that only this host reaches. */
+  /** The address to listen on; default 127.0.0.1. Without tokens it must be a loopback address. */
   host?: string;
-  /** Default 0: one that is free. */
+  /** Default 0: any free port. */
   port?: number;
   /** How long the headers of a request may take to arrive; default 10 s. */
   headersTimeout?: Duration;
-  /** How long all of a request may take to arrive; default 30 s. Bodies have a time of their own, which the app knows. */
+  /** How long a whole request may take to arrive; default 30 s. The app limits bodies further. */
   requestTimeout?: Duration;
-  /** How long a connection may be silent while something is being answered; default 60 s. */
+  /** How long a connection may be silent while a request is in flight; default 60 s. */
   idleTimeout?: Duration;
-  /** Connections at once; default 10,000. Those above it are not taken. */
+  /** Concurrent connections; default 10,000. Further ones are refused. */
   maxConnections?: number;
   clock?: Clock;
 }
 
 export interface Serving {
-  /** What it listens on, and where clients of this host find it. */
+  /** The address that the server listens on; `url` is for clients on this host. */
   readonly host: string;
   readonly port: number;
   readonly url: string;
-  /** The token that was made because none is configured: to be shown once to whoever started this. */
+  /** The token that the app made because none is configured. Show it once to the operator. */
   readonly madeToken: string | null;
-  /** Takes no more connections, ends idle ones, waits up to `within` (5 s) for what is being answered, and then ends that, too. */
+  /**
+   * Accepts no more connections and closes idle ones. Waits up to `within` (5 s) for requests in
+   * flight, then closes their connections too.
+   */
   close(options?: { within?: Duration }): Promise<void>;
 }
 
@@ -67,12 +70,12 @@ const DEFAULT_REQUEST_MS = 30_000;
 const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_CONNECTIONS = 10_000;
 const DEFAULT_CLOSE_MS = 5_000;
-/** Longer than proxies usually keep a connection: who hangs up first must not be who is about to be asked. */
+/** Longer than that of usual proxies, so that a proxy never reuses a connection just closed here. */
 const KEEP_ALIVE_MS = 65_000;
-const MOST_HEADER_BYTES = 16_384;
-/** How often connections are looked at: a fraction of what they may take, and no burden. */
-const SHORTEST_CHECK_MS = 20;
-const LONGEST_CHECK_MS = 1_000;
+const MAX_HEADER_BYTES = 16_384;
+/** How often timeouts of connections are checked: a tenth of the timeout, within these limits. */
+const MIN_CHECK_MS = 20;
+const MAX_CHECK_MS = 1_000;
 
 export async function serve(app: Servable, options: ServeOptions = {}): Promise<Serving> {
   checkKnown(options, KNOWN);
@@ -83,69 +86,66 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   checkWhole('maxConnections', maxConnections, 1, 1_000_000);
   const server = createServer(serverOptions(options));
   const listener = getRequestListener(
-    (request, env) => app.fetch(request, servedEnv(env, request)),
+    (request, env) => app.fetch(request, markServed(env, request)),
     {
-      // Replaced, they are faster; but then what others get from `fetch` is no `Response` any more.
+      // The replacements are faster, but `fetch` in the same process would no longer give a `Response`.
       overrideGlobalObjects: false,
       errorHandler: () => malformedResponse(),
     },
   );
-  const answer = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     nameHost(incoming);
     listener(incoming, outgoing).catch(() => outgoing.destroy());
   };
-  server.on('request', answer);
-  // What is expected of us beyond `100-continue` is not done, but neither is it a reason to say nothing else.
-  server.on('checkExpectation', answer);
-  // Without a listener Node hangs up without a word.
+  server.on('request', handle);
+  // An `Expect` header other than `100-continue` is ignored, and the request is handled.
+  server.on('checkExpectation', handle);
+  // Without a listener Node closes the connection without a response.
   server.on('connect', (_, socket) => {
     socket.on('error', () => {});
-    socket.end(malformedText(noProxy()), () => socket.destroy());
+    socket.end(problemText(connectRefused()), () => socket.destroy());
   });
   server.maxConnections = maxConnections;
-  // Node would leave out what is beyond a count, and so perhaps what a proxy has added: their size is limited instead.
+  // Node would drop headers above a count, possibly those of a proxy. Their size is limited instead.
   server.maxHeadersCount = 0;
   server.setTimeout(durationMs(options.idleTimeout ?? DEFAULT_IDLE_MS, 'idleTimeout'));
   answerMalformed(server);
-  const close = closing(server, app, clock);
-  const address = await listening(server, host, port);
+  const close = closeFunction(server, app, clock);
+  const address = await listen(server, host, port);
   if (app.madeToken !== null && !isLoopback(address.address)) {
     server.close();
     throw needsTokens(host);
   }
-  return { ...placeOf(address), madeToken: app.madeToken, close };
+  return { ...addressFacts(address), madeToken: app.madeToken, close };
 }
 
 function serverOptions({ headersTimeout, requestTimeout }: ServeOptions): ServerOptions {
   const headersMs = durationMs(headersTimeout ?? DEFAULT_HEADERS_MS, 'headersTimeout');
   const requestMs = durationMs(requestTimeout ?? DEFAULT_REQUEST_MS, 'requestTimeout');
   if (headersMs < 1 || requestMs < headersMs) {
-    const rule = `it is at least headersTimeout, which is ${headersMs} ms and has to be above 0`;
+    const rule = `must be at least headersTimeout, which is ${headersMs} ms and must be above 0`;
     throw new ConfigError({ field: 'requestTimeout', value: requestMs, rule });
   }
   return {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionsCheckingInterval: Math.min(
-      Math.max(headersMs / 10, SHORTEST_CHECK_MS),
-      LONGEST_CHECK_MS,
-    ),
-    maxHeaderSize: MOST_HEADER_BYTES,
+    connectionsCheckingInterval: Math.min(Math.max(headersMs / 10, MIN_CHECK_MS), MAX_CHECK_MS),
+    maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
-    // Its lack is a problem like any other, and answered as one.
+    // A missing Host header gets a problem as response, like any other mistake.
     requireHostHeader: false,
   };
 }
 
-/** HTTP/1.0, as some load balancers speak it, needs no `Host`: the request is for the address it has reached. */
+/** HTTP/1.0, which some load balancers use, has no `Host`: the local address stands in for it. */
 function nameHost({ headers, httpVersion, socket }: IncomingMessage): void {
   if (headers.host !== undefined || httpVersion !== '1.0') return;
   const { localAddress = '127.0.0.1', localPort = 80 } = socket;
   headers.host = `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
-/** What the parser refuses never becomes a request. It is answered all the same, unless an answer is on its way already. */
+/** Node's parser emits no request for malformed input. It gets a response unless one has begun. */
 function answerMalformed(server: Server): void {
   const answering = new WeakMap<Duplex, ServerResponse>();
   server.on('request', ({ socket }, response) => answering.set(socket, response));
@@ -153,7 +153,7 @@ function answerMalformed(server: Server): void {
     const response = answering.get(socket);
     const isBegun = response?.headersSent === true && !response.writableFinished;
     if (error.code === 'ECONNRESET' || !socket.writable || isBegun) socket.destroy();
-    else socket.end(malformedText(problemFor(error)), () => socket.destroy());
+    else socket.end(problemText(problemFor(error)), () => socket.destroy());
   });
 }
 
@@ -162,26 +162,26 @@ function problemFor({ code }: NodeJS.ErrnoException): Problem {
     return new Problem('request-timeout', { detail: 'The request did not arrive in time.' });
   return code === 'HPE_HEADER_OVERFLOW'
     ? new Problem('invalid-request', {
-        detail: `Headers may have ${MOST_HEADER_BYTES} bytes in all.`,
+        detail: `Headers may have at most ${MAX_HEADER_BYTES} bytes in total.`,
       })
     : malformed();
 }
 
 function malformed(): Problem {
-  return new Problem('invalid-request', { detail: 'This is no HTTP request that makes sense.' });
+  return new Problem('invalid-request', { detail: 'This is not a valid HTTP request.' });
 }
 
-function noProxy(): Problem {
+function connectRefused(): Problem {
   return new Problem('method-not-allowed', {
-    detail: 'This is no proxy: CONNECT leads nowhere.',
-    headers: { Allow: 'GET, POST, DELETE' },
+    detail: 'This server is not a proxy and does not support CONNECT.',
+    headers: { Allow: 'GET, POST, PATCH, DELETE' },
   });
 }
 
-function malformedText(problem: Problem): string {
-  const { status, body, headers } = problemAnswer(problem, '');
+function problemText(problem: Problem): string {
+  const { status, body, headers } = problemResponse(problem, '');
   const all = {
-    ...ANSWER_HEADERS,
+    ...COMMON_HEADERS,
     ...headers,
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
@@ -191,33 +191,37 @@ function malformedText(problem: Problem): string {
 }
 
 function malformedResponse(): Response {
-  const { status, body, headers } = problemAnswer(malformed(), '');
+  const { status, body, headers } = problemResponse(malformed(), '');
   return new Response(body, {
     status,
-    headers: { ...ANSWER_HEADERS, ...headers, Connection: 'close' },
+    headers: { ...COMMON_HEADERS, ...headers, Connection: 'close' },
   });
 }
 
-function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    // Later ones are of connections that could not be taken, for want of files: who is connected is served on.
+    // Later errors are failed accepts, such as a lack of file descriptors. Open connections continue.
     server.on('error', (error: NodeJS.ErrnoException) => {
-      const rule = `it can not be listened on (${error.code ?? error.message})`;
+      const rule = `cannot listen there (${error.code ?? error.message})`;
       reject(new ConfigError({ field: 'host and port', value: `${host}:${port}`, rule }));
     });
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
   });
 }
 
-function placeOf({ address, family, port }: AddressInfo): Pick<Serving, 'host' | 'port' | 'url'> {
+function addressFacts({
+  address,
+  family,
+  port,
+}: AddressInfo): Pick<Serving, 'host' | 'port' | 'url'> {
   const isAny = address === '0.0.0.0' || address === '::';
   const name = family === 'IPv6' ? `[${address}]` : address;
   return { host: address, port, url: `http://${isAny ? 'localhost' : name}:${port}` };
 }
 
-function closing(server: Server, app: Servable, clock: Clock): Serving['close'] {
+function closeFunction(server: Server, app: Servable, clock: Clock): Serving['close'] {
   let closed: Promise<void> | null = null;
-  // A connection that is kept alive is idle once its request has been answered, and would stay.
+  // A keep-alive connection becomes idle after its response, and would stay open.
   server.on('request', (_, response) =>
     response.once('close', () => {
       if (closed !== null) clock.afterInput(() => server.closeIdleConnections());
@@ -239,11 +243,11 @@ function closing(server: Server, app: Servable, clock: Clock): Serving['close'] 
 
 function checkWhole(field: string, value: number, from: number, to: number): void {
   if (Number.isSafeInteger(value) && value >= from && value <= to) return;
-  throw new ConfigError({ field, value, rule: `it is a whole number from ${from} to ${to}` });
+  throw new ConfigError({ field, value, rule: `must be a whole number from ${from} to ${to}` });
 }
 
 function needsTokens(host: string): ConfigError {
   const rule =
-    'others could reach it, and no token is configured. Give it tokens (HOLDFAST_API_TOKEN), or listen on 127.0.0.1';
+    'other hosts could reach it, and no token is configured. Configure a token (HOLDFAST_API_TOKEN), or listen on 127.0.0.1';
   return new ConfigError({ field: 'host', value: host, rule });
 }

@@ -9,20 +9,20 @@ export function targetOf(event: LoggedEvent): string | undefined {
   return typeof found === 'string' ? found : undefined;
 }
 
-/** The instances that an event names: who tells of it, and whom it is about. */
+/** The instances that an event names: the one that recorded it, and those it is about. */
 export function instancesOf(event: LoggedEvent): string[] {
   const { instance, member, holder, successor, from } = event;
   const all = [instance, member, holder, successor, from, actedOn(event, /^member\./)];
   return all.filter((id) => typeof id === 'string');
 }
 
-/** What an operator has had done to one of these. */
+/** The subject of an operator's action, if the action matches. */
 function actedOn({ event, action, subject }: LoggedEvent, actions: RegExp): unknown {
   const isAct = event === 'operator.acted' && typeof action === 'string' && actions.test(action);
   return isAct ? subject : undefined;
 }
 
-/** Does it name an instance that is called so, or whose name begins so? */
+/** Whether an event names an instance whose id or name is or begins with `text`. */
 export function isAboutMember(event: LoggedEvent, text: string): boolean {
   return instancesOf(event).some((id) => id.startsWith(text) || shortName(id).startsWith(text));
 }

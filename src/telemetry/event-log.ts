@@ -1,4 +1,4 @@
-/** What has happened to all instances, in one order: the reading side of the log that they share. */
+/** Reads the log that all instances share: the events of all of them, in one order. */
 import type { Clock } from '../core/clock.ts';
 import type { Emitter } from '../core/events.ts';
 import { isName } from '../core/ids.ts';
@@ -6,17 +6,17 @@ import type { LogEntry, LogPage } from '../store/port/log-store.ts';
 import type { Store } from '../store/port/store.ts';
 import { LOG_TOPIC } from './history.ts';
 
-/** Entries are hinted at; where hints are lost, they are looked for this often. */
-const LOOK_EVERY_MS = 2_000;
+/** A hint announces new entries. Hints may be lost, so followers also read this often. */
+const READ_EVERY_MS = 2_000;
 const CALL = { timeoutMs: 5_000 };
 
 /** One event, with its facts as further fields; fences as text. */
 export interface LoggedEvent {
-  /** Opaque, and the way to go on from here. */
+  /** Opaque; reading can continue from here. */
   readonly position: string;
   /** When it happened, in milliseconds since 1970, by the clock of the instance. */
   readonly at: number;
-  /** The id of the instance that wrote it down. */
+  /** The id of the instance that recorded it. */
   readonly instance: string;
   readonly event: string;
   readonly [fact: string]: unknown;
@@ -26,25 +26,25 @@ export interface EventPage {
   readonly entries: readonly LoggedEvent[];
   /** There are more in this direction. */
   readonly more: boolean;
-  /** What came right behind `after` has been dropped already, or lost: it begins with what there is. */
+  /** Entries right after `after` were dropped or lost: the page begins with the oldest left. */
   readonly gap: boolean;
-  /** Where to go on from: the position of the last entry looked at. Absent where there was none. */
-  readonly position?: string;
+  /** The position of the last entry that was read, to continue from. Absent if there was none. */
+  readonly position?: string | undefined;
 }
 
-/** What a follower gets to see. */
+/** What `follow` yields. */
 export type Followed =
   | { readonly kind: 'event'; readonly event: LoggedEvent }
-  /** Something is missing here. */
+  /** Events are missing here. */
   | { readonly kind: 'gap' }
-  /** The store can not be asked; it is tried again. */
+  /** The store does not answer; the read is repeated. */
   | { readonly kind: 'stalled'; readonly error: unknown }
   | { readonly kind: 'resumed' };
 
-/** What a follower of whole pages gets to see. */
+/** What `pages` yields. */
 export type FollowedPage =
-  /** Every page that was read, also an empty one. `after`: the position it follows; absent where it begins with the oldest there is. */
-  | { readonly kind: 'page'; readonly page: EventPage; readonly after?: string }
+  /** Every page, even an empty one. `after`: the position before it; absent for the oldest. */
+  | { readonly kind: 'page'; readonly page: EventPage; readonly after?: string | undefined }
   | Extract<Followed, { kind: 'stalled' | 'resumed' }>;
 
 interface FollowOptions {
@@ -56,29 +56,36 @@ interface FollowOptions {
 export class EventLog {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** Null once it was told that there is something unreadable. */
+  /** Null after `log.unreadable` was emitted: it is emitted once. */
   #events: Emitter | null;
 
-  /** `events`: who is told, once, of entries that are skipped. */
-  constructor({ store, clock, events }: { store: Store; clock: Clock; events?: Emitter }) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#events = events ?? null;
+  /** Without `events`, skipped entries are not reported. */
+  constructor(rt: { store: Store; clock: Clock; events?: Emitter | undefined }) {
+    this.#store = rt.store;
+    this.#clock = rt.clock;
+    this.#events = rt.events ?? null;
   }
 
-  /** What came after a position, the oldest first; without one, from the oldest there is. At most 1,000. */
-  async read({ after, most }: { after?: string; most?: number } = {}): Promise<EventPage> {
-    const from = { ...(after !== undefined && { after }), ...(most !== undefined && { most }) };
-    return this.#pageOf(await this.#store.log.read({ ...CALL, ...from }));
+  /** Events after a position, the oldest first; without one, from the oldest. At most 1,000. */
+  async read(
+    range: { after?: string | undefined; most?: number | undefined } = {},
+  ): Promise<EventPage> {
+    const { after, most } = range;
+    return this.#pageOf(await this.#store.log.read({ ...CALL, after, most }));
   }
 
-  /** What came before a position, the newest first; without one, from the newest there is. At most 1,000. */
-  async recall({ before, most }: { before?: string; most?: number } = {}): Promise<EventPage> {
-    const from = { ...(before !== undefined && { before }), ...(most !== undefined && { most }) };
-    return this.#pageOf(await this.#store.log.recall({ ...CALL, ...from }));
+  /** Events before a position, the newest first; without one, from the newest. At most 1,000. */
+  async recall(
+    range: { before?: string | undefined; most?: number | undefined } = {},
+  ): Promise<EventPage> {
+    const { before, most } = range;
+    return this.#pageOf(await this.#store.log.recall({ ...CALL, before, most }));
   }
 
-  /** Everything after a position as it comes, without one everything from now on or from the oldest; until the signal fires. */
+  /**
+   * Events as they happen, until the signal fires: after a position, or else from now on or from the
+   * oldest.
+   */
   async *follow(options: FollowOptions): AsyncGenerator<Followed, void, undefined> {
     for await (const one of this.pages(options)) {
       if (one.kind !== 'page') {
@@ -90,74 +97,74 @@ export class EventLog {
     }
   }
 
-  /** The same in pages, for who passes them on to many. */
+  /** The same in pages, for a caller that passes them on to many. */
   async *pages({
     after,
     from = 'now',
     signal,
   }: FollowOptions): AsyncGenerator<FollowedPage, void, undefined> {
-    const bell = new Bell(this.#clock, signal);
+    const wakeup = new Wakeup(this.#clock, signal);
     let unsubscribe: (() => void) | null = null;
     let position: string | undefined = after;
-    let isPlaced = after !== undefined || from === 'oldest';
+    let isPositioned = after !== undefined || from === 'oldest';
     let isStalled = false;
     try {
       while (!signal.aborted) {
         try {
-          unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, bell);
-          if (!isPlaced) position = (await this.recall({ most: 1 })).position;
-          isPlaced = true;
-          const place = position === undefined ? {} : { after: position };
-          const page = await this.read(place);
-          // A log that has lost everything begins anew: what it gets is behind no position that we know.
+          unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, wakeup);
+          if (!isPositioned) position = (await this.recall({ most: 1 })).position;
+          isPositioned = true;
+          const after = position;
+          const page = await this.read({ after });
+          // A log that has lost everything begins again: its entries follow no known position.
           position = page.position ?? (page.gap ? undefined : position);
           if (isStalled) yield { kind: 'resumed' };
           isStalled = false;
-          yield { kind: 'page', page, ...place };
+          yield { kind: 'page', page, after };
           if (page.more) continue;
         } catch (error) {
           if (!isStalled) yield { kind: 'stalled', error };
           isStalled = true;
         }
-        await bell.wait(LOOK_EVERY_MS);
+        await wakeup.wait(READ_EVERY_MS);
       }
     } finally {
       unsubscribe?.();
     }
   }
 
-  /** What is no event is skipped: it must not keep anybody from the others. */
+  /** Entries that are not events are skipped, so that they cannot block the others. */
   #pageOf({ entries: found, more, gap }: LogPage): EventPage {
     const entries: LoggedEvent[] = [];
     for (const entry of found) {
       const event = eventOf(entry);
       if (event !== null) entries.push(event);
-      else this.#tellUnreadable(entry.position);
+      else this.#reportUnreadable(entry.position);
     }
     const position = found.at(-1)?.position;
-    return { entries, more, gap, ...(position !== undefined && { position }) };
+    return { entries, more, gap, position };
   }
 
-  #tellUnreadable(position: string): void {
+  #reportUnreadable(position: string): void {
     this.#events?.emit('log.unreadable', { position });
     this.#events = null;
   }
 }
 
-/** Rings when there may be something new, also for those who were not waiting just then. */
-class Bell {
+/** Ends a wait when a hint arrives. A hint that arrives before the wait ends it at once. */
+class Wakeup {
   readonly #clock: Clock;
-  #hasRung = false;
+  #isWoken = false;
   #wake: () => void = () => {};
 
   constructor(clock: Clock, signal: AbortSignal) {
     this.#clock = clock;
-    // Once for all waits: one that is followed for days must not gather listeners.
+    // One listener for all waits, so that following for days does not collect listeners.
     signal.addEventListener('abort', () => this.onMessage(), { once: true });
   }
 
   onMessage(): void {
-    this.#hasRung = true;
+    this.#isWoken = true;
     this.#wake();
   }
 
@@ -165,23 +172,23 @@ class Bell {
     this.onMessage();
   }
 
-  async wait(mostMs: number): Promise<void> {
-    if (!this.#hasRung) {
-      const rung = new AbortController();
-      this.#wake = () => rung.abort();
-      await this.#clock.sleep(mostMs, rung.signal).catch(() => {});
+  async wait(maxMs: number): Promise<void> {
+    if (!this.#isWoken) {
+      const woken = new AbortController();
+      this.#wake = () => woken.abort();
+      await this.#clock.sleep(maxMs, woken.signal).catch(() => {});
     }
-    this.#hasRung = false;
+    this.#isWoken = false;
   }
 }
 
-/** As all events are called, those of later versions too. */
+/** The form of event names, including those of later versions. */
 const EVENT_NAME = /^[a-z][a-z-]*(\.[a-z][a-z-]*)+$/;
 const FACT_NAME = /^[A-Za-z][A-Za-z0-9]*$/;
-/** The latest that a date can say. */
+/** The latest time of a `Date`. */
 const LATEST_MS = 8_640_000_000_000_000;
 
-/** Null for what is no event: another program has written it. Of the facts, those that no instance would have written are left out. */
+/** Null for an entry of another program. Facts that no instance would write are left out. */
 function eventOf({ position, value }: LogEntry): LoggedEvent | null {
   if (typeof value !== 'object' || value === null) return null;
   const { at, instance, event, ...facts } = value as Record<string, unknown>;
@@ -195,7 +202,7 @@ function isMoment(at: unknown): at is number {
   return typeof at === 'number' && Math.abs(at) <= LATEST_MS;
 }
 
-/** As `plainFacts` makes them. */
+/** The form that `plainFacts` makes. */
 function isFact(name: string, fact: unknown): boolean {
   if (!FACT_NAME.test(name)) return false;
   return typeof fact === 'number' ? Number.isFinite(fact) : fact === null || isScalar(fact);

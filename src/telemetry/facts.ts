@@ -1,14 +1,14 @@
-/** What happened, as it may leave the process: plain JSON, and nothing in it that is secret or acts on a terminal. */
+/** Makes facts of events safe to leave the process: plain JSON, no secrets, no terminal control. */
 
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** Fences are longer than some readers' numbers are exact, so they travel as text. */
+/** Fences exceed the precision of numbers in some JSON parsers, so they are sent as text. */
 const FENCES = new Set(['fence', 'seen']);
 
-/** A name and a password in front of a host: whatever comes between `//` and the last `@` before a path. */
+/** User and password in a URL: the text between `//` and the last `@` before the path. */
 const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/?#]*@/gi;
 
-/** Control characters (C0, DEL, C1), what turns the direction of writing, line ends of Unicode, halves of characters. */
+/** Control characters (C0, DEL, C1), bidirectional controls, Unicode line ends, lone surrogates. */
 const UNSAFE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
@@ -25,11 +25,11 @@ function plain(name: string, value: unknown): unknown {
   if (typeof value === 'string') return withoutCredentials(value);
   if (typeof value === 'number') return name.endsWith('Ms') ? Math.round(value) : value;
   if (typeof value === 'boolean' || value === null) return value;
-  // What is inside an object nobody has looked at for secrets.
+  // Objects are not searched for secrets, so their content is not shown.
   return withoutCredentials(String(value));
 }
 
-/** Fences and expiries as JSON carries them: a fence is longer than some readers' numbers are exact. */
+/** Fences as text and times as whole numbers, for JSON. */
 export function jsonFacts(facts: Facts): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(facts).map(([name, value]) => {
@@ -40,12 +40,12 @@ export function jsonFacts(facts: Facts): Record<string, unknown> {
   );
 }
 
-/** Poll targets and stores have URLs, and error messages repeat them. */
+/** Replaces credentials in URLs, which targets and stores have and error messages repeat. */
 export function withoutCredentials(text: string): string {
   return text.includes('@') ? text.replace(CREDENTIALS, '$1***@') : text;
 }
 
-/** `text` on one line and without effect on a terminal: what is unsafe is shown as its code. */
+/** `text` on one line, with unsafe characters as escapes. */
 export function printable(text: string): string {
   return text.replace(UNSAFE, (unsafe) => {
     const code = unsafe.charCodeAt(0).toString(16);
@@ -53,10 +53,10 @@ export function printable(text: string): string {
   });
 }
 
-/** JSON in which the same characters are escaped. */
+/** JSON with the same characters escaped. */
 export function printableJson(json: string): string {
   return json.replace(UNSAFE, (unsafe) =>
-    // The line ends are JSON's own: inside of strings they are escaped already.
+    // A line end is outside of strings: inside, JSON has escaped it.
     unsafe === '\n' ? unsafe : `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }

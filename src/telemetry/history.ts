@@ -1,33 +1,34 @@
 /**
- * Writes what happens to this instance into the log that all instances share. Transitions only: what happens all the time
- * (renewals, refusals, polls that go well) would push out what people look for.
+ * Writes events of this instance into the log that all instances share. Only transitions: frequent
+ * events (renewals, refusals, successful polls) would push out those that people look for.
  *
- * Nothing waits for it, and it loses something only after a long time without the store, or in a crash: then `log.dropped`
- * says how much, or the last quarter of a second is missing. After an answer that never came entries may be there twice.
+ * No other work waits for it. Events are lost only after a long outage of the store, which
+ * `log.dropped` reports, or in a crash, which loses the last quarter of a second. After a reply that
+ * never came, entries may be in the log twice.
  */
-import { type Clock, isDoneWithin, type Timer, timeLeft } from '../core/clock.ts';
-import type { Emitter, EventName } from '../core/events.ts';
-import { jittered, type Random } from '../core/random.ts';
-import type { Store } from '../store/port/store.ts';
+import { isDoneWithin, type Timer, timeLeft } from '../core/clock.ts';
+import type { EventName } from '../core/events.ts';
+import { jittered } from '../core/random.ts';
+import type { Runtime } from '../store/runtime.ts';
 import { plainFacts } from './facts.ts';
 
-/** Where it is said that something was added to the log. */
+/** The topic of hints about new entries. */
 export const LOG_TOPIC = 'log';
 
-/** Entries wait this long for others to go with, and no longer once there are so many. */
+/** Entries wait this long for others, unless there is a full batch. */
 const LINGER_MS = 250;
-const BATCH = 1_000;
-/** What is kept while the store is away; beyond that the oldest are dropped. */
-const MOST_WAITING = 10_000;
+const MAX_BATCH = 1_000;
+/** Entries kept while the store is unavailable. Above that the oldest are dropped. */
+const MAX_WAITING = 10_000;
 const TIMEOUT_MS = 5_000;
-/** Pauses after a request that failed double from the first to the second. */
-const PAUSE_FIRST_MS = 250;
-const PAUSE_MOST_MS = 5_000;
-/** How long `close` tries to write the rest. */
+/** Pauses after a failed request double from the minimum to the maximum. */
+const MIN_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5_000;
+/** How long `close` tries to write the waiting entries. */
 const CLOSE_WITHIN_MS = 1_000;
 
-/** What is kept of a fact, in characters: an error may quote anything, and an entry has to fit into the log. */
-const MOST_FACT = 2_000;
+/** Longer facts are cut: an error may quote anything, and an entry must fit into the log. */
+const MAX_FACT_CHARACTERS = 2_000;
 
 const RECORDED = [
   'lease.acquired',
@@ -73,19 +74,13 @@ const RECORDED = [
   'operator.acted',
 ] satisfies readonly EventName[];
 
-export interface HistoryParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-  readonly instanceId: string;
-}
+type HistoryRuntime = Omit<Runtime, 'tracing'>;
 
 export class History {
-  readonly #parts: HistoryParts;
+  readonly #rt: HistoryRuntime;
   readonly #unsubscribes: (() => void)[];
   #waiting: Record<string, unknown>[] = [];
-  /** Dropped since that was last told here, and since it was last written down. */
+  /** Entries dropped since `log.dropped` was last emitted, and since it was last written. */
   #dropped = 0;
   #missing = 0;
   #timer: Timer | null = null;
@@ -94,110 +89,110 @@ export class History {
   #pauseMs = 0;
   #isClosed = false;
 
-  constructor(parts: HistoryParts) {
-    this.#parts = parts;
+  constructor(rt: HistoryRuntime) {
+    this.#rt = rt;
     this.#unsubscribes = RECORDED.map((name) =>
-      parts.events.on(name, (facts: object) => this.#record(name, facts)),
+      rt.events.on(name, (facts: object) => this.#record(name, facts)),
     );
   }
 
-  /** Writes what waits, as far as that goes in this time, and records nothing more. */
+  /** Stops recording, and tries to write the waiting entries within this time. */
   async close(withinMs = CLOSE_WITHIN_MS): Promise<void> {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     this.#isClosed = true;
-    this.#disarm();
-    const { clock } = this.#parts;
+    this.#unschedule();
+    const { clock } = this.#rt;
     const leftMs = timeLeft(clock, withinMs);
     if (this.#writing !== null) await isDoneWithin(clock, withinMs, this.#writing);
     if (this.#writing === null) await this.#writeAll(leftMs);
   }
 
   #record(name: EventName, facts: object): void {
-    if (!isOurs(facts, this.#parts.instanceId) || isSaidAlready(name, facts)) return;
-    this.#note(name, facts);
-    if (this.#waiting.length > MOST_WAITING) {
+    if (!isOurs(facts, this.#rt.instanceId) || isRedundant(name, facts)) return;
+    this.#append(name, facts);
+    if (this.#waiting.length > MAX_WAITING) {
       this.#waiting.shift();
       this.#dropped++;
     }
     if (this.#writing !== null) return;
-    if (this.#waiting.length >= BATCH && this.#pauseMs === 0) this.#begin();
-    else this.#arm();
+    if (this.#waiting.length >= MAX_BATCH && this.#pauseMs === 0) this.#startWriting();
+    else this.#schedule();
   }
 
-  #note(event: EventName, facts: object): void {
-    const { clock, instanceId: instance } = this.#parts;
+  #append(event: EventName, facts: object): void {
+    const { clock, instanceId: instance } = this.#rt;
     const at = Math.round(clock.wallMs());
     this.#waiting.push({ at, instance, event, ...clipped(plainFacts(facts)) });
   }
 
-  #begin(): void {
-    this.#disarm();
+  #startWriting(): void {
+    this.#unschedule();
     this.#writing = this.#writeAll(() => TIMEOUT_MS).then(() => {
       this.#writing = null;
-      if (!this.#isClosed && this.#waiting.length > 0) this.#arm();
+      if (!this.#isClosed && this.#waiting.length > 0) this.#schedule();
     });
   }
 
-  #arm(): void {
-    const { clock, random } = this.#parts;
+  #schedule(): void {
+    const { clock, random } = this.#rt;
     const delayMs = this.#pauseMs > 0 ? jittered(this.#pauseMs, random) : LINGER_MS;
-    this.#timer ??= clock.after(delayMs, () => this.#begin());
+    this.#timer ??= clock.after(delayMs, () => this.#startWriting());
   }
 
-  #disarm(): void {
+  #unschedule(): void {
     this.#timer?.cancel();
     this.#timer = null;
   }
 
-  /** Until nothing waits any more, or the store does not take it. Never rejects. */
+  /** Writes until no entry waits, or the store fails. Never rejects. */
   async #writeAll(leftMs: () => number): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.#rt;
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, BATCH);
+      const batch = this.#waiting.slice(0, MAX_BATCH);
       const droppedBefore = this.#dropped;
       try {
         await store.log.append(batch, { timeoutMs: leftMs() });
       } catch (error) {
-        this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, PAUSE_FIRST_MS), PAUSE_MOST_MS);
-        this.#tellDropped(error);
+        this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, MIN_PAUSE_MS), MAX_PAUSE_MS);
+        this.#reportDropped(error);
         return;
       }
       this.#pauseMs = 0;
-      // What was dropped meanwhile stood at the front: so far as it was on its way, it has been written all the same.
+      // Entries dropped meanwhile were at the front. Those in this batch were written after all.
       const rescued = Math.min(batch.length, this.#dropped - droppedBefore);
       this.#dropped -= rescued;
       this.#waiting = this.#waiting.slice(batch.length - rescued);
-      this.#noteMissing();
-      // A hint: who misses it looks again by itself.
+      this.#appendMissing();
+      // Only a hint: readers that miss it read periodically.
       store.signals.publish(LOG_TOPIC, '').catch(() => {});
     }
   }
 
-  #tellDropped(error: unknown): void {
+  #reportDropped(error: unknown): void {
     const count = this.#dropped;
     if (count === 0) return;
     this.#dropped = 0;
     this.#missing += count;
-    this.#parts.events.emit('log.dropped', { count, error });
+    this.#rt.events.emit('log.dropped', { count, error });
   }
 
-  /** Who reads the log later should know, too. */
-  #noteMissing(): void {
+  /** Readers of the log should know that entries are missing. */
+  #appendMissing(): void {
     if (this.#missing === 0) return;
-    const error = 'the store was away for too long';
-    this.#note('log.dropped', { count: this.#missing, error });
+    const error = 'the store was unavailable for too long';
+    this.#append('log.dropped', { count: this.#missing, error });
     this.#missing = 0;
   }
 }
 
-/** Its lease was acquired: where nobody had the target before, there is no more to say, and instances that start take thousands. */
-function isSaidAlready(name: EventName, facts: object): boolean {
+/** For a target without an earlier owner `lease.acquired` says it all, and a start takes thousands. */
+function isRedundant(name: EventName, facts: object): boolean {
   return name === 'target.taken' && (facts as { how?: unknown }).how === 'first';
 }
 
 /**
- * Everybody sees members come and go; each of these is written down once, by the one it is about. But for those who can
- * not: who died, and members of another make.
+ * All instances see a member join or leave, but only that member records it. For one that cannot,
+ * because it died or is not a Holdfast instance, all others do.
  */
 function isOurs(facts: object, instanceId: string): boolean {
   const { member, isForeign, reason } = facts as { [fact: string]: unknown };
@@ -210,7 +205,7 @@ function clipped(facts: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(facts).map(([name, fact]) => [
       name,
-      typeof fact === 'string' ? fact.slice(0, MOST_FACT) : fact,
+      typeof fact === 'string' ? fact.slice(0, MAX_FACT_CHARACTERS) : fact,
     ]),
   );
 }

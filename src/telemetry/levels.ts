@@ -4,8 +4,8 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * `error`: something that this instance is there for does not work. `warn`: it lost something, or may soon. `info`: it did
- * what it should, and ownership changed or was kept. `debug`: what happens all the time.
+ * `error`: a duty of this instance does not work. `warn`: it lost something, or may soon. `info`:
+ * ownership changed or was kept as intended. `debug`: frequent events.
  */
 export const LEVELS: Readonly<Record<EventName, LogLevel>> = {
   'lease.acquired': 'info',

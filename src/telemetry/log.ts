@@ -1,6 +1,6 @@
 /**
- * The log of one instance: a subscriber of the event catalogue. One line of JSON per event, with the time, the instance,
- * the target where there is one, the event, its facts, and the same in words.
+ * The log of one instance: one line of JSON per event, with the time, the instance, the target where
+ * there is one, the event's name and facts, and a sentence.
  */
 import { type Logger, pino } from 'pino';
 import type { Clock } from '../core/clock.ts';
@@ -14,14 +14,14 @@ type Listeners = { [N in EventName]?: Listener<N> };
 export interface LogOptions {
   readonly clock: Clock;
   readonly level: LogLevel;
-  /** Takes one line, with its end. */
+  /** Called with one line and its line end. */
   write(line: string): void;
 }
 
 export class Log {
   readonly #logger: Logger;
   #instance: string | undefined;
-  /** Targets whose last poll failed: the first failure is news, the hundredth is not. */
+  /** Targets whose last poll failed: only the first failure in a row is logged at `warn`. */
   readonly #failing = new Set<string>();
 
   constructor({ clock, level, write }: LogOptions) {
@@ -29,22 +29,22 @@ export class Log {
     const formatters = { level: (label: string) => ({ level: label }) };
     this.#logger = pino(
       { level, base: null, timestamp: time, formatters },
-      // Of the whole line, whatever brought it there.
+      // On the whole line, so that no field can be missed.
       { write: (line: string) => write(printableJson(line)) },
     );
   }
 
-  /** Everything from now on is said by this instance. Before the store is open, there is none. */
+  /** The instance of all further lines. Before the store is open there is none. */
   identify(instance: string): void {
     this.#instance = instance;
   }
 
-  /** One for each event, to open a Holdfast with. */
+  /** Listeners for the `on` option of `open`. */
   listeners(): Listeners {
     const names = Object.keys(LEVELS) as EventName[];
-    const heard = names.filter((name) => name === 'poll.done' || this.#isOn(LEVELS[name]));
+    const logged = names.filter((name) => name === 'poll.done' || this.#isOn(LEVELS[name]));
     return Object.fromEntries(
-      heard.map((name) => [name, (facts: object) => this.#hear(name, facts)]),
+      logged.map((name) => [name, (facts: object) => this.#onEvent(name, facts)]),
     );
   }
 
@@ -57,8 +57,8 @@ export class Log {
     return this.#logger.isLevelEnabled(level);
   }
 
-  #hear(name: EventName, happened: object): void {
-    const facts = aboutTarget(name, plainFacts(happened));
+  #onEvent(name: EventName, event: object): void {
+    const facts = aboutTarget(name, plainFacts(event));
     const level = this.#levelOf(name, facts);
     if (!this.#isOn(level)) return;
     const sentence = sentenceOf(name, facts, this.#instance);
@@ -79,11 +79,11 @@ export class Log {
   }
 }
 
-/** Leases of class `poll` and sessions are targets, and called so, that one search finds all about one. */
+/** Leases of class `poll` and sessions get a field `target`, so that one search finds all lines. */
 function aboutTarget(name: EventName, facts: Record<string, unknown>): Facts {
   const { leaseClass, key, ...rest } = facts;
   if (leaseClass === 'poll' && key !== undefined) return { target: key, ...rest };
-  // Which event it listened for; the event is that it failed.
+  // `event` is the name of this line's event, so the listener's event is named `listener`.
   if (name === 'listener.failed') return { listener: facts.event, error: facts.error };
   return typeof facts.session === 'string' ? { target: facts.session, ...facts } : facts;
 }

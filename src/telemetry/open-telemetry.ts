@@ -1,6 +1,6 @@
 /**
- * Spans by way of OpenTelemetry's API, which is an optional peer. Whoever wants them sets an SDK up before `open`, as it is done for every
- * program; where there is none, not even the API is loaded.
+ * Spans through OpenTelemetry's API, an optional peer dependency. A program that wants spans sets up
+ * an SDK before `open`. Without an SDK the API is not even loaded.
  */
 import type * as Api from '@opentelemetry/api';
 import { LeaseLostError } from '../core/errors.ts';
@@ -13,24 +13,24 @@ import {
 } from '../core/tracing.ts';
 import { packageVersion } from '../core/version.ts';
 
-/** Where every copy of the API of version 1 looks for the SDK that was set up. */
+/** The global where every copy of API version 1 registers the SDK. */
 const GLOBAL = Symbol.for('opentelemetry.js.api.1');
-/** As in the header `traceparent` of W3C's Trace Context. */
+/** The form of `traceparent` in W3C Trace Context. */
 const ORIGIN = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const OUT_OF_REACH =
-  'An OpenTelemetry SDK is set up, but @opentelemetry/api can not be loaded from here, so Holdfast makes no spans: npm install @opentelemetry/api';
-/** Once is enough, however many are opened. */
-let isTold = false;
+  'An OpenTelemetry SDK is set up, but Holdfast cannot load @opentelemetry/api, so it makes no spans. Run: npm install @opentelemetry/api';
+/** The warning is emitted once per process. */
+let hasWarned = false;
 
-/** What traces here: an SDK, if one was set up by now and the API can be loaded. */
+/** Tracing through the SDK, if one is set up and the API can be loaded; else none. */
 export async function findTracing(): Promise<Tracing> {
   if (!isSetUp()) return untraced;
   try {
     return new OpenTelemetry(await import('@opentelemetry/api'));
   } catch {
-    // Set up with a copy that is not to be found from here. Work goes on without spans; who wants them has to know why there are none.
-    if (!isTold) process.emitWarning(OUT_OF_REACH, 'HoldfastWarning');
-    isTold = true;
+    // The SDK uses a copy of the API that cannot be loaded from here. Work continues without spans.
+    if (!hasWarned) process.emitWarning(OUT_OF_REACH, 'HoldfastWarning');
+    hasWarned = true;
     return untraced;
   }
 }
@@ -56,7 +56,7 @@ class OpenTelemetry implements Tracing {
       attributes: { ...attributes },
       root: isRoot,
       kind: this.#kindOf(start),
-      ...(link !== null && { links: [link] }),
+      links: link === null ? [] : [link],
     };
     return this.#tracer.startActiveSpan(name, options, async (made) => {
       const span = new Recorded(made, this.#api.SpanStatusCode.ERROR);
@@ -84,7 +84,7 @@ class OpenTelemetry implements Tracing {
     return kind === 'producer' ? SpanKind.PRODUCER : SpanKind.CONSUMER;
   }
 
-  /** Null also for what others may have written there. */
+  /** Null for an invalid cause, too: other programs may have written it. */
   #linkTo(cause: string | null): Api.Link | null {
     const [, traceId, spanId, flags] = ORIGIN.exec(cause ?? '') ?? [];
     if (traceId === undefined || spanId === undefined || flags === undefined) return null;
@@ -122,7 +122,7 @@ class Recorded implements Span {
   }
 
   #stopped(reason: unknown): void {
-    // Nobody is told of what comes after the end.
+    // A span that has ended takes no more events.
     if (!this.#span.isRecording()) return;
     if (!(reason instanceof LeaseLostError)) {
       this.#span.addEvent('stopped', { 'holdfast.why': textOf(reason) });
@@ -137,11 +137,11 @@ class Recorded implements Span {
   }
 }
 
-/** Anything can be thrown, also what can not be made text of. */
+/** Any value can be thrown, even one whose conversion to text throws. */
 function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? thrown.message : String(thrown);
   } catch {
-    return 'something that is no error was thrown';
+    return 'a value that cannot be shown was thrown';
   }
 }

@@ -1,29 +1,29 @@
 /**
- * What happens, as people read it on a terminal: the time, and what it was in words. What happens to many targets at once
- * is one line: who watches an instance start wants to know that it took ten thousand, not each of them.
+ * Prints events on a terminal: the time and a sentence. Events of many targets at once become one
+ * line: `took 10000 targets: a, b, …`.
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { printable } from './facts.ts';
 
-/** So long a line waits for others like it. */
-const GATHER_MS = 100;
-/** How wide names are; a longer one pushes what is behind it to the right. */
+/** How long a line waits for others of the same event. */
+const MERGE_MS = 100;
+/** The width of the column of names; a longer name pushes its sentence to the right. */
 const NAME_WIDTH = 16;
 const TIME_WIDTH = 10;
 const DEFAULT_COLUMNS = 120;
 
-/** What is said of many targets. */
-const OF_MANY: Readonly<Record<string, string>> = {
+/** Events that are merged, and the verb for many targets. */
+const MERGED_VERBS: Readonly<Record<string, string>> = {
   'lease.acquired': 'took',
-  'lease.refused': 'may not have',
-  'lease.uncertain': 'is not certain any more of',
-  'lease.confirmed': 'is certain again of',
-  'lease.reasserted': 'put back',
-  'lease.released': 'let go of',
-  'lease.abandoned': 'leaves to run out',
+  'lease.refused': 'could not take',
+  'lease.uncertain': 'starts no new work on',
+  'lease.confirmed': 'may work again on',
+  'lease.reasserted': 'restored',
+  'lease.released': 'released',
+  'lease.abandoned': 'did not release',
   'lease.transferred': 'handed over',
   'lease.lost': 'lost',
-  'lease.returned': 'gave back',
+  'lease.returned': 'released again',
   'session.added': 'added',
   'session.paused': 'paused',
   'session.resumed': 'resumed',
@@ -33,29 +33,29 @@ const OF_MANY: Readonly<Record<string, string>> = {
 
 const COLOURS: Readonly<Record<string, string>> = { error: '31', warn: '33', debug: '2' };
 
-/** One line of a log, as far as people are shown it. */
+/** One line of a log. */
 export interface PrettyLine {
   readonly time: string | number;
   readonly level: string;
   readonly msg: string;
   readonly event?: string | undefined;
   readonly target?: string | undefined;
-  /** Who tells it, where that is not clear. */
+  /** The instance, where lines of several are mixed. */
   readonly who?: string | undefined;
 }
 
 export interface PrettyOptions {
   readonly clock: Clock;
   readonly color: boolean;
-  /** How wide the terminal is, where there is one. */
+  /** The width of the terminal, if there is one. */
   readonly columns?: number | undefined;
   write(text: string): void;
 }
 
 export class PrettyLog {
   readonly #options: PrettyOptions;
-  /** Lines that came together, by what they tell of, and who does. */
-  readonly #gathered = new Map<string, PrettyLine[]>();
+  /** Waiting lines, by event and instance. */
+  readonly #waiting = new Map<string, PrettyLine[]>();
   #timer: Timer | null = null;
 
   constructor(options: PrettyOptions) {
@@ -64,29 +64,32 @@ export class PrettyLog {
 
   add(line: PrettyLine): void {
     const { event = '', target, who = '' } = line;
-    if (target === undefined || OF_MANY[event] === undefined) {
+    if (target === undefined || MERGED_VERBS[event] === undefined) {
       this.flush();
       this.#print(line);
       return;
     }
     const kind = `${event} ${who}`;
-    const alike = this.#gathered.get(kind) ?? [];
-    this.#gathered.set(kind, alike);
+    const alike = this.#waiting.get(kind) ?? [];
+    this.#waiting.set(kind, alike);
     alike.push(line);
-    this.#timer ??= this.#options.clock.after(GATHER_MS, () => this.flush());
+    this.#timer ??= this.#options.clock.after(MERGE_MS, () => this.flush());
   }
 
-  /** Says what it has gathered. */
+  /** Prints the waiting lines. */
   flush(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    for (const lines of this.#gathered.values()) {
+    for (const lines of this.#waiting.values()) {
       const [first] = lines;
       if (first === undefined) continue;
-      const most = (this.#options.columns ?? DEFAULT_COLUMNS) - TIME_WIDTH - nameOf(first).length;
-      this.#print(lines.length === 1 ? first : { ...first, msg: ofMany(first, lines, most) });
+      const columns =
+        (this.#options.columns ?? DEFAULT_COLUMNS) - TIME_WIDTH - nameOf(first).length;
+      this.#print(
+        lines.length === 1 ? first : { ...first, msg: mergedText(first, lines, columns) },
+      );
     }
-    this.#gathered.clear();
+    this.#waiting.clear();
   }
 
   #print(line: PrettyLine): void {
@@ -106,9 +109,13 @@ function nameOf({ who }: PrettyLine): string {
   return who === undefined ? '' : `${printable(who).padEnd(NAME_WIDTH)}  `;
 }
 
-/** What is said of many, with as many names as fit: one at least. */
-function ofMany({ event = '' }: PrettyLine, lines: readonly PrettyLine[], columns: number): string {
-  let text = `${OF_MANY[event]} ${lines.length} targets:`;
+/** A merged line, with as many names as fit, at least one. */
+function mergedText(
+  { event = '' }: PrettyLine,
+  lines: readonly PrettyLine[],
+  columns: number,
+): string {
+  let text = `${MERGED_VERBS[event]} ${lines.length} targets:`;
   for (const [i, { target = '' }] of lines.entries()) {
     const isLast = i === lines.length - 1;
     const room = columns - text.length - (isLast ? 2 : ', …'.length + 1);

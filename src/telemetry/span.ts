@@ -1,4 +1,4 @@
-/** A span of time for people: `340 ms`, `27 s`, `5 min 10 s`, `2 h 5 min`. */
+/** A length of time for people: `340 ms`, `27 s`, `5 min 10 s`, `2 h 5 min`. */
 export function spanOf(ms: number): string {
   if (!Number.isFinite(ms)) return 'never';
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;

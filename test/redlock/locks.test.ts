@@ -17,7 +17,7 @@ describe('a lock', () => {
     expect(error.message).toMatch(
       /^The operation was unable to achieve a quorum during its retry window\. /,
     );
-    expect(error.message).toContain(`held by ${lock.value} with fence ${lock.fence}`);
+    expect(error.message).toContain(`${lock.value} holds it with fence ${lock.fence}`);
     expect(error.cause).toBeInstanceOf(LeaseHeldError);
     const [stats] = await Promise.all(error.attempts);
     expect(stats).toMatchObject({ membershipSize: 1, quorumSize: 1, votesFor: new Set() });

@@ -41,6 +41,28 @@ const DOINGS: readonly Doing[] = [
     act: { action: 'session.remove', subject: TARGET },
   },
   {
+    route: 'POST /api/v3/targets',
+    path: () => '/api/v3/targets',
+    body: { url: 'https://example.com/', id: 'new' },
+    act: { action: 'target.add', subject: 'new' },
+  },
+  {
+    route: 'POST /api/v3/targets/{id}/pause',
+    path: () => `/api/v3/targets/${TARGET}/pause`,
+    act: { action: 'target.pause', subject: TARGET },
+  },
+  {
+    route: 'POST /api/v3/targets/{id}/resume',
+    after: [`/api/v3/targets/${TARGET}/pause`],
+    path: () => `/api/v3/targets/${TARGET}/resume`,
+    act: { action: 'target.resume', subject: TARGET },
+  },
+  {
+    route: 'DELETE /api/v3/targets/{id}',
+    path: () => `/api/v3/targets/${TARGET}`,
+    act: { action: 'target.remove', subject: TARGET },
+  },
+  {
     route: 'POST /api/v3/members/{id}/drain',
     path: () => `/api/v3/members/${MEMBER}/drain`,
     act: { action: 'member.drain', subject: MEMBER },
@@ -103,8 +125,9 @@ const DOINGS: readonly Doing[] = [
   },
 ];
 
-/** Ordered anew, it is an order anew: told of each time. */
+/** Audited every time: a repeated request is a new order, or a new write. */
 const TRANSFER = 'POST /api/v3/targets/{id}/transfer';
+const CHANGE = 'PATCH /api/v3/targets/{id}';
 const UNTOLD = ['POST /api/v3/intents', 'POST /api/v3/enter'];
 
 async function doing({ after, path, body }: Doing) {
@@ -124,7 +147,9 @@ describe('what operators do', () => {
     const { app } = await operatingWorld();
     const changing = app.routes.filter(({ method }) => method !== 'GET');
     const names = changing.map(({ method, path }) => `${method} ${path}`);
-    expect([...UNTOLD, TRANSFER, ...DOINGS.map(({ route }) => route)].sort()).toEqual(names.sort());
+    expect([...UNTOLD, TRANSFER, CHANGE, ...DOINGS.map(({ route }) => route)].sort()).toEqual(
+      names.sort(),
+    );
   });
 
   it.each(DOINGS.map((one) => [one.route, one] as const))('is told of once: %s', async (_, one) => {

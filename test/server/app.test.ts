@@ -1,13 +1,13 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../src/server/app.ts';
-import { HostGuard } from '../../src/server/http/host-guard.ts';
-import { Limits } from '../../src/server/http/limits.ts';
+import { AllowedHosts } from '../../src/server/http/allowed-hosts.ts';
 import { mount } from '../../src/server/http/mount.ts';
-import { RequestHandler } from '../../src/server/http/request.ts';
-import { type Asked, type Route, route } from '../../src/server/http/route.ts';
+import { handleRequest, type RequestPolicy } from '../../src/server/http/request.ts';
+import { RequestLimits } from '../../src/server/http/request-limits.ts';
+import { type Route, type RouteRequest, route } from '../../src/server/http/route.ts';
 import { Tokens } from '../../src/server/http/tokens.ts';
-import type { Answered } from '../../src/server/parts.ts';
+import type { AnsweredRequest, ServerContext } from '../../src/server/server-context.ts';
 import { requestOf, serverWorld, TOKENS } from '../support/server-world.ts';
 
 const START = { type: 'stream.start', serviceRef: 'one' };
@@ -16,15 +16,14 @@ const START = { type: 'stream.start', serviceRef: 'one' };
 async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
   const { clock, holdfast, intents } = await serverWorld();
   const errors: unknown[] = [];
-  const answered: Answered[] = [];
+  const answered: AnsweredRequest[] = [];
   const ending = new AbortController();
-  const parts = {
+  const server = {
     holdfast,
     intents,
     clock,
     random: { next: () => 0, hex: (n: number) => 'f'.repeat(n) },
     closing: ending.signal,
-    observers: new Set([(one: Answered) => answered.push(one)]),
   };
   const only = route({
     method: 'GET',
@@ -34,23 +33,24 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
     group: 'operation',
     summary: '',
     description: '',
-    answers: {},
+    responses: {},
     problems: [],
     handle,
     ...about,
   });
-  const exchange = new RequestHandler({
-    parts,
-    lan: null,
+  const policy: RequestPolicy = {
+    server: server as unknown as ServerContext,
+    ipRestriction: null,
     hosts: null,
-    pageHosts: new HostGuard([]),
+    pageHosts: new AllowedHosts([]),
     bodyTimeoutMs: 1_000,
     handlerTimeoutMs: 5_000,
     tokens: new Tokens(Object.values(TOKENS), clock),
-    limits: new Limits({ inFlight: 2 }, clock),
+    limits: new RequestLimits({ inFlight: 2 }, clock),
     onError: (error) => errors.push(error),
-  });
-  const hono = mount([only], exchange);
+    onAnswered: (one) => answered.push(one),
+  };
+  const hono = mount([only], (c, destination) => handleRequest(policy, c, destination));
   const ask = async (method = 'GET', path = '/only') => hono.fetch(requestOf(method, path));
   return { ask, answered, clock, ending, errors, hono };
 }
@@ -148,7 +148,7 @@ describe('what should not have happened', () => {
     } finally {
       console.error = error;
     }
-    expect(String(said[0]?.[0])).toMatch(/GET \/api\/v3\/sessions, request [0-9a-f]{16}/);
+    expect(String(said[0]?.[0])).toMatch(/GET \/api\/v3\/sessions failed, request [0-9a-f]{16}/);
   });
 });
 
@@ -178,7 +178,7 @@ describe('a handler', () => {
 
   it('hears when the client has gone, and when the server ends', async () => {
     const signals: AbortSignal[] = [];
-    const handle = async ({ signal }: Asked<unknown, unknown, unknown>) => {
+    const handle = async ({ signal }: RouteRequest<unknown, unknown, unknown>) => {
       signals.push(signal);
       return {};
     };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LARGEST_BODY } from '../../src/server/http/body.ts';
+import { MAX_BODY_BYTES } from '../../src/server/http/body.ts';
 import { requestOf, serverWorld } from '../support/server-world.ts';
 
 const { app, ask, calls, clock } = await serverWorld();
@@ -57,14 +57,14 @@ describe('a body', () => {
   it('I-02 may have so many bytes, and not one more, whether it says so or not', async () => {
     const asked = async (body: unknown, headers = {}) =>
       (await ask('POST', PATH, { body, headers })).status;
-    expect(await asked(padded(LARGEST_BODY))).toBe(202);
-    expect(await asked(inPieces(padded(LARGEST_BODY), 1_000))).toBe(202);
+    expect(await asked(padded(MAX_BODY_BYTES))).toBe(202);
+    expect(await asked(inPieces(padded(MAX_BODY_BYTES), 1_000))).toBe(202);
     calls.length = 0;
-    expect(await asked(padded(LARGEST_BODY + 1))).toBe(413);
-    expect(await asked(inPieces(padded(LARGEST_BODY + 1), 1_000))).toBe(413);
-    expect(await asked(inPieces(padded(LARGEST_BODY + 1), 1_000), { 'content-length': '5' })).toBe(
-      413,
-    );
+    expect(await asked(padded(MAX_BODY_BYTES + 1))).toBe(413);
+    expect(await asked(inPieces(padded(MAX_BODY_BYTES + 1), 1_000))).toBe(413);
+    expect(
+      await asked(inPieces(padded(MAX_BODY_BYTES + 1), 1_000), { 'content-length': '5' }),
+    ).toBe(413);
     expect(await asked(JSON.stringify(START), { 'content-length': '16385' })).toBe(413);
     expect(await asked(inPieces('x'.repeat(10_000_000), 65_536))).toBe(413);
     expect(calls).toEqual([]);

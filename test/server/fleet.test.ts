@@ -230,6 +230,7 @@ describe('GET /api/v3/targets/{id}', () => {
       reason: 'kept',
       expiresInMs: 30_000,
       why: expect.stringContaining('keeps it'),
+      isPaused: false,
       url: 'http://x/',
       everyMs: null,
       fence: String(fence),

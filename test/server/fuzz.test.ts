@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LARGEST_BODY } from '../../src/server/http/body.ts';
+import { MAX_BODY_BYTES } from '../../src/server/http/body.ts';
 import fc from '../support/fast-check.ts';
 import { requestOf, type Sent, serverWorld, TOKENS } from '../support/server-world.ts';
 
@@ -44,7 +44,7 @@ const brokenBody = fc.oneof(
     return post(path, text.slice(0, at % text.length));
   }),
   fc.tuple(known, fc.integer({ min: 1, max: 5_000 })).map(([[path, body], more]) => {
-    return post(path, JSON.stringify(body).padEnd(LARGEST_BODY + more));
+    return post(path, JSON.stringify(body).padEnd(MAX_BODY_BYTES + more));
   }),
   fc.tuple(known, fc.integer({ min: 17, max: 4_000 })).map(([[path, body], depth]) => {
     const nest = '['.repeat(depth) + ']'.repeat(depth);

@@ -40,7 +40,7 @@ describe('/readyz', () => {
     expect(got.headers.get('retry-after')).toBe('1');
     expect(got.json).toMatchObject({
       code: 'NOT_READY',
-      reasons: ['the store can not be reached'],
+      reasons: ['the store is unreachable'],
     });
     faults.refuse = false;
     await clock.advance(1_000);
@@ -81,14 +81,14 @@ describe('/readyz', () => {
     await clock.advance(999);
     const late = ask('GET', '/readyz');
     await clock.advance(1);
-    const reasons = ['the store has not answered within 1000 ms'];
+    const reasons = ['the store did not answer within 1000 ms'];
     for (const got of await Promise.all([...waiting, late]))
       expect(got.json).toMatchObject({ status: 503, reasons });
     expect((await ask('GET', '/readyz')).json).toMatchObject({ reasons });
     expect(calls).toHaveLength(1);
     faults.hang = false;
     await clock.advance(4_500);
-    expect((await ask('GET', '/readyz')).json.reasons).toEqual(['the store can not be reached']);
+    expect((await ask('GET', '/readyz')).json.reasons).toEqual(['the store is unreachable']);
     await clock.advance(1_000);
     expect((await ask('GET', '/readyz')).status).toBe(200);
     expect(clock.pendingTimers).toBe(idle);
@@ -119,7 +119,7 @@ describe('/readyz', () => {
     await clock.advance(60_000);
     faults.refuse = false;
     const got = await ask('GET', '/readyz');
-    expect(got.json.reasons).toContain('its poller can not see the fleet');
+    expect(got.json.reasons).toContain('its poller cannot see the fleet');
     await clock.advance(60_000);
     expect((await ask('GET', '/readyz')).status).toBe(200);
     const stopping = poller.stop();
@@ -137,7 +137,7 @@ describe('/readyz of an instance with a worker', () => {
     await clock.advance(10_000);
     faults.refuse = false;
     const got = await ask('GET', '/readyz');
-    expect(got.json.reasons).toContain('its worker can not get at sessions');
+    expect(got.json.reasons).toContain('its worker cannot read sessions');
     await clock.advance(60_000);
     expect((await ask('GET', '/readyz')).status).toBe(200);
     const stopping = worker.stop();

@@ -31,7 +31,7 @@ function counting() {
     census: () => new Map([['poll', { held: 7, remainingMs: 12_500, ttlMs: 30_000 }]]),
     running: 3,
   };
-  const metrics = new Metrics({ holdfast, clock });
+  const metrics = new Metrics(holdfast, clock);
   const value = async (series: string) => {
     const line = (await metrics.text())
       .split('\n')

@@ -43,7 +43,7 @@ const SCRAPED = ['job', 'instance'];
 /** Of the process itself: prom-client's, as they are told. */
 async function processMetrics(): Promise<Set<string>> {
   const holdfast = { on: () => () => {}, census: () => new Map(), running: 0 };
-  const text = await new Metrics({ holdfast, clock: new FakeClock() }).text();
+  const text = await new Metrics(holdfast, new FakeClock()).text();
   return new Set(
     [...text.matchAll(/^# TYPE (holdfast_(?:nodejs|process)_\w+)/gm)].map(([, name = '']) => name),
   );

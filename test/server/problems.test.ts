@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { PROBLEMS, type ProblemName } from '../../src/server/http/problem.ts';
-import { PROBLEM_ADVICE } from '../../src/server/http/problem-advice.ts';
 
 const page = readFileSync(new URL('../../docs/problems.md', import.meta.url), 'utf8');
 const sections = new Map(
@@ -17,12 +16,11 @@ describe('the page of problems', () => {
   });
 
   it.each(Object.keys(PROBLEMS) as ProblemName[])('says what %s is, and what to do', (name) => {
-    const { status, title } = PROBLEMS[name];
+    const { status, title, when, advice } = PROBLEMS[name];
     const code = name.toUpperCase().replaceAll('-', '_');
     const [, first, ...rest] = (sections.get(name) ?? '').trim().split('\n\n');
     expect(first).toBe(`${status} \`${code}\`: ${title}.`);
     // As the server's own page of it has it.
-    const { when, advice } = PROBLEM_ADVICE[name];
     expect(rest).toEqual([when, advice]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Problem } from '../../src/server/http/problem.ts';
-import { DEEPEST_JSON, parseStrictJson } from '../../src/server/http/strict-json.ts';
+import { MAX_JSON_DEPTH, parseStrictJson } from '../../src/server/http/strict-json.ts';
 import fc from '../support/fast-check.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -83,7 +83,7 @@ describe('strict JSON', () => {
   it('is read as JSON.parse reads it', () => {
     const text = ' {"a" : [1, {"b":"\\"}{,:\\\\"}, null], "c":"\\ud83d\\ude00", "d":{"a":1e3}}\n';
     expect(parse(text)).toEqual(JSON.parse(text));
-    const deep = `${'{"a":'.repeat(DEEPEST_JSON)}1${'}'.repeat(DEEPEST_JSON)}`;
+    const deep = `${'{"a":'.repeat(MAX_JSON_DEPTH)}1${'}'.repeat(MAX_JSON_DEPTH)}`;
     expect(parse(deep)).toEqual(JSON.parse(deep));
   });
 

@@ -7,10 +7,10 @@ it('W-12 a violation is told with what is known of it, and without what is not',
   const lease = { ...about, code: 'LEASE_VIOLATION', actionEpoch: null, currentEpoch: null };
   expect(plainFacts(lease)).toEqual(lease);
   expect(sentenceOf('workflow.violation', plainFacts(lease))).toBe(
-    'refused a step of workflow order-7: LEASE_VIOLATION, lease a in the tenure of nobody',
+    'refused a step of workflow order-7: LEASE_VIOLATION, its lease is a and the workflow’s none',
   );
   const epoch = { ...about, code: 'STALE_EPOCH', action: 'x', actionEpoch: 4, currentEpoch: 5 };
   expect(sentenceOf('workflow.violation', plainFacts(epoch))).toBe(
-    'refused action x of workflow order-7: STALE_EPOCH, epoch 4 at 5',
+    'refused action x of workflow order-7: STALE_EPOCH, its epoch is 4 and the workflow’s 5',
   );
 });

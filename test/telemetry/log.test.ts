@@ -56,7 +56,7 @@ describe('the log of an instance', () => {
         by: OTHER,
         reason: 'held',
         expiresInMs: 900,
-        msg: 'may not have device-7: api-00c0ffee has it',
+        msg: 'could not take device-7: api-00c0ffee holds it',
       },
     ]);
   });
@@ -86,7 +86,7 @@ describe('the log of an instance', () => {
       { ...ABOUT, level: 'warn', event: 'lease.lost', reason: 'expired' },
     ]);
     expect(entries().map(({ msg }) => msg)).toEqual([
-      'let go of device-7 after 1 min 1 s',
+      'released device-7 after 1 min 1 s',
       'handed device-7 to api-00c0ffee',
       'lost device-7 (expired) after 29 s',
     ]);
@@ -234,7 +234,7 @@ describe('the log on a terminal', () => {
     for (const { events } of [plain, coloured])
       events.emit('fleet.stalled', { error: new Error('\u001b[31mred') });
     expect(plain.shown.join('')).toMatch(/^[\n -~]*$/);
-    expect(coloured.shown.join('')).toContain('\u001b[31mcan not see the fleet');
+    expect(coloured.shown.join('')).toContain('\u001b[31mcannot see the fleet');
     expect(coloured.shown.join('')).toContain('\\x1b[31mred');
   });
 });

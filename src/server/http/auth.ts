@@ -1,21 +1,22 @@
-/** Who asks, and whether it may. Answers say what is missing, and nothing of what was sent. */
+/** Authentication by bearer token, and authorization by scope and tenant. */
+import { DEFAULT_TENANT } from '../../intents/intent.ts';
 import { Problem } from './problem.ts';
 import { type Caller, type Route, SCOPES, type Scope } from './route.ts';
-import { NOBODY, type Tokens } from './tokens.ts';
+import { ANONYMOUS, type Tokens } from './tokens.ts';
 
-/** Two headers arrive as one, with a comma and a space between them: that is no token, and so is refused. */
+/** Two Authorization headers arrive as one, joined by a comma and a space: not a token, so refused. */
 const BEARER = /^bearer +([\x21-\x7e]+)$/i;
 const CHALLENGE = 'Bearer realm="holdfast"';
 
-/** The caller, if its token is known and allows what the route does. */
+/** The caller, if its token is valid and allows the route. */
 export function authorize(route: Route, headers: Headers, tokens: Tokens): Caller {
-  if (route.access === 'open') return NOBODY;
+  if (route.access === 'open') return ANONYMOUS;
   const caller = authenticate(headers, tokens);
-  if (!includes(caller.scope, route.access)) throw lackingScope(route.access);
+  if (!includes(caller.scope, route.access)) throw missingScope(route.access);
   if (caller.tenant !== null && route.tenants === 'no') {
     throw new Problem('forbidden', {
       detail:
-        'This is not of one tenant, and the token is. Use a token that is of none in particular.',
+        'This route is not limited to one tenant, and the token belongs to a tenant. Use a token without a tenant.',
     });
   }
   return caller;
@@ -25,12 +26,20 @@ export function includes(has: Scope, needs: Scope): boolean {
   return SCOPES.indexOf(has) >= SCOPES.indexOf(needs);
 }
 
-export function lackingScope(needs: Scope): Problem {
+export function missingScope(needs: Scope): Problem {
   return new Problem('forbidden', {
     detail: `This needs a token with the scope ${needs}.`,
     facts: { scope: needs },
     headers: { 'WWW-Authenticate': `${CHALLENGE}, error="insufficient_scope", scope="${needs}"` },
   });
+}
+
+/**
+ * The tenant whose sessions a caller may see; null: the sessions of all tenants. A token without a
+ * tenant sees all with the scope v3:admin, else only sessions that name no tenant.
+ */
+export function visibleTenant({ tenant, scope }: Caller): string | null {
+  return tenant ?? (includes(scope, 'v3:admin') ? null : DEFAULT_TENANT);
 }
 
 function authenticate(headers: Headers, tokens: Tokens): Caller {
@@ -43,11 +52,13 @@ function authenticate(headers: Headers, tokens: Tokens): Caller {
   }
   const token = BEARER.exec(header)?.[1];
   if (token === undefined)
-    throw invalidToken('The header Authorization has to be there once, and read: Bearer TOKEN');
+    throw invalidToken('Send the header Authorization once, in the form: Bearer TOKEN');
   const recognized = tokens.recognize(token);
   if (recognized.kind === 'known') return recognized.caller;
   throw invalidToken(
-    recognized.kind === 'expired' ? 'The token has expired.' : 'The token is not known here.',
+    recognized.kind === 'expired'
+      ? 'The token has expired.'
+      : 'The token is not configured on this server.',
   );
 }
 

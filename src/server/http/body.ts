@@ -1,23 +1,23 @@
-/** The body of a request: read only as far as it may be long, and no longer than it may take. */
+/** Reads the body of a request, limited in size and in time. */
 import type { Clock } from '../../core/clock.ts';
 import { Problem } from './problem.ts';
 import { parseStrictJson } from './strict-json.ts';
 
-/** Far more than anything that is asked for here. */
-export const LARGEST_BODY = 16_384;
+/** Far more than any route needs. */
+export const MAX_BODY_BYTES = 16_384;
 const MEDIA_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*("utf-8"|utf-8)[ \t]*)?$/i;
 
-export interface BodyTerms {
+export interface BodyLimits {
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** What serves this sees to it that a body is no longer than its `Content-Length` says. */
+  /** The HTTP server ensures that a body is not longer than its `Content-Length`. */
   readonly isFramed: boolean;
 }
 
-/** The JSON object that came with the request. */
+/** The JSON object in the body. */
 export async function readBody(
   request: Request,
-  terms: BodyTerms,
+  limits: BodyLimits,
 ): Promise<Readonly<Record<string, unknown>>> {
   if (!MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new Problem('unsupported-media-type', {
@@ -26,28 +26,30 @@ export async function readBody(
   }
   if (request.headers.get('content-encoding') !== null) {
     throw new Problem('unsupported-media-type', {
-      detail: 'Send the body as it is, without Content-Encoding.',
+      detail: 'Send the body uncompressed, without Content-Encoding.',
     });
   }
-  return parseStrictJson(await bytesOf(request, terms));
+  return parseStrictJson(await readBytes(request, limits));
 }
 
-/** For what takes no body: one that is there was meant to change something, and would not. */
+/** For routes without a body. A body would be ignored, and its sender would not notice. */
 export function refuseBody(headers: Headers): void {
   const length = headers.get('content-length');
   const isEmpty = length === null || /^0+$/.test(length);
   if (isEmpty && headers.get('transfer-encoding') === null) return;
-  throw new Problem('invalid-request', { detail: 'This takes no body. Send it without one.' });
+  throw new Problem('invalid-request', {
+    detail: 'This route takes no body. Send the request without one.',
+  });
 }
 
-async function bytesOf(
+async function readBytes(
   request: Request,
-  { clock, timeoutMs, isFramed }: BodyTerms,
+  { clock, timeoutMs, isFramed }: BodyLimits,
 ): Promise<Uint8Array> {
   const announced = request.headers.get('content-length');
-  if (announced !== null && Number(announced) > LARGEST_BODY) throw tooLarge();
+  if (announced !== null && Number(announced) > MAX_BODY_BYTES) throw tooLarge();
   const reading =
-    isFramed && announced !== null ? readAtOnce(request) : readInPieces(request.body?.getReader());
+    isFramed && announced !== null ? readAtOnce(request) : readChunks(request.body?.getReader());
   return new Promise((resolve, reject) => {
     const timer = clock.after(timeoutMs, () => {
       reading.stop();
@@ -59,46 +61,46 @@ async function bytesOf(
 
 interface Reading {
   readonly bytes: Promise<Uint8Array>;
-  /** Whatever comes later is nobody's. */
+  /** Bytes that arrive later are discarded. */
   stop(): void;
 }
 
-/** Several times cheaper than a stream; for where no more can come than was announced. */
+/** Several times cheaper than a stream, where no more can arrive than was announced. */
 function readAtOnce(request: Request): Reading {
-  const read = request.arrayBuffer().catch(brokenOff);
+  const read = request.arrayBuffer().catch(throwIncomplete);
   return {
-    bytes: read.then((buffer) => joined([new Uint8Array(buffer)], buffer.byteLength)),
+    bytes: read.then((buffer) => concatenate([new Uint8Array(buffer)], buffer.byteLength)),
     stop() {},
   };
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
-function readInPieces(reader: Reader | undefined): Reading {
+function readChunks(reader: Reader | undefined): Reading {
   if (reader === undefined) return { bytes: Promise.resolve(new Uint8Array()), stop() {} };
   const stop = () => void reader.cancel().catch(() => {});
-  return { bytes: piecesOf(reader).finally(stop), stop };
+  return { bytes: readAll(reader).finally(stop), stop };
 }
 
-async function piecesOf(reader: Reader): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
+async function readAll(reader: Reader): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
   let length = 0;
   for (;;) {
-    const { done, value } = await reader.read().catch(brokenOff);
-    if (done) return joined(pieces, length);
+    const { done, value } = await reader.read().catch(throwIncomplete);
+    if (done) return concatenate(chunks, length);
     length += value.byteLength;
-    if (length > LARGEST_BODY) throw tooLarge();
-    pieces.push(value);
+    if (length > MAX_BODY_BYTES) throw tooLarge();
+    chunks.push(value);
   }
 }
 
-/** The client has gone: nobody reads this. */
-function brokenOff(): never {
+/** The client has closed the connection: only the log shows this problem. */
+function throwIncomplete(): never {
   throw new Problem('invalid-request', { detail: 'The body ended before it was complete.' });
 }
 
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  if (length > LARGEST_BODY) throw tooLarge();
+function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  if (length > MAX_BODY_BYTES) throw tooLarge();
   const [first] = chunks;
   if (first !== undefined && chunks.length === 1) return first;
   const whole = new Uint8Array(length);
@@ -110,19 +112,19 @@ function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
   return whole;
 }
 
-/** What has not been read of the body is not to be taken for the next request. */
-const LAST = { Connection: 'close' };
+/** The unread rest of the body must not be taken for the next request. */
+const CLOSE_CONNECTION = { Connection: 'close' };
 
 function tooLarge(): Problem {
   return new Problem('body-too-large', {
-    detail: `A body may have ${LARGEST_BODY} bytes.`,
-    headers: LAST,
+    detail: `A body may have at most ${MAX_BODY_BYTES} bytes.`,
+    headers: CLOSE_CONNECTION,
   });
 }
 
 function tooSlow(timeoutMs: number): Problem {
   return new Problem('request-timeout', {
-    detail: `The body had not arrived after ${timeoutMs} ms.`,
-    headers: LAST,
+    detail: `The body did not arrive within ${timeoutMs} ms.`,
+    headers: CLOSE_CONNECTION,
   });
 }

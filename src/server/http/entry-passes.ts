@@ -1,70 +1,75 @@
 /**
- * Lets whoever started a server into its page without copying a token. The address that is printed has a pass: it is good once, for a while, and
- * only for the token that was made at the start. A token itself never stands in an address: those are kept by browsers, and shown to others.
+ * One-time passes into the page. The person who started a server opens the printed address, which
+ * has a pass, and the page exchanges the pass for the token that the server made at its start.
+ *
+ * The address never has the token itself: browsers keep addresses in their history and show them.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
 import type { Random } from '../../core/random.ts';
 import { Problem } from './problem.ts';
 
-/** Long enough to find the terminal it was printed in. */
-const GOOD_FOR_MS = 600_000;
+/** Long enough to find the terminal that it was printed in. */
+const VALID_MS = 600_000;
 const PASS_DIGITS = 32;
-/** Of those that nobody has used, the oldest go. */
-const MOST_PASSES = 16;
-/** So many wrong ones may come in this time. Nobody types a pass: who has a wrong one has an old address, or is guessing. */
-const MOST_WRONG = 10;
-const WRONG_WITHIN_MS = 60_000;
+/** Above this number of unused passes, the oldest are dropped. */
+const MAX_PASSES = 16;
+/** Wrong passes that are tolerated in a window: nobody types a pass, so more of them is guessing. */
+const MAX_WRONG = 10;
+const WRONG_WINDOW_MS = 60_000;
 
 interface Pass {
   readonly digest: Buffer;
-  readonly goodUntilMs: number;
+  readonly validUntilMs: number;
 }
 
-export interface EntryPassesParts {
-  /** What a pass is exchanged for. */
+export interface EntryPassOptions {
+  /** The token that a pass is exchanged for. */
   readonly token: string;
   readonly clock: Clock;
   readonly random: Random;
 }
 
 export class EntryPasses {
-  readonly #parts: EntryPassesParts;
+  readonly #token: string;
+  readonly #clock: Clock;
+  readonly #random: Random;
   #passes: Pass[] = [];
-  /** When the last wrong ones came. */
+  /** When the last wrong passes arrived. */
   #wrongAtMs: number[] = [];
 
-  constructor(parts: EntryPassesParts) {
-    this.#parts = parts;
+  constructor({ token, clock, random }: EntryPassOptions) {
+    this.#token = token;
+    this.#clock = clock;
+    this.#random = random;
   }
 
   issue(): string {
-    const { clock, random } = this.#parts;
-    const pass = random.hex(PASS_DIGITS);
-    const goodUntilMs = clock.monotonicMs() + GOOD_FOR_MS;
-    this.#passes = [...this.#passes, { digest: digestOf(pass), goodUntilMs }].slice(-MOST_PASSES);
+    const pass = this.#random.hex(PASS_DIGITS);
+    const validUntilMs = this.#clock.monotonicMs() + VALID_MS;
+    this.#passes = [...this.#passes, { digest: digestOf(pass), validUntilMs }].slice(-MAX_PASSES);
     return pass;
   }
 
   /**
-   * The token, once; null for a pass that was never given out, was used, or is over. Throws where too many wrong ones come; a right one
-   * is taken all the same, or anybody could keep out whoever has it.
+   * The token, once; null for a pass that is unknown, used or expired. Throws after too many wrong
+   * passes. A right one is accepted even then, so that guessing cannot lock out its owner.
    */
   redeem(pass: string): string | null {
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#passes = this.#passes.filter(({ goodUntilMs }) => goodUntilMs > nowMs);
+    const nowMs = this.#clock.monotonicMs();
+    this.#passes = this.#passes.filter(({ validUntilMs }) => validUntilMs > nowMs);
     const used = this.#find(digestOf(pass));
     if (used !== null) {
-      this.#passes = this.#passes.filter((one) => one !== used);
-      return this.#parts.token;
+      this.#passes = this.#passes.filter((other) => other !== used);
+      return this.#token;
     }
-    this.#wrongAtMs = this.#wrongAtMs.filter((atMs) => atMs > nowMs - WRONG_WITHIN_MS);
-    if (this.#wrongAtMs.length >= MOST_WRONG) throw tooManyWrong();
+    this.#wrongAtMs = this.#wrongAtMs.filter((atMs) => atMs > nowMs - WRONG_WINDOW_MS);
+    if (this.#wrongAtMs.length >= MAX_WRONG) throw tooManyWrong();
     this.#wrongAtMs.push(nowMs);
     return null;
   }
 
-  /** Compares with all of them, whether one has matched or not: how long it takes says nothing. */
+  /** Compares with every pass even after a match, so that the time taken reveals nothing. */
   #find(digest: Buffer): Pass | null {
     let found: Pass | null = null;
     for (const pass of this.#passes) if (timingSafeEqual(pass.digest, digest)) found = pass;
@@ -78,7 +83,7 @@ function digestOf(pass: string): Buffer {
 
 function tooManyWrong(): Problem {
   return new Problem('too-many-requests', {
-    detail: 'Too many wrong passes have come. Use the token instead, or wait.',
-    retryAfterMs: WRONG_WITHIN_MS,
+    detail: 'Too many wrong passes were tried. Use the token instead, or wait.',
+    retryAfterMs: WRONG_WINDOW_MS,
   });
 }

@@ -1,4 +1,7 @@
-/** What a request says, held against the schemas of its route. All that is wrong is told at once: fields and rules, never values. */
+/**
+ * Validates path, query and body against the schemas of the route. The problem lists every field
+ * that is wrong with its rule, and never a value.
+ */
 import type { z } from 'zod';
 import { Problem } from './problem.ts';
 import type { Route } from './route.ts';
@@ -22,47 +25,47 @@ interface FieldError {
   readonly rule: string;
 }
 
-/** So many are told; who has made more mistakes than this has made one. */
-const MOST_ERRORS = 50;
-const WORDS: Readonly<Record<string, string>> = {
-  string: 'it is text',
-  number: 'it is a number',
-  boolean: 'it is true or false',
-  object: 'it is an object',
-  array: 'it is a list',
+/** Errors beyond this number are not listed. */
+const MAX_ERRORS = 50;
+const TYPE_RULES: Readonly<Record<string, string>> = {
+  string: 'must be a string',
+  number: 'must be a number',
+  boolean: 'must be true or false',
+  object: 'must be an object',
+  array: 'must be a list',
 };
 
-export function validated(route: Route, { params, search, body }: RawInput): Input {
+export function validateInput(route: Route, { params, search, body }: RawInput): Input {
   const errors: FieldError[] = [];
-  const take = (schema: z.ZodType | undefined, value: unknown) => {
+  const parse = (schema: z.ZodType | undefined, value: unknown) => {
     const result = schema?.safeParse(value, { error: ruleOf });
     if (result?.success === false) errors.push(...result.error.issues.flatMap(errorsOf));
     return result?.data;
   };
   const input = {
-    params: take(route.params, params),
-    query: takeQuery(route, search, take, errors),
-    body: take(route.body, body),
+    params: parse(route.params, params),
+    query: parseQuery(route, search, parse, errors),
+    body: parse(route.body, body),
   };
   if (errors.length > 0) throw invalid(errors);
   return input;
 }
 
-function takeQuery(
+function parseQuery(
   route: Route,
   search: string,
-  take: (schema: z.ZodType | undefined, value: unknown) => unknown,
+  parse: (schema: z.ZodType | undefined, value: unknown) => unknown,
   errors: FieldError[],
 ): unknown {
-  if (route.query !== undefined) return take(route.query, queryOf(search));
-  // Who asks whether we are alive may add what keeps caches away; elsewhere it was meant to change something.
+  if (route.query !== undefined) return parse(route.query, queryOf(search));
+  // Health checks may add parameters against caches. On other routes an unknown one is a mistake.
   if (route.access !== 'open')
     for (const name of new Set(new URLSearchParams(search).keys()))
-      errors.push({ field: shownName(name), rule: 'this takes no such parameter' });
+      errors.push({ field: shownName(name), rule: 'is not a parameter of this route' });
   return undefined;
 }
 
-/** Text where a name is there once, else a list; as a plain table of names, whatever they are. */
+/** A string for each parameter; a list for one that is repeated. */
 function queryOf(search: string): Record<string, string | string[]> {
   const query: Record<string, string | string[]> = Object.create(null);
   if (search === '') return query;
@@ -73,11 +76,11 @@ function queryOf(search: string): Record<string, string | string[]> {
   return query;
 }
 
-/** In our words; what the schema itself says comes first. */
+/** Zod uses this rule unless the schema has a message of its own. */
 function ruleOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code !== 'invalid_type') return undefined;
-  if (issue.input === undefined) return 'it has to be there';
-  return WORDS[issue.expected] ?? 'it is of another kind';
+  if (issue.input === undefined) return 'is required';
+  return TYPE_RULES[issue.expected] ?? 'is of the wrong type';
 }
 
 function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
@@ -85,13 +88,18 @@ function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({
       field: shownName([...at, key].join('.')),
-      rule: 'there is no such field',
+      rule: 'is not a field of this request',
     }));
   return [{ field: shownName(at.join('.')), rule: issue.message }];
 }
 
 function invalid(errors: readonly FieldError[]): Problem {
-  const told = errors.slice(0, MOST_ERRORS);
-  const detail = told.map(({ field, rule }) => `${field}: ${rule}`).join('; ');
-  return new Problem('invalid-request', { detail, errors: told });
+  const listed = errors.slice(0, MAX_ERRORS);
+  const detail = listed.map(({ field, rule }) => fieldSentence(field, rule)).join('; ');
+  return new Problem('invalid-request', { detail, errors: listed });
+}
+
+/** `limit must be …`, or `id: an id is …` where the rule is a sentence of its own. */
+export function fieldSentence(field: string, rule: string): string {
+  return /^(is|must) /.test(rule) ? `${field} ${rule}` : `${field}: ${rule}`;
 }

@@ -1,20 +1,22 @@
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { Problem } from './problem.ts';
-import type { RequestHandler } from './request.ts';
+import type { Destination } from './request.ts';
 import type { Route } from './route.ts';
 
-/** The routes as an app that can stand alone or be mounted in another; what is none of them is answered here, too. */
-export function mount(routes: readonly Route[], exchange: RequestHandler): Hono {
+/** A Hono app of the routes, which can stand alone or be mounted in another app. */
+export function mount(
+  routes: readonly Route[],
+  handle: (c: Context, destination: Destination) => Promise<Response>,
+): Hono {
   const hono = new Hono();
-  for (const route of routes)
-    hono.on(route.method, patternOf(route.path), (c) => exchange.answer(c, route));
+  for (const route of routes) hono.on(route.method, patternOf(route.path), (c) => handle(c, route));
   for (const [path, allowed] of methodsByPath(routes))
-    hono.all(patternOf(path), (c) => exchange.answer(c, notAllowed(allowed)));
-  hono.all('*', (c) => exchange.answer(c, nothingHere()));
+    hono.all(patternOf(path), (c) => handle(c, methodNotAllowed(allowed)));
+  hono.all('*', (c) => handle(c, notFound()));
   return hono;
 }
 
-/** `{id}` in the table, `:id` to Hono. */
+/** `{id}` in the route table is `:id` in Hono. */
 function patternOf(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
 }
@@ -28,16 +30,16 @@ function methodsByPath(routes: readonly Route[]): Map<string, string[]> {
   return methods;
 }
 
-function notAllowed(allowed: readonly string[]): Problem {
+function methodNotAllowed(allowed: readonly string[]): Problem {
   const list = allowed.join(', ');
   return new Problem('method-not-allowed', {
-    detail: `Here there is ${list}.`,
+    detail: `This path has the methods ${list}.`,
     headers: { Allow: list },
   });
 }
 
-function nothingHere(): Problem {
+function notFound(): Problem {
   return new Problem('not-found', {
-    detail: 'There is nothing under this path. /openapi.json has all there are.',
+    detail: 'There is no such path. /openapi.json lists all paths.',
   });
 }

@@ -1,159 +1,183 @@
 /**
- * One request, from its arrival to its answer, in an order that is the same for all: is its client to be served at all, is there such a
- * thing, who asks, may it, does it ask too often, is what it says readable, does it make sense, is there room. Nothing before the last step
- * touches the store, so that whoever is refused has cost nobody anything; and only what has arrived takes a place.
+ * Handles one request, in a fixed order that is the same for all routes: `runPipeline`.
+ *
+ * No step before the route's handler touches the store, so a refused request costs the store
+ * nothing. A request counts as in flight only after its body has arrived.
  */
 import type { Context } from 'hono';
 import { baseRoutePath } from 'hono/route';
-import type { ServerParts } from '../parts.ts';
+import type { AnsweredRequest, ServerContext } from '../server-context.ts';
+import type { AllowedHosts } from './allowed-hosts.ts';
 import { authorize } from './auth.ts';
 import { readBody, refuseBody } from './body.ts';
-import { checkOrigin } from './csrf.ts';
-import type { HostGuard } from './host-guard.ts';
-import { type Input, validated } from './input.ts';
+import { csrf } from './csrf.ts';
+import {
+  clientClosedRequest,
+  outcomeUnknown,
+  problemFor,
+  storeUnavailable,
+} from './error-mapping.ts';
+import { type Input, validateInput } from './input.ts';
 import type { IpRestriction } from './ip-restriction.ts';
-import type { Limits } from './limits.ts';
-import { Problem } from './problem.ts';
-import { ANSWER_HEADERS, problemAnswer } from './problem-answer.ts';
-import type { Answer, Asked, Caller, Route } from './route.ts';
-import { sent, type WholeAnswer, wholeAnswer } from './sending.ts';
+import { COMMON_HEADERS, Problem, problemResponse } from './problem.ts';
+import type { RequestLimits } from './request-limits.ts';
+import { type BufferedResponse, bufferedResponse, send } from './response.ts';
+import type { Caller, Route, RouteRequest, RouteResult } from './route.ts';
 import type { Tokens } from './tokens.ts';
-import { clientGone, outcomeUnknown, problemOf, storeUnavailable } from './translation.ts';
 
-export interface Terms {
-  readonly parts: ServerParts;
+/** What every request is checked against, whatever its route. */
+export interface RequestPolicy {
+  readonly server: ServerContext;
   readonly tokens: Tokens;
-  readonly limits: Limits;
-  readonly lan: IpRestriction | null;
-  /** Null: programs are answered under any name. The page never is. */
-  readonly hosts: HostGuard | null;
-  readonly pageHosts: HostGuard;
+  readonly limits: RequestLimits;
+  /** Null: clients of all networks are accepted. */
+  readonly ipRestriction: IpRestriction | null;
+  /** Null: routes of the API answer under any host name. */
+  readonly hosts: AllowedHosts | null;
+  /** The page answers only under these. */
+  readonly pageHosts: AllowedHosts;
   readonly bodyTimeoutMs: number;
   readonly handlerTimeoutMs: number;
   onError(error: unknown, where: FailedRequest): void;
+  /** Called with every request after its response is known. */
+  onAnswered(answered: AnsweredRequest): void;
 }
 
 export interface FailedRequest {
-  /** As its answer has it in `X-Request-Id`. */
+  /** The id in the response's `X-Request-Id`. */
   readonly requestId: string;
   readonly method: string;
-  /** As the table has it; null where there is none. */
+  /** The path in the route table; null where no route matched. */
   readonly path: string | null;
 }
 
-/** A route, or why there is none. */
+/** A route, or the problem that says why no route matched. */
 export type Destination = Route | Problem;
 
 const REQUEST_ID_DIGITS = 16;
 
-export class RequestHandler {
-  readonly #terms: Terms;
+export async function handleRequest(
+  policy: RequestPolicy,
+  c: Context,
+  destination: Destination,
+): Promise<Response> {
+  const { clock, random } = policy.server;
+  const startedAtMs = clock.monotonicMs();
+  const requestId = random.hex(REQUEST_ID_DIGITS);
+  const path = destination instanceof Problem ? null : destination.path;
+  const { method } = c.req;
+  const response = await runPipeline(policy, c, destination).catch((error: unknown) =>
+    problemToSend(policy, c, error, { requestId, method, path }),
+  );
+  const tookMs = clock.monotonicMs() - startedAtMs;
+  policy.onAnswered({ path, method, status: response.status, tookMs });
+  return send(c, response, requestId);
+}
 
-  constructor(terms: Terms) {
-    this.#terms = terms;
-  }
-
-  async answer(c: Context, destination: Destination): Promise<Response> {
-    const { clock, random, observers } = this.#terms.parts;
-    const startedAtMs = clock.monotonicMs();
-    const requestId = random.hex(REQUEST_ID_DIGITS);
-    const path = destination instanceof Problem ? null : destination.path;
-    const answer = await this.#answer(c, destination).catch((error: unknown) =>
-      this.#refusal(c, error, { requestId, method: c.req.method, path }),
-    );
-    const { status } = answer;
-    const tookMs = clock.monotonicMs() - startedAtMs;
-    for (const observe of observers) observe({ path, method: c.req.method, status, tookMs });
-    return sent(c, answer, requestId);
-  }
-
-  async #answer(c: Context, destination: Destination): Promise<WholeAnswer | Response> {
-    const { lan, limits, tokens } = this.#terms;
-    this.#checkPlace(c, destination);
-    lan?.check(peerOf(c), c.req.raw.headers.get('x-forwarded-for'));
-    if (destination instanceof Problem) throw destination;
-    const caller = authorize(destination, c.req.raw.headers, tokens);
-    if (destination.access !== 'open') limits.spend(caller.tokenId);
-    const input = await this.#read(c, destination, caller);
-    // What is open to all costs next to nothing, and says whether we live: that has to be heard just when there is too much to do.
-    const leave = destination.access === 'open' ? () => {} : limits.enter();
-    try {
-      const asked = new Question(c, { input, caller, closing: this.#terms.parts.closing });
-      const answer = await this.#handled(destination, asked);
-      return answer instanceof Response ? answer : wholeAnswer(answer);
-    } finally {
-      leave();
-    }
-  }
-
-  /** Whether it was sent to us, and not by the page of a stranger. */
-  #checkPlace({ req }: Context, destination: Destination): void {
-    const { hosts, pageHosts } = this.#terms;
-    const url = new URL(req.url);
-    hosts?.check(url);
-    if (!(destination instanceof Problem) && destination.isPage === true) pageHosts.check(url);
-    checkOrigin(req.method, req.raw.headers, url);
-  }
-
-  async #read(c: Context, route: Route, caller: Caller): Promise<Input> {
-    const { parts, bodyTimeoutMs, limits } = this.#terms;
-    const request = c.req.raw;
-    if (route.body === undefined) refuseBody(request.headers);
-    const isFramed = peerOf(c) !== undefined;
-    const terms = { clock: parts.clock, timeoutMs: bodyTimeoutMs, isFramed };
-    let body: Input['body'];
-    if (route.body !== undefined) {
-      const arrived = route.access === 'open' ? () => {} : limits.receive(caller.tokenId);
-      body = await readBody(request, terms).finally(arrived);
-    }
-    const search = searchOf(request.url);
-    return validated(route, { params: paramsOf(c, route), search, body });
-  }
-
-  /** Whoever waits is told in time, also where something below does not keep its own. */
-  #handled(route: Route, asked: Asked<unknown, unknown, unknown>): Promise<Answer | Response> {
-    const { parts, handlerTimeoutMs } = this.#terms;
-    return new Promise((resolve, reject) => {
-      let isLate = false;
-      const timer = parts.clock.after(handlerTimeoutMs, () => {
-        isLate = true;
-        reject(route.method === 'GET' ? storeUnavailable() : outcomeUnknown());
-      });
-      this.#act(route, asked)
-        .then((answer) => {
-          if (isLate && answer instanceof Response) answer.body?.cancel().catch(() => {});
-          resolve(answer);
-        }, reject)
-        .finally(() => timer.cancel());
-    });
-  }
-
-  /** Also where nobody waits for it any more: what was done, was done. */
-  async #act(route: Route, asked: Asked<unknown, unknown, unknown>): Promise<Answer | Response> {
-    const answer = await route.handle(asked);
-    if (answer instanceof Response || answer.act === undefined) return answer;
-    const { reason = null, ...act } = answer.act;
-    const by = `api:${asked.caller.tokenId}`;
-    this.#terms.parts.holdfast.audit({ ...act, by, reason });
-    return answer;
-  }
-
-  #refusal(c: Context, error: unknown, where: FailedRequest): WholeAnswer {
-    const { aborted, reason } = c.req.raw.signal;
-    let problem = aborted && error === reason ? clientGone() : problemOf(error);
-    if (problem === null) {
-      this.#terms.onError(error, where);
-      problem = new Problem('internal', {
-        detail: 'It has been written down, under the id in X-Request-Id.',
-      });
-    }
-    const { status, body, headers } = problemAnswer(problem, baseOf(c));
-    return { status, headers: { ...ANSWER_HEADERS, ...headers }, body };
+async function runPipeline(
+  policy: RequestPolicy,
+  c: Context,
+  destination: Destination,
+): Promise<BufferedResponse | Response> {
+  const { server, limits } = policy;
+  const { headers } = c.req.raw;
+  const url = new URL(c.req.url);
+  policy.hosts?.check(url);
+  if (!(destination instanceof Problem) && destination.isPage === true) policy.pageHosts.check(url);
+  csrf(c.req.method, headers, url);
+  policy.ipRestriction?.check(peerOf(c), headers.get('x-forwarded-for'));
+  if (destination instanceof Problem) throw destination;
+  const caller = authorize(destination, headers, policy.tokens);
+  // Open routes are cheap and include the health checks, which must answer under load: no limits.
+  const isLimited = destination.access !== 'open';
+  if (isLimited) limits.countRequest(caller.tokenId);
+  const input = await readInput(policy, c, destination, caller);
+  const endRequest = isLimited ? limits.startRequest() : noLimit;
+  try {
+    const request = new PipelineRequest(c, input, caller, server.closing);
+    const result = await withTimeout(policy, destination, request);
+    return result instanceof Response ? result : bufferedResponse(result);
+  } finally {
+    endRequest();
   }
 }
 
-/** What a handler is asked. A class, because a literal with a getter would be made from scratch for every request. */
-class Question implements Asked<unknown, unknown, unknown> {
+async function readInput(
+  { server, bodyTimeoutMs, limits }: RequestPolicy,
+  c: Context,
+  route: Route,
+  caller: Caller,
+): Promise<Input> {
+  const request = c.req.raw;
+  let body: Input['body'];
+  if (route.body === undefined) {
+    refuseBody(request.headers);
+  } else {
+    const isFramed = peerOf(c) !== undefined;
+    const bodyLimits = { clock: server.clock, timeoutMs: bodyTimeoutMs, isFramed };
+    const endBody = route.access === 'open' ? noLimit : limits.startBody(caller.tokenId);
+    body = await readBody(request, bodyLimits).finally(endBody);
+  }
+  const search = searchOf(request.url);
+  return validateInput(route, { params: paramsOf(c, route), search, body });
+}
+
+function noLimit(): void {}
+
+/** Answers in time even if the route's handler does not. */
+function withTimeout(
+  { server, handlerTimeoutMs }: RequestPolicy,
+  route: Route,
+  request: PipelineRequest,
+): Promise<RouteResult | Response> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = server.clock.after(handlerTimeoutMs, () => {
+      isLate = true;
+      reject(route.method === 'GET' ? storeUnavailable() : outcomeUnknown());
+    });
+    runHandler(server, route, request)
+      .then((result) => {
+        if (isLate && result instanceof Response) result.body?.cancel().catch(() => {});
+        resolve(result);
+      }, reject)
+      .finally(() => timer.cancel());
+  });
+}
+
+/** A change is audited even if its response came too late. */
+async function runHandler(
+  server: ServerContext,
+  route: Route,
+  request: PipelineRequest,
+): Promise<RouteResult | Response> {
+  const result = await route.handle(request);
+  if (result instanceof Response || result.audit === undefined) return result;
+  const { reason = null, ...audit } = result.audit;
+  server.holdfast.audit({ ...audit, by: `api:${request.caller.tokenId}`, reason });
+  return result;
+}
+
+function problemToSend(
+  policy: RequestPolicy,
+  c: Context,
+  error: unknown,
+  where: FailedRequest,
+): BufferedResponse {
+  const { aborted, reason } = c.req.raw.signal;
+  let problem = aborted && error === reason ? clientClosedRequest() : problemFor(error);
+  if (problem === null) {
+    policy.onError(error, where);
+    problem = new Problem('internal', {
+      detail: 'The server’s log has the error, under the id in X-Request-Id.',
+    });
+  }
+  const { status, body, headers } = problemResponse(problem, baseOf(c));
+  return { status, headers: Object.assign({}, COMMON_HEADERS, headers), body };
+}
+
+/** A class, because a literal with getters is made from scratch for every request. */
+class PipelineRequest implements RouteRequest<unknown, unknown, unknown> {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
@@ -163,10 +187,7 @@ class Question implements Asked<unknown, unknown, unknown> {
   readonly #request: Request;
   readonly #closing: AbortSignal;
 
-  constructor(
-    c: Context,
-    { input, caller, closing }: { input: Input; caller: Caller; closing: AbortSignal },
-  ) {
+  constructor(c: Context, input: Input, caller: Caller, closing: AbortSignal) {
     this.params = input.params;
     this.query = input.query;
     this.body = input.body;
@@ -181,20 +202,20 @@ class Question implements Asked<unknown, unknown, unknown> {
     return this.#request.signal;
   }
 
-  /** Made for those who ask for it: most are answered before anybody could go. */
+  /** Made on demand: most requests are answered before a signal could fire. */
   get signal(): AbortSignal {
     return AbortSignal.any([this.gone, this.#closing]);
   }
 }
 
-/** The other end of the connection, where the server that serves this tells us: that of `@hono/node-server` does. */
+/** The other end of the connection, where the HTTP server says so: `@hono/node-server` does. */
 function peerOf(c: Context): string | undefined {
   const env = c.env as { incoming?: { socket?: { remoteAddress?: unknown } } } | undefined;
   const address = env?.incoming?.socket?.remoteAddress;
   return typeof address === 'string' ? address : undefined;
 }
 
-/** As it was asked for, and still escaped: it goes into headers. */
+/** The path that the app is mounted at, still escaped, because headers repeat it. */
 function baseOf(c: Context): string {
   const pattern = baseRoutePath(c);
   if (pattern === '/') return '';
@@ -207,7 +228,7 @@ function searchOf(url: string): string {
   return at === -1 ? '' : url.slice(at + 1);
 }
 
-/** Only those of the route: wherever it is mounted may have some of its own. */
+/** Only those of the route: an app that mounts this one may have parameters of its own. */
 function paramsOf(c: Context, route: Route): Record<string, string> {
   const params: Record<string, string> = {};
   for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
@@ -217,12 +238,12 @@ function paramsOf(c: Context, route: Route): Record<string, string> {
   return params;
 }
 
-/** What is wrongly escaped would be taken for what it looks like. */
+/** Hono would pass a wrong escape on as text. */
 function checkEscapes(path: string): void {
   if (!path.includes('%')) return;
   try {
     decodeURIComponent(path);
   } catch {
-    throw new Problem('invalid-request', { detail: 'The path is wrongly percent-encoded.' });
+    throw new Problem('invalid-request', { detail: 'The path has invalid percent-encoding.' });
   }
 }

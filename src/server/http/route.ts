@@ -1,72 +1,77 @@
 /**
- * One route of the interface, and all there is to know of it: who may, what it takes, what it gives. The server mounts it, validates by it and
- * describes it in `/openapi.json`, so that none of the three can say something else than the others.
+ * One route of the API: who may call it, what it accepts and what it returns. The server mounts it,
+ * validates requests by it and describes it in `/openapi.json`, so the three cannot differ.
  */
 import type { z } from 'zod';
 import type { ProblemName } from './problem.ts';
 
-/** Each includes those before it. */
+/** Each scope includes those before it. */
 export const SCOPES = ['v3:read', 'v3:write', 'v3:admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Who asks, as its token says. */
+/** The client of a request, by its token. */
 export interface Caller {
-  /** Names the token in logs, and the client where it names none. Never the token itself. */
+  /** Names the token in logs, and the client where it sends no `clientId`. Never the token itself. */
   readonly tokenId: string;
   readonly scope: Scope;
-  /** Null: its token is of no tenant. */
+  /** Null: the token belongs to no tenant. */
   readonly tenant: string | null;
-  /** When the token is over, in milliseconds since 1970; Infinity for never. */
+  /** When the token expires, in milliseconds since 1970; Infinity for never. */
   readonly expiresAtMs: number;
 }
 
-export interface Asked<P, Q, B> {
+/** A validated request. */
+export interface RouteRequest<P, Q, B> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** For routes that are open to all, nobody in particular. */
+  /** On open routes, `ANONYMOUS`. */
   readonly caller: Caller;
   readonly headers: Headers;
-  /** Where all of this is mounted, to be put before paths in links; empty at the root. */
+  /** The path that the app is mounted at, to be put before paths in links; empty at the root. */
   readonly base: string;
-  /** Fires when the client has gone. */
+  /** Fires when the client closes the connection. */
   readonly gone: AbortSignal;
-  /** Fires when the client has gone, or the server ends. */
+  /** Fires when the client closes the connection, or the server closes. */
   readonly signal: AbortSignal;
 }
 
-export interface Answer {
-  readonly status?: 200 | 201 | 202 | 204 | 503;
-  /** Becomes JSON; a `Response` goes out as it is. */
+/** What a route answers, unless it returns a `Response` of its own. */
+export interface RouteResult {
+  readonly status?: 200 | 201 | 202 | 204 | 503 | undefined;
+  /** Sent as JSON. */
   readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** What has been done, for the record: whatever changes something says it, but for intents, which tell of themselves. */
-  readonly act?: Act;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The change that was made, for the audit log. Intents have events of their own instead. */
+  readonly audit?: AuditEntry | undefined;
 }
 
-interface Act {
+interface AuditEntry {
   readonly action: string;
   readonly subject: string;
-  /** To whom something goes by it. */
-  readonly to?: string;
+  /** The instance that a target is moved to. */
+  readonly to?: string | undefined;
   readonly reason?: string | undefined;
 }
 
 export interface Route<P = unknown, Q = unknown, B = unknown> {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** As OpenAPI writes it: `/api/v3/sessions/{id}`. */
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** In OpenAPI's notation: `/api/v3/sessions/{id}`. */
   readonly path: string;
-  /** `open`: also without a token. */
+  /** `open`: no token is needed. */
   readonly access: Scope | 'open';
-  /** `no`: a token of a tenant is refused, because what it would see or do is not of one tenant. */
+  /** `no`: tokens of a tenant are refused, because the route is not limited to one tenant. */
   readonly tenants: 'yes' | 'no';
-  /** For browsers, and for people in them: it answers only under names that are ours, whether some are configured or not. */
+  /** For browsers: the route answers only under `pageHosts`, whether `hosts` is configured or not. */
   readonly isPage?: true;
+  /** Another route replaces this one. Its responses have the headers `Deprecation` and `Link`. */
+  readonly isDeprecated?: true;
   readonly summary: string;
   readonly description: string;
   readonly group:
     | 'intents'
     | 'sessions'
+    | 'targets'
     | 'fleet'
     | 'leases'
     | 'workflows'
@@ -75,20 +80,21 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
-  /** By status; problems that every route has are not named. */
-  readonly answers: Readonly<Record<number, RouteAnswer>>;
+  /** By status. Problems are not listed here. */
+  readonly responses: Readonly<Record<number, DocumentedResponse>>;
+  /** Problems of this route, beyond those that every route may have. */
   readonly problems: readonly ProblemName[];
-  handle(asked: Asked<P, Q, B>): Promise<Answer | Response>;
+  handle(request: RouteRequest<P, Q, B>): Promise<RouteResult | Response>;
 }
 
-export interface RouteAnswer {
+export interface DocumentedResponse {
   readonly description: string;
   readonly body?: z.ZodType;
   /** Default: JSON where there is a body. */
   readonly mediaType?: string;
 }
 
-/** For editors and the compiler: what the schemas say is what `handle` gets. */
+/** Gives `handle` the types of the route's schemas. */
 export function route<P, Q, B>(definition: Route<P, Q, B>): Route {
   return definition as Route;
 }

@@ -1,23 +1,24 @@
 /**
- * JSON of which there is only one reading. Programs disagree on what a key means that is there twice, on text that is no Unicode, on a mark
- * at the beginning; where one of them checks a request and another one acts on it, such a difference is a hole. So it is refused here.
+ * Parses JSON that every parser reads the same way. Parsers differ on duplicate keys, invalid Unicode
+ * and byte order marks. Where one program checks a request and another acts on it, such a difference
+ * is a security hole, so this parser refuses all three.
  */
 import { Problem } from './problem.ts';
 
-/** Deeper than anything we take. */
-export const DEEPEST_JSON = 16;
-/** They mean something else to JavaScript than a field. */
+/** Deeper than the body of any route. */
+export const MAX_JSON_DEPTH = 16;
+/** Names that JavaScript does not treat as plain fields. */
 const RESERVED = new Set(['__proto__', 'constructor', 'prototype']);
-const UNICODE = 'half of a character stands alone';
+const UNICODE_RULE = 'has half of a surrogate pair';
 const SPACE = /[\t\n\r ]/;
 
-/** An object or a list that has begun and not ended. */
-interface Open {
+/** An object or a list whose end has not been reached. */
+interface Container {
   /** Null for a list. */
   readonly keys: Set<string> | null;
-  /** Where it stands, as a path of names. */
+  /** Its path from the root: `a.b`. */
   readonly path: string;
-  /** What the next value belongs to. */
+  /** The key of the next value. */
   key: string;
 }
 
@@ -27,11 +28,11 @@ export function parseStrictJson(bytes: Uint8Array): Readonly<Record<string, unkn
   try {
     value = JSON.parse(text);
   } catch {
-    // What the parser says quotes the text.
-    throw refusal('The body is no JSON.');
+    // The message of the parser quotes the text.
+    throw refusal('The body is not valid JSON.');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refusal('The body has to be a JSON object.');
+    throw refusal('The body must be a JSON object.');
   checkText(text);
   return value as Readonly<Record<string, unknown>>;
 }
@@ -46,15 +47,15 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** Looks for what the parser lets pass. The text is known to be JSON, so only strings and brackets have to be told apart. */
+/** Finds what JSON.parse lets pass. The text is valid JSON, so only strings and brackets matter. */
 function checkText(text: string): void {
-  const open: Open[] = [];
+  const open: Container[] = [];
   for (let at = 0; at < text.length; at++) {
     const char = text[at];
     if (char === '{' || char === '[') {
-      if (open.length >= DEEPEST_JSON)
-        throw refusal(`The body is nested more than ${DEEPEST_JSON} deep.`);
-      open.push({ keys: char === '{' ? new Set() : null, path: placeOf(open), key: '' });
+      if (open.length >= MAX_JSON_DEPTH)
+        throw refusal(`The body is nested more than ${MAX_JSON_DEPTH} levels deep.`);
+      open.push({ keys: char === '{' ? new Set() : null, path: pathOf(open), key: '' });
     } else if (char === '}' || char === ']') {
       open.pop();
     } else if (char === '"') {
@@ -62,34 +63,37 @@ function checkText(text: string): void {
       const string = stringOf(text.slice(at, end + 1));
       const parent = open.at(-1);
       if (!string.isWellFormed())
-        throw refusal('The body has text that is no Unicode.', {
-          field: placeOf(open),
-          rule: UNICODE,
+        throw refusal('The body has text that is not valid Unicode.', {
+          field: pathOf(open),
+          rule: UNICODE_RULE,
         });
-      if (parent?.keys && isKey(text, end)) enter(parent, parent.keys, string);
+      if (parent?.keys && isKey(text, end)) checkKey(parent, parent.keys, string);
       at = end;
     }
   }
 }
 
-function enter(parent: Open, keys: Set<string>, key: string): void {
+function checkKey(parent: Container, keys: Set<string>, key: string): void {
   parent.key = key;
-  const field = placeOf([parent]);
+  const field = pathOf([parent]);
   if (RESERVED.has(key))
-    throw refusal('The body has a field with a reserved name.', { field, rule: 'it is reserved' });
+    throw refusal('The body has a field with a reserved name.', {
+      field,
+      rule: 'is a reserved name',
+    });
   if (keys.has(key))
-    throw refusal('The body has a field twice.', { field, rule: 'it may be there once' });
+    throw refusal('The body has a duplicate field.', { field, rule: 'must occur only once' });
   keys.add(key);
 }
 
-/** The quote that ends the string which begins at `start`. */
+/** The index of the quote that ends the string at `start`. */
 function endOf(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (isEscaped(text, at)) at = text.indexOf('"', at + 1);
   return at;
 }
 
-/** By an odd number of backslashes: each two of them are one that stands for itself. */
+/** A quote is escaped by an odd number of backslashes before it. */
 function isEscaped(text: string, quote: number): boolean {
   let from = quote;
   while (text[from - 1] === '\\') from--;
@@ -106,7 +110,7 @@ function isKey(text: string, end: number): boolean {
   return text[at] === ':';
 }
 
-function placeOf(open: readonly Open[]): string {
+function pathOf(open: readonly Container[]): string {
   const parent = open.at(-1);
   if (parent === undefined) return '';
   if (parent.keys === null) return parent.path;
@@ -119,10 +123,10 @@ function refusal(detail: string, error?: { field: string; rule: string }): Probl
   return new Problem('invalid-request', { detail, errors });
 }
 
-const LONGEST_SHOWN = 100;
+const MAX_SHOWN_CHARACTERS = 100;
 
-/** The name of a field as an answer may show it: it was sent by the client, and may be anything. */
+/** A field name for a response. Clients choose names, so long or unprintable ones are not shown. */
 export function shownName(name: string): string {
-  const isPlain = name.length <= LONGEST_SHOWN && /^[\x20-\x7e]*$/.test(name);
+  const isPlain = name.length <= MAX_SHOWN_CHARACTERS && /^[\x20-\x7e]*$/.test(name);
   return isPlain ? name : `a name of ${name.length} characters`;
 }

@@ -1,11 +1,11 @@
-/** Tokens as they are configured outside of programs: in the environment, or in a file that its owner alone can change. */
+/** Reads tokens from the environment, or from a file that only its owner can change. */
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { ConfigError } from '../../core/errors.ts';
 import { checkTokens, type TokenSettings } from './tokens.ts';
 
 export interface FoundTokens {
   readonly tokens: readonly TokenSettings[];
-  /** What whoever runs this should know, in words. */
+  /** Sentences for the operator. */
   readonly warnings: readonly string[];
 }
 
@@ -15,14 +15,15 @@ const TOKEN = 'HOLDFAST_API_TOKEN';
 const PREVIOUS = 'HOLDFAST_API_TOKEN_PREVIOUS';
 const FILE = 'HOLDFAST_API_TOKENS_FILE';
 const ENV_ID = 'env';
-const LARGEST_FILE = 1_048_576;
-/** Rights of a file: of its group and all others to write, and of all others to read. */
+const MAX_FILE_BYTES = 1_048_576;
+/** Permission bits of a file: write for group and others, read for others. */
 const WRITABLE_BY_OTHERS = 0o022;
 const READABLE_BY_ALL = 0o004;
 
 /**
- * `HOLDFAST_API_TOKEN` may do everything, and so may `HOLDFAST_API_TOKEN_PREVIOUS` while all move to the new one; `HOLDFAST_API_TOKENS_FILE`
- * names a file with a JSON list of `{ id, token, scope, tenant, expiresAt }`.
+ * `HOLDFAST_API_TOKEN` has the scope v3:admin, and so has `HOLDFAST_API_TOKEN_PREVIOUS` during a
+ * rotation. `HOLDFAST_API_TOKENS_FILE` names a file with a JSON list of
+ * `{ id, token, scope, tenant, expiresAt }`.
  */
 export function readTokens(env: Environment): FoundTokens {
   const fromFile = env[FILE] ? readFile(env[FILE]) : { tokens: [], warnings: [] };
@@ -34,7 +35,7 @@ function fromEnvironment(env: Environment): readonly TokenSettings[] {
   const current = env[TOKEN];
   const previous = env[PREVIOUS];
   if (!current) {
-    const rule = `it is the token before ${TOKEN}, which is not there`;
+    const rule = `is the token before ${TOKEN}, which is not set`;
     if (previous) throw new ConfigError({ field: PREVIOUS, value: '(not shown)', rule });
     return [];
   }
@@ -46,36 +47,36 @@ function readFile(path: string): FoundTokens {
   const { text, mode, uid } = contentsOf(path);
   const refuse = (rule: string) => new ConfigError({ field: FILE, value: path, rule });
   if (![process.getuid?.() ?? uid, 0].includes(uid))
-    throw refuse('the file belongs to another user');
+    throw refuse('the file belongs to another user; change its owner');
   if ((mode & WRITABLE_BY_OTHERS) !== 0)
-    throw refuse('others may write the file, and so give themselves rights: chmod go-w');
+    throw refuse('other users may write the file and could add tokens; run chmod go-w');
   const warnings =
     (mode & READABLE_BY_ALL) === 0
       ? []
-      : [`every user of this host may read the tokens in ${path}: chmod o-r`];
+      : [`every user of this host can read the tokens in ${path}: run chmod o-r`];
   try {
     return { tokens: checkTokens(JSON.parse(text), FILE), warnings };
   } catch (error) {
-    // What JSON.parse says quotes the text.
-    throw error instanceof ConfigError ? error : refuse('the file is no JSON');
+    // The message of JSON.parse quotes the text.
+    throw error instanceof ConfigError ? error : refuse('the file is not valid JSON');
   }
 }
 
-/** The rights are those of what was read, whatever is under its name a moment later. */
+/** The permissions are those of the file that was read, even if the path is replaced meanwhile. */
 function contentsOf(path: string): { text: string; mode: number; uid: number } {
   let file: number | null = null;
   try {
     file = openSync(path, 'r');
     const found = fstatSync(file);
-    if (!found.isFile() || found.size > LARGEST_FILE)
-      throw new Error(`it is no file of at most ${LARGEST_FILE} bytes`);
+    if (!found.isFile() || found.size > MAX_FILE_BYTES)
+      throw new Error(`it is not a file of at most ${MAX_FILE_BYTES} bytes`);
     return { text: readFileSync(file, 'utf8'), mode: found.mode, uid: found.uid };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new ConfigError({
       field: FILE,
       value: path,
-      rule: `the file can not be read (${why})`,
+      rule: `the file cannot be read (${why})`,
     });
   } finally {
     if (file !== null) closeSync(file);

@@ -1,6 +1,7 @@
 /**
- * Who may ask. Tokens come from the options, the environment or a file, never from a command line or a URL, where others could read
- * them. Only their digests are kept, and no message ever repeats one.
+ * The configured tokens. They come from options, the environment or a file, and never from a command
+ * line or a URL, where other users could read them. Only their digests are kept, and no message
+ * repeats a token.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
@@ -10,14 +11,14 @@ import type { Random } from '../../core/random.ts';
 import { type Caller, SCOPES, type Scope } from './route.ts';
 
 export interface TokenSettings {
-  /** Names the token in logs, and the client where it names none. */
+  /** Names the token in logs, and the client where it sends no `clientId`. */
   readonly id: string;
-  /** With two of them, both are valid: the current one, and the one before it. */
+  /** Two for a rotation: the current token and the one before it are both valid. */
   readonly token: string | readonly [current: string, previous: string];
   readonly scope: Scope;
-  /** It sees and does only what is of this tenant. */
+  /** The token sees and changes only sessions of this tenant. */
   readonly tenant?: string;
-  /** As ISO 8601 has it; default never. */
+  /** ISO 8601; default never. */
   readonly expiresAt?: string;
 }
 
@@ -30,28 +31,28 @@ interface Known {
   readonly caller: Caller;
 }
 
-const SHORTEST_TOKEN = 16;
-const LONGEST_TOKEN = 512;
-/** Each of them is compared with what comes, every time. */
-const MOST_TOKENS = 1_000;
+const MIN_TOKEN_LENGTH = 16;
+const MAX_TOKEN_LENGTH = 512;
+/** Each request is compared with every token. */
+const MAX_TOKENS = 1_000;
 const FIELDS = new Set(['id', 'token', 'scope', 'tenant', 'expiresAt']);
-const TOKEN = new RegExp(`^[\\x21-\\x7e]{${SHORTEST_TOKEN},${LONGEST_TOKEN}}$`);
-const TOKEN_RULE = `a token is ${SHORTEST_TOKEN} to ${LONGEST_TOKEN} printable ASCII characters without spaces`;
-/** In place of a token, wherever values are shown. */
+const TOKEN = new RegExp(`^[\\x21-\\x7e]{${MIN_TOKEN_LENGTH},${MAX_TOKEN_LENGTH}}$`);
+const TOKEN_RULE = `must be ${MIN_TOKEN_LENGTH} to ${MAX_TOKEN_LENGTH} printable ASCII characters without spaces`;
+/** Shown in messages instead of a token. */
 const HIDDEN = '(not shown)';
-/** Of the token that is made where none is configured. */
+/** The token that is made where none is configured. */
 const MADE_ID = 'made-at-start';
 const MADE_DIGITS = 48;
 
-/** Nobody in particular: who asks for what is open to all. */
-export const NOBODY: Caller = {
+/** The caller of open routes. */
+export const ANONYMOUS: Caller = {
   tokenId: 'nobody',
   scope: 'v3:read',
   tenant: null,
   expiresAtMs: Number.POSITIVE_INFINITY,
 };
 
-/** For where none is configured: whoever started the server has it, and nobody else. */
+/** For a server without configured tokens. Only the person who started it gets this token. */
 export function makeToken(random: Random): TokenSettings & { readonly token: string } {
   return { id: MADE_ID, token: random.hex(MADE_DIGITS), scope: 'v3:admin' };
 }
@@ -68,7 +69,7 @@ export class Tokens {
     this.#clock = clock;
   }
 
-  /** Compares with all of them, whether one has matched or not: how long it takes says nothing. */
+  /** Compares with every token even after a match, so that the time taken reveals nothing. */
   recognize(token: string): Recognized {
     const digest = digestOf(token);
     let found: Caller | null = null;
@@ -80,10 +81,10 @@ export class Tokens {
   }
 }
 
-/** The tokens, if they make sense; `where` is what the list is called in complaints. */
+/** Returns the tokens, or throws. `where` names the list in messages. */
 export function checkTokens(list: unknown, where = 'tokens'): readonly TokenSettings[] {
-  if (!Array.isArray(list) || list.length > MOST_TOKENS) {
-    const rule = `it is a list of at most ${MOST_TOKENS} tokens`;
+  if (!Array.isArray(list) || list.length > MAX_TOKENS) {
+    const rule = `must be a list of at most ${MAX_TOKENS} tokens`;
     throw new ConfigError({ field: where, value: HIDDEN, rule });
   }
   const ids = new Set<string>();
@@ -91,12 +92,12 @@ export function checkTokens(list: unknown, where = 'tokens'): readonly TokenSett
   return list.map((entry: unknown, i) => {
     const settings = checkToken(entry, `${where}[${i}]`);
     if (ids.has(settings.id)) {
-      const rule = 'another token has this id';
+      const rule = 'is the id of another token; ids must be unique';
       throw new ConfigError({ field: `${where}[${i}].id`, value: settings.id, rule });
     }
     ids.add(settings.id);
     for (const text of [settings.token].flat()) {
-      const rule = 'the same token is there twice: whose it is could not be told';
+      const rule = 'is listed twice; each token must be unique';
       if (texts.has(text))
         throw new ConfigError({ field: `${where}[${i}].token`, value: HIDDEN, rule });
       texts.add(text);
@@ -107,27 +108,27 @@ export function checkTokens(list: unknown, where = 'tokens'): readonly TokenSett
 
 function checkToken(entry: unknown, where: string): TokenSettings {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
-    throw new ConfigError({ field: where, value: HIDDEN, rule: 'it is an object' });
+    throw new ConfigError({ field: where, value: HIDDEN, rule: 'must be an object' });
   const fields = entry as Readonly<Record<string, unknown>>;
   const refuse = (field: string, rule: string, value: unknown = HIDDEN) => {
     throw new ConfigError({ field: `${where}.${field}`, value, rule });
   };
   for (const name of Object.keys(fields))
-    if (!FIELDS.has(name)) refuse(name, `there are ${[...FIELDS].join(', ')}`);
+    if (!FIELDS.has(name)) refuse(name, `unknown field; a token has ${[...FIELDS].join(', ')}`);
   const { id, token, scope, tenant, expiresAt } = fields;
   if (!isTargetId(id)) refuse('id', TARGET_ID_RULE);
   const texts = Array.isArray(token) ? token : [token];
   const isToken = (text: unknown) => typeof text === 'string' && TOKEN.test(text);
   if (texts.length < 1 || texts.length > 2 || !texts.every(isToken)) refuse('token', TOKEN_RULE);
   if (!SCOPES.some((known) => known === scope))
-    refuse('scope', `it is one of ${SCOPES.join(', ')}`);
+    refuse('scope', `must be one of ${SCOPES.join(', ')}`);
   if (tenant !== undefined && !isTargetId(tenant)) refuse('tenant', TARGET_ID_RULE);
   if (expiresAt !== undefined && !isMoment(expiresAt))
-    refuse('expiresAt', 'it is a time as ISO 8601 has it, such as 2030-01-31T12:00:00Z', expiresAt);
+    refuse('expiresAt', 'must be an ISO 8601 time, such as 2030-01-31T12:00:00Z', expiresAt);
   return entry as TokenSettings;
 }
 
-/** A day and a time with its zone: anything less means another moment on another host. */
+/** A date and a time with its zone. Without the zone, hosts would disagree on the moment. */
 function isMoment(text: unknown): text is string {
   const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
   return typeof text === 'string' && form.test(text) && !Number.isNaN(Date.parse(text));
@@ -139,6 +140,6 @@ function callerOf({ id, scope, tenant, expiresAt }: Omit<TokenSettings, 'token'>
 }
 
 function digestOf(token: string): Buffer {
-  // In one call: every request comes by, and an object for each digest is work for the garbage collector.
+  // One call for every request: a Hash object each time would be work for the garbage collector.
   return hash('sha256', token, 'buffer');
 }

@@ -1,9 +1,9 @@
 /**
- * Every metric there is, once: its name, what it means, its labels with the values that they may have, and where it comes from. Nearly
- * all come from events, and nothing is counted that the event catalogue does not tell. `docs/metrics.md` has a line for each; `metrics.ts`
- * makes of this what Prometheus reads.
+ * The catalogue of metrics: name, meaning, labels with their values, and the events that feed each.
+ * `docs/metrics.md` has a row for each; `metrics.ts` turns the catalogue into Prometheus metrics.
  *
- * No label has the id of a target, a session, a workflow or a client: a series once made stays for as long as the process lives.
+ * No label holds the id of a target, session, workflow or client: a series lives as long as the
+ * process.
  */
 import type { BusyReason, LossReason } from '../../core/errors.ts';
 import type { EventName, Events, Listener, Violation } from '../../core/events.ts';
@@ -15,25 +15,25 @@ import { SESSION_STATES } from '../../store/port/intent-store.ts';
 import { KEYSPACE_NAMES } from '../../store/port/keyspaces.ts';
 import { LEVELS } from '../../telemetry/levels.ts';
 
-/** What stands before every name. */
+/** The prefix of every name. */
 export const PREFIX = 'holdfast_';
 
-/** Counts, sets or observes a value; the values of its labels come in the order in which the entry names them. */
-export type Note = (value: number, ...labels: readonly string[]) => void;
+/** Counts, sets or observes a value. Label values are in the order of the entry's `labels`. */
+export type Observe = (value: number, ...labels: readonly string[]) => void;
 
 interface EventSource {
   on<N extends EventName>(name: N, listener: Listener<N>): () => void;
 }
 
-/** An event, and what it says to a metric. */
+/** An event that feeds a metric. */
 interface Feed {
   readonly event: EventName;
-  subscribe(source: EventSource, note: Note): () => void;
+  subscribe(source: EventSource, observe: Observe): () => void;
 }
 
-/** What can be asked of an instance at any time. */
-export interface Asked extends Pick<Holdfast, 'census' | 'running'> {
-  /** How many watch events through its server. */
+/** Values that are read at each scrape. */
+export interface GaugeSource extends Pick<Holdfast, 'census' | 'running'> {
+  /** Clients that watch events through its server. */
   readonly watching: number;
 }
 
@@ -42,34 +42,37 @@ export interface MetricEntry {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  /** The values that a label may have, anything else becoming `other`; null where there is a limit to them elsewhere. */
+  /** Allowed values by label; others become `other`. Null where values are limited elsewhere. */
   readonly labels: { readonly [label: string]: readonly string[] | null };
   readonly feeds: readonly Feed[];
-  /** Asked when somebody looks. */
-  readonly ask?: (asked: Asked, note: Note) => void;
+  /** Reads the value at each scrape. */
+  readonly read?: (source: GaugeSource, observe: Observe) => void;
   /** Of a histogram, in seconds. */
   readonly buckets?: readonly number[];
-  /** What was set is less by every second that passes, down to 0. */
+  /** The value decreases by one every second, down to 0. */
   readonly countsDown?: true;
-  /** Of a gauge: what is noted is added to what it has, which never is below 0. */
+  /** Observed values are added to the gauge, which is never below 0. */
   readonly addsUp?: true;
-  /** Fed by the server, and there only where there is one. */
+  /** Fed by the server. Absent without one. */
   readonly isServers?: true;
 }
 
-/** Keys that have to be all of a type, so that whoever adds to it is told here. */
+/** All values of a union type: the compiler complains here when one is added. */
 function all<T extends string>(values: { readonly [V in T]: true }): readonly string[] {
   return Object.keys(values);
 }
 
-function from<N extends EventName>(event: N, read: (facts: Events[N], note: Note) => void): Feed {
-  const subscribe = (source: EventSource, note: Note) =>
-    source.on(event, (facts) => read(facts, note));
+function from<N extends EventName>(
+  event: N,
+  read: (facts: Events[N], observe: Observe) => void,
+): Feed {
+  const subscribe = (source: EventSource, observe: Observe) =>
+    source.on(event, (facts) => read(facts, observe));
   return { event, subscribe };
 }
 
 const once = <N extends EventName>(event: N, ...labels: readonly string[]): Feed =>
-  from(event, (_, note) => note(1, ...labels));
+  from(event, (_, observe) => observe(1, ...labels));
 
 const CLASSES = Object.keys(LEASE_CLASSES);
 const BUSY = all<BusyReason>({ held: true, quarantine: true, revoked: true, unsettled: true });
@@ -79,7 +82,7 @@ const LOSSES = all<LossReason>({
   revoked: true,
   unsuitable: true,
 });
-/** `FENCE_STALE`: the result of a poll; the others: steps of workflows, and actions. */
+/** `FENCE_STALE` is for results of polls, the others for steps and actions of workflows. */
 const REFUSALS = all<Violation['code'] | 'FENCE_STALE'>({
   FENCE_STALE: true,
   LEASE_VIOLATION: true,
@@ -94,23 +97,23 @@ const INTENTS = all<Intent['type']>({
 });
 const ENDS = all<Events['pipeline.ended']['how']>({ completed: true, failed: true, stopped: true });
 
-/** From an answer out of memory to the longest that a store may take. */
+/** From a response out of memory to the longest that a store may take. */
 const LATENCY = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** Work of somebody else's, which may take its time. */
+/** User code, which may be slow. */
 const WORK = [...LATENCY, 30, 60, 300];
 const WAITS = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800];
-/** Up to what runs for a day. */
+/** Up to a day. */
 const RUNS = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 43_200, 86_400];
 
 const EVENTS: MetricEntry = {
   name: 'events_total',
   type: 'counter',
-  help: 'What has happened to this instance.',
+  help: 'Events of this instance, by name.',
   labels: { event: Object.keys(LEVELS) },
-  // Told of each renewal of each lease only where somebody listens, and the batches say how many they were.
+  // `lease.extended` is emitted only if it has listeners, so the batches of `lease.renewed` are counted.
   feeds: (Object.keys(LEVELS) as EventName[]).map((name) =>
     name === 'lease.extended'
-      ? from('lease.renewed', ({ count }, note) => note(count, name))
+      ? from('lease.renewed', ({ count }, observe) => observe(count, name))
       : once(name, name),
   ),
 };
@@ -122,9 +125,9 @@ const LEASES: readonly MetricEntry[] = [
     labels: { class: CLASSES },
     feeds: [],
     help: 'Leases that this instance holds.',
-    ask(asked, note) {
-      const census = asked.census();
-      for (const name of CLASSES) note(census.get(name)?.held ?? 0, name);
+    read(source, observe) {
+      const census = source.census();
+      for (const name of CLASSES) observe(census.get(name)?.held ?? 0, name);
     },
   },
   {
@@ -132,9 +135,9 @@ const LEASES: readonly MetricEntry[] = [
     type: 'gauge',
     labels: { class: CLASSES },
     feeds: [],
-    help: 'How long until the first lease of this instance would be lost, should no renewal be confirmed from now on.',
-    ask(asked, note) {
-      for (const [name, { remainingMs }] of asked.census()) note(remainingMs / 1_000, name);
+    help: 'Time until this instance would lose its first lease if no further renewal succeeded.',
+    read(source, observe) {
+      for (const [name, { remainingMs }] of source.census()) observe(remainingMs / 1_000, name);
     },
   },
   {
@@ -143,8 +146,8 @@ const LEASES: readonly MetricEntry[] = [
     labels: { class: CLASSES },
     feeds: [],
     help: 'The shortest TTL of the leases that this instance holds.',
-    ask(asked, note) {
-      for (const [name, { ttlMs }] of asked.census()) note(ttlMs / 1_000, name);
+    read(source, observe) {
+      for (const [name, { ttlMs }] of source.census()) observe(ttlMs / 1_000, name);
     },
   },
   {
@@ -152,50 +155,56 @@ const LEASES: readonly MetricEntry[] = [
     type: 'counter',
     labels: { class: CLASSES },
     help: 'Leases that were granted.',
-    feeds: [from('lease.acquired', ({ leaseClass }, note) => note(1, leaseClass))],
+    feeds: [from('lease.acquired', ({ leaseClass }, observe) => observe(1, leaseClass))],
   },
   {
     name: 'lease_wait_duration_seconds',
     type: 'histogram',
     buckets: WAITS,
-    help: 'How long those waited who were granted a lease.',
+    help: 'How long callers waited for a lease that they were granted.',
     labels: { class: CLASSES },
     feeds: [
-      from('lease.acquired', ({ leaseClass, waitedMs }, note) =>
-        note(waitedMs / 1_000, leaseClass),
+      from('lease.acquired', ({ leaseClass, waitedMs }, observe) =>
+        observe(waitedMs / 1_000, leaseClass),
       ),
     ],
   },
   {
     name: 'leases_refused_total',
     type: 'counter',
-    help: 'Leases that were not to be had, at once or within the wait. Contention is no fault.',
+    help: 'Requests for a lease that were refused, at once or after the wait. Contention is normal.',
     labels: { class: CLASSES, reason: BUSY },
-    feeds: [from('lease.refused', ({ leaseClass, reason }, note) => note(1, leaseClass, reason))],
+    feeds: [
+      from('lease.refused', ({ leaseClass, reason }, observe) => observe(1, leaseClass, reason)),
+    ],
   },
   {
     name: 'lease_renew_duration_seconds',
     type: 'histogram',
     buckets: LATENCY,
-    help: 'How long a batch of renewals took until all of it was answered.',
+    help: 'How long a batch of renewals took.',
     labels: { class: CLASSES },
     feeds: [
-      from('lease.renewed', ({ leaseClass, tookMs }, note) => note(tookMs / 1_000, leaseClass)),
+      from('lease.renewed', ({ leaseClass, tookMs }, observe) =>
+        observe(tookMs / 1_000, leaseClass),
+      ),
     ],
   },
   {
     name: 'leases_lost_total',
     type: 'counter',
     labels: { class: CLASSES, reason: LOSSES },
-    help: "Leases that ended against their holder's will.",
-    feeds: [from('lease.lost', ({ leaseClass, reason }, note) => note(1, leaseClass, reason))],
+    help: 'Leases that ended before their holder released them.',
+    feeds: [
+      from('lease.lost', ({ leaseClass, reason }, observe) => observe(1, leaseClass, reason)),
+    ],
   },
   {
     name: 'handovers_total',
     type: 'counter',
     labels: { class: CLASSES },
     help: 'Leases that this instance handed to a successor.',
-    feeds: [from('lease.transferred', ({ leaseClass }, note) => note(1, leaseClass))],
+    feeds: [from('lease.transferred', ({ leaseClass }, observe) => observe(1, leaseClass))],
   },
 ];
 
@@ -204,24 +213,24 @@ const FLEET: readonly MetricEntry[] = [
     name: 'fleet_members',
     type: 'gauge',
     labels: {},
-    help: 'Instances that share the targets, as this one sees it.',
-    feeds: [from('fleet.planned', ({ members }, note) => note(members))],
+    help: 'Instances that share the targets, as seen by this one.',
+    feeds: [from('fleet.planned', ({ members }, observe) => observe(members))],
   },
   {
     name: 'fleet_targets',
     type: 'gauge',
     labels: {},
-    help: 'Targets that are to be polled by somebody, as this instance sees it.',
-    feeds: [from('fleet.planned', ({ targets }, note) => note(targets))],
+    help: 'Targets that the fleet should poll, as seen by this instance.',
+    feeds: [from('fleet.planned', ({ targets }, observe) => observe(targets))],
   },
   {
     name: 'failovers_total',
     type: 'counter',
     labels: {},
-    help: 'Targets that this instance took after the lease of another had run out.',
+    help: 'Targets that this instance took over after the lease of another instance expired.',
     feeds: [
-      from('target.taken', ({ how }, note) => {
-        if (how === 'failover') note(1);
+      from('target.taken', ({ how }, observe) => {
+        if (how === 'failover') observe(1);
       }),
     ],
   },
@@ -230,10 +239,10 @@ const FLEET: readonly MetricEntry[] = [
     type: 'histogram',
     buckets: WAITS,
     labels: {},
-    help: 'For how long no owner worked on a target after a failure: from the last renewal of its old owner until it was granted here.',
+    help: 'How long a target had no owner after a failure: from the last renewal of its old owner until this instance acquired it.',
     feeds: [
-      from('target.taken', ({ how, gapMs }, note) => {
-        if (how === 'failover') note(gapMs / 1_000);
+      from('target.taken', ({ how, gapMs }, observe) => {
+        if (how === 'failover') observe(gapMs / 1_000);
       }),
     ],
   },
@@ -242,10 +251,10 @@ const FLEET: readonly MetricEntry[] = [
     type: 'histogram',
     buckets: LATENCY,
     labels: {},
-    help: 'From when this instance heard that a target was handed to it until it had it.',
+    help: 'From the notice of a handover until this instance acquired the target.',
     feeds: [
-      from('target.taken', ({ how, gapMs }, note) => {
-        if (how === 'handover') note(gapMs / 1_000);
+      from('target.taken', ({ how, gapMs }, observe) => {
+        if (how === 'handover') observe(gapMs / 1_000);
       }),
     ],
   },
@@ -253,7 +262,7 @@ const FLEET: readonly MetricEntry[] = [
     name: 'polls_total',
     type: 'counter',
     labels: { result: ['done', 'failed'] },
-    help: 'Polls that have ended.',
+    help: 'Polls that ended.',
     feeds: [once('poll.done', 'done'), once('poll.failed', 'failed')],
   },
   {
@@ -263,8 +272,8 @@ const FLEET: readonly MetricEntry[] = [
     help: 'How long polls took.',
     labels: { result: ['done', 'failed'] },
     feeds: [
-      from('poll.done', ({ tookMs }, note) => note(tookMs / 1_000, 'done')),
-      from('poll.failed', ({ tookMs }, note) => note(tookMs / 1_000, 'failed')),
+      from('poll.done', ({ tookMs }, observe) => observe(tookMs / 1_000, 'done')),
+      from('poll.failed', ({ tookMs }, observe) => observe(tookMs / 1_000, 'failed')),
     ],
   },
 ];
@@ -274,9 +283,9 @@ const WORKFLOWS: readonly MetricEntry[] = [
     name: 'refusals_total',
     type: 'counter',
     labels: { code: REFUSALS },
-    help: 'Steps, actions and results that came under a lease or at an epoch which did not allow them. Each is a write that fencing has kept out.',
+    help: 'Steps, actions and results that were refused because of an old lease, epoch or fence. Each is a stale write that fencing stopped.',
     feeds: [
-      from('workflow.violation', ({ code }, note) => note(1, code)),
+      from('workflow.violation', ({ code }, observe) => observe(1, code)),
       once('result.refused', 'FENCE_STALE'),
     ],
   },
@@ -284,17 +293,17 @@ const WORKFLOWS: readonly MetricEntry[] = [
     name: 'actions_emitted_total',
     type: 'counter',
     labels: {},
-    help: 'Actions that orchestrators here have emitted.',
+    help: 'Actions that orchestrators of this instance emitted.',
     feeds: [once('action.emitted')],
   },
   {
     name: 'actions_total',
     type: 'counter',
-    help: 'Tries of actions here: done; failed, to be tried again or for good; dead, having been tried too often; gone, another has it.',
+    help: 'Tries of actions on this instance: done; failed (retried, or final); dead (out of retries); gone (another processor has it).',
     labels: { result: ['done', 'failed', 'dead', 'gone'] },
     feeds: [
       once('action.done', 'done'),
-      from('action.failed', ({ isDead }, note) => note(1, isDead ? 'dead' : 'failed')),
+      from('action.failed', ({ isDead }, observe) => observe(1, isDead ? 'dead' : 'failed')),
       once('action.gone', 'gone'),
     ],
   },
@@ -303,8 +312,8 @@ const WORKFLOWS: readonly MetricEntry[] = [
     type: 'histogram',
     buckets: WORK,
     labels: {},
-    help: 'From when an action was begun until its result was in.',
-    feeds: [from('action.done', ({ tookMs }, note) => note(tookMs / 1_000))],
+    help: 'From the start of an action until its result was stored.',
+    feeds: [from('action.done', ({ tookMs }, observe) => observe(tookMs / 1_000))],
   },
 ];
 
@@ -312,10 +321,10 @@ const SESSIONS: readonly MetricEntry[] = [
   {
     name: 'intents_total',
     type: 'counter',
-    help: 'Intents that made sense, by what came of them here.',
+    help: 'Valid intents, by result.',
     labels: { type: INTENTS, result: ['accepted', 'replayed', 'refused'] },
     feeds: (['accepted', 'replayed', 'refused'] as const).map((result) =>
-      from(`intent.${result}`, ({ type }, note) => note(1, type, result)),
+      from(`intent.${result}`, ({ type }, observe) => observe(1, type, result)),
     ),
   },
   {
@@ -323,24 +332,24 @@ const SESSIONS: readonly MetricEntry[] = [
     type: 'gauge',
     labels: {},
     feeds: [],
-    help: 'Sessions from intents that this instance has in hands.',
-    ask: (asked, note) => note(asked.running),
+    help: 'Sessions that this instance runs.',
+    read: (source, observe) => observe(source.running),
   },
   {
     name: 'session_transitions_total',
     type: 'counter',
     labels: { state: SESSION_STATES },
-    help: 'Sessions from intents that this instance has brought into a state.',
-    feeds: [from('session.advanced', ({ state }, note) => note(1, state))],
+    help: 'State changes of sessions that this instance made, by new state.',
+    feeds: [from('session.advanced', ({ state }, observe) => observe(1, state))],
   },
   {
     name: 'sessions_ended_total',
     type: 'counter',
     labels: { reason: REASONS },
-    help: 'Sessions from intents that this instance has ended, by the reason.',
+    help: 'Sessions that this instance ended, by reason.',
     feeds: [
-      from('session.advanced', ({ state, reason }, note) => {
-        if (state === 'ENDED' && reason !== null) note(1, reason);
+      from('session.advanced', ({ state, reason }, observe) => {
+        if (state === 'ENDED' && reason !== null) observe(1, reason);
       }),
     ],
   },
@@ -348,7 +357,7 @@ const SESSIONS: readonly MetricEntry[] = [
     name: 'sessions_recovered_total',
     type: 'counter',
     labels: {},
-    help: 'Sessions that the worker here went on with after another had lost or left them.',
+    help: 'Sessions that this instance’s worker took over from another worker.',
     feeds: [once('session.recovered')],
   },
   {
@@ -364,7 +373,7 @@ const SESSIONS: readonly MetricEntry[] = [
     buckets: RUNS,
     help: 'How long pipelines ran, by how they ended.',
     labels: { how: ENDS },
-    feeds: [from('pipeline.ended', ({ how, tookMs }, note) => note(tookMs / 1_000, how))],
+    feeds: [from('pipeline.ended', ({ how, tookMs }, observe) => observe(tookMs / 1_000, how))],
   },
 ];
 
@@ -374,49 +383,51 @@ const STORE: readonly MetricEntry[] = [
     type: 'gauge',
     labels: { part: ['fleet', 'worker', 'processor'] },
     addsUp: true,
-    help: 'How many parts of this instance can not get on: 0 where all can.',
+    help: 'Parts of this instance that cannot reach the store; 0 is healthy.',
     feeds: (['fleet', 'worker', 'processor'] as const).flatMap((part) => [
-      from(`${part}.stalled`, (_, note) => note(1, part)),
-      from(`${part}.resumed`, (_, note) => note(-1, part)),
+      from(`${part}.stalled`, (_, observe) => observe(1, part)),
+      from(`${part}.resumed`, (_, observe) => observe(-1, part)),
     ]),
   },
   {
     name: 'store_disconnections_total',
     type: 'counter',
     labels: {},
-    help: 'Connections to the store that were given up.',
+    help: 'Connections to the store that were closed after a failure.',
     feeds: [once('store.disconnected')],
   },
   {
     name: 'store_forgot_total',
     type: 'counter',
     labels: {},
-    help: 'How often the store may have forgotten leases that it had granted.',
+    help: 'How often the store may have lost leases that it had granted.',
     feeds: [once('store.forgot')],
   },
   {
     name: 'store_quarantine_seconds',
     type: 'gauge',
     countsDown: true,
-    help: 'For how long yet no new lease is granted, because the store may have forgotten some.',
+    help: 'Time left in quarantine, in which the store grants no new leases because it may have lost some.',
     labels: { keyspace: KEYSPACE_NAMES },
     feeds: [
-      from('store.quarantined', ({ keyspace, leftMs }, note) => note(leftMs / 1_000, keyspace)),
+      from('store.quarantined', ({ keyspace, leftMs }, observe) =>
+        observe(leftMs / 1_000, keyspace),
+      ),
     ],
   },
   {
     name: 'log_dropped_total',
     type: 'counter',
     labels: {},
-    help: 'Events that could not be written to the shared log, and were too many to keep.',
-    feeds: [from('log.dropped', ({ count }, note) => note(count))],
+    help: 'Events that could not be written to the shared log, and exceeded the buffer.',
+    feeds: [from('log.dropped', ({ count }, observe) => observe(count))],
   },
   {
     name: 'loop_blocked_seconds_total',
     type: 'counter',
     labels: {},
-    help: 'For how long the event loop was blocked, counting what took over a second while leases were held.',
-    feeds: [from('loop.delayed', ({ lateMs }, note) => note(lateMs / 1_000))],
+    help: 'How long the event loop was blocked, in blocks of over a second while leases were held.',
+    feeds: [from('loop.delayed', ({ lateMs }, observe) => observe(lateMs / 1_000))],
   },
   {
     name: 'build_info',
@@ -427,7 +438,7 @@ const STORE: readonly MetricEntry[] = [
   },
 ];
 
-const REQUESTS = { route: null, method: ['GET', 'HEAD', 'POST', 'DELETE'] };
+const REQUESTS = { route: null, method: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'] };
 
 const SERVER: readonly MetricEntry[] = [
   {
@@ -435,7 +446,7 @@ const SERVER: readonly MetricEntry[] = [
     type: 'counter',
     isServers: true,
     feeds: [],
-    help: 'Requests answered.',
+    help: 'HTTP requests.',
     labels: { ...REQUESTS, status: null },
   },
   {
@@ -443,7 +454,7 @@ const SERVER: readonly MetricEntry[] = [
     type: 'histogram',
     isServers: true,
     feeds: [],
-    help: 'From the arrival of a request until its answer was known.',
+    help: 'From the arrival of a request until its response was known.',
     labels: REQUESTS,
     buckets: LATENCY,
   },
@@ -454,7 +465,7 @@ const SERVER: readonly MetricEntry[] = [
     labels: {},
     feeds: [],
     help: 'Clients that watch events through this instance.',
-    ask: (asked, note) => note(asked.watching),
+    read: (source, observe) => observe(source.watching),
   },
 ];
 

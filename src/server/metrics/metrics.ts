@@ -1,96 +1,103 @@
 /**
- * What happens here, counted, in the form Prometheus reads. A subscriber like any other: `metric-catalogue.ts` says what there is and which
- * event feeds it.
+ * Metrics in Prometheus format. A subscriber of events: `metric-catalogue.ts` lists the metrics and
+ * the events that feed them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import { checkKnown } from '../../core/options.ts';
 import { packageVersion } from '../../core/version.ts';
 import type { Holdfast } from '../../holdfast.ts';
-import type { Answered, RequestObserver } from '../parts.ts';
-import type { EventHub } from '../streams/event-hub.ts';
-import { type Asked, METRICS, type MetricEntry, type Note, PREFIX } from './metric-catalogue.ts';
-
-export interface MetricsParts {
-  readonly holdfast: Pick<Holdfast, 'on' | 'census' | 'running'>;
-  readonly clock: Clock;
-  /** Absent where nothing is served. */
-  readonly server?: {
-    readonly hub: Pick<EventHub, 'size'>;
-    readonly observers: Set<RequestObserver>;
-  };
-}
+import type { AnsweredRequest } from '../server-context.ts';
+import type { EventStream } from '../streams/event-stream.ts';
+import {
+  type GaugeSource,
+  METRICS,
+  type MetricEntry,
+  type Observe,
+  PREFIX,
+} from './metric-catalogue.ts';
 
 export interface MetricsOptions {
   clock?: Clock;
 }
 
-/** What a label says that has none of its known values: whoever makes up values makes no series of them. */
+/** Replaces unknown label values, so that clients cannot create series. */
 const OTHER = 'other';
 
-/** For a program that has its own server: counts what happens to `holdfast` from now on. */
+/** For a program with a server of its own: counts the events of `holdfast` from now on. */
 export function createMetrics(holdfast: Holdfast, options: MetricsOptions = {}): Metrics {
   checkKnown(options, new Set(['clock']));
-  return new Metrics({ holdfast, clock: options.clock ?? systemClock });
+  return new Metrics(holdfast, options.clock ?? systemClock);
 }
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #notes = new Map<string, Note>();
+  readonly #observers = new Map<string, Observe>();
   readonly #unsubscribes: (() => void)[] = [];
   readonly #clock: Clock;
-  readonly #asked: Asked;
+  readonly #gauges: GaugeSource;
   #hasProcess = false;
 
-  constructor({ holdfast, clock, server }: MetricsParts) {
+  /** `eventStream`: of the server in this process; null without a server. */
+  constructor(
+    holdfast: Pick<Holdfast, 'on' | 'census' | 'running'>,
+    clock: Clock,
+    eventStream: Pick<EventStream, 'size'> | null = null,
+  ) {
     this.#clock = clock;
-    this.#asked = {
+    this.#gauges = {
       census: () => holdfast.census(),
       get running() {
         return holdfast.running;
       },
       get watching() {
-        return server?.hub.size ?? 0;
+        return eventStream?.size ?? 0;
       },
     };
     for (const entry of METRICS) {
-      if (entry.isServers && server === undefined) continue;
-      const note = this.#make(entry);
-      this.#notes.set(entry.name, note);
-      for (const feed of entry.feeds) this.#unsubscribes.push(feed.subscribe(holdfast, note));
+      if (entry.isServers && eventStream === null) continue;
+      const observe = this.#make(entry);
+      this.#observers.set(entry.name, observe);
+      for (const feed of entry.feeds) this.#unsubscribes.push(feed.subscribe(holdfast, observe));
     }
-    this.#note('build_info')(1, packageVersion());
-    if (server !== undefined) server.observers.add((answered) => this.#count(answered));
+    this.#observe('build_info', 1, packageVersion());
   }
 
   get contentType(): string {
     return this.#registry.contentType;
   }
 
-  /** Everything, as it is now. */
+  /** All metrics, in the text format. */
   text(): Promise<string> {
-    // Watching the process costs observers and a timer for as long as it lives: only where somebody looks.
+    // Metrics of the process need observers and a timer, so they start with the first scrape.
     if (!this.#hasProcess) collectDefaultMetrics({ register: this.#registry, prefix: PREFIX });
     this.#hasProcess = true;
     return this.#registry.metrics();
   }
 
-  /** Counts nothing more. */
+  /** Stops counting. */
   close(): void {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
   }
 
-  #note(name: string): Note {
-    return this.#notes.get(name) ?? (() => {});
+  /** Called by the server for every request. */
+  recordRequest({ path, method, status, tookMs }: AnsweredRequest): void {
+    const route = path ?? 'none';
+    this.#observe('http_requests_total', 1, route, method, String(status));
+    this.#observe('http_request_duration_seconds', tookMs / 1_000, route, method);
   }
 
-  #make(entry: MetricEntry): Note {
+  #observe(name: string, value: number, ...labels: readonly string[]): void {
+    this.#observers.get(name)?.(value, ...labels);
+  }
+
+  #make(entry: MetricEntry): Observe {
     if (entry.type === 'histogram') return this.#histogram(entry);
     return entry.type === 'counter' ? this.#counter(entry) : this.#gauge(entry);
   }
 
-  #counter(entry: MetricEntry): Note {
-    // Added up here and told when somebody looks: prom-client takes longer over one than most of what is counted.
+  #counter(entry: MetricEntry): Observe {
+    // Summed here and passed to prom-client at a scrape: one `inc` is slower than what it counts.
     const sums = new Series(entry, (labels) => ({ labels, sum: 0 }));
     const collect = () => {
       counter.reset();
@@ -102,7 +109,7 @@ export class Metrics {
     };
   }
 
-  #histogram(entry: MetricEntry): Note {
+  #histogram(entry: MetricEntry): Observe {
     const buckets = [...(entry.buckets ?? [])];
     const histogram = new Histogram({ ...this.#settings(entry), buckets });
     const all = new Series(entry, (labels) => {
@@ -112,46 +119,40 @@ export class Metrics {
     return (value, ...labels) => all.of(labels).observe(value);
   }
 
-  #gauge(entry: MetricEntry): Note {
-    const { ask, countsDown, addsUp } = entry;
-    const note: Note = (value, ...labels) => gauge.set(bounded(entry, labels), value);
+  #gauge(entry: MetricEntry): Observe {
+    const { read, countsDown, addsUp } = entry;
+    const observe: Observe = (value, ...labels) => gauge.set(bounded(entry, labels), value);
     const countdown = countsDown && new Countdown(this.#clock);
     const collect = () => {
-      // What is not there any more is not told of either.
-      if (ask !== undefined) gauge.reset();
-      ask?.(this.#asked, note);
-      countdown?.tell(note);
+      // Series without a current value are dropped.
+      if (read !== undefined) gauge.reset();
+      read?.(this.#gauges, observe);
+      countdown?.observeTo(observe);
     };
     const gauge = new Gauge({ ...this.#settings(entry), collect });
     const lists = Object.values(entry.labels).map((values) => values ?? []);
-    if (ask === undefined) for (const labels of combinations(lists)) note(0, ...labels);
-    if (addsUp) return sumUp(entry, note);
-    return countdown === undefined ? note : (...noted) => countdown.begin(...noted);
+    if (read === undefined) for (const labels of combinations(lists)) observe(0, ...labels);
+    if (addsUp) return sumUp(entry, observe);
+    return countdown === undefined ? observe : (...observed) => countdown.start(...observed);
   }
 
   #settings({ name, help, labels }: MetricEntry) {
     const labelNames = Object.keys(labels);
     return { name: PREFIX + name, help, labelNames, registers: [this.#registry] };
   }
-
-  #count({ path, method, status, tookMs }: Answered): void {
-    const route = path ?? 'none';
-    this.#note('http_requests_total')(1, route, method, String(status));
-    this.#note('http_request_duration_seconds')(tookMs / 1_000, route, method);
-  }
 }
 
-/** A resumption may be of what stalled before anybody counted. */
-function sumUp(entry: MetricEntry, note: Note): Note {
+/** Never below 0: a part may resume that stalled before counting began. */
+function sumUp(entry: MetricEntry, observe: Observe): Observe {
   const sums = new Series(entry, () => ({ sum: 0 }));
   return (value, ...labels) => {
     const series = sums.of(labels);
     series.sum = Math.max(0, series.sum + value);
-    note(series.sum, ...labels);
+    observe(series.sum, ...labels);
   };
 }
 
-/** What is less by every second. */
+/** Values that decrease with time, down to 0. */
 class Countdown {
   readonly #clock: Clock;
   readonly #ends = new Map<string, { readonly labels: readonly string[]; readonly atMs: number }>();
@@ -160,21 +161,21 @@ class Countdown {
     this.#clock = clock;
   }
 
-  begin(seconds: number, ...labels: readonly string[]): void {
+  start(seconds: number, ...labels: readonly string[]): void {
     const atMs = this.#clock.monotonicMs() + seconds * 1_000;
     this.#ends.set(labels.join(), { labels, atMs });
   }
 
-  tell(note: Note): void {
+  observeTo(observe: Observe): void {
     const nowMs = this.#clock.monotonicMs();
     for (const { labels, atMs } of this.#ends.values())
-      note(Math.max(0, atMs - nowMs) / 1_000, ...labels);
+      observe(Math.max(0, atMs - nowMs) / 1_000, ...labels);
   }
 }
 
 type Labels = { [label: string]: string };
 
-/** What is kept per combination of labels. There from the start where it is known which there can be. */
+/** One value per combination of labels. Known combinations exist from the start. */
 class Series<T> implements Iterable<T> {
   readonly #entry: MetricEntry;
   readonly #make: (labels: Labels) => T;
@@ -206,7 +207,7 @@ function keyOf(values: readonly string[]): string {
   return values.length === 1 ? (values[0] ?? '') : values.join('\n');
 }
 
-/** Labels of which none has a value that somebody made up. */
+/** The labels, with `OTHER` for unknown values. */
 function bounded({ labels }: MetricEntry, values: readonly string[]): Labels {
   const named = Object.entries(labels).map(([name, known], i) => {
     const value = values[i] ?? OTHER;

@@ -1,7 +1,7 @@
-/** How to ask a route from a shell: short enough to be read, and true if it is pasted. */
+/** A curl command for each route, short and ready to paste. */
 import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 
-/** What stands for what, by the name of the field. */
+/** Example values by field name. */
 const SAMPLES: Readonly<Record<string, unknown>> = {
   type: 'stream.start',
   serviceRef: '1:0:19:283D:3FB:1:C00000:0:0:0:',
@@ -33,7 +33,7 @@ function isEventStream({ responses }: Operation): boolean {
   return responses['200']?.content?.['text/event-stream'] !== undefined;
 }
 
-/** What has to be there, and nothing else. */
+/** Only the required fields. */
 function sampleOf(document: OpenApi, schema: JsonSchema): unknown {
   const { properties = {}, required = [] } = resolved(document, schema);
   return Object.fromEntries(
@@ -44,7 +44,7 @@ function sampleOf(document: OpenApi, schema: JsonSchema): unknown {
   );
 }
 
-/** What a reference leads to; of several that may be meant, the first. */
+/** Follows references; of several alternatives, takes the first. */
 export function resolved(document: OpenApi, schema: JsonSchema): JsonSchema {
   const name = refName(schema);
   if (name !== undefined) return resolved(document, document.components.schemas[name] ?? {});
@@ -52,7 +52,7 @@ export function resolved(document: OpenApi, schema: JsonSchema): JsonSchema {
   return first === undefined ? schema : resolved(document, first);
 }
 
-/** The name of the shared schema that is referred to. */
+/** The name of the shared schema that a reference points to. */
 export function refName({ $ref }: JsonSchema): string | undefined {
   return $ref?.slice('#/components/schemas/'.length);
 }

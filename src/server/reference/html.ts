@@ -1,4 +1,4 @@
-/** HTML in which whatever is put in is text, unless it was made here. */
+/** HTML that was made by the `html` template, so it need not be escaped. */
 export class Html {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Part = Html | string | number | readonly (Html | string)[];
 
-/** A template: text that is put in is escaped, pieces of HTML and lists of them are not. */
+/** Template tag. Strings are escaped; `Html` and lists of it are inserted as they are. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   let text = strings[0] ?? '';
   for (const [i, part] of parts.entries()) text += shown(part) + (strings[i + 1] ?? '');
@@ -36,7 +36,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
-/** Words in which `code` stands between backticks. */
+/** Text in which backticks mark `code`. */
 export function prose(text: string): Html {
   const pieces = text
     .split('`')

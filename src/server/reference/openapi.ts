@@ -1,7 +1,7 @@
-/** The table of routes as OpenAPI 3.1 tells it: from the same schemas that validate, so that it can not say something else. */
+/** The route table as an OpenAPI 3.1 document, from the same schemas that validate requests. */
 import { z } from 'zod';
 import { PROBLEMS, type ProblemName } from '../http/problem.ts';
-import type { Route, RouteAnswer } from '../http/route.ts';
+import type { DocumentedResponse, Route } from '../http/route.ts';
 
 export interface JsonSchema {
   readonly $ref?: string;
@@ -21,7 +21,7 @@ export interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
-  readonly description?: string;
+  readonly description?: string | undefined;
   readonly schema: JsonSchema;
 }
 
@@ -30,8 +30,8 @@ type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
 export interface OperationResponse {
   readonly description: string;
   readonly content?: Content;
-  readonly headers?: Readonly<Record<string, unknown>>;
-  /** Which problems it may be. */
+  readonly headers?: Readonly<Record<string, unknown>> | undefined;
+  /** The problem types of this response. */
   readonly 'x-problems'?: readonly ProblemName[];
 }
 
@@ -40,9 +40,10 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly summary: string;
   readonly description: string;
+  readonly deprecated?: true | undefined;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly required: true; readonly content: Content };
+  readonly parameters?: readonly Parameter[] | undefined;
+  readonly requestBody?: { readonly required: true; readonly content: Content } | undefined;
   readonly responses: Readonly<Record<string, OperationResponse>>;
 }
 
@@ -58,41 +59,42 @@ export interface OpenApi {
   };
 }
 
-/** In the order they are shown in. */
+/** In the order of the reference page. */
 const GROUPS: Readonly<Record<Route['group'], string>> = {
-  intents: 'Have something started or stopped.',
-  sessions: 'What runs, and what is polled.',
-  events: 'What happens, as it happens.',
-  fleet: 'The instances that share the work.',
-  leases: 'Who holds what.',
-  workflows: 'Work of many steps, each with one writer.',
-  operation: 'For whoever runs this server.',
+  intents: 'Start and stop sessions.',
+  sessions: 'What intents started.',
+  targets: 'What the fleet polls.',
+  events: 'What happens, live and in the past.',
+  fleet: 'The instances that share the targets.',
+  leases: 'Leases and their holders.',
+  workflows: 'Workflows, each with a single writer.',
+  operation: 'Health, metrics and documentation of this server.',
 };
 
 const DESCRIPTION =
-  'Every piece of ongoing work has one owner. This interface accepts wishes and shows what comes of them; it never holds what a worker should hold. ' +
-  'A token goes into the header `Authorization: Bearer …`. Scopes include each other: `v3:admin`, `v3:write`, `v3:read`.';
+  'Holdfast gives every piece of ongoing work one owner. This API accepts intents, shows their outcome, and operates the fleet. ' +
+  'Send a token in the header `Authorization: Bearer …`. `v3:admin` includes `v3:write`, which includes `v3:read`.';
 
 const problemSchema = z
   .looseObject({
-    type: z.string().meta({ description: 'Where this sort of problem is explained; stable.' }),
+    type: z.string().meta({ description: 'A stable URL that explains this problem type.' }),
     title: z.string(),
     status: z.number().int(),
-    detail: z.string().meta({ description: 'What happened here, and what to do.' }),
-    code: z.string().meta({ description: 'The same as type, for programs; stable.' }),
+    detail: z.string().meta({ description: 'What happened, and what to do.' }),
+    code: z.string().meta({ description: 'The same as `type`, for programs; stable.' }),
     errors: z
       .array(z.object({ field: z.string(), rule: z.string() }))
       .optional()
-      .meta({ description: 'What is wrong with which field.' }),
+      .meta({ description: 'The wrong fields, and the rule that each breaks.' }),
   })
-  .meta({ id: 'Problem', description: 'What went wrong, as RFC 9457 has it.' });
+  .meta({ id: 'Problem', description: 'A problem as in RFC 9457.' });
 
 const RETRY_AFTER = {
-  'Retry-After': { description: 'When to try again, in seconds.', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds until a retry makes sense.', schema: { type: 'integer' } },
 };
 const PROBLEM_TYPE = 'application/problem+json';
 
-/** `base` is where the server is mounted, empty at the root. */
+/** `base` is the path that the server is mounted at; empty at the root. */
 export function openApi(
   routes: readonly Route[],
   { version, base }: { version: string; base: string },
@@ -119,11 +121,11 @@ export function openApi(
   };
 }
 
-/** Schemas with a name are described once, and referred to. */
+/** Named schemas are described once, and referenced. */
 class Schemas {
   readonly shared: Record<string, JsonSchema> = {};
 
-  /** `input`: as it is sent; `output`: as it is received. */
+  /** `input`: the form that clients send; `output`: the form that they receive. */
   add(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
     const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
     const { $schema: _, $defs = {}, ...own } = relocated(json) as Record<string, unknown>;
@@ -132,7 +134,7 @@ class Schemas {
   }
 }
 
-/** References lead to where OpenAPI has what is shared. */
+/** Points references to OpenAPI's place for shared schemas. */
 function relocated(json: unknown): unknown {
   const text = JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/');
   return JSON.parse(text);
@@ -145,8 +147,8 @@ function operationOf(route: Route, schemas: Schemas): Operation {
     ...parametersOf('query', route.query, schemas),
     ...(route.path === '/api/v3/events' ? [LAST_EVENT_ID] : []),
   ];
-  const answers = Object.entries(route.answers).map(([status, answer]) => {
-    return [status, responseOf(answer, schemas)] as const;
+  const documented = Object.entries(route.responses).map(([status, response]) => {
+    return [status, responseOf(response, schemas)] as const;
   });
   return {
     operationId: operationId(route),
@@ -154,14 +156,16 @@ function operationOf(route: Route, schemas: Schemas): Operation {
     summary,
     description: `${route.description} ${accessWords(route)}`,
     security: access === 'open' ? [] : [{ bearer: [access] }],
-    ...(parameters.length > 0 && { parameters }),
-    ...(body !== undefined && {
-      requestBody: {
-        required: true,
-        content: { 'application/json': { schema: schemas.add(body, 'input') } },
-      },
-    }),
-    responses: Object.fromEntries([...answers, ...problemResponses(route)]),
+    deprecated: route.isDeprecated,
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody:
+      body === undefined
+        ? undefined
+        : {
+            required: true,
+            content: { 'application/json': { schema: schemas.add(body, 'input') } },
+          },
+    responses: Object.fromEntries([...documented, ...problemResponses(route)]),
   };
 }
 
@@ -170,7 +174,7 @@ const LAST_EVENT_ID: Parameter = {
   in: 'header',
   required: false,
   schema: { type: 'string' },
-  description: 'The id of the last event that arrived: everything after it follows.',
+  description: 'The id of the last event that the client received. The stream continues after it.',
 };
 
 /** `POST /api/v3/members/{id}/drain` is `postMembersIdDrain`. */
@@ -181,7 +185,7 @@ function operationId({ method, path }: Route): string {
 }
 
 function accessWords({ access, tenants }: Route): string {
-  if (access === 'open') return 'Open to all: no token is needed.';
+  if (access === 'open') return 'No token is needed.';
   const others = tenants === 'no' ? ' Tokens of a tenant are refused.' : '';
   return `Needs the scope \`${access}\`.${others}`;
 }
@@ -197,17 +201,17 @@ function parametersOf(
     name,
     in: place,
     required: place === 'path' || required.includes(name),
-    ...(description !== undefined && { description }),
+    description,
     schema: repeatable(rest),
   }));
 }
 
-/** One of a list that may be repeated need not be a list: in a query both read the same. */
+/** A repeatable parameter is a list; in a query, one value and a list of one look the same. */
 function repeatable(schema: JsonSchema): JsonSchema {
   return schema.anyOf?.find(({ type }) => type === 'array') ?? schema;
 }
 
-function responseOf({ description, body, mediaType }: RouteAnswer, schemas: Schemas) {
+function responseOf({ description, body, mediaType }: DocumentedResponse, schemas: Schemas) {
   if (body === undefined && mediaType === undefined) return { description };
   const schema = body === undefined ? { type: 'string' } : schemas.add(body, 'output');
   return { description, content: { [mediaType ?? 'application/json']: { schema } } };
@@ -227,13 +231,13 @@ function problemResponses(route: Route): [string, OperationResponse][] {
 function problemResponse(status: number, names: readonly ProblemName[]): OperationResponse {
   return {
     description: names.map((name) => `${PROBLEMS[name].title} (\`${name}\`).`).join(' '),
-    ...((status === 429 || status === 503) && { headers: RETRY_AFTER }),
+    headers: status === 429 || status === 503 ? RETRY_AFTER : undefined,
     content: { [PROBLEM_TYPE]: { schema: { $ref: '#/components/schemas/Problem' } } },
     'x-problems': names,
   };
 }
 
-/** What may be wrong with a request whatever it asks for. */
+/** The problems that every route may have. */
 function commonProblems({ access, body, method, params }: Route): ProblemName[] {
   const guards: ProblemName[] = ['outside-lan', 'foreign-host', 'internal'];
   if (access === 'open') return params === undefined ? guards : ['invalid-request', ...guards];

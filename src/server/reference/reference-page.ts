@@ -1,26 +1,25 @@
-/** The reference for people, made from the same document that programs read. It needs no script and nothing from elsewhere. */
+/** The reference page, generated from the OpenAPI document. It needs no scripts and loads nothing external. */
 
 import { PROBLEMS, type ProblemName } from '../http/problem.ts';
-import { PROBLEM_ADVICE } from '../http/problem-advice.ts';
 import { curlExample, refName, resolved } from './curl-example.ts';
 import { type Html, html, NOTHING, prose } from './html.ts';
 import type { JsonSchema, OpenApi, Operation, OperationResponse, Parameter } from './openapi.ts';
 
-/** Where the parts of the reference are, as seen from one of them: so it does not matter where the server is mounted. */
-interface Places {
+/** Relative links from one page to the others, independent of where the server is mounted. */
+interface Links {
   readonly docs: string;
   readonly style: string;
   readonly openApi: string;
   problem(name: string): string;
 }
 
-const FROM_DOCS: Places = {
+const FROM_DOCS: Links = {
   docs: 'docs',
   style: 'docs/style.css',
   openApi: 'openapi.json',
   problem: (name) => `problems/${name}`,
 };
-const FROM_PROBLEM: Places = {
+const FROM_PROBLEM: Links = {
   docs: '../docs',
   style: '../docs/style.css',
   openApi: '../openapi.json',
@@ -55,7 +54,7 @@ export function referencePage(document: OpenApi): string {
     <p>${prose(document.info.description)}</p>
     <pre><code>export HOLDFAST_URL=http://127.0.0.1:4747${serverPath(document)}
 export HOLDFAST_API_TOKEN=…</code></pre>
-    <p class="quiet">For programs: <a href="${FROM_DOCS.openApi}">openapi.json</a>, OpenAPI 3.1, made from the schemas that validate.</p>
+    <p class="quiet">For programs: <a href="${FROM_DOCS.openApi}">openapi.json</a>, OpenAPI 3.1, generated from the schemas that validate requests.</p>
   </header>`;
   const main = html`${groups.map(
     ({ name, description, entries }) => html`<section id="${name}">
@@ -65,31 +64,30 @@ export HOLDFAST_API_TOKEN=…</code></pre>
   )}
   ${shapes(document)}
   ${problems()}`;
-  return page({ title: 'Holdfast: API reference', places: FROM_DOCS, lead, nav, main });
+  return page({ title: 'Holdfast: API reference', links: FROM_DOCS, lead, nav, main });
 }
 
-/** One problem, under the address that its `type` has. */
+/** The page of a problem type, at the address in `type`. */
 export function problemPage(name: ProblemName): string {
-  const { status, title } = PROBLEMS[name];
-  const { when, advice } = PROBLEM_ADVICE[name];
+  const { status, title, when, advice } = PROBLEMS[name];
   const lead = html`<header class="lead">
     <p class="quiet"><a href="${FROM_PROBLEM.docs}#problems">Problems</a></p>
     <h1>${title}</h1>
     <p class="chips"><span class="chip status">${status}</span> <code class="chip">${name}</code> <code class="chip">${codeOf(name)}</code></p>
   </header>`;
-  const main = html`<section><h2>When</h2><p>${prose(when)}</p><h2>What to do</h2><p>${prose(advice)}</p></section>`;
-  return page({ title: `Holdfast: ${title}`, places: FROM_PROBLEM, lead, nav: NOTHING, main });
+  const main = html`<section><h2>When it occurs</h2><p>${prose(when)}</p><h2>What to do</h2><p>${prose(advice)}</p></section>`;
+  return page({ title: `Holdfast: ${title}`, links: FROM_PROBLEM, lead, nav: NOTHING, main });
 }
 
 interface Page {
   readonly title: string;
-  readonly places: Places;
+  readonly links: Links;
   readonly lead: Html;
   readonly nav: Html;
   readonly main: Html;
 }
 
-function page({ title, places, lead, nav, main }: Page): string {
+function page({ title, links, lead, nav, main }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -97,7 +95,7 @@ function page({ title, places, lead, nav, main }: Page): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<link rel="stylesheet" href="${places.style}">
+<link rel="stylesheet" href="${links.style}">
 </head>
 <body>
 <div class="frame">${lead}${nav}<main>${main}</main></div>
@@ -116,12 +114,12 @@ function article(document: OpenApi, entry: Entry): Html {
   const schema = requestBody?.content['application/json']?.schema;
   return html`<article id="${operationId}">
     <h3><a class="anchor" href="#${operationId}">${summary}</a></h3>
-    <p class="route"><span class="method ${method}">${method.toUpperCase()}</span> <code>${breakable(path)}</code> ${access(operation)}</p>
+    <p class="route"><span class="method ${method}">${method.toUpperCase()}</span> <code>${breakable(path)}</code> ${access(operation)}${operation.deprecated ? html` <span class="chip">deprecated</span>` : NOTHING}</p>
     <p>${prose(description)}</p>
     ${parameters.length === 0 ? NOTHING : html`<h4>Parameters</h4>${fieldTable(parameters.map(parameterRow))}`}
     ${schema === undefined ? NOTHING : html`<h4>Body</h4>${bodyTables(document, schema)}`}
-    <h4>Answers</h4>
-    ${answers(operation)}
+    <h4>Responses</h4>
+    ${responseList(operation)}
     <h4>Try it</h4>
     <pre><code>${curlExample(document, entry)}</code></pre>
   </article>`;
@@ -158,7 +156,7 @@ function parameterRow({ name, in: place, required, description = '', schema }: P
   };
 }
 
-/** Of something that may be one of several, each. */
+/** One table for each alternative. */
 function bodyTables(document: OpenApi, schema: JsonSchema): Html {
   const options = schema.oneOf ?? schema.anyOf ?? [schema];
   return html`${options.map((option) => {
@@ -181,7 +179,7 @@ function fieldRows({ properties = {}, required = [] }: JsonSchema): Row[] {
   }));
 }
 
-/** What a value may be, in a few words; what is described elsewhere is a link. */
+/** The type of a value in a few words; a shared schema is a link. */
 function kindOf(schema: JsonSchema): Html {
   const name = refName(schema);
   if (name !== undefined) return html`<a href="#shape-${name}">${name}</a>`;
@@ -198,15 +196,15 @@ function joined(parts: readonly Html[]): Html {
   return html`${parts.map((part, i) => (i === 0 ? part : html` | ${part}`))}`;
 }
 
-/** What may go wrong with nearly everything takes little room. */
-function answers({ responses }: Operation): Html {
+/** Problems are common to most routes, so they take little space. */
+function responseList({ responses }: Operation): Html {
   const isProblem = ([, response]: [string, OperationResponse]) => 'x-problems' in response;
   const all = Object.entries(responses);
-  const good = all.filter((one) => !isProblem(one)).map(answer);
-  return html`<dl class="answers">${good}</dl><dl class="answers dense">${all.filter(isProblem).map(answer)}</dl>`;
+  const good = all.filter((one) => !isProblem(one)).map(responseItem);
+  return html`<dl class="answers">${good}</dl><dl class="answers dense">${all.filter(isProblem).map(responseItem)}</dl>`;
 }
 
-function answer([status, response]: [string, OperationResponse]): Html {
+function responseItem([status, response]: [string, OperationResponse]): Html {
   const names = response['x-problems'];
   const said =
     names === undefined
@@ -229,7 +227,7 @@ function joinedWords(parts: readonly Html[]): Html {
 }
 
 function shapes({ components }: OpenApi): Html {
-  return html`<section id="shapes"><h2>shapes</h2><p class="quiet">What is sent and received.</p>
+  return html`<section id="shapes"><h2>shapes</h2><p class="quiet">The schemas of requests and responses.</p>
     ${Object.entries(components.schemas).map(
       ([
         name,
@@ -253,7 +251,7 @@ function shapeOf(schema: JsonSchema): Html {
 function problems(): Html {
   const names = Object.keys(PROBLEMS) as ProblemName[];
   return html`<section id="problems"><h2>problems</h2>
-    <p class="quiet">Every answer that is no success is <code>application/problem+json</code>. Its <code>type</code> never changes, and leads here.</p>
+    <p class="quiet">Every error response is <code>application/problem+json</code>. Its <code>type</code> is stable and links to one of these pages.</p>
     <dl class="answers">${names.map(
       (name) =>
         html`<div><dt class="bad">${PROBLEMS[name].status}</dt><dd><a href="${FROM_DOCS.problem(name)}">${name}</a>: ${PROBLEMS[name].title}</dd></div>`,
@@ -268,7 +266,7 @@ function shortMethod(method: string): string {
   return method === 'delete' ? 'DEL' : method.toUpperCase();
 }
 
-/** Long paths may be broken at their slashes, where a screen is narrow. */
+/** Lets narrow screens break long paths at their slashes. */
 function breakable(path: string): Html {
   return html`${path.split('/').map((part, i) => (i === 0 ? html`${part}` : html`/<wbr>${part}`))}`;
 }

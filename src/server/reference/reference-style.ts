@@ -1,15 +1,15 @@
-/** Of the reference: light and dark, from a telephone to a wide screen. */
+/** The stylesheet of the reference: light and dark, from phones to wide screens. */
 export const STYLE = `
 :root {
   --paper: #fbfaf7; --ink: #1d2430; --quiet: #5c6675; --line: #e2ded5; --panel: #f2efe8;
-  --accent: #0b6b75; --get: #0b6b75; --post: #8a4b08; --delete: #a3273a; --good: #1f7a44; --bad: #a3273a;
+  --accent: #0b6b75; --get: #0b6b75; --post: #8a4b08; --patch: #5b3ea6; --delete: #a3273a; --good: #1f7a44; --bad: #a3273a;
   --mono: ui-monospace, "SF Mono", "Cascadia Mono", "JetBrains Mono", Menlo, Consolas, monospace;
   --sans: "Inter", system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #12161c; --ink: #dfe4ea; --quiet: #93a0b0; --line: #28303a; --panel: #1a2028;
-    --accent: #5fc4cd; --get: #5fc4cd; --post: #e0a458; --delete: #f08a98; --good: #6fce93; --bad: #f08a98;
+    --accent: #5fc4cd; --get: #5fc4cd; --post: #e0a458; --patch: #b79cf2; --delete: #f08a98; --good: #6fce93; --bad: #f08a98;
   }
 }
 * { box-sizing: border-box; }
@@ -40,7 +40,7 @@ article:target { border-top-color: var(--accent); box-shadow: inset 0 2px 0 var(
 .route { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem; }
 .route code { background: none; padding: 0; font-size: .95rem; font-weight: 600; }
 .method { font: 700 .7rem/1 var(--mono); letter-spacing: .03em; padding: .32em .5em; border-radius: 5px; border: 1px solid currentColor; }
-.get { color: var(--get); } .post { color: var(--post); } .delete { color: var(--delete); }
+.get { color: var(--get); } .post { color: var(--post); } .patch { color: var(--patch); } .delete { color: var(--delete); }
 .chip { font: 500 .74rem/1 var(--mono); padding: .38em .6em; border-radius: 999px; background: var(--panel); border: 1px solid var(--line); color: var(--quiet); }
 .open { color: var(--good); } .status { color: var(--bad); }
 .chips { display: flex; flex-wrap: wrap; gap: .4rem; }

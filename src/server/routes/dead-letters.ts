@@ -1,24 +1,26 @@
-/** Actions that were tried as often as they may be: to look at, to have tried again, or to throw away. */
+/** Dead letters: actions that failed on every try. List them, retry them or drop them. */
 import { z } from 'zod';
 import { isForeignText } from '../../core/ids.ts';
-import type { Holdfast } from '../../holdfast.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { DeadLetter } from '../../workflow/dead-letters.ts';
 import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
+import type { ServerContext } from '../server-context.ts';
 import { idSchema } from './json/schemas.ts';
 
 const PATH = '/api/v3/deadletters';
-/** Who has more than this has one problem, not thousands. */
-const MOST_LETTERS = 1_000;
-const LONGEST_ID = 256;
-const ID_RULE = 'it is the part of its id after the slash';
+const MAX_LETTERS = 1_000;
+const MAX_ID_BYTES = 256;
+const ID_RULE = 'must be the part of its id after the slash';
 
 export const letterSchema = z
   .object({
     id: z.string().meta({ description: '`target/…`' }),
     workflow: z.string(),
-    type: z.string().nullable().meta({ description: 'Of the action; null: it is unreadable.' }),
+    type: z
+      .string()
+      .nullable()
+      .meta({ description: 'The action’s type; null if it is unreadable.' }),
     tries: z.number().int(),
     reason: z.string(),
     diedAt: z.string().meta({ format: 'date-time' }),
@@ -27,18 +29,14 @@ export const letterSchema = z
 
 const letterParams = z.strictObject({
   target: idSchema,
-  id: z.string().refine((id) => isForeignText(id, LONGEST_ID), { error: ID_RULE }),
+  id: z.string().refine((id) => isForeignText(id, MAX_ID_BYTES), { error: ID_RULE }),
 });
 
-export interface DeadLetterParts {
-  readonly holdfast: Pick<Holdfast, 'workflows'>;
+export function deadLetterRoutes(server: ServerContext): Route[] {
+  return [listRoute(server), retryRoute(server), dropRoute(server)];
 }
 
-export function deadLetterRoutes(parts: DeadLetterParts): Route[] {
-  return [listRoute(parts), retryRoute(parts), dropRoute(parts)];
-}
-
-function listRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
+function listRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'GET',
     path: PATH,
@@ -46,10 +44,10 @@ function listRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
     tenants: 'no',
     group: 'workflows',
     summary: 'List dead letters',
-    description: `Actions that failed too often, of each target the oldest first; ${MOST_LETTERS} at most.`,
-    answers: {
+    description: `Actions that failed on every try, the oldest of each target first; at most ${MAX_LETTERS}.`,
+    responses: {
       200: {
-        description: 'The first of them.',
+        description: 'The dead letters.',
         body: z.object({ deadLetters: z.array(letterSchema) }).meta({ id: 'DeadLetters' }),
       },
     },
@@ -58,27 +56,27 @@ function listRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
       const deadLetters: object[] = [];
       for await (const letter of workflows.deadLetters.list()) {
         deadLetters.push(letterJson(letter));
-        if (deadLetters.length === MOST_LETTERS) break;
+        if (deadLetters.length === MAX_LETTERS) break;
       }
       return { body: { deadLetters } };
     },
   });
 }
 
-function retryRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
+function retryRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'POST',
     path: `${PATH}/{target}/{id}/retry`,
     access: 'v3:admin',
     tenants: 'no',
     group: 'workflows',
-    summary: 'Try a dead letter again',
+    summary: 'Retry a dead letter',
     params: letterParams,
     description:
-      'Its workflow emits it anew: at once if somebody holds it, else by the next claim.',
-    answers: {
+      'The workflow emits the action again: at once if an orchestrator holds it, else with the next claim.',
+    responses: {
       200: {
-        description: 'Which workflow emits it.',
+        description: 'The workflow that emits it.',
         body: z.object({ id: z.string(), workflow: z.string() }).meta({ id: 'RetriedLetter' }),
       },
     },
@@ -86,33 +84,33 @@ function retryRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
     async handle({ params }) {
       const id = `${params.target}/${params.id}`;
       const workflow = await workflows.deadLetters.retry(id);
-      if (workflow === null) throw noLetter();
-      return { body: { id, workflow }, act: { action: 'deadletter.retry', subject: id } };
+      if (workflow === null) throw letterNotFound();
+      return { body: { id, workflow }, audit: { action: 'deadletter.retry', subject: id } };
     },
   });
 }
 
-function dropRoute({ holdfast: { workflows } }: DeadLetterParts): Route {
+function dropRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'POST',
     path: `${PATH}/{target}/{id}/drop`,
     access: 'v3:admin',
     tenants: 'no',
     group: 'workflows',
-    summary: 'Throw a dead letter away',
+    summary: 'Drop a dead letter',
     params: letterParams,
-    description: 'Its workflow has been told of the failure long ago.',
-    answers: {
+    description: 'Removes it. Its workflow already has the failure as the action’s result.',
+    responses: {
       200: {
-        description: 'It is gone.',
+        description: 'It is removed.',
         body: z.object({ id: z.string(), dropped: z.literal(true) }).meta({ id: 'DroppedLetter' }),
       },
     },
     problems: ['not-found'],
     async handle({ params }) {
       const id = `${params.target}/${params.id}`;
-      if (!(await workflows.deadLetters.drop(id))) throw noLetter();
-      return { body: { id, dropped: true }, act: { action: 'deadletter.drop', subject: id } };
+      if (!(await workflows.deadLetters.drop(id))) throw letterNotFound();
+      return { body: { id, dropped: true }, audit: { action: 'deadletter.drop', subject: id } };
     },
   });
 }
@@ -122,9 +120,9 @@ function letterJson({ id, workflow, action, tries, reason, diedAt }: DeadLetter)
   return { id, workflow, type, tries, reason: withoutCredentials(reason), diedAt };
 }
 
-function noLetter(): Problem {
+function letterNotFound(): Problem {
   return new Problem('not-found', {
     detail:
-      'There is no such dead letter: it was retried or dropped before, or its workflow is gone.',
+      'There is no such dead letter. It was retried or dropped before, or its workflow was removed.',
   });
 }

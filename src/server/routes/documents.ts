@@ -1,4 +1,4 @@
-/** What there is, told to programs and to people. Nothing of it is secret, and nothing comes from elsewhere. */
+/** The description of the API, for programs and for people. It is public and loads nothing external. */
 import { z } from 'zod';
 import { packageVersion } from '../../core/version.ts';
 import { PROBLEMS, Problem, type ProblemName } from '../http/problem.ts';
@@ -7,40 +7,41 @@ import { openApi } from '../reference/openapi.ts';
 import { problemPage, referencePage } from '../reference/reference-page.ts';
 import { STYLE } from '../reference/reference-style.ts';
 
-/** Nothing is loaded but the stylesheet, nothing runs, and nobody may put it into a frame. */
+/** The pages load only the stylesheet, run no scripts and cannot be framed. */
 const POLICY =
   "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const nameParams = z.strictObject({ name: z.string() });
 
-/** `table` is asked for when all routes are there, these among them. */
+const OPEN = { method: 'GET', access: 'open', tenants: 'yes', group: 'operation' } as const;
+
+/** `table` returns all routes, these included. It is called with the first request. */
 export function documentRoutes(table: () => readonly Route[]): Route[] {
   const version = packageVersion();
-  // Where it is mounted is known only from a request, and then is the same for all.
-  const document = remembered((base) => openApi(table(), { version, base }));
-  const json = remembered((base) => JSON.stringify(document(base)));
-  const page = remembered((base) => referencePage(document(base)));
+  const document = memoizeLast((base) => openApi(table(), { version, base }));
+  const json = memoizeLast((base) => JSON.stringify(document(base)));
+  const page = memoizeLast((base) => referencePage(document(base)));
   return [
     route({
       ...OPEN,
       path: '/openapi.json',
-      summary: 'This interface, for programs',
-      description: 'OpenAPI 3.1, made from the schemas that validate.',
-      answers: { 200: { description: 'The document.', mediaType: 'application/json' } },
+      summary: 'API description for programs',
+      description: 'OpenAPI 3.1, generated from the schemas that validate requests.',
+      responses: { 200: { description: 'The document.', mediaType: 'application/json' } },
       problems: [],
       async handle({ base }) {
-        return answer(json(base), 'application/json');
+        return textResponse(json(base), 'application/json');
       },
     }),
     route({
       ...OPEN,
       path: '/docs',
-      summary: 'This interface, for people',
-      description: 'The page you may be reading. It needs no network and no script.',
-      answers: { 200: { description: 'The page.', mediaType: 'text/html' } },
+      summary: 'API reference for people',
+      description: 'The page you may be reading. It needs no network and no scripts.',
+      responses: { 200: { description: 'The page.', mediaType: 'text/html' } },
       problems: [],
       async handle({ base }) {
-        return answer(page(base), 'text/html; charset=utf-8');
+        return textResponse(page(base), 'text/html; charset=utf-8');
       },
     }),
     styleRoute(),
@@ -48,18 +49,16 @@ export function documentRoutes(table: () => readonly Route[]): Route[] {
   ];
 }
 
-const OPEN = { method: 'GET', access: 'open', tenants: 'yes', group: 'operation' } as const;
-
 function styleRoute(): Route {
   return route({
     ...OPEN,
     path: '/docs/style.css',
-    summary: 'How the pages look',
-    description: 'The stylesheet of the pages.',
-    answers: { 200: { description: 'The stylesheet.', mediaType: 'text/css' } },
+    summary: 'Stylesheet of the reference',
+    description: 'The stylesheet of the reference pages.',
+    responses: { 200: { description: 'The stylesheet.', mediaType: 'text/css' } },
     problems: [],
     async handle() {
-      return answer(STYLE, 'text/css; charset=utf-8');
+      return textResponse(STYLE, 'text/css; charset=utf-8');
     },
   });
 }
@@ -68,14 +67,15 @@ function problemRoute(): Route {
   return route({
     ...OPEN,
     path: '/problems/{name}',
-    summary: 'A sort of problem, explained',
-    description: 'What the `type` of a problem leads to: when it comes about, and what to do.',
+    summary: 'Explain a problem type',
+    description: 'The page that a problem’s `type` links to: when it occurs, and what to do.',
     params: nameParams,
-    answers: { 200: { description: 'The page.', mediaType: 'text/html' } },
+    responses: { 200: { description: 'The page.', mediaType: 'text/html' } },
     problems: ['not-found'],
     async handle({ params: { name } }) {
-      if (!isProblem(name)) throw new Problem('not-found', { detail: 'There is no such problem.' });
-      return answer(problemPage(name), 'text/html; charset=utf-8');
+      if (!isProblem(name))
+        throw new Problem('not-found', { detail: 'There is no such problem type.' });
+      return textResponse(problemPage(name), 'text/html; charset=utf-8');
     },
   });
 }
@@ -84,14 +84,17 @@ function isProblem(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEMS, name);
 }
 
-function answer(text: string, type: string): Response {
+function textResponse(text: string, type: string): Response {
   return new Response(text, {
     headers: { 'Content-Type': type, 'Content-Security-Policy': POLICY },
   });
 }
 
-/** The last one is kept: it takes some milliseconds to make, and anybody may ask. */
-function remembered<T>(make: (base: string) => T): (base: string) => T {
+/**
+ * Keeps the result of the last `base`. Only a request tells where the app is mounted, but then it is
+ * the same for all, and a document takes some milliseconds to make.
+ */
+function memoizeLast<T>(make: (base: string) => T): (base: string) => T {
   let last: { readonly base: string; readonly made: T } | null = null;
   return (base) => {
     if (last?.base !== base) last = { base, made: make(base) };

@@ -1,49 +1,53 @@
-/** What happens to all instances, as it happens. */
+/** The events of all instances, as they happen. */
 import { z } from 'zod';
 import { isName } from '../../core/ids.ts';
 import { type Route, route } from '../http/route.ts';
-import { type EventWish, eventFilter, isEventName } from '../streams/event-filter.ts';
-import type { EventHub } from '../streams/event-hub.ts';
+import type { ServerContext } from '../server-context.ts';
+import { type EventQuery, eventFilter, isEventName } from '../streams/event-filter.ts';
 import { BEGINNING } from '../streams/event-window.ts';
 import { idSchema } from './json/schemas.ts';
 
-const EVENT_RULE = 'it is the name of an event, or the part of it before the dot';
-const FROM_RULE = 'it is now or oldest';
-const MEMBER_RULE = 'it is the id of an instance, its name, or how one of these begins';
-const EITHER_RULE = 'it is another name of session: give one of them';
-const MOST_NAMES = 50;
+const EVENT_RULE = 'must be the name of an event, or the part of it before the dot';
+const FROM_RULE = 'must be now or oldest';
+const INSTANCE_RULE = 'must be the id or the name of an instance, or a prefix of one';
+const EITHER_RULE = 'is another name of session: send only one of them';
+const MAX_NAMES = 50;
 
-/** What a position may look like, of whatever store. What does not, no log has. */
+/** The form of positions in all stores. No log has a position of another form. */
 export const POSITION = /^[A-Za-z0-9-]{1,64}$/;
-const NOWHERE = '-';
+const UNKNOWN_POSITION = '-';
 
-/** Which events are wanted, as a query says it. */
-export const wishFields = {
+/** The filter fields of a query. */
+export const queryFields = {
   event: z
-    .union([z.string(), z.array(z.string()).max(MOST_NAMES)], { error: EVENT_RULE })
+    .union([z.string(), z.array(z.string()).max(MAX_NAMES)], { error: EVENT_RULE })
     .transform((names) => [names].flat())
     .pipe(z.array(z.string().refine(isEventName, { error: EVENT_RULE })))
     .optional()
     .meta({
-      description: `Only these: ${EVENT_RULE}, as in \`lease.lost\` or \`session\`. Repeatable.`,
+      description:
+        'Only these events: a name, or the part before the dot, as in `lease.lost` or `session`. Repeatable.',
     }),
-  session: idSchema.optional().meta({ description: 'Only what is about this session.' }),
-  target: idSchema.optional().meta({ description: 'Another name of session.' }),
+  session: idSchema.optional().meta({ description: 'Only events about this session or target.' }),
+  target: idSchema.optional().meta({ description: 'The same as `session`.' }),
   member: z
-    .string({ error: MEMBER_RULE })
-    .refine(isName, { error: MEMBER_RULE })
+    .string({ error: INSTANCE_RULE })
+    .refine(isName, { error: INSTANCE_RULE })
     .optional()
-    .meta({ description: `Only what an instance tells, or what is about it: ${MEMBER_RULE}.` }),
+    .meta({
+      description:
+        'Only events of this instance, or about it: its id, its name, or a prefix of one.',
+    }),
 };
 
-interface WishQuery {
+interface QueryFields {
   readonly event?: string[] | undefined;
   readonly session?: string | undefined;
   readonly target?: string | undefined;
   readonly member?: string | undefined;
 }
 
-export function isEither({ session, target }: WishQuery): boolean {
+export function isEither({ session, target }: QueryFields): boolean {
   return session === undefined || target === undefined;
 }
 
@@ -53,18 +57,13 @@ export const EITHER = {
   when: ({ value }: { value: unknown }) => typeof value === 'object' && value !== null,
 };
 
-export function wishOf({ event: events, session, target, member }: WishQuery): EventWish {
-  const about = session ?? target;
-  return {
-    ...(events !== undefined && { events }),
-    ...(about !== undefined && { about }),
-    ...(member !== undefined && { member }),
-  };
+export function eventQuery({ event: events, session, target, member }: QueryFields): EventQuery {
+  return { events, about: session ?? target, member };
 }
 
 const watchQuery = z
   .strictObject({
-    ...wishFields,
+    ...queryFields,
     from: z
       .enum(['now', 'oldest'], { error: FROM_RULE })
       .optional()
@@ -72,7 +71,7 @@ const watchQuery = z
   })
   .refine(isEither, EITHER);
 
-export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
+export function eventRoutes({ eventStream }: ServerContext): Route[] {
   return [
     route({
       method: 'GET',
@@ -80,27 +79,27 @@ export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
       access: 'v3:read',
       tenants: 'yes',
       group: 'events',
-      summary: 'Watch what happens',
+      summary: 'Watch events',
       description:
-        'Server-sent events, from the log that all instances share. `event` is the name, `data` the facts as JSON, `id` where to go on: ' +
-        'sent back in the header `Last-Event-ID`, as browsers do by themselves, it brings everything since. ' +
-        '`gap` says that something is missing, because the log no longer has it. `bye` says why the server ends it: `token-expired`, `closing`, ' +
-        '`too-slow` (come back with the last id, and nothing is lost) or `failed`. ' +
-        'A token of a tenant sees the events of that tenant only.',
+        'Server-sent events from the log that all instances share. `event` is the name, `data` the facts as JSON, and `id` the position. ' +
+        'A client that reconnects sends the last id in the header `Last-Event-ID`, as browsers do automatically, and gets everything since. ' +
+        '`gap` means that the log no longer has some of the events. `bye` says why the server ends the stream: `token-expired`, `closing`, ' +
+        '`too-slow` (reconnect with the last id, and nothing is lost) or `failed`. ' +
+        'A token of a tenant sees only the events of that tenant.',
       query: watchQuery,
-      answers: {
+      responses: {
         200: {
-          description: 'A stream that does not end by itself.',
+          description: 'A stream that stays open.',
           mediaType: 'text/event-stream',
         },
       },
       problems: ['not-ready'],
       async handle({ query, caller, headers, signal }) {
-        const filter = eventFilter(wishOf(query), caller);
+        const filter = eventFilter(eventQuery(query), caller);
         const position = positionOf(headers.get('last-event-id'), query.from);
-        const stream = hub.watch({ filter, caller, position, signal });
-        // Who has its answer may rely on it: what happens from then on, it is told.
-        if (position === null) await hub.untilPlaced();
+        const stream = eventStream.watch({ filter, caller, position, signal });
+        // After its response has begun, a client gets every event that happens.
+        if (position === null) await eventStream.untilPositioned();
         return new Response(stream, { headers: STREAM_HEADERS });
       },
     }),
@@ -109,13 +108,13 @@ export function eventRoutes({ hub }: { hub: EventHub }): Route[] {
 
 export const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
-  // Some proxies collect what they pass on, unless told not to.
+  // Some proxies buffer responses unless they are told not to.
   'X-Accel-Buffering': 'no',
 };
 
-/** Who comes back says where from: that counts for more than where it wanted to begin. */
+/** `Last-Event-ID` wins over `from`: the client reconnects. */
 function positionOf(lastEventId: string | null, from: 'now' | 'oldest' = 'now'): string | null {
   if (lastEventId !== null && lastEventId !== '')
-    return POSITION.test(lastEventId) ? lastEventId : NOWHERE;
+    return POSITION.test(lastEventId) ? lastEventId : UNKNOWN_POSITION;
   return from === 'oldest' ? BEGINNING : null;
 }

@@ -1,22 +1,13 @@
-/** For whoever runs this: does it live, can it take work, how is it doing. */
+/** Liveness, readiness and metrics. */
 import { z } from 'zod';
 import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
-import type { Metrics } from '../metrics/metrics.ts';
-import type { Readiness } from '../readiness.ts';
+import type { ServerContext } from '../server-context.ts';
 
-export interface HealthParts {
-  readonly readiness: Readiness;
-  readonly metrics: Metrics;
-  /** Whether anybody may see the metrics; default: who has a token. */
-  readonly metricsAccess: 'open' | 'v3:read';
-}
-
-/** When to ask again. */
 const RETRY_MS = 1_000;
 
-export function healthRoutes(parts: HealthParts): Route[] {
-  return [healthRoute(), readyRoute(parts), metricsRoute(parts)];
+export function healthRoutes(server: ServerContext, metricsAccess: 'open' | 'v3:read'): Route[] {
+  return [healthRoute(), readyRoute(server), metricsRoute(server, metricsAccess)];
 }
 
 function healthRoute(): Route {
@@ -26,9 +17,11 @@ function healthRoute(): Route {
     access: 'open',
     tenants: 'yes',
     group: 'operation',
-    summary: 'Does it live?',
-    description: 'The process serves requests. Nobody else is asked, least of all the store.',
-    answers: { 200: { description: 'It does.', body: z.object({ alive: z.literal(true) }) } },
+    summary: 'Liveness',
+    description: 'Succeeds while the process serves requests. It does not use the store.',
+    responses: {
+      200: { description: 'The process is alive.', body: z.object({ alive: z.literal(true) }) },
+    },
     problems: [],
     async handle() {
       return { body: { alive: true } };
@@ -36,24 +29,29 @@ function healthRoute(): Route {
   });
 }
 
-function readyRoute({ readiness }: HealthParts): Route {
+function readyRoute({ readiness }: ServerContext): Route {
   return route({
     method: 'GET',
     path: '/readyz',
     access: 'open',
     tenants: 'yes',
     group: 'operation',
-    summary: 'Can it take work?',
+    summary: 'Readiness',
     description:
-      'Fails when this instance could not take work, and says why in `reasons`: the store does not answer, it is closing, its poller or its worker is stalled or has stopped. ' +
-      'What the store says is good for a second, however many ask.',
-    answers: { 200: { description: 'It can.', body: z.object({ ready: z.literal(true) }) } },
+      'Fails while this instance cannot take work, with the causes in `reasons`: the store does not answer, the instance is closing, or its poller or worker is stalled or has stopped. ' +
+      'The result of the store is reused for a second.',
+    responses: {
+      200: {
+        description: 'The instance can take work.',
+        body: z.object({ ready: z.literal(true) }),
+      },
+    },
     problems: ['not-ready'],
     async handle() {
       const reasons = await readiness.reasons();
       if (reasons.length === 0) return { body: { ready: true } };
       throw new Problem('not-ready', {
-        detail: `It can not take work now: ${reasons.join('; ')}.`,
+        detail: `This instance cannot take work: ${reasons.join('; ')}.`,
         retryAfterMs: RETRY_MS,
         facts: { reasons },
       });
@@ -61,18 +59,18 @@ function readyRoute({ readiness }: HealthParts): Route {
   });
 }
 
-function metricsRoute({ metrics, metricsAccess }: HealthParts): Route {
+function metricsRoute({ metrics }: ServerContext, access: 'open' | 'v3:read'): Route {
   return route({
     method: 'GET',
     path: '/metrics',
-    access: metricsAccess,
+    access,
     tenants: 'no',
     group: 'operation',
     summary: 'Metrics',
     description:
-      'Events of this instance by name; leases held, lost, refused and handed over, how long renewals take and how near the first loss is; polls, actions, intents, sessions and pipelines; what the store does to it; requests by route; and the process itself. `docs/metrics.md` has all of them.',
-    answers: {
-      200: { description: 'In the text format of Prometheus.', mediaType: 'text/plain' },
+      'Metrics of this instance: events by name; leases held, lost, refused and handed over; renewal times and the nearest deadline; polls, actions, intents, sessions and pipelines; the store; requests by route; and the process. `docs/metrics.md` lists all of them.',
+    responses: {
+      200: { description: 'In the Prometheus text format.', mediaType: 'text/plain' },
     },
     problems: [],
     async handle() {

@@ -1,4 +1,4 @@
-/** Where clients say what they want. It is accepted or makes no sense; whether it can be had is for workers to find out. */
+/** Accepts intents: requests to start or stop a session. Workers carry them out later. */
 import { z } from 'zod';
 import {
   DEFAULT_PROFILE,
@@ -10,29 +10,28 @@ import {
   type Requester,
 } from '../../intents/intent.ts';
 import { SESSION_STATES } from '../../store/port/intent-store.ts';
-import { includes, lackingScope } from '../http/auth.ts';
+import { includes, missingScope, visibleTenant } from '../http/auth.ts';
 import { type Caller, type Route, route } from '../http/route.ts';
-import { tenantOf } from '../http/tenant.ts';
-import type { ServerParts } from '../parts.ts';
+import type { ServerContext } from '../server-context.ts';
 import { idSchema } from './json/schemas.ts';
 
-const START_RULE = `it is a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
-const TYPE_RULE = 'it is one of stream.start, vod.start, stream.stop';
+const START_RULE = `must be a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
+const TYPE_RULE = 'must be one of stream.start, vod.start, stream.stop';
 
 const refSchema = z
   .string()
   .refine(isRef, { error: REF_RULE })
-  .meta({ description: `Text of whoever names it: ${REF_RULE}.` });
+  .meta({ description: `Your name for it: ${REF_RULE}.` });
 const startSchema = z
   .number()
   .refine(isStartMs, { error: START_RULE })
   .meta({ type: 'integer', minimum: 0, maximum: LATEST_START_MS });
 const profileSchema = idSchema
   .optional()
-  .meta({ description: `How it is to be run; default ${DEFAULT_PROFILE}.` });
-const clientSchema = idSchema
-  .optional()
-  .meta({ description: 'Who needs it, counted once for each session; default the token.' });
+  .meta({ description: `Which worker profile runs it; default ${DEFAULT_PROFILE}.` });
+const clientSchema = idSchema.optional().meta({
+  description: 'The client that needs it, counted once per session; default the token’s id.',
+});
 
 const streamStart = z
   .strictObject({
@@ -41,7 +40,10 @@ const streamStart = z
     profile: profileSchema,
     clientId: clientSchema,
   })
-  .meta({ id: 'StreamStart', description: 'Starts a channel, or finds that it has been started.' });
+  .meta({
+    id: 'StreamStart',
+    description: 'Starts a channel, or joins its session if it runs already.',
+  });
 
 const vodStart = z
   .strictObject({
@@ -49,32 +51,33 @@ const vodStart = z
     recordingId: refSchema,
     profile: profileSchema,
     startMs: startSchema.optional().meta({
-      description: 'Where in the recording; starts within one second share a session. Default 0.',
+      description:
+        'Position in the recording; default 0. Starts within the same second share a session.',
     }),
-    start_ms: startSchema.optional().meta({ description: 'Another name of startMs.' }),
+    start_ms: startSchema.optional().meta({ description: 'The same as `startMs`.' }),
     clientId: clientSchema,
   })
   .refine(({ startMs, start_ms }) => startMs === undefined || start_ms === undefined, {
     path: ['start_ms'],
-    error: 'it is another name of startMs: give one of them',
-    // Also where other fields are wrong: all is told at once.
+    error: 'is another name of startMs: send only one of them',
+    // Checked even if other fields are wrong, so that the problem lists all errors.
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
-  .meta({ id: 'VodStart', description: 'Plays a recording from a time on.' });
+  .meta({ id: 'VodStart', description: 'Plays a recording from a position.' });
 
 const streamStop = z
   .strictObject({
     type: z.literal('stream.stop'),
     sessionId: idSchema,
     force: z.boolean().optional().meta({
-      description: 'Stops it whoever else needs it; needs the scope v3:admin.',
+      description: 'Stops it even if other clients need it; needs the scope v3:admin.',
     }),
     clientId: clientSchema,
   })
   .meta({
     id: 'StreamStop',
     description:
-      'Says that the client does not need a session any more; the last who says so stops it.',
+      'The client no longer needs the session. It stops when its last client sends this.',
   });
 
 export const intentSchema = z.discriminatedUnion('type', [streamStart, vodStart, streamStop], {
@@ -87,15 +90,14 @@ export const acceptedSchema = z
     state: z.enum(SESSION_STATES),
     kind: z.enum(['live', 'vod']),
     replayed: z.boolean().meta({
-      description:
-        'A start found the session there already; a stop left it in the state it was in.',
+      description: 'The session existed already (start), or its state did not change (stop).',
     }),
     clients: z.number().int(),
     links: z.object({ self: z.string() }),
   })
   .meta({ id: 'Accepted' });
 
-export function intentRoutes({ intents }: ServerParts): Route[] {
+export function intentRoutes({ intents }: ServerContext): Route[] {
   return [
     route({
       method: 'POST',
@@ -103,21 +105,21 @@ export function intentRoutes({ intents }: ServerParts): Route[] {
       access: 'v3:write',
       tenants: 'yes',
       group: 'intents',
-      summary: 'Start or stop something',
+      summary: 'Start or stop a session',
       description:
-        'Accepted means: it is in the store, and a worker will see to it. What comes of it is the state of its session. ' +
-        'To send the same again is safe: it leads to the same session until that has ended.',
+        'Accepted means that the intent is in the store and a worker will carry it out. The session’s state shows the outcome. ' +
+        'It is safe to send the same intent again: it leads to the same session until that ends.',
       body: intentSchema,
-      answers: {
+      responses: {
         202: {
-          description: 'It is accepted. Location leads to its session.',
+          description: 'Accepted. `Location` is the address of its session.',
           body: acceptedSchema,
         },
       },
       problems: ['not-found', 'lease-busy', 'session-crowded', 'store-quarantined'],
       async handle({ body, caller, base, gone }) {
         if (body.type === 'stream.stop' && body.force === true && !isAdmin(caller))
-          throw lackingScope('v3:admin');
+          throw missingScope('v3:admin');
         const by = requesterOf(caller, body.clientId);
         const { session, isReplay } = await intents.submit(intentOf(body), by, {
           signal: gone,
@@ -132,22 +134,22 @@ export function intentRoutes({ intents }: ServerParts): Route[] {
 }
 
 function requesterOf(caller: Caller, clientId: string | undefined): Requester {
-  return { tenant: tenantOf(caller), client: clientId ?? caller.tokenId };
+  return { tenant: visibleTenant(caller), client: clientId ?? caller.tokenId };
 }
 
 function isAdmin({ scope }: Caller): boolean {
   return includes(scope, 'v3:admin');
 }
 
-/** As the core has it: one name for each field, and none for what was not said. */
-function intentOf(wanted: z.output<typeof intentSchema>): Intent {
-  const { type } = wanted;
+/** With defaults, and one name for each field. */
+function intentOf(body: z.output<typeof intentSchema>): Intent {
+  const { type } = body;
   if (type === 'stream.stop') {
-    const { sessionId, force = false } = wanted;
+    const { sessionId, force = false } = body;
     return { type, sessionId, force };
   }
-  const { profile = DEFAULT_PROFILE } = wanted;
-  if (type === 'stream.start') return { type, serviceRef: wanted.serviceRef, profile };
-  const { recordingId, startMs, start_ms } = wanted;
+  const { profile = DEFAULT_PROFILE } = body;
+  if (type === 'stream.start') return { type, serviceRef: body.serviceRef, profile };
+  const { recordingId, startMs, start_ms } = body;
   return { type, recordingId, profile, startMs: startMs ?? start_ms ?? 0 };
 }

@@ -1,34 +1,34 @@
-/** Who holds what, according to the store; and the way to end it against the holder's will. */
+/** Leases in the store: list them, get one, revoke one. */
 import { z } from 'zod';
 import { isForeignText, isName, NAME_RULE } from '../../core/ids.ts';
-import type { Holdfast } from '../../holdfast.ts';
-import type { Intents } from '../../intents/intents.ts';
 import { MAX_FENCE } from '../../lease/fence.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, route } from '../http/route.ts';
+import type { ServerContext } from '../server-context.ts';
+import { holderNames } from './holder-names.ts';
 import { CURSOR_RULE, reasonSchema } from './json/schemas.ts';
-import { holdersFor } from './other-tenants.ts';
 
 const PATH = '/api/v3/leases';
 const KEY_RULE = `a key is ${NAME_RULE}`;
-const MOST_CURSOR_BYTES = 1_024;
+const MAX_CURSOR_BYTES = 1_024;
 
 const fenceSchema = z.string().meta({
   pattern: '^\\d+$',
-  description: 'A decimal number as text: it is longer than some readers’ numbers are exact.',
+  description:
+    'A decimal number as text: it exceeds the precision of numbers in some JSON parsers.',
 });
-const FENCE_RULE = 'it is a fence, a decimal number as text';
+const FENCE_RULE = 'must be a fence: a decimal number as text';
 const meantFenceSchema = z
   .string({ error: FENCE_RULE })
   .regex(/^\d{1,16}$/, { error: FENCE_RULE })
   .transform(Number)
   .refine((fence) => fence <= MAX_FENCE, { error: FENCE_RULE });
 const expirySchema = z.number().int().nullable().meta({
-  description: 'In how many milliseconds it ends unless it is renewed; null: never.',
+  description: 'Milliseconds until it expires unless it is renewed; null: never.',
 });
 const keySchema = z.string().refine(isName, { error: KEY_RULE });
 const keyParams = z.strictObject({
-  key: keySchema.meta({ description: 'Percent-encoded where it has slashes.' }),
+  key: keySchema.meta({ description: 'Percent-encoded if it has slashes.' }),
 });
 
 const leaseSchema = z
@@ -44,7 +44,7 @@ const stateSchema = z
   .object({
     key: z.string(),
     state: z.enum(['held', 'revoked', 'free']).meta({
-      description: '`revoked`: kept free of holders while the one it was taken from may still act.',
+      description: '`revoked`: blocked until its old holder can no longer act.',
     }),
     holder: z.string().optional(),
     fence: fenceSchema.meta({ description: 'The last one minted; "0": never held.' }),
@@ -55,13 +55,16 @@ const stateSchema = z
 export const revocationSchema = z
   .object({
     key: z.string(),
-    revoked: z.boolean().meta({ description: 'False: the lease that was meant is over.' }),
+    revoked: z
+      .boolean()
+      .meta({ description: 'False: the lease with this fence had already ended.' }),
     holder: z.string().nullable().optional().meta({
-      description: 'Whom it was taken from; or, if it was not, who has the key now, null: nobody.',
+      description:
+        'The holder it was revoked from. If `revoked` is false: the present holder, null for none.',
     }),
     fence: fenceSchema.optional(),
     mayActForMs: z.number().int().optional().meta({
-      description: 'For how long the revoked holder may still act.',
+      description: 'How long the revoked holder may still act.',
     }),
   })
   .meta({ id: 'Revocation' });
@@ -70,39 +73,30 @@ const listQuery = z.strictObject({
   cursor: z
     .string({ error: CURSOR_RULE })
     .transform((cursor) => Buffer.from(cursor, 'base64url').toString())
-    .refine((cursor) => isForeignText(cursor, MOST_CURSOR_BYTES), { error: CURSOR_RULE })
+    .refine((cursor) => isForeignText(cursor, MAX_CURSOR_BYTES), { error: CURSOR_RULE })
     .optional()
-    .meta({ description: 'To go on where the page before ended.' }),
+    .meta({ description: 'Continues after the previous page.' }),
 });
 
 export const revokeBody = z
   .strictObject({
     reason: reasonSchema,
     force: z.boolean().optional().meta({
-      description: 'Frees it at once: the revoked holder and the next may both act for a while.',
+      description:
+        'Frees the key at once (unsafe): the revoked holder and the next may both act for up to one TTL.',
     }),
     fence: meantFenceSchema.optional().meta({
       description:
-        'The fence of the lease that is meant, as you have seen it: a later holder is left alone. Default: that of the lease that is held now.',
+        'The fence of the lease to revoke. A later holder keeps its lease. Default: the fence of the present lease.',
     }),
   })
   .meta({ id: 'Revoke' });
 
-/** What a request to revoke means to the library. */
-export function revocationOf({ reason, force = false, fence }: z.infer<typeof revokeBody>) {
-  return { reason, force, ...(fence !== undefined && { fence }) };
+export function leaseRoutes(server: ServerContext): Route[] {
+  return [listRoute(server), getRoute(server), revokeRoute(server)];
 }
 
-export interface LeaseParts {
-  readonly holdfast: Pick<Holdfast, 'list' | 'inspect' | 'revoke'>;
-  readonly intents: Pick<Intents, 'ofOthers'>;
-}
-
-export function leaseRoutes(parts: LeaseParts): Route[] {
-  return [listRoute(parts), getRoute(parts), revokeRoute(parts)];
-}
-
-function listRoute({ holdfast, intents }: LeaseParts): Route {
+function listRoute({ holdfast, intents }: ServerContext): Route {
   return route({
     method: 'GET',
     path: PATH,
@@ -111,11 +105,11 @@ function listRoute({ holdfast, intents }: LeaseParts): Route {
     group: 'leases',
     summary: 'List leases',
     description:
-      'Those that are held, a page at a time; in no order on Redis. It walks the store, so it is for people, not for loops.',
+      'Held leases, a page at a time; in no particular order on Redis. It scans the store, so do not call it in a loop.',
     query: listQuery,
-    answers: {
+    responses: {
       200: {
-        description: 'One page. It may be short, or empty, and yet not the last.',
+        description: 'One page. A page that is not the last may be short or empty.',
         body: z
           .object({
             leases: z.array(leaseSchema),
@@ -127,63 +121,59 @@ function listRoute({ holdfast, intents }: LeaseParts): Route {
     problems: [],
     async handle({ query, caller }) {
       const { leases, cursor } = await holdfast.list(query.cursor);
-      const shown = await holdersFor(
-        intents,
-        caller,
-        leases.map(({ holder }) => holder),
-      );
-      const next =
-        cursor === undefined ? {} : { cursor: Buffer.from(cursor).toString('base64url') };
+      const holders = leases.map(({ holder }) => holder);
+      const shown = await holderNames(intents, caller, holders);
+      const next = cursor === undefined ? undefined : Buffer.from(cursor).toString('base64url');
       const facts = leases.map((lease) => jsonFacts({ ...lease, holder: shown(lease.holder) }));
-      return { body: { leases: facts, ...next } };
+      return { body: { leases: facts, cursor: next } };
     },
   });
 }
 
-function getRoute({ holdfast, intents }: LeaseParts): Route {
+function getRoute({ holdfast, intents }: ServerContext): Route {
   return route({
     method: 'GET',
     path: `${PATH}/{key}`,
     access: 'v3:read',
     tenants: 'no',
     group: 'leases',
-    summary: 'Look at a lease',
-    description: 'Who holds it. One that nobody holds is free, not unknown.',
+    summary: 'Get a lease',
+    description: 'Its state and holder. A key without a holder is `free`, not an error.',
     params: keyParams,
-    answers: { 200: { description: 'How it is.', body: stateSchema } },
+    responses: { 200: { description: 'The lease.', body: stateSchema } },
     problems: [],
     async handle({ params: { key }, caller }) {
       const lease = await holdfast.inspect(key);
       if (lease.kind === 'failed') throw lease.error;
       const { kind: state, ...facts } = lease;
       if (lease.kind !== 'held') return { body: { key, state, ...jsonFacts(facts) } };
-      const shown = await holdersFor(intents, caller, [lease.holder]);
+      const shown = await holderNames(intents, caller, [lease.holder]);
       return { body: { key, state, ...jsonFacts({ ...facts, holder: shown(lease.holder) }) } };
     },
   });
 }
 
-function revokeRoute({ holdfast }: LeaseParts): Route {
+function revokeRoute({ holdfast }: ServerContext): Route {
   return route({
     method: 'POST',
     path: `${PATH}/{key}/revoke`,
     access: 'v3:admin',
     tenants: 'no',
     group: 'leases',
-    summary: 'Take a lease away from its holder',
+    summary: 'Revoke a lease',
     description:
-      'Its next renewal tells the holder. Nobody is granted the key while it may still act, unless `force` says so; fences tell the two apart. Send the `fence` you have seen, and a repeated or late request leaves the next holder alone.',
+      'The holder’s next renewal fails. The key stays blocked until the old holder can no longer act, unless `force` is set; fences tell the two holders apart. With `fence`, a repeated or late request does not affect the next holder.',
     params: keyParams,
     body: revokeBody,
-    answers: {
-      200: { description: 'Whom it was taken from, if anybody.', body: revocationSchema },
+    responses: {
+      200: { description: 'The holder it was revoked from, if any.', body: revocationSchema },
     },
     problems: [],
     async handle({ params: { key }, body }) {
-      const { reason } = body;
-      const result = await holdfast.revoke(key, revocationOf(body));
-      const act = { action: 'lease.revoke', subject: key, reason };
-      return { body: { key, ...jsonFacts({ ...result }) }, ...(result.revoked && { act }) };
+      const { reason, force = false, fence } = body;
+      const result = await holdfast.revoke(key, { reason, force, fence });
+      const audit = result.revoked ? { action: 'lease.revoke', subject: key, reason } : undefined;
+      return { body: { key, ...jsonFacts({ ...result }) }, audit };
     },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * The page for people: its files are open to all, as nothing in them is secret, and what it shows it asks for with a token like anybody else.
- * It answers only under names that are ours, so that no stranger's page can have its own name lead here and read what is shown.
+ * The page (dashboard). Its files are public and contain no secrets; the page uses the API with a
+ * token, like any client. It answers only under `pageHosts`, against DNS rebinding.
  */
 import { z } from 'zod';
 import type { DashboardFiles, Encoding, PageFile } from '../dashboard-files.ts';
@@ -8,7 +8,7 @@ import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
 import { html } from '../reference/html.ts';
 
-/** Everything comes from here, nothing is inline, nobody may put it into a frame, and nothing that runs in it may ask elsewhere. */
+/** The page loads only files of this server, has no inline code, cannot be framed, and connects only here. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,9 +26,9 @@ const PAGE_HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
-/** The build puts a digest of their content into their names. */
-const FOR_EVER = 'public, max-age=31536000, immutable';
-const ASK_FIRST = 'no-cache';
+/** For assets: the build puts a digest of their content into their names. */
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+const REVALIDATE = 'no-cache';
 
 const OPEN = {
   method: 'GET',
@@ -48,14 +48,15 @@ function indexRoute(files: DashboardFiles): Route {
   return route({
     ...OPEN,
     path: '/',
-    summary: 'The page for people',
-    description: 'Who owns what, what happens, and the means to change it. It asks for a token.',
-    answers: { 200: { description: 'The page.', mediaType: 'text/html' } },
+    summary: 'The page',
+    description:
+      'The dashboard: targets and their owners, events, and actions. It asks for a token.',
+    responses: { 200: { description: 'The page.', mediaType: 'text/html' } },
     problems: [],
     async handle({ base, headers }) {
       const page = await files.page();
       if (page === null) return notBuilt();
-      return fileAnswer(await page.index(base), headers, ASK_FIRST);
+      return fileResponse(await page.index(base), headers, REVALIDATE);
     },
   });
 }
@@ -64,40 +65,44 @@ function assetRoute(files: DashboardFiles): Route {
   return route({
     ...OPEN,
     path: '/assets/{file}',
-    summary: 'What the page is made of',
-    description: 'Scripts and styles of the page; their names change with their content.',
+    summary: 'Files of the page',
+    description: 'Scripts and styles of the page. Their names change with their content.',
     params: fileParams,
-    answers: { 200: { description: 'The file.', mediaType: 'application/octet-stream' } },
+    responses: { 200: { description: 'The file.', mediaType: 'application/octet-stream' } },
     problems: ['not-found'],
     async handle({ params: { file }, headers }) {
       const found = (await files.page())?.assets.get(file);
       if (found === undefined)
-        throw new Problem('not-found', { detail: 'There is no such file. Load the page anew.' });
-      return fileAnswer(found, headers, FOR_EVER);
+        throw new Problem('not-found', { detail: 'There is no such file. Reload the page.' });
+      return fileResponse(found, headers, IMMUTABLE);
     },
   });
 }
 
-function fileAnswer({ type, etag, bodies }: PageFile, asked: Headers, caching: string): Response {
-  const encoding = encodingFor(bodies, asked.get('accept-encoding') ?? '');
+function fileResponse(
+  { type, etag, bodies }: PageFile,
+  requestHeaders: Headers,
+  caching: string,
+): Response {
+  const encoding = encodingFor(bodies, requestHeaders.get('accept-encoding') ?? '');
   const tag = `"${etag}-${encoding}"`;
-  const headers = {
+  const headers: Record<string, string> = {
     ...PAGE_HEADERS,
     'Cache-Control': caching,
     ETag: tag,
     Vary: 'Accept-Encoding',
     'Content-Type': type,
-    ...(encoding !== 'identity' && { 'Content-Encoding': encoding }),
   };
-  const known = (asked.get('if-none-match') ?? '').split(',').map((one) => one.trim());
+  if (encoding !== 'identity') headers['Content-Encoding'] = encoding;
+  const known = (requestHeaders.get('if-none-match') ?? '').split(',').map((one) => one.trim());
   if (known.some((one) => one === tag || one === `W/${tag}`))
     return new Response(null, { status: 304, headers });
   return new Response(bodies[encoding], { headers });
 }
 
-/** The smallest that is there and taken; who says `q=0` does not take it. */
+/** The best encoding that the file has and the client accepts; `q=0` means not accepted. */
 function encodingFor(bodies: PageFile['bodies'], accepted: string): Encoding {
-  const taken = new Set(
+  const acceptable = new Set(
     accepted
       .toLowerCase()
       .split(',')
@@ -105,14 +110,14 @@ function encodingFor(bodies: PageFile['bodies'], accepted: string): Encoding {
       .map((one) => one.replace(/;.*$/, '').trim()),
   );
   const order: readonly Encoding[] = ['br', 'gzip'];
-  return order.find((one) => taken.has(one) && bodies[one] !== undefined) ?? 'identity';
+  return order.find((one) => acceptable.has(one) && bodies[one] !== undefined) ?? 'identity';
 }
 
-/** For who works on this: an installed package has it. */
+/** Only in a source checkout: an installed package has the page. */
 function notBuilt(): Response {
   const { text } = html`<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>
 <h1>The page has not been built</h1>
-<p>Run <code>npm run build</code>, and load this again. The interface works without it: <a href="docs">docs</a>.</p></html>`;
+<p>Run <code>npm run build</code> and reload this page. The API works without it: <a href="docs">docs</a>.</p></html>`;
   const headers = { ...PAGE_HEADERS, 'Content-Type': 'text/html; charset=utf-8' };
   return new Response(text, { status: 503, headers });
 }

@@ -1,4 +1,4 @@
-/** For show: instances to be killed, frozen and brought back from the page. */
+/** The demo's instances, which its page can kill, freeze and start. */
 import { z } from 'zod';
 import { STAGE_ACTIONS, STAGE_DIRECTIONS, type Stage, type StageAction } from '../demo-stage.ts';
 import { Problem } from '../http/problem.ts';
@@ -6,6 +6,7 @@ import { type Route, route } from '../http/route.ts';
 import { idSchema } from './json/schemas.ts';
 
 const PATH = '/api/v3/stage';
+const DEMO_ONLY = 'Only in the demo (`holdfast demo`).';
 
 const pictureSchema = z
   .object({
@@ -18,38 +19,39 @@ const pictureSchema = z
       }),
     ),
   })
-  .meta({ id: 'StagePicture', description: 'Instances that are there to be killed.' });
+  .meta({ id: 'StagePicture', description: 'The instances of the demo.' });
 
 const nameParams = z.strictObject({ name: idSchema });
 
 const SUMMARIES: Readonly<Record<StageAction, string>> = {
-  kill: 'Kill an instance, without a warning',
-  freeze: 'Stop an instance where it is',
-  thaw: 'Let a frozen instance go on',
+  kill: 'Kill an instance',
+  freeze: 'Freeze an instance',
+  thaw: 'Let a frozen instance continue',
   start: 'Start a killed instance again',
 };
 
 export function stageRoutes(stage: Stage): Route[] {
-  return [
-    route({
-      method: 'GET',
-      path: PATH,
-      access: 'v3:read',
-      tenants: 'no',
-      group: 'operation',
-      summary: 'Instances that are there to be killed',
-      description: 'Only where the server was started for show (`holdfast demo`).',
-      answers: { 200: { description: 'How they are.', body: pictureSchema } },
-      problems: [],
-      async handle() {
-        return { body: stage.picture() };
-      },
-    }),
-    ...STAGE_ACTIONS.map((action) => directionRoute(stage, action)),
-  ];
+  return [listRoute(stage), ...STAGE_ACTIONS.map((action) => actionRoute(stage, action))];
 }
 
-function directionRoute(stage: Stage, action: StageAction): Route {
+function listRoute(stage: Stage): Route {
+  return route({
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'operation',
+    summary: 'List the instances of the demo',
+    description: DEMO_ONLY,
+    responses: { 200: { description: 'The instances.', body: pictureSchema } },
+    problems: [],
+    async handle() {
+      return { body: stage.picture() };
+    },
+  });
+}
+
+function actionRoute(stage: Stage, action: StageAction): Route {
   return route({
     method: 'POST',
     path: `${PATH}/{name}/${action}`,
@@ -58,17 +60,19 @@ function directionRoute(stage: Stage, action: StageAction): Route {
     group: 'operation',
     summary: SUMMARIES[action],
     params: nameParams,
-    description: 'Only where the server was started for show (`holdfast demo`).',
-    answers: { 200: { description: 'How they are now.', body: pictureSchema } },
+    description: DEMO_ONLY,
+    responses: { 200: { description: 'The instances after the change.', body: pictureSchema } },
     problems: ['not-found', 'conflict'],
     async handle({ params: { name } }) {
-      const actor = stage.picture().actors.find((one) => one.name === name);
+      const actor = stage.picture().actors.find((each) => each.name === name);
       if (actor === undefined)
-        throw new Problem('not-found', { detail: 'There is no instance of this name on stage.' });
+        throw new Problem('not-found', { detail: 'The demo has no instance of this name.' });
       if (!STAGE_DIRECTIONS[action].includes(actor.state))
-        throw new Problem('conflict', { detail: `It is ${actor.state}: there is nothing to do.` });
+        throw new Problem('conflict', {
+          detail: `The instance is ${actor.state}, so this action does not apply.`,
+        });
       await stage.direct(name, action);
-      return { body: stage.picture(), act: { action: `stage.${action}`, subject: name } };
+      return { body: stage.picture(), audit: { action: `stage.${action}`, subject: name } };
     },
   });
 }

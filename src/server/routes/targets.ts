@@ -1,20 +1,56 @@
-/** What operators do with a target: give it to another member, leave it to the plan again, take it away from its holder. */
+/** Targets: list, get, add, change, pause, resume, remove, move and revoke them. */
 import { z } from 'zod';
 import { isName } from '../../core/ids.ts';
-import type { Holdfast } from '../../holdfast.ts';
-import { jsonFacts } from '../../telemetry/facts.ts';
+import type { TargetView } from '../../fleet/watch/fleet.ts';
+import { jsonFacts, withoutCredentials } from '../../telemetry/facts.ts';
+import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
-import { idParams, reasonSchema } from './json/schemas.ts';
-import { revocationOf, revocationSchema, revokeBody } from './leases.ts';
-import { noTarget } from './picture.ts';
+import type { ServerContext } from '../server-context.ts';
+import { expiryJson } from './json/fleet-json.ts';
+import { targetSchema } from './json/fleet-schemas.ts';
+import {
+  CURSOR_RULE,
+  DEFAULT_PAGE,
+  idParams,
+  limitSchema,
+  reasonSchema,
+  targetRecordSchema,
+  unreadableSchema,
+} from './json/schemas.ts';
+import { targetRecordJson } from './json/session-json.ts';
+import { parseCursor, targetPage } from './json/session-pages.ts';
+import { definedFields, newTargetSchema, targetChangeSchema } from './json/target-input.ts';
+import { revocationSchema, revokeBody } from './leases.ts';
 
-const PATH = '/api/v3/targets/{id}';
+const PATH = '/api/v3/targets';
+const INSTANCE_RULE = 'must be the id of an instance';
+const CHANGED = { 200: { description: 'The target after the change.', body: targetRecordSchema } };
 
-const MEMBER_RULE = 'it is the id of an instance';
+const listQuery = z.strictObject({
+  cursor: z
+    .string({ error: CURSOR_RULE })
+    .refine((cursor) => parseCursor(cursor)?.part === 'targets', { error: CURSOR_RULE })
+    .optional()
+    .meta({ description: 'Continues after the previous page.' }),
+  limit: limitSchema.optional(),
+});
+
+const targetPageSchema = z
+  .object({
+    targets: z.array(targetRecordSchema),
+    unreadable: unreadableSchema.optional().meta({
+      description: 'Records of other programs that are not valid targets; on the first page.',
+    }),
+    cursor: z.string().optional().meta({ description: 'Absent on the last page.' }),
+  })
+  .meta({ id: 'TargetPage' });
 
 const transferBody = z
   .strictObject({
-    to: z.string().refine(isName, { error: MEMBER_RULE }).meta({ description: MEMBER_RULE }),
+    to: z
+      .string()
+      .refine(isName, { error: INSTANCE_RULE })
+      .meta({ description: 'The id of an instance.' }),
     reason: reasonSchema.optional(),
   })
   .meta({ id: 'Transfer' });
@@ -22,7 +58,7 @@ const transferBody = z
 export const transferSchema = z
   .object({
     target: z.string(),
-    from: z.string().nullable().meta({ description: 'Who has it now; null: nobody.' }),
+    from: z.string().nullable().meta({ description: 'Its present owner; null for none.' }),
     to: z.string(),
   })
   .meta({ id: 'TransferOrder' });
@@ -34,79 +70,235 @@ const unpinSchema = z
   })
   .meta({ id: 'Unpinned' });
 
-export interface TargetParts {
-  readonly holdfast: Pick<Holdfast, 'fleet' | 'targets' | 'revoke'>;
+export function targetRoutes(server: ServerContext): Route[] {
+  return [
+    listRoute(server),
+    getRoute(server),
+    addRoute(server),
+    changeRoute(server),
+    pauseRoute(server, 'pause'),
+    pauseRoute(server, 'resume'),
+    removeRoute(server),
+    transferRoute(server),
+    unpinRoute(server),
+    revokeRoute(server),
+  ];
 }
 
-export function targetRoutes(parts: TargetParts): Route[] {
-  return [transferRoute(parts), unpinRoute(parts), revokeRoute(parts)];
+function listRoute({ holdfast }: ServerContext): Route {
+  return route({
+    method: 'GET',
+    path: PATH,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'targets',
+    summary: 'List targets',
+    description: 'What the fleet polls, in order of id. For owners, use `/api/v3/fleet`.',
+    query: listQuery,
+    responses: { 200: { description: 'One page.', body: targetPageSchema } },
+    problems: [],
+    async handle({ query: { cursor = '', limit = DEFAULT_PAGE } }) {
+      const after = parseCursor(cursor)?.after ?? '';
+      const page = await targetPage(holdfast.targets, after, limit);
+      return { body: { ...page, targets: page.targets.map(targetRecordJson) } };
+    },
+  });
 }
 
-function transferRoute({ holdfast }: TargetParts): Route {
+function getRoute({ holdfast: { fleet } }: ServerContext): Route {
+  return route({
+    method: 'GET',
+    path: `${PATH}/{id}`,
+    access: 'v3:read',
+    tenants: 'no',
+    group: 'targets',
+    summary: 'Get a target',
+    description: 'Its owner, why that instance owns it, and the results of its last polls.',
+    params: idParams,
+    responses: { 200: { description: 'The target.', body: targetSchema } },
+    problems: ['not-found', 'conflict'],
+    async handle({ params: { id } }) {
+      const target = await fleet.target(id);
+      if (target === null) throw targetNotFound();
+      return { body: targetJson(target) };
+    },
+  });
+}
+
+function addRoute({ holdfast }: ServerContext): Route {
   return route({
     method: 'POST',
-    path: `${PATH}/transfer`,
+    path: PATH,
+    access: 'v3:write',
+    tenants: 'no',
+    group: 'targets',
+    summary: 'Add a target',
+    description:
+      'One instance of the fleet polls it from then on. The address is resolved and checked when it is polled.',
+    body: newTargetSchema,
+    responses: {
+      201: { description: 'Added. `Location` is its address.', body: targetRecordSchema },
+    },
+    problems: ['session-exists'],
+    async handle({ body, base }) {
+      const target = await holdfast.targets.add(definedFields(body));
+      const headers = { Location: `${base}${PATH}/${target.id}` };
+      const audit = { action: 'target.add', subject: target.id };
+      return { status: 201, body: targetRecordJson(target), headers, audit };
+    },
+  });
+}
+
+function changeRoute({ holdfast }: ServerContext): Route {
+  return route({
+    method: 'PATCH',
+    path: `${PATH}/{id}`,
+    access: 'v3:write',
+    tenants: 'no',
+    group: 'targets',
+    summary: 'Change a target',
+    description: 'Changes the URL, the polling interval, or whether it is paused.',
+    params: idParams,
+    body: targetChangeSchema,
+    responses: CHANGED,
+    problems: ['not-found', 'conflict'],
+    async handle({ params: { id }, body }) {
+      const { target, changed } = await holdfast.targets.update(id, definedFields(body));
+      const audit = changed ? { action: 'target.change', subject: id } : undefined;
+      return { body: targetRecordJson(target), audit };
+    },
+  });
+}
+
+function pauseRoute({ holdfast }: ServerContext, action: 'pause' | 'resume'): Route {
+  return route({
+    method: 'POST',
+    path: `${PATH}/{id}/${action}`,
+    access: 'v3:write',
+    tenants: 'no',
+    group: 'targets',
+    summary: action === 'pause' ? 'Pause a target' : 'Resume a target',
+    description:
+      action === 'pause'
+        ? 'No instance polls it until it is resumed.'
+        : 'One instance of the fleet polls it again.',
+    params: idParams,
+    responses: CHANGED,
+    problems: ['not-found', 'conflict'],
+    async handle({ params: { id } }) {
+      const { target, changed } = await holdfast.targets[action](id);
+      const audit = changed ? { action: `target.${action}`, subject: id } : undefined;
+      return { body: targetRecordJson(target), audit };
+    },
+  });
+}
+
+function removeRoute({ holdfast }: ServerContext): Route {
+  return route({
+    method: 'DELETE',
+    path: `${PATH}/{id}`,
+    access: 'v3:write',
+    tenants: 'no',
+    group: 'targets',
+    summary: 'Remove a target',
+    description: 'Its owner stops polling it, and its last result is removed.',
+    params: idParams,
+    responses: { 204: { description: 'It is removed.' } },
+    problems: ['not-found', 'conflict'],
+    async handle({ params: { id } }) {
+      await holdfast.targets.remove(id);
+      return { status: 204, audit: { action: 'target.remove', subject: id } };
+    },
+  });
+}
+
+function transferRoute({ holdfast }: ServerContext): Route {
+  return route({
+    method: 'POST',
+    path: `${PATH}/{id}/transfer`,
     access: 'v3:admin',
     tenants: 'no',
-    group: 'fleet',
+    group: 'targets',
     summary: 'Move a target to another instance',
     params: idParams,
     description:
-      'Its holder hands it over as soon as what it does has settled; the target shows when it has. It stays there while that instance takes part, or until `unpin`; the balance is kept with others.',
+      'Its owner hands it over when its current poll has ended; get the target to see when. It stays there while that instance takes part, or until `unpin`. The fleet balances the other targets around it.',
     body: transferBody,
-    answers: { 202: { description: 'It has been ordered.', body: transferSchema } },
+    responses: { 202: { description: 'The order was written.', body: transferSchema } },
     problems: ['not-found', 'conflict'],
     async handle({ params: { id }, body: { to, reason } }) {
       const order = await holdfast.fleet.transfer(id, to, reason === undefined ? {} : { reason });
-      const act = { action: 'target.transfer', subject: id, to: order.to, reason };
-      return { status: 202, body: { target: id, ...order }, act };
+      const audit = { action: 'target.transfer', subject: id, to: order.to, reason };
+      return { status: 202, body: { target: id, ...order }, audit };
     },
   });
 }
 
-function unpinRoute({ holdfast }: TargetParts): Route {
+function unpinRoute({ holdfast }: ServerContext): Route {
   return route({
     method: 'POST',
-    path: `${PATH}/unpin`,
+    path: `${PATH}/{id}/unpin`,
     access: 'v3:admin',
     tenants: 'no',
-    group: 'fleet',
-    summary: 'Leave a target to the plan again',
+    group: 'targets',
+    summary: 'Unpin a target',
     params: idParams,
-    description: 'The plan alone says where it is, which leaves it where it is while that is even.',
-    answers: { 200: { description: 'It is so now.', body: unpinSchema } },
+    description:
+      'The plan places it again, and leaves it where it is unless the balance needs it elsewhere.',
+    responses: { 200: { description: 'It is not pinned.', body: unpinSchema } },
     problems: ['not-found', 'conflict'],
     async handle({ params: { id } }) {
       const { changed } = await holdfast.fleet.unpin(id);
-      const act = { action: 'target.unpin', subject: id };
-      return { body: { target: id, changed }, ...(changed && { act }) };
+      const audit = changed ? { action: 'target.unpin', subject: id } : undefined;
+      return { body: { target: id, changed }, audit };
     },
   });
 }
 
-function revokeRoute({ holdfast }: TargetParts): Route {
+function revokeRoute({ holdfast }: ServerContext): Route {
   return route({
     method: 'POST',
-    path: `${PATH}/revoke`,
+    path: `${PATH}/{id}/revoke`,
     access: 'v3:admin',
     tenants: 'no',
-    group: 'fleet',
-    summary: 'Take a target away from its holder',
+    group: 'targets',
+    summary: 'Revoke a target from its owner',
     params: idParams,
     body: revokeBody,
     description:
-      'For a holder that can not be asked: its next renewal tells it. Nobody is granted the target while it may still act, unless `force` says so; fences tell the two apart. It may come back to the same instance: to move it, use `transfer`.',
-    answers: {
-      200: { description: 'Whom it was taken from, if anybody.', body: revocationSchema },
+      'For an owner that does not respond: its next renewal fails. The target stays blocked until the old owner can no longer act, unless `force` is set; fences tell the two owners apart. The same instance may get it again: to move it, use `transfer`.',
+    responses: {
+      200: { description: 'The owner that it was revoked from, if any.', body: revocationSchema },
     },
     problems: ['not-found', 'conflict'],
-    async handle({ params: { id }, body }) {
-      const { reason } = body;
-      const result = await holdfast.revoke(id, { ...revocationOf(body), class: 'poll' });
-      // Pollers may be given targets that are no sessions: one that somebody held was one.
-      if (!result.revoked && (await holdfast.targets.get(id))?.kind !== 'poll') throw noTarget();
-      const act = { action: 'target.revoke', subject: id, reason };
-      return { body: { key: id, ...jsonFacts({ ...result }) }, ...(result.revoked && { act }) };
+    async handle({ params: { id }, body: { reason, force = false, fence } }) {
+      const result = await holdfast.revoke(id, { reason, force, fence, class: 'poll' });
+      // A poller may have targets that are not in the store: such a target exists while it is held.
+      if (!result.revoked && (await holdfast.targets.get(id))?.kind !== 'poll')
+        throw targetNotFound();
+      const audit = result.revoked ? { action: 'target.revoke', subject: id, reason } : undefined;
+      return { body: { key: id, ...jsonFacts({ ...result }) }, audit };
     },
   });
+}
+
+function targetNotFound(): Problem {
+  return new Problem('not-found', { detail: 'There is no target with this id.' });
+}
+
+function targetJson({ url, fence, expiresInMs, lastResult, ...target }: TargetView): object {
+  return {
+    ...target,
+    expiresInMs: expiryJson(expiresInMs),
+    isPaused: target.reason === 'paused',
+    url: url === null ? null : withoutCredentials(url),
+    fence: String(fence),
+    lastResult: lastResult === null ? null : resultJson(lastResult),
+  };
+}
+
+function resultJson(result: NonNullable<TargetView['lastResult']>): object {
+  const { at, by, ok, tookMs, error, value } = result;
+  const shownError = error === undefined ? undefined : withoutCredentials(error);
+  return { at, by, ok, tookMs, error: shownError, value };
 }

@@ -1,4 +1,4 @@
-/** Workflows to look at, with what has happened to them; and the way to end a tenure against its orchestrator's will. */
+/** Workflows: list them, get one with its history, revoke its lease. */
 import { z } from 'zod';
 import { isTargetId } from '../../core/ids.ts';
 import type { Holdfast } from '../../holdfast.ts';
@@ -7,6 +7,7 @@ import { LeaseNotFoundError } from '../../workflow/errors.ts';
 import type { WorkflowView } from '../../workflow/workflows.ts';
 import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
+import type { ServerContext } from '../server-context.ts';
 import { expiryJson } from './json/fleet-json.ts';
 import { CURSOR_RULE, DEFAULT_PAGE, idParams, limitSchema, reasonSchema } from './json/schemas.ts';
 
@@ -16,10 +17,13 @@ const workflowFields = {
   id: z.string(),
   state: z.unknown(),
   epoch: z.number().int(),
-  leaseId: z.string().nullable().meta({ description: 'Of its tenure; null after a revocation.' }),
-  isHeld: z.boolean().meta({ description: 'Somebody holds it just now.' }),
+  leaseId: z
+    .string()
+    .nullable()
+    .meta({ description: 'The lease of its orchestrator; null after a revocation.' }),
+  isHeld: z.boolean().meta({ description: 'An orchestrator holds it now.' }),
   expiresInMs: z.number().int().nullable(),
-  unresolved: z.number().int().meta({ description: 'Actions whose results are not in.' }),
+  unresolved: z.number().int().meta({ description: 'Actions without a result yet.' }),
 };
 
 export const workflowsSchema = z
@@ -44,7 +48,7 @@ export const workflowSchema = z
         }),
       )
       .meta({
-        description: 'What has happened to it, the latest first: the last thousand things.',
+        description: 'Its last thousand steps, the latest first.',
       }),
   })
   .meta({ id: 'WorkflowDetail' });
@@ -52,8 +56,8 @@ export const workflowSchema = z
 const tenureRevocationSchema = z
   .object({
     workflow: z.string(),
-    revoked: z.boolean().meta({ description: 'False: it was in nobody’s tenure.' }),
-    leaseId: z.string().nullable().meta({ description: 'Of the tenure that was ended.' }),
+    revoked: z.boolean().meta({ description: 'False: no orchestrator had it.' }),
+    leaseId: z.string().nullable().meta({ description: 'The lease that was revoked.' }),
   })
   .meta({ id: 'TenureRevocation' });
 
@@ -63,21 +67,17 @@ const listQuery = z.strictObject({
     .transform((cursor) => Buffer.from(cursor, 'base64url').toString())
     .refine(isTargetId, { error: CURSOR_RULE })
     .optional()
-    .meta({ description: 'To go on where the page before ended.' }),
+    .meta({ description: 'Continues after the previous page.' }),
   limit: limitSchema.optional(),
 });
 
 const revokeBody = z.strictObject({ reason: reasonSchema }).meta({ id: 'RevokeTenure' });
 
-export interface WorkflowParts {
-  readonly holdfast: Pick<Holdfast, 'workflows'>;
+export function workflowRoutes(server: ServerContext): Route[] {
+  return [listRoute(server), getRoute(server), revokeRoute(server)];
 }
 
-export function workflowRoutes(parts: WorkflowParts): Route[] {
-  return [listRoute(parts), getRoute(parts), revokeRoute(parts)];
-}
-
-function listRoute({ holdfast: { workflows } }: WorkflowParts): Route {
+function listRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'GET',
     path: PATH,
@@ -87,7 +87,7 @@ function listRoute({ holdfast: { workflows } }: WorkflowParts): Route {
     summary: 'List workflows',
     description: 'In order of id, a page at a time.',
     query: listQuery,
-    answers: { 200: { description: 'One page.', body: workflowsSchema } },
+    responses: { 200: { description: 'One page.', body: workflowsSchema } },
     problems: [],
     async handle({ query: { cursor, limit = DEFAULT_PAGE } }) {
       const views: WorkflowView[] = [];
@@ -104,21 +104,21 @@ function listRoute({ holdfast: { workflows } }: WorkflowParts): Route {
   });
 }
 
-function getRoute({ holdfast: { workflows } }: WorkflowParts): Route {
+function getRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'GET',
     path: `${PATH}/{id}`,
     access: 'v3:read',
     tenants: 'no',
     group: 'workflows',
-    summary: 'Look at a workflow',
+    summary: 'Get a workflow',
     params: idParams,
-    description: 'How it is, and what has happened to it.',
-    answers: { 200: { description: 'The workflow.', body: workflowSchema } },
+    description: 'Its state and its history.',
+    responses: { 200: { description: 'The workflow.', body: workflowSchema } },
     problems: ['not-found'],
     async handle({ params: { id } }) {
       const view = await workflows.get(id);
-      if (view === null) throw noWorkflow();
+      if (view === null) throw workflowNotFound();
       const steps: HistoryEntry[] = [];
       for await (const entry of workflows.history(id)) steps.push(entry);
       return { body: { ...workflowJson(view), steps: steps.reverse().map(stepJson) } };
@@ -126,33 +126,36 @@ function getRoute({ holdfast: { workflows } }: WorkflowParts): Route {
   });
 }
 
-function revokeRoute({ holdfast: { workflows } }: WorkflowParts): Route {
+function revokeRoute({ holdfast: { workflows } }: ServerContext): Route {
   return route({
     method: 'POST',
     path: `${PATH}/{id}/revoke`,
     access: 'v3:admin',
     tenants: 'no',
     group: 'workflows',
-    summary: 'End a tenure',
+    summary: 'Revoke a workflow’s lease',
     params: idParams,
     body: revokeBody,
     description:
-      'From now on everything its orchestrator sends is refused, whoever and wherever it is.',
-    answers: { 200: { description: 'What was ended.', body: tenureRevocationSchema } },
+      'From now on the store refuses every step of its orchestrator, wherever that runs.',
+    responses: {
+      200: { description: 'The lease that was revoked, if any.', body: tenureRevocationSchema },
+    },
     problems: ['not-found'],
     async handle({ params: { id }, body: { reason } }) {
       const view = await workflows.get(id);
-      if (view === null) throw noWorkflow();
+      if (view === null) throw workflowNotFound();
       const { leaseId } = view;
-      const revoked = leaseId !== null && (await isEnded(workflows, leaseId, reason));
+      const revoked = leaseId !== null && (await revokeLease(workflows, leaseId, reason));
       const body = { workflow: id, revoked, leaseId: revoked ? leaseId : null };
-      return { body, ...(revoked && { act: { action: 'workflow.revoke', subject: id, reason } }) };
+      const audit = revoked ? { action: 'workflow.revoke', subject: id, reason } : undefined;
+      return { body, audit };
     },
   });
 }
 
-/** False where somebody else has ended it meanwhile. */
-async function isEnded(
+/** False where the lease had ended meanwhile. */
+async function revokeLease(
   workflows: Holdfast['workflows'],
   leaseId: string,
   reason: string,
@@ -184,6 +187,6 @@ function stepJson({ position, atMs, epoch, leaseId, what }: HistoryEntry): objec
   return { position, at: Math.round(atMs), epoch, leaseId, kind, facts };
 }
 
-function noWorkflow(): Problem {
+function workflowNotFound(): Problem {
   return new Problem('not-found', { detail: 'There is no workflow with this id.' });
 }

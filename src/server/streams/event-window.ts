@@ -1,19 +1,20 @@
 /**
- * The latest part of the log, as this process has seen it: who comes back within it needs no store.
+ * The latest events of the log, in memory: a client that reconnects soon needs no read of the store.
  *
- * Positions are opaque and can not be compared. But whoever has a position that was passed here can be told exactly what came behind it.
+ * Positions are opaque and cannot be compared. The window knows what follows each position that it
+ * has passed.
  */
 import type { EventPage, LoggedEvent } from '../../telemetry/event-log.ts';
-import { eventFrame, GAP } from './event-frames.ts';
+import { eventFrame, GAP } from './sse-frames.ts';
 
-/** Before everything; what a log without entries has instead of a position. No position of a store reads so. */
+/** The position before the first entry, and that of an empty log. No store uses this text. */
 export const BEGINNING = 'oldest';
 
-/** So many entries are kept, of so many characters together; the oldest go first. */
-const MOST_ITEMS = 10_000;
-const MOST_CHARACTERS = 4 * 1_024 * 1_024;
+/** Above these limits the oldest entries are dropped. */
+const MAX_ITEMS = 10_000;
+const MAX_CHARACTERS = 4 * 1_024 * 1_024;
 
-/** An event, or that something is missing (null), encoded once for all who get it. */
+/** An event, or a gap (null), encoded once for all clients. */
 export interface Item {
   readonly event: LoggedEvent | null;
   readonly frame: string;
@@ -21,45 +22,45 @@ export interface Item {
 
 export class EventWindow {
   #items: Item[] = [];
-  /** How many items have been dropped at the front. */
+  /** Items dropped at the front. */
   #dropped = 0;
   #characters = 0;
-  /** How many items had passed by when a position was reached, in the order of the log. */
+  /** By position: the number of items up to it, dropped ones included; in the order of the log. */
   readonly #passed = new Map<string, number>();
   #head: string;
 
   constructor(head: string) {
     this.#head = head;
-    this.#reach(head);
+    this.#setPosition(head);
   }
 
-  /** How far it has come. */
+  /** The position of the last entry. */
   get head(): string {
     return this.#head;
   }
 
-  /** Takes the page that comes next, and gives what is new. */
+  /** Adds the next page, and returns its items. */
   add(page: EventPage): readonly Item[] {
     const from = this.#items.length;
     if (page.gap) this.#push({ event: null, frame: GAP });
     for (const event of page.entries) {
       this.#push({ event, frame: eventFrame(event) });
-      this.#reach(event.position);
+      this.#setPosition(event.position);
     }
     const added = this.#items.slice(from);
     this.#head = page.position ?? (page.gap ? BEGINNING : this.#head);
-    this.#reach(this.#head);
+    this.#setPosition(this.#head);
     this.#dropOld();
     return added;
   }
 
-  /** What came behind a position, at most so much of it; null where that is not known here. */
-  after(position: string, most: number): { items: readonly Item[]; more: boolean } | null {
+  /** Up to `limit` items after a position; null where the window does not know the position. */
+  after(position: string, limit: number): { items: readonly Item[]; more: boolean } | null {
     const passed = this.#passed.get(position);
     if (passed === undefined) return null;
     const from = passed - this.#dropped;
-    let until = from + most;
-    // Behind a gap there is no position to go on from, only behind what follows it.
+    let until = from + limit;
+    // A gap has no position to continue from, so the event after it is included.
     while (until < this.#items.length && this.#items[until - 1]?.event === null) until++;
     return { items: this.#items.slice(from, until), more: until < this.#items.length };
   }
@@ -69,8 +70,8 @@ export class EventWindow {
     this.#characters += item.frame.length;
   }
 
-  /** A position that comes again, as `BEGINNING` does when a log has lost everything, is where it was last. */
-  #reach(position: string): void {
+  /** A position may come again, as `BEGINNING` does after the log lost everything: the last counts. */
+  #setPosition(position: string): void {
     this.#passed.delete(position);
     this.#passed.set(position, this.#dropped + this.#items.length);
   }
@@ -78,8 +79,8 @@ export class EventWindow {
   #dropOld(): void {
     let count = 0;
     while (
-      this.#items.length - count > MOST_ITEMS ||
-      (this.#characters > MOST_CHARACTERS && count < this.#items.length)
+      this.#items.length - count > MAX_ITEMS ||
+      (this.#characters > MAX_CHARACTERS && count < this.#items.length)
     ) {
       this.#characters -= this.#items[count]?.frame.length ?? 0;
       count++;

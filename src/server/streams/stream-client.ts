@@ -1,160 +1,170 @@
 /**
- * One who reads a stream of ours: as fast as it can, and what is known of how fast that is. Who does not keep up is dropped: a queue that grows
- * is no help to it, and harms the others. Coming back, it begins anew, at its own pace.
+ * One client of an event stream (SSE), with the queue of bytes that it has not read. A client that
+ * does not keep up is disconnected: a growing queue does not help it, and harms the others. After it
+ * reconnects, it catches up at its own pace.
  *
- * **open**: it is given what there is. **ended**: by itself, or by us with a `bye` that says why. It never changes again.
+ * **Open.** In: the client connected. Out: the client closes the connection, or the server ends the
+ * stream with a `bye` that says why → ended.
+ *
+ * **Ended.** Final.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
-import { type Bye, byeFrame, comment, HELLO, placeFrame } from './event-frames.ts';
+import type { Caller } from '../http/route.ts';
+import { type Bye, byeFrame, commentFrame, HELLO, positionFrame } from './sse-frames.ts';
 
-/** A client has room for a large piece when its queue is down to this part of what it may be. */
-const ROOM = 1 / 4;
-/** How long a `bye` may wait to be read, before the stream is cut. */
-const FAREWELL_MS = 5_000;
-/** Who has something to read, and has read nothing from one beat to the next so often, is not there any more. */
-const IDLE_BEATS = 2;
+/** A client has room for a page when its queue is below this share of its limit. */
+const ROOM_SHARE = 1 / 4;
+/** How long a `bye` may stay unread before the connection is cut. */
+const BYE_TIMEOUT_MS = 5_000;
+/** A client that read nothing for this many heartbeats, with bytes in its queue, is gone. */
+const MAX_IDLE_BEATS = 2;
 
-export interface StreamClientParts {
-  readonly clock: Clock;
-  readonly tokenId: string;
-  /** When its token is over, on the wall clock; Infinity for never. */
-  readonly expiresAtMs: number;
-  /** How much may lie unread in its queue. */
-  readonly mostQueuedBytes: number;
-  /** Called once, whoever ended it. */
+export interface StreamClientOptions {
+  readonly caller: Caller;
+  /** Unread bytes that the queue may hold. */
+  readonly maxQueuedBytes: number;
+  /** Called once, whichever side ended the stream. */
   onEnd(): void;
 }
 
 export class StreamClient {
   readonly tokenId: string;
   readonly stream: ReadableStream<Uint8Array>;
-  readonly #parts: StreamClientParts;
+  readonly #clock: Clock;
+  readonly #options: StreamClientOptions;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
-  #isOver = false;
+  #isEnded = false;
   #onRoom: (() => void) | null = null;
-  #expiry: Timer | null = null;
-  #farewell: Timer | null = null;
+  #tokenTimer: Timer | null = null;
+  #byeTimer: Timer | null = null;
   #sentBytes = 0;
-  /** As they were at the last beat. */
-  #sentByBeat = 0;
-  #readByBeat = 0;
+  /** Sent and read bytes at the last heartbeat. */
+  #sentAtBeat = 0;
+  #readAtBeat = 0;
   #idleBeats = 0;
 
-  constructor(parts: StreamClientParts) {
-    this.#parts = parts;
-    this.tokenId = parts.tokenId;
+  constructor(clock: Clock, options: StreamClientOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.tokenId = options.caller.tokenId;
     this.stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller;
         },
         pull: () => {
-          if (this.#isRoomy) this.#letGo();
+          if (this.#hasRoom) this.#wake();
         },
-        cancel: () => this.#leave(),
+        cancel: () => this.#finish(),
       },
-      new ByteLengthQueuingStrategy({ highWaterMark: parts.mostQueuedBytes }),
+      new ByteLengthQueuingStrategy({ highWaterMark: options.maxQueuedBytes }),
     );
   }
 
-  begin(): void {
-    this.say(HELLO);
+  start(): void {
+    this.sendText(HELLO);
     this.#watchToken();
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
-  /** Gives it something to read; the same bytes may be given to many. A token that is over is noticed here, too: timers are late at times. */
+  /**
+   * Queues bytes, which many clients may share. Checks the token's expiry too: its timer may be late.
+   */
   send(bytes: Uint8Array): void {
-    if (this.#isOver) return;
-    if (this.#isExpired()) this.end('token-expired');
-    else if (this.#room <= 0) this.end('too-slow');
+    if (this.#isEnded) return;
+    if (this.#isTokenExpired()) this.end('token-expired');
+    else if (this.#freeBytes <= 0) this.end('too-slow');
     else {
       this.#sentBytes += bytes.byteLength;
       this.#controller.enqueue(bytes);
     }
   }
 
-  say(text: string): void {
+  sendText(text: string): void {
     this.send(encoder.encode(text));
   }
 
-  /** At once where it has read most of what it was given; otherwise when it has, or has ended. */
-  hasRoom(): Promise<void> | undefined {
-    if (this.#isOver || this.#isRoomy) return undefined;
+  /** Resolves when the client has read most of its queue, or has ended; undefined if so already. */
+  untilRoom(): Promise<void> | undefined {
+    if (this.#isEnded || this.#hasRoom) return undefined;
     return new Promise((resolve) => {
       this.#onRoom = resolve;
     });
   }
 
-  /** From time to time: shows it, and whoever is in between, that the stream is alive, and finds out whether it is. */
+  /** A heartbeat: keeps proxies from closing a silent connection, and finds clients that are gone. */
   beat(position: string | null = null): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     const readBytes = this.#sentBytes - this.#queuedBytes;
-    const isIdle = this.#queuedBytes > 0 && readBytes === this.#readByBeat;
-    this.#readByBeat = readBytes;
+    const isIdle = this.#queuedBytes > 0 && readBytes === this.#readAtBeat;
+    this.#readAtBeat = readBytes;
     this.#idleBeats = isIdle ? this.#idleBeats + 1 : 0;
-    if (this.#idleBeats >= IDLE_BEATS) this.end('too-slow');
-    else if (this.#sentBytes === this.#sentByBeat)
-      this.say(comment('ping') + (position === null ? '' : placeFrame(position)));
-    this.#sentByBeat = this.#sentBytes;
+    if (this.#idleBeats >= MAX_IDLE_BEATS) this.end('too-slow');
+    else if (this.#sentBytes === this.#sentAtBeat)
+      this.sendText(commentFrame('ping') + (position === null ? '' : positionFrame(position)));
+    this.#sentAtBeat = this.#sentBytes;
   }
 
-  /** Ends it from our side. */
+  /** Ends the stream from the server's side. */
   end(reason: Bye): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     this.#controller.enqueue(encoder.encode(byeFrame(reason)));
     this.#controller.close();
-    this.#leave();
+    this.#finish();
     if (this.#queuedBytes === 0) return;
-    // What nobody reads must not stay in memory for as long as somebody keeps the connection open.
-    this.#farewell = this.#parts.clock.after(FAREWELL_MS, () =>
+    // A client that keeps the connection open and reads nothing must not keep the queue in memory.
+    this.#byeTimer = this.#clock.after(BYE_TIMEOUT_MS, () =>
       this.#controller.error(
-        new Error(`the stream was ended (${reason}), and not read to its end`),
+        new Error(`the stream was ended (${reason}), and the client did not read its end`),
       ),
     );
   }
 
-  get #room(): number {
+  get #freeBytes(): number {
     return this.#controller.desiredSize ?? 0;
   }
 
   get #queuedBytes(): number {
-    // Of a stream that is over there is nothing left to read, and no room either.
-    const room = this.#controller.desiredSize;
-    return room === null || (this.#isOver && room === 0) ? 0 : this.#parts.mostQueuedBytes - room;
+    // The desired size of a closed stream is 0, or null after an error: its queue is empty.
+    const free = this.#controller.desiredSize;
+    const isDrained = free === null || (this.#isEnded && free === 0);
+    return isDrained ? 0 : this.#options.maxQueuedBytes - free;
   }
 
-  get #isRoomy(): boolean {
-    return this.#queuedBytes <= this.#parts.mostQueuedBytes * ROOM;
+  get #hasRoom(): boolean {
+    return this.#queuedBytes <= this.#options.maxQueuedBytes * ROOM_SHARE;
   }
 
-  #letGo(): void {
+  #wake(): void {
     this.#onRoom?.();
     this.#onRoom = null;
   }
 
-  #leave(): void {
-    this.#farewell?.cancel();
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#expiry?.cancel();
-    this.#letGo();
-    this.#parts.onEnd();
+  #finish(): void {
+    this.#byeTimer?.cancel();
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#tokenTimer?.cancel();
+    this.#wake();
+    this.#options.onEnd();
   }
 
-  #isExpired(): boolean {
-    return this.#parts.clock.wallMs() >= this.#parts.expiresAtMs;
+  #isTokenExpired(): boolean {
+    return this.#clock.wallMs() >= this.#options.caller.expiresAtMs;
   }
 
-  /** A timer holds some weeks at most, and the wall clock may be set meanwhile: so it looks again. */
+  /** A timer lasts some weeks at most, and the wall clock may be set: so the timer checks again. */
   #watchToken(): void {
-    const { clock, expiresAtMs } = this.#parts;
-    if (this.#isOver || expiresAtMs === Number.POSITIVE_INFINITY) return;
-    if (this.#isExpired()) this.end('token-expired');
-    else this.#expiry = clock.after(expiresAtMs - clock.wallMs(), () => this.#watchToken());
+    const { expiresAtMs } = this.#options.caller;
+    if (this.#isEnded || expiresAtMs === Number.POSITIVE_INFINITY) return;
+    if (this.#isTokenExpired()) this.end('token-expired');
+    else {
+      const leftMs = expiresAtMs - this.#clock.wallMs();
+      this.#tokenTimer = this.#clock.after(leftMs, () => this.#watchToken());
+    }
   }
 }
 

@@ -1,53 +1,64 @@
-/** How many may follow something at once: in all, and with one token. */
+/** How many clients may watch a stream at once: in all, and with one token. */
 import { Problem } from '../http/problem.ts';
 
-export interface PlaceLimits {
-  readonly clients: number;
-  readonly clientsPerToken: number;
+export interface StreamOptions {
+  /** Clients that may watch at the same time; default 5,000. */
+  readonly clients?: number;
+  /** With one token; default 100. */
+  readonly clientsPerToken?: number;
+  /** Unread bytes in the queue of one client, before it is disconnected; default 1 MiB. */
+  readonly queuedBytes?: number;
 }
 
-/** Who was told to come again later. */
+export const DEFAULT_STREAM_OPTIONS: Required<StreamOptions> = {
+  clients: 5_000,
+  clientsPerToken: 100,
+  queuedBytes: 1_048_576,
+};
+
 const RETRY_AFTER_MS = 5_000;
 
 export class StreamLimits {
-  readonly #limits: PlaceLimits;
-  /** What is watched, in words. */
-  readonly #what: string;
+  readonly #limits: Required<StreamOptions>;
+  /** What the clients watch, for messages. */
+  readonly #subject: string;
   readonly #perToken = new Map<string, number>();
-  #taken = 0;
+  #clients = 0;
   #isClosed = false;
 
-  constructor(limits: PlaceLimits, what: string) {
+  constructor(limits: Required<StreamOptions>, subject: string) {
     this.#limits = limits;
-    this.#what = what;
+    this.#subject = subject;
   }
 
-  /** Takes a place, or throws why there is none. */
-  take(tokenId: string): void {
+  /** Counts a client in, or throws. */
+  enter(tokenId: string): void {
     if (this.#isClosed)
       throw new Problem('not-ready', {
-        detail: 'This instance is closing: ask another.',
+        detail: 'This instance is closing. Use another one.',
         retryAfterMs: RETRY_AFTER_MS,
       });
     const { clients, clientsPerToken } = this.#limits;
     const withToken = this.#perToken.get(tokenId) ?? 0;
-    if (this.#taken >= clients)
-      throw tooMany(`${clients} watch ${this.#what} here already, which is as many as may.`);
+    if (this.#clients >= clients)
+      throw tooMany(`${clients} clients watch ${this.#subject} here, which is the limit.`);
     if (withToken >= clientsPerToken)
       throw tooMany(
-        `${clientsPerToken} watch ${this.#what} with this token already, as many as may.`,
+        `${clientsPerToken} clients watch ${this.#subject} with this token, which is the limit.`,
       );
     this.#perToken.set(tokenId, withToken + 1);
-    this.#taken++;
+    this.#clients++;
   }
 
+  /** Counts a client out. */
   leave(tokenId: string): void {
-    this.#taken--;
+    this.#clients--;
     const others = (this.#perToken.get(tokenId) ?? 1) - 1;
     if (others > 0) this.#perToken.set(tokenId, others);
     else this.#perToken.delete(tokenId);
   }
 
+  /** Admits no more clients. */
   close(): void {
     this.#isClosed = true;
   }

@@ -16,14 +16,14 @@ export interface LogStore {
 }
 
 export interface LogReadCall extends Call {
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** How many entries at most; default and limit `LOG_PAGE`. */
-  readonly most?: number;
+  readonly most?: number | undefined;
 }
 
 export interface LogRecallCall extends Call {
-  readonly before?: string;
-  readonly most?: number;
+  readonly before?: string | undefined;
+  readonly most?: number | undefined;
 }
 
 export interface LogTrimCall extends Call {

@@ -146,7 +146,11 @@ describe('a picture of a fleet', () => {
     // The compiler compares them: fences go as text, and what never ends as null.
     const asMember = (member: MemberView): ApiMember => member;
     const asTarget = (target: PicturedTarget): ApiTarget => target;
-    const asDetail = (view: TargetView): TargetDetail => ({ ...view, fence: String(view.fence) });
+    const asDetail = (view: TargetView): TargetDetail => ({
+      ...view,
+      isPaused: view.reason === 'paused',
+      fence: String(view.fence),
+    });
     expect([asMember, asTarget, asDetail]).toHaveLength(3);
     const facts = { expiresInMs: Number.POSITIVE_INFINITY, beatTtlMs: null, id: 'a', owner: null };
     expect(JSON.parse(JSON.stringify(jsonFacts(facts)))).toEqual({ ...facts, expiresInMs: null });

@@ -1,6 +1,7 @@
 /**
- * A fleet as JSON. Half of it would be names of instances, each many times over: so targets are rows, and say an instance by its place in a
- * list of names. Every picture and every change has a list of its own, so that none has to be kept.
+ * The fleet as JSON. Targets are rows, and a row refers to instances by their index in `names`:
+ * otherwise names would be half of the bytes. Each picture and each change has its own `names`, so
+ * the client need not remember any.
  */
 import type { z } from 'zod';
 import type {
@@ -33,9 +34,10 @@ export function changeJson(change: FleetChange): z.output<typeof changeSchema> {
   return {
     at,
     roundTripMs: rounded(roundTripMs),
-    ...(members !== undefined && { members: members.map(memberJson) }),
-    ...(rows !== undefined && { names: names.list, targets: rows }),
-    ...(removed !== undefined && { removed: [...removed] }),
+    members: members?.map(memberJson),
+    names: rows === undefined ? undefined : names.list,
+    targets: rows,
+    removed: removed === undefined ? undefined : [...removed],
   };
 }
 
@@ -58,19 +60,19 @@ export function memberJson(member: MemberView): z.output<typeof memberSchema> {
   };
 }
 
-/** Null for what never ends, or is not there. */
+/** Null for a lease that never expires, and where there is none. */
 export function expiryJson(expiresInMs: number | null): number | null {
   return expiresInMs === null || !Number.isFinite(expiresInMs) ? null : Math.round(expiresInMs);
 }
 
 function rowOf(target: PicturedTarget, names: Names): Row {
-  // Written out, without spreading: there may be ten thousand of them, and nothing else runs meanwhile.
+  // Without a spread: there may be ten thousand rows, and the event loop waits for them.
   return [
     target.id,
-    names.placeOf(target.owner),
-    names.placeOf(target.planned),
-    names.placeOf(target.preferred),
-    names.placeOf(target.pinned),
+    names.indexOf(target.owner),
+    names.indexOf(target.planned),
+    names.indexOf(target.preferred),
+    names.indexOf(target.pinned),
     target.reason,
     expiryJson(target.expiresInMs),
   ];
@@ -78,18 +80,18 @@ function rowOf(target: PicturedTarget, names: Names): Row {
 
 class Names {
   readonly list: string[] = [];
-  readonly #places = new Map<string, number>();
+  readonly #indexes = new Map<string, number>();
 
-  placeOf(name: string | null): number {
+  indexOf(name: string | null): number {
     if (name === null) return -1;
-    const known = this.#places.get(name);
+    const known = this.#indexes.get(name);
     if (known !== undefined) return known;
-    this.#places.set(name, this.list.length);
+    this.#indexes.set(name, this.list.length);
     return this.list.push(name) - 1;
   }
 }
 
-/** Of a round trip, microseconds are not worth their characters. */
+/** To hundredths of a millisecond. */
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
 }

@@ -1,4 +1,4 @@
-/** The fleet as it goes over the wire: to those who look once, and to those who watch. */
+/** Schemas of the fleet, for `/api/v3/fleet`, `/api/v3/fleet/live` and `/api/v3/targets/{id}`. */
 import { z } from 'zod';
 
 const TARGET_REASONS = [
@@ -18,56 +18,66 @@ const TARGET_REASONS = [
 
 const momentSchema = z.number().int().meta({ description: 'Milliseconds since 1970.' });
 const expirySchema = z.number().int().nullable().meta({
-  description: 'Of its lease, in milliseconds; null: there is none, or it never ends.',
+  description: 'Milliseconds until its lease expires; null: it has none, or it never expires.',
 });
 
 const vitalsSchema = z
   .object({
     ttlMs: z.number().meta({ description: 'How long a lease lasts without a renewal.' }),
     renewEveryMs: z.number(),
-    renewP50Ms: z.number().nullable().meta({ description: 'How long its renewals took, lately.' }),
+    renewP50Ms: z.number().nullable().meta({ description: 'How long its recent renewals took.' }),
     renewP99Ms: z.number().nullable(),
-    loopDelayMs: z.number().meta({ description: 'By how much its event loop was late at most.' }),
+    loopDelayMs: z.number().meta({ description: 'The longest recent delay of its event loop.' }),
   })
-  .meta({ id: 'Vitals', description: 'How an instance is doing, as it says itself.' });
+  .meta({ id: 'Vitals', description: 'The health of an instance, as it reports it.' });
 
 export const memberSchema = z
   .object({
     id: z.string(),
     name: z.string().meta({ description: 'The readable part of its id.' }),
     weight: z.number().int().meta({ description: 'Its share, relative to the others.' }),
-    isDraining: z.boolean().meta({ description: 'It hands over what it owns, and takes no more.' }),
-    isForeign: z.boolean().meta({ description: 'It is of another make: given nothing.' }),
+    isDraining: z
+      .boolean()
+      .meta({ description: 'It hands over its targets, and takes no new ones.' }),
+    isForeign: z
+      .boolean()
+      .meta({ description: 'It is not a Holdfast instance, so the plan gives it no targets.' }),
     owned: z.number().int().meta({ description: 'How many targets it owns.' }),
     quota: z.number().int().meta({ description: 'How many it should own.' }),
-    expiresInMs: z.number().int().meta({ description: 'When its heartbeat runs out.' }),
+    expiresInMs: z
+      .number()
+      .int()
+      .meta({ description: 'Milliseconds until its heartbeat expires.' }),
     beatTtlMs: z.number().int().nullable().meta({ description: 'How long a heartbeat lasts.' }),
-    version: z.string().nullable().meta({ description: 'Of Holdfast, where it says so.' }),
+    version: z
+      .string()
+      .nullable()
+      .meta({ description: 'Its version of Holdfast, if it reports one.' }),
     startedAt: momentSchema.nullable(),
     vitals: vitalsSchema.nullable(),
   })
   .meta({ id: 'Member', description: 'One instance of the fleet.' });
 
-const placeSchema = z.number().int().meta({ description: 'Its place in `names`; -1: nobody.' });
+const indexSchema = z.number().int().meta({ description: 'An index in `names`; -1 for none.' });
 
 export const rowSchema = z
   .tuple([
     z.string(),
-    placeSchema,
-    placeSchema,
-    placeSchema,
-    placeSchema,
+    indexSchema,
+    indexSchema,
+    indexSchema,
+    indexSchema,
     z.enum(TARGET_REASONS),
     expirySchema,
   ])
   .meta({
     id: 'TargetRow',
     description:
-      'A target: id, owner, who should own it, whom it likes best, whom it is pinned to, why it is where it is, expiresInMs. Instances by their place in `names`.',
+      'A target: id, owner, planned owner, preferred owner, pinned owner, reason, expiresInMs. Instances are indexes in `names`.',
   });
 
-const namesSchema = z.array(z.string()).meta({ description: 'The instances that rows speak of.' });
-const roundTripSchema = z.number().meta({ description: 'How long the store took to answer.' });
+const namesSchema = z.array(z.string()).meta({ description: 'The instances that rows refer to.' });
+const roundTripSchema = z.number().meta({ description: 'Round trip to the store.' });
 
 export const pictureSchema = z
   .object({
@@ -77,7 +87,7 @@ export const pictureSchema = z
     names: namesSchema,
     targets: z.array(rowSchema),
   })
-  .meta({ id: 'FleetPicture', description: 'Who takes part, and who owns what, at one moment.' });
+  .meta({ id: 'FleetPicture', description: 'All instances and targets at one moment.' });
 
 export const changeSchema = z
   .object({
@@ -88,7 +98,7 @@ export const changeSchema = z
     targets: z.array(rowSchema).optional(),
     removed: z.array(z.string()).optional(),
   })
-  .meta({ id: 'FleetChange', description: 'What is otherwise than it was.' });
+  .meta({ id: 'FleetChange', description: 'What has changed.' });
 
 const instanceSchema = z.string().nullable();
 
@@ -98,12 +108,13 @@ export const targetSchema = z
   .object({
     id: z.string(),
     owner: instanceSchema,
-    planned: instanceSchema.meta({ description: 'Who should own it.' }),
-    preferred: instanceSchema.meta({ description: 'Whom it likes best.' }),
-    pinned: instanceSchema.meta({ description: 'Whom an operator has moved it to, for good.' }),
+    planned: instanceSchema.meta({ description: 'The instance that should own it.' }),
+    preferred: instanceSchema.meta({ description: 'The instance that hashing prefers.' }),
+    pinned: instanceSchema.meta({ description: 'The instance that an operator moved it to.' }),
     reason: z.enum(TARGET_REASONS),
     expiresInMs: expirySchema,
-    why: z.string().meta({ description: 'The reason in words.' }),
+    why: z.string().meta({ description: 'The reason as a sentence.' }),
+    isPaused: z.boolean(),
     url: z.string().nullable(),
     everyMs: z.number().nullable(),
     fence: z.string().meta({ description: 'A decimal number as text; "0": never held.' }),
@@ -119,4 +130,4 @@ export const targetSchema = z
       .nullable(),
     recent: z.array(sampleSchema).meta({ description: 'Its last polls, the oldest first.' }),
   })
-  .meta({ id: 'Target', description: 'Something that is polled, and who polls it.' });
+  .meta({ id: 'Target', description: 'A target, its owner and its last polls.' });

@@ -1,4 +1,4 @@
-/** What several routes take and give. What text means is decided where it is used; here it is only asked. */
+/** Schemas that several routes share. */
 import { z } from 'zod';
 import { isForeignText, isTargetId, TARGET_ID_RULE } from '../../../core/ids.ts';
 import { OUTCOMES, REASONS } from '../../../intents/intent-session.ts';
@@ -11,30 +11,33 @@ export const idSchema = z
 
 export const idParams = z.strictObject({ id: idSchema });
 
-/** Of every list that has pages. */
-export const CURSOR_RULE = 'it is the cursor of the page before, as that had it';
+export const CURSOR_RULE = 'must be the cursor of the previous page, unchanged';
 export const DEFAULT_PAGE = 100;
-const LARGEST_PAGE = 1_000;
-const LIMIT_RULE = `it is a whole number from 1 to ${LARGEST_PAGE}`;
+const MAX_PAGE = 1_000;
+const LIMIT_RULE = `must be a whole number from 1 to ${MAX_PAGE}`;
 
-/** How many on a page. */
+/** The number of items on a page. */
 export const limitSchema = z
   .string({ error: LIMIT_RULE })
   .regex(/^([1-9]\d{0,2}|1000)$/, { error: LIMIT_RULE })
   .transform(Number)
-  .meta({ description: `How many at most, ${LIMIT_RULE}; default ${DEFAULT_PAGE}.` });
+  .meta({
+    description: `Maximum number of items, from 1 to ${MAX_PAGE}; default ${DEFAULT_PAGE}.`,
+  });
 
-/** Longest reason, in bytes: it stands in logs and lists. */
-const MOST_REASON_BYTES = 512;
-const REASON_RULE = `it is 1 to ${MOST_REASON_BYTES} bytes of text, for whoever finds it later`;
+/** Logs and lists repeat the reason. */
+const MAX_REASON_BYTES = 512;
+const REASON_RULE = `must be text of 1 to ${MAX_REASON_BYTES} bytes`;
 
-/** Why somebody takes something away. */
+/** Why an operator does something. */
 export const reasonSchema = z
   .string()
-  .refine((text) => isForeignText(text, MOST_REASON_BYTES) && text.trim() !== '', {
+  .refine((text) => isForeignText(text, MAX_REASON_BYTES) && text.trim() !== '', {
     error: REASON_RULE,
   })
-  .meta({ description: `Why: ${REASON_RULE}.` });
+  .meta({
+    description: `Why, in 1 to ${MAX_REASON_BYTES} bytes of text. The audit log has it.`,
+  });
 
 const momentSchema = z.string().meta({ format: 'date-time' });
 
@@ -43,20 +46,23 @@ const runSchema = z.object({
   tenant: idSchema,
   profile: idSchema,
   state: z.enum(SESSION_STATES),
-  reason: z.enum(REASONS).nullable().meta({ description: 'Why it has ended.' }),
-  outcome: z.enum(OUTCOMES).nullable().meta({ description: 'What came of it.' }),
+  reason: z.enum(REASONS).nullable().meta({ description: 'Why it ended.' }),
+  outcome: z.enum(OUTCOMES).nullable().meta({ description: 'How it ended.' }),
   worker: z.string().nullable().meta({ description: 'The instance that runs it, or ran it last.' }),
   slot: z.string().nullable().meta({ description: 'The slot it has, or had last.' }),
   clients: z.number().int().meta({ description: 'How many clients need it.' }),
   createdAt: momentSchema,
   changedAt: momentSchema,
   revision: z.number().int(),
-  losses: z.number().int().meta({ description: 'How often a worker was lost with it.' }),
-  progress: z.unknown().optional().meta({ description: 'What its pipeline says while it runs.' }),
+  losses: z.number().int().meta({ description: 'How often its worker was lost.' }),
+  progress: z
+    .unknown()
+    .optional()
+    .meta({ description: 'What its pipeline reports while it runs.' }),
   detail: z
     .record(z.string(), z.unknown())
     .optional()
-    .meta({ description: 'How its pipeline ended: exit code, how long it ran, its last lines.' }),
+    .meta({ description: 'How its pipeline ended: exit code, running time, last lines.' }),
 });
 
 const liveSchema = runSchema.extend({ kind: z.literal('live'), serviceRef: z.string() });
@@ -67,21 +73,32 @@ const vodSchema = runSchema.extend({
   startMs: z.number().int(),
 });
 
+const targetFields = {
+  id: idSchema,
+  url: z.string().optional(),
+  everyMs: z
+    .number()
+    .optional()
+    .meta({ description: 'The polling interval; default the poller’s.' }),
+  isPaused: z.boolean(),
+  revision: z.number().int(),
+};
+
+export const targetRecordSchema = z
+  .object(targetFields)
+  .meta({ id: 'TargetRecord', description: 'A target: what the fleet polls, and how often.' });
+
 export const pollSessionSchema = z
-  .object({
-    id: idSchema,
-    kind: z.literal('poll'),
-    url: z.string().optional(),
-    everyMs: z.number().optional(),
-    isPaused: z.boolean(),
-    revision: z.number().int(),
-  })
-  .meta({ id: 'PollSession', description: 'Something that is polled.' });
+  .object({ ...targetFields, kind: z.literal('poll') })
+  .meta({ id: 'PollSession', description: 'A target, in the form of `/api/v3/sessions`.' });
 
 export const intentSessionSchema = z
   .discriminatedUnion('kind', [liveSchema, vodSchema])
-  .meta({ id: 'IntentSession', description: 'Something that an intent has started.' });
+  .meta({ id: 'IntentSession', description: 'A session that an intent started.' });
 
 export const sessionSchema = z
   .discriminatedUnion('kind', [liveSchema, vodSchema, pollSessionSchema])
   .meta({ id: 'Session' });
+
+/** Records in the store that are not valid targets. */
+export const unreadableSchema = z.array(z.object({ id: z.string(), why: z.string() }));

@@ -1,50 +1,47 @@
-/** Sessions as clients see them. */
+/** Sessions and targets as JSON. */
 import type { z } from 'zod';
 import type { TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { IntentSession } from '../../../intents/intent-session.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
-import type { intentSessionSchema, pollSessionSchema } from './schemas.ts';
+import type { intentSessionSchema, pollSessionSchema, targetRecordSchema } from './schemas.ts';
 
-/** But for the process group that runs for it: that is between its workers. */
+/** Without the process group, which only workers need. */
 export function intentSessionJson(session: IntentSession): z.input<typeof intentSessionSchema> {
-  const { id, tenant, profile, state, reason, outcome, worker, slot } = session;
-  const { target, startMs = 0, clients, createdAtMs, changedAtMs, revision } = session;
-  const { losses = 0, progress, detail } = session;
+  const { target, startMs = 0, losses = 0, detail } = session;
   const common = {
-    id,
-    tenant,
-    profile,
-    state,
-    reason,
-    outcome,
-    worker,
-    slot,
-    clients,
-    createdAt: moment(createdAtMs),
-    changedAt: moment(changedAtMs),
-    revision,
+    id: session.id,
+    tenant: session.tenant,
+    profile: session.profile,
+    state: session.state,
+    reason: session.reason,
+    outcome: session.outcome,
+    worker: session.worker,
+    slot: session.slot,
+    clients: session.clients,
+    createdAt: isoTime(session.createdAtMs),
+    changedAt: isoTime(session.changedAtMs),
+    revision: session.revision,
     losses,
-    ...(progress !== undefined && { progress }),
-    ...(detail !== undefined && { detail: { ...detail } }),
+    progress: session.progress,
+    detail: detail === undefined ? undefined : { ...detail },
   };
   return session.kind === 'live'
     ? { kind: 'live', serviceRef: target, ...common }
     : { kind: 'vod', recordingId: target, startMs, ...common };
 }
 
-/** What else its record says is for handlers, and may hold their secrets. */
-export function pollSessionJson(session: TargetRecord): z.input<typeof pollSessionSchema> {
-  const { id, url, everyMs, isPaused, revision } = session;
-  return {
-    id,
-    kind: 'poll',
-    ...(url !== undefined && { url: withoutCredentials(url) }),
-    ...(everyMs !== undefined && { everyMs }),
-    isPaused,
-    revision,
-  };
+/** Further fields of the record are for poll handlers, and may be secret. */
+export function targetRecordJson(target: TargetRecord): z.input<typeof targetRecordSchema> {
+  const { id, url, everyMs, isPaused, revision } = target;
+  const shownUrl = url === undefined ? undefined : withoutCredentials(url);
+  return { id, url: shownUrl, everyMs, isPaused, revision };
 }
 
-function moment(ms: number): string {
+/** A target in the form of `/api/v3/sessions`. */
+export function pollSessionJson(target: TargetRecord): z.input<typeof pollSessionSchema> {
+  return { ...targetRecordJson(target), kind: 'poll' };
+}
+
+function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

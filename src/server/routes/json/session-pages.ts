@@ -1,107 +1,120 @@
 /**
- * Sessions of both sorts in one list: first those that came from intents, the latest made first, then those that are polled, in order of id. They are kept
- * in different ways, so a cursor says in which of the two parts to go on, and where.
+ * Pages of sessions and of targets. The list of sessions has two parts: sessions of intents, the
+ * latest first, then targets in order of id. The store keeps the two in different ways, so a cursor
+ * says in which part to continue, and where.
  */
-
 import type { TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { TargetStore } from '../../../fleet/targets/target-store.ts';
 import type { Intents, SessionQuery } from '../../../intents/intents.ts';
 import { intentSessionJson, pollSessionJson } from './session-json.ts';
 
 export interface PageQuery {
-  /** Of sessions from intents; null for all tenants. */
+  /** The tenant whose sessions are listed; null for all tenants. */
   readonly tenant: string | null;
-  /** Polled sessions are of no tenant, and not for those of one. */
-  readonly seesPolled: boolean;
+  /** Targets belong to no tenant, and tokens of a tenant do not see them. */
+  readonly seesTargets: boolean;
   readonly kind?: 'poll' | 'live' | 'vod' | undefined;
-  /** Polled sessions are in none of these states. */
+  /** Targets have none of these states. */
   readonly states?: SessionQuery['states'] | undefined;
-  readonly cursor?: Place | undefined;
-  readonly most: number;
+  readonly cursor?: Cursor | undefined;
+  readonly limit: number;
 }
 
-export interface Page {
+export interface SessionPage {
   readonly sessions: readonly object[];
-  /** Polled sessions whose record makes no sense; told once, where those that are polled begin. */
-  readonly unreadable?: readonly { readonly id: string; readonly why: string }[];
-  readonly cursor?: string;
+  readonly unreadable?: TargetPage['unreadable'];
+  readonly cursor?: string | undefined;
+  /** Whether targets are on the page, or could be on a later one. */
+  readonly hasTargets: boolean;
 }
 
-/** Where to go on: after a cursor of the store, or after an id. Empty: where that part begins. */
-export interface Place {
-  readonly part: 'intents' | 'polled';
+export interface TargetPage {
+  readonly targets: readonly TargetRecord[];
+  /** Records that are not valid targets; only on the first page. */
+  readonly unreadable: readonly { readonly id: string; readonly why: string }[] | undefined;
+  readonly cursor: string | undefined;
+}
+
+/** `after` is a cursor of the store, or the id of a target; empty at the beginning of the part. */
+export interface Cursor {
+  readonly part: 'intents' | 'targets';
   readonly after: string;
 }
 
-const LETTERS = { intents: 'i', polled: 'p' } as const;
-const LONGEST_CURSOR = 1_024;
+const LETTERS = { intents: 'i', targets: 'p' } as const;
+const MAX_CURSOR_LENGTH = 1_024;
 
-/** Null for what was never given out. */
-export function placeOf(cursor: string): Place | null {
-  if (cursor.length > LONGEST_CURSOR || !/^[A-Za-z0-9_-]+$/.test(cursor)) return null;
+/** Null for text that is not a cursor. */
+export function parseCursor(cursor: string): Cursor | null {
+  if (cursor.length > MAX_CURSOR_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) return null;
   const text = Buffer.from(cursor, 'base64url').toString();
   const after = text.slice(1);
   if (text.startsWith(LETTERS.intents)) return { part: 'intents', after };
-  return text.startsWith(LETTERS.polled) ? { part: 'polled', after } : null;
+  return text.startsWith(LETTERS.targets) ? { part: 'targets', after } : null;
 }
 
 export async function sessionPage(
-  { intents, sessions }: { intents: Intents; sessions: TargetStore },
+  intents: Intents,
+  targets: TargetStore,
   query: PageQuery,
-): Promise<Page> {
-  const { kind, states, most } = query;
-  const place = query.cursor ?? { part: 'intents', after: '' };
-  const withPolled =
-    query.seesPolled && states === undefined && (kind === undefined || kind === 'poll');
+): Promise<SessionPage> {
+  const { kind, states, limit, cursor } = query;
+  const hasTargets =
+    query.seesTargets && states === undefined && (kind === undefined || kind === 'poll');
   const first =
-    place.part === 'intents' && kind !== 'poll'
-      ? await intentPage(intents, query, kind, place.after)
-      : { sessions: [] };
-  if ('cursor' in first || !withPolled) return first;
-  const left = most - first.sessions.length;
-  if (left === 0) return { ...first, cursor: cursorOf({ part: 'polled', after: '' }) };
-  const after = place.part === 'polled' ? place.after : '';
-  const second = await polledPage(sessions, after, left);
-  return { ...second, sessions: [...first.sessions, ...second.sessions] };
+    cursor?.part === 'targets' || kind === 'poll'
+      ? { sessions: [], cursor: undefined }
+      : await intentPage(intents, query, kind, cursor?.after ?? '');
+  if (first.cursor !== undefined || !hasTargets) return { ...first, hasTargets };
+  const left = limit - first.sessions.length;
+  if (left === 0)
+    return { ...first, cursor: cursorText({ part: 'targets', after: '' }), hasTargets };
+  const after = cursor?.part === 'targets' ? cursor.after : '';
+  const second = await targetPage(targets, after, left);
+  return {
+    sessions: [...first.sessions, ...second.targets.map(pollSessionJson)],
+    unreadable: second.unreadable,
+    cursor: second.cursor,
+    hasTargets,
+  };
+}
+
+/** Targets after an id, in order of id. */
+export async function targetPage(
+  store: TargetStore,
+  after: string,
+  limit: number,
+): Promise<TargetPage> {
+  const { targets, unreadable } = await store.list();
+  const rest = targets.filter(({ id, kind }) => kind === 'poll' && id > after);
+  const page = rest.slice(0, limit);
+  const last = page.at(-1)?.id ?? '';
+  const isFirst = after === '';
+  return {
+    targets: page,
+    unreadable: isFirst && unreadable.length > 0 ? unreadable.slice(0, limit) : undefined,
+    cursor: rest.length > limit ? cursorText({ part: 'targets', after: last }) : undefined,
+  };
 }
 
 async function intentPage(
   intents: Intents,
-  { tenant, states, most }: PageQuery,
+  { tenant, states, limit }: PageQuery,
   kind: 'live' | 'vod' | undefined,
   after: string,
-): Promise<Page> {
+): Promise<{ sessions: readonly object[]; cursor: string | undefined }> {
   const page = await intents.sessions({
     tenant,
-    most,
-    ...(kind !== undefined && { kind }),
-    ...(states !== undefined && { states }),
-    ...(after !== '' && { cursor: after }),
+    most: limit,
+    kind,
+    states,
+    cursor: after === '' ? undefined : after,
   });
-  return {
-    sessions: page.sessions.map(intentSessionJson),
-    ...(page.cursor !== undefined && {
-      cursor: cursorOf({ part: 'intents', after: page.cursor }),
-    }),
-  };
+  const cursor =
+    page.cursor === undefined ? undefined : cursorText({ part: 'intents', after: page.cursor });
+  return { sessions: page.sessions.map(intentSessionJson), cursor };
 }
 
-async function polledPage(sessions: TargetStore, after: string, most: number): Promise<Page> {
-  const found = await sessions.list();
-  const rest = found.targets.filter(({ id, kind }) => kind === 'poll' && id > after);
-  const page = rest.slice(0, most);
-  const { unreadable } = found;
-  return {
-    sessions: page.map(pollSessionJson),
-    ...(after === '' && unreadable.length > 0 && { unreadable: unreadable.slice(0, most) }),
-    ...(rest.length > most && { cursor: cursorOf({ part: 'polled', after: lastId(page) }) }),
-  };
-}
-
-function lastId(page: readonly TargetRecord[]): string {
-  return page.at(-1)?.id ?? '';
-}
-
-function cursorOf({ part, after }: Place): string {
+function cursorText({ part, after }: Cursor): string {
   return Buffer.from(LETTERS[part] + after).toString('base64url');
 }

@@ -1,12 +1,14 @@
-/** What happens, as `text/event-stream` has it. Nothing that comes from elsewhere can end a line: then it could write frames of its own. */
-
+/**
+ * Frames of `text/event-stream`. Values from outside must not end a line: they could write frames of
+ * their own.
+ */
 import type { LoggedEvent } from '../../telemetry/event-log.ts';
 import { printable } from '../../telemetry/facts.ts';
 
 /** Why the server ends a stream. */
 export type Bye = 'token-expired' | 'closing' | 'too-slow' | 'failed';
 
-/** Who was cut off comes back after this long. */
+/** When a disconnected client should reconnect. */
 const RETRY_MS = 1_000;
 
 export const HELLO = `retry: ${RETRY_MS}\n\n`;
@@ -18,10 +20,10 @@ export function eventFrame(event: LoggedEvent): string {
 }
 
 /**
- * Tells how far the client has come, without telling of anything. One whose filter lets little through would otherwise come back with a
- * position that the log has long forgotten.
+ * Moves the client's `Last-Event-ID` on without an event. Without it, a client whose filter passes
+ * few events would reconnect with a position that the log no longer has.
  */
-export function placeFrame(position: string): string {
+export function positionFrame(position: string): string {
   return `id: ${printable(position)}\n\n`;
 }
 
@@ -29,11 +31,11 @@ export function byeFrame(reason: Bye): string {
   return dataFrame('bye', { reason });
 }
 
-export function comment(text: string): string {
+export function commentFrame(text: string): string {
   return `: ${printable(text)}\n\n`;
 }
 
-/** Of what is made here; JSON has no line ends of its own. */
+/** JSON has no line ends of its own, so `data` is one line. */
 export function dataFrame(event: string, data: unknown): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

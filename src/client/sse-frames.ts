@@ -1,37 +1,37 @@
-/** Takes `text/event-stream` apart, in whatever pieces it comes: a character may be cut in two, and so may the end of a line. */
+/** Parses `text/event-stream` in chunks. A chunk may end within a character or a line end. */
 import { unexpectedAnswer } from './api-error.ts';
 
 export interface Frame {
-  /** How far the reader is with it; null where it does not say. */
+  /** The position after this frame; null if it has none. */
   readonly id: string | null;
   readonly event: string;
-  /** Null for a frame that only says how far it is. */
+  /** Null for a frame with only a position. */
   readonly data: string | null;
 }
 
-/** Longer ones are not of our server, and would only fill the memory. */
-const LONGEST_FRAME = 1_048_576;
+/** A longer frame is not from a Holdfast server, and would fill the memory. */
+const MAX_FRAME = 1_048_576;
 const LINE_END = /\r\n|\r|\n/g;
 
 export class FrameReader {
   readonly #decoder = new TextDecoder();
-  /** A line whose end has not come yet. */
+  /** A line whose end has not arrived yet. */
   #rest = '';
-  /** A line feed that comes now belongs to the carriage return before it. */
+  /** The last chunk ended with a carriage return: a line feed now belongs to it. */
   #isAfterReturn = false;
   #id: string | null = null;
   #event = '';
   #data: string[] = [];
   #size = 0;
-  readonly #longest: number;
-  /** How long the server wants those to wait whom it has lost; null where it does not say. */
+  readonly #maxFrame: number;
+  /** The reconnect delay that the server asks for; null if it does not say. */
   retryMs: number | null = null;
 
-  constructor(longestFrame = LONGEST_FRAME) {
-    this.#longest = longestFrame;
+  constructor(maxFrame = MAX_FRAME) {
+    this.#maxFrame = maxFrame;
   }
 
-  /** The frames that are complete by now. Throws if one is too long. */
+  /** The frames that this chunk completes. Throws if a frame is too long. */
   read(bytes: Uint8Array): Frame[] {
     let text = this.#decoder.decode(bytes, { stream: true });
     if (text === '') return [];
@@ -41,11 +41,11 @@ export class FrameReader {
     const lines = [this.#rest + first, ...others];
     this.#rest = lines.pop() ?? '';
     const frames = lines.flatMap((line) => this.#add(line) ?? []);
-    if (this.#size + this.#rest.length > this.#longest) throw unexpectedAnswer(200);
+    if (this.#size + this.#rest.length > this.#maxFrame) throw unexpectedAnswer(200);
     return frames;
   }
 
-  /** Gives the frame that this line ends. */
+  /** Returns a frame if this line ends one. */
   #add(line: string): Frame | null {
     if (line === '') return this.#take();
     this.#size += line.length;

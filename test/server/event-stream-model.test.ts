@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Random, seededRandom } from '../../src/core/random.ts';
 import type { Caller } from '../../src/server/http/route.ts';
 import { eventFilter } from '../../src/server/streams/event-filter.ts';
-import { EventHub } from '../../src/server/streams/event-hub.ts';
+import { EventStream } from '../../src/server/streams/event-stream.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import type { LogStore } from '../../src/store/port/log-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -74,7 +74,7 @@ class World {
   readonly #clock = new FakeClock();
   readonly #random: Random;
   readonly #memory: Store;
-  readonly #hub: EventHub;
+  readonly #hub: EventStream;
   readonly #watchers: Watcher[] = [];
   #count = 0;
   #isDown = false;
@@ -84,7 +84,7 @@ class World {
     this.#memory = createMemoryStore({ clock: this.#clock });
     const store = { ...this.#memory, log: this.#slow(this.#memory.log) };
     const log = new EventLog({ store, clock: this.#clock });
-    this.#hub = new EventHub({ log, clock: this.#clock, options: { queuedBytes: 50_000 } });
+    this.#hub = new EventStream(log, this.#clock, { queuedBytes: 50_000 });
   }
 
   async take(step: Step): Promise<void> {

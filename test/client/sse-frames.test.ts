@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Frame, FrameReader } from '../../src/client/frames.ts';
+import { type Frame, FrameReader } from '../../src/client/sse-frames.ts';
 import fc from '../support/fast-check.ts';
 
 const encoder = new TextEncoder();

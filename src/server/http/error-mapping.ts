@@ -1,4 +1,4 @@
-/** What goes wrong below, as a client is told. Whatever is not known here is nobody's business but ours: it says nothing of itself. */
+/** Maps errors to problems. An unknown error becomes an internal problem without details. */
 import {
   ConfigError,
   HoldfastError,
@@ -7,16 +7,17 @@ import {
   StoreRefusedError,
 } from '../../core/errors.ts';
 import { SessionUnreadableError } from '../../fleet/targets/errors.ts';
+import { fieldSentence } from './input.ts';
 import { Problem } from './problem.ts';
 
-/** A store that is away is asked for again at once by nobody who follows this, and found soon after it is back. */
+/** Short enough to notice a store that is back, long enough not to flood one that is away. */
 const STORE_RETRY_MS = 1_000;
 const BUSY_RETRY_MS = 1_000;
-/** Where a lease has no expiry, or one far away: it may be released long before. */
-const LONGEST_RETRY_MS = 30_000;
+/** A lease may be released long before it expires. */
+const MAX_RETRY_MS = 30_000;
 
-/** The problem that an error is, or null for one that should not have happened. */
-export function problemOf(error: unknown): Problem | null {
+/** The problem for an error; null for an unexpected error. */
+export function problemFor(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (!(error instanceof HoldfastError)) return null;
   if (error instanceof ConfigError) return invalid(error);
@@ -25,31 +26,33 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof SessionUnreadableError) return unreadable(error);
   switch (error.code) {
     case 'SESSION_NOT_FOUND':
-      return new Problem('not-found', { detail: 'There is no session with this id.' });
+      return new Problem('not-found', { detail: 'There is no session or target with this id.' });
     case 'MEMBER_NOT_FOUND':
-      return new Problem('not-found', { detail: 'No instance with this id is alive.' });
+      return new Problem('not-found', { detail: 'There is no live instance with this id.' });
     case 'TRANSFER_REFUSED':
       return new Problem('conflict', {
         detail:
-          'The instance drains, or is of another make, and can not be given targets. Nothing was changed.',
+          'The instance is draining or is not a Holdfast instance, so it cannot be given targets. Nothing was changed.',
       });
     case 'SESSION_EXISTS':
       return new Problem('session-exists', {
-        detail: 'Nothing was changed. Choose another id, or delete the session that has it.',
+        detail:
+          'The id is already in use. Nothing was changed. Choose another id, or delete the target that has it.',
       });
     case 'REVISION_CONFLICT':
       return new Problem('conflict', {
-        detail: 'Others went on changing it meanwhile; nothing was changed here. Try again.',
+        detail:
+          'Other clients changed it at the same time. This request changed nothing. Try again.',
       });
     case 'SESSION_CROWDED':
       return new Problem('session-crowded', {
-        detail: 'So many clients share this session that it takes no more.',
+        detail: 'This session has reached its limit of clients.',
         retryAfterMs: BUSY_RETRY_MS,
       });
     case 'SECRET_MISSING':
       return new Problem('not-ready', {
         detail:
-          'Nothing was changed. Ask another instance: this one is not set up yet, and /readyz says why.',
+          'This instance is not set up yet; /readyz says why. Nothing was changed. Use another instance.',
         retryAfterMs: BUSY_RETRY_MS,
       });
     case 'KEY_FOREIGN':
@@ -70,46 +73,49 @@ export function problemOf(error: unknown): Problem | null {
   }
 }
 
-/** For the record: the client that it would be told to has gone. */
-export function clientGone(): Problem {
+/** For log and metrics: the client has closed the connection and reads no response. */
+export function clientClosedRequest(): Problem {
   return new Problem('request-timeout', {
-    detail:
-      'The client closed the connection before its request was carried out. Nothing was changed.',
+    detail: 'The client closed the connection before its request took effect. Nothing was changed.',
   });
 }
 
 export function outcomeUnknown(): Problem {
   return new Problem('outcome-unknown', {
     detail:
-      'There was no answer in time: it may have happened, or not. To send an intent again is safe; else look first.',
+      'The store did not answer in time, so the change may have happened or not. An intent is safe to send again. For other requests, read the current state first.',
     retryAfterMs: STORE_RETRY_MS,
   });
 }
 
 export function storeUnavailable(): Problem {
   return new Problem('store-unavailable', {
-    detail: 'Nothing was changed. It is tried again by itself; ask again in a moment.',
+    detail:
+      'The store did not answer. Nothing was changed. The server reconnects automatically: try again in a moment.',
     retryAfterMs: STORE_RETRY_MS,
   });
 }
 
-/** The field and its rule; never the value, which the error has, too. */
+/** Names the field and its rule. The value, which the error has too, is not repeated. */
 function invalid({ field, rule }: ConfigError): Problem {
-  return new Problem('invalid-request', { detail: `${field}: ${rule}`, errors: [{ field, rule }] });
+  return new Problem('invalid-request', {
+    detail: fieldSentence(field, rule),
+    errors: [{ field, rule }],
+  });
 }
 
 function busy({ expiresInMs }: LeaseHeldError): Problem {
   return new Problem('lease-busy', {
-    detail: 'Another session has the channel, or has just had it. Nothing was started.',
-    retryAfterMs: Math.min(Math.max(expiresInMs, BUSY_RETRY_MS), LONGEST_RETRY_MS),
+    detail: 'Another session holds the channel, or held it a moment ago. Nothing was started.',
+    retryAfterMs: Math.min(Math.max(expiresInMs, BUSY_RETRY_MS), MAX_RETRY_MS),
   });
 }
 
-/** `Retry-After` is all of the time left: to ask before it is over is in vain. */
+/** `Retry-After` is the whole rest of the quarantine: an earlier request would fail again. */
 function quarantined({ expiresInMs }: StoreQuarantinedError): Problem {
   return new Problem('store-quarantined', {
     detail:
-      'The store may have forgotten leases that are held, and grants none for a while. Nothing was started.',
+      'The store is in quarantine: it may have lost leases that are still held, so it grants none for a while. Nothing was started.',
     retryAfterMs: Math.max(expiresInMs, BUSY_RETRY_MS),
   });
 }
@@ -117,17 +123,17 @@ function quarantined({ expiresInMs }: StoreQuarantinedError): Problem {
 function foreign(): Problem {
   return new Problem('conflict', {
     detail:
-      'Another program has put something else where Holdfast keeps this. Nothing was changed. Remove it there, or give Holdfast a prefix of its own.',
+      'Another program uses a key of Holdfast for something else. Nothing was changed. Remove that key, or give Holdfast a prefix of its own.',
   });
 }
 
-/** Asking again would not help. */
+/** A retry would not help. */
 function isForeignKey(error: HoldfastError): boolean {
   return error instanceof StoreRefusedError && /\bWRONGTYPE\b/.test(error.reply);
 }
 
 function unreadable({ why }: SessionUnreadableError): Problem {
   return new Problem('conflict', {
-    detail: `Another program has written the session in a way that can not be read: ${why}. Correct it there, or delete it.`,
+    detail: `Another program wrote a record that Holdfast cannot read: ${why}. Correct it there, or delete it.`,
   });
 }

@@ -1,21 +1,21 @@
 /**
- * What is held for a session names it: `instance/session`. For whoever is no administrator, sessions of other tenants do not exist, so
- * leases and slots are shown without the names of these.
+ * Shows holders of leases and slots without the sessions of other tenants. A worker's holder is
+ * `instance/session`, and a caller must not learn ids of sessions that it cannot see.
  */
 import { isTargetId } from '../../core/ids.ts';
 import type { Intents } from '../../intents/intents.ts';
+import { visibleTenant } from '../http/auth.ts';
 import type { Caller } from '../http/route.ts';
-import { tenantOf } from '../http/tenant.ts';
 
 const HIDDEN = '…';
 
-/** Gives a function that shows a holder to this caller. */
-export async function holdersFor(
+/** Returns a function that shows a holder to this caller. */
+export async function holderNames(
   intents: Pick<Intents, 'ofOthers'>,
   caller: Caller,
   holders: readonly (string | null | undefined)[],
 ): Promise<(holder: string) => string> {
-  const tenant = tenantOf(caller);
+  const tenant = visibleTenant(caller);
   if (tenant === null) return (holder) => holder;
   const ids = holders.flatMap((holder) => sessionIn(holder ?? '') ?? []);
   const others = await intents.ofOthers(ids, tenant);

@@ -1,4 +1,4 @@
-/** One request and its answer's head, or a `NoAnswerError`. */
+/** Sends one request. Resolves with the head of the response, or throws a `NoAnswerError`. */
 import { ConfigError } from '../core/errors.ts';
 import type { PortableClock } from '../core/portable-clock.ts';
 import type { Random } from '../core/random.ts';
@@ -6,9 +6,9 @@ import { NoAnswerError } from './api-error.ts';
 
 export type Token = string | (() => string | Promise<string>);
 
-/** What a client is made of. */
-export interface ClientParts {
-  /** Without a slash at its end. */
+/** The validated options of a client. */
+export interface ClientSettings {
+  /** Without a trailing slash. */
   readonly url: string;
   readonly token: Token | undefined;
   readonly fetch: typeof fetch;
@@ -16,36 +16,39 @@ export interface ClientParts {
   readonly random: Pick<Random, 'next'>;
   /** For all attempts of a call together. */
   readonly timeoutMs: number;
-  /** For one. */
+  /** For one attempt. */
   readonly attemptMs: number;
   readonly retries: number;
 }
 
-export interface Sent {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+export interface ClientRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export async function send(parts: ClientParts, sent: Sent, signal: AbortSignal): Promise<Response> {
-  const token = typeof parts.token === 'function' ? await parts.token() : parts.token;
+export async function send(
+  settings: ClientSettings,
+  request: ClientRequest,
+  signal: AbortSignal,
+): Promise<Response> {
+  const token = typeof settings.token === 'function' ? await settings.token() : settings.token;
   if (token !== undefined) checkToken(token);
-  const { fetch } = parts;
-  const { method, path, body, headers } = sent;
-  return fetch(`${parts.url}${path}`, {
+  const { fetch } = settings;
+  const { method, path, body } = request;
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (token !== undefined) headers.authorization = `Bearer ${token}`;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  Object.assign(headers, request.headers);
+  return fetch(`${settings.url}${path}`, {
     method,
     signal,
-    headers: {
-      accept: 'application/json',
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    // To follow one would take the token to where it was not meant for.
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+    // A redirect would send the token to another server.
     redirect: 'manual',
-  }).catch(noAnswer);
+  }).catch(throwNoAnswer);
 }
 
 export function withSearch(path: string, search: URLSearchParams): string {
@@ -53,26 +56,26 @@ export function withSearch(path: string, search: URLSearchParams): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** `fetch` would throw for it what it throws for a server that is away, and it would be tried again in vain. */
+/** `fetch` throws the same for an invalid header as for an unreachable server, which is retried. */
 function checkToken(token: unknown): void {
   if (typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)) return;
-  const rule = 'it is text of printable ASCII without spaces, as the server was given it';
+  const rule = 'must be printable ASCII text without spaces, as configured on the server';
   throw new ConfigError({ field: 'token', value: 'a token', rule });
 }
 
-/** For a promise of an answer, or of its rest, that fails. */
-export function noAnswer(cause: unknown): never {
-  throw new NoAnswerError({ attempts: 1, why: whyOf(cause) }, { cause });
+/** For a failed request, or a failed read of its body. */
+export function throwNoAnswer(cause: unknown): never {
+  throw new NoAnswerError({ attempts: 1, why: reasonOf(cause) }, { cause });
 }
 
-/** Of a failed `fetch` the reason is often the cause of what is thrown. */
-export function whyOf(error: unknown): string {
+/** A failed `fetch` has its reason in `cause`. */
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
-/** Ends with whoever asked, or by itself when it has taken too long since it was last put off. */
-export class Patience {
+/** A signal that aborts with the caller's signal, or when the time limit passes without a restart. */
+export class TimeoutSignal {
   readonly signal: AbortSignal;
   readonly #over = new AbortController();
   readonly #clock: PortableClock;
@@ -88,10 +91,10 @@ export class Patience {
     caller?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** From now on it lasts so long. */
-  last(ms: number): void {
+  /** Aborts after this time, unless it is restarted before. */
+  restart(ms: number): void {
     this.#timer?.cancel();
-    const error = new Error(`nothing came for ${Math.round(ms)} ms`);
+    const error = new Error(`no data for ${Math.round(ms)} ms`);
     this.#timer = this.#clock.after(Math.max(0, ms), () => this.#over.abort(error));
   }
 

@@ -7,9 +7,8 @@ import {
   SessionUnreadableError,
 } from '../../src/fleet/targets/errors.ts';
 import { SessionCrowdedError } from '../../src/intents/errors.ts';
-import { PROBLEMS, Problem } from '../../src/server/http/problem.ts';
-import { problemAnswer } from '../../src/server/http/problem-answer.ts';
-import { problemOf } from '../../src/server/http/translation.ts';
+import { problemFor } from '../../src/server/http/error-mapping.ts';
+import { PROBLEMS, Problem, problemResponse } from '../../src/server/http/problem.ts';
 
 const STORE = { store: 'redis://:canary@host', operation: 'canary', why: 'canary' };
 const HELD = { key: 'canary', holder: 'canary', fence: 1, reason: 'held', waitedMs: 0 } as const;
@@ -55,16 +54,16 @@ describe('an error of the core', () => {
     [new errors.ClosedError({ operation: 'canary' }), 'store-unavailable', '1'],
     [new errors.OutcomeUnknownError({ ...STORE, afterMs: 5 }), 'outcome-unknown', '1'],
   ])('%s is the problem %s', (error, kind, retryAfter) => {
-    const problem = problemOf(error);
+    const problem = problemFor(error);
     expect(problem?.kind).toBe(kind);
-    const answer = problemAnswer(problem as Problem, '');
+    const answer = problemResponse(problem as Problem, '');
     expect(answer.headers['Retry-After'] ?? null).toBe(retryAfter);
     expect(answer.body).not.toContain('canary');
   });
 
   it('that is not known here is none', () => {
     const unknown = [new Error('a'), 'a', undefined];
-    expect(unknown.map(problemOf)).toEqual(unknown.map(() => null));
+    expect(unknown.map(problemFor)).toEqual(unknown.map(() => null));
   });
 });
 
@@ -77,7 +76,7 @@ describe('a problem', () => {
       facts: { more: 1 },
       headers: { Allow: 'GET' },
     });
-    const { status, headers, body } = problemAnswer(problem, '/mounted');
+    const { status, headers, body } = problemResponse(problem, '/mounted');
     expect(status).toBe(409);
     expect(headers).toEqual({
       'Content-Type': 'application/problem+json',

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/server/http/route.ts';
 import { eventFilter } from '../../src/server/streams/event-filter.ts';
-import { EventHub, type EventHubOptions } from '../../src/server/streams/event-hub.ts';
+import { EventStream } from '../../src/server/streams/event-stream.ts';
+import type { StreamOptions } from '../../src/server/streams/stream-limits.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { EventLog } from '../../src/telemetry/event-log.ts';
 import { LOG_TOPIC } from '../../src/telemetry/history.ts';
@@ -17,7 +18,7 @@ const ADMIN: Caller = {
 };
 const CALL = { timeoutMs: 1_000 };
 
-function setUp(options?: EventHubOptions) {
+function setUp(options?: StreamOptions) {
   const clock = new FakeClock();
   const memory = createMemoryStore({ clock });
   const { store, faults } = faultyStore(memory, clock);
@@ -30,7 +31,7 @@ function setUp(options?: EventHubOptions) {
       return log.read(from);
     },
   };
-  const hub = new EventHub({ log: counted, clock, ...(options && { options }) });
+  const hub = new EventStream(counted, clock, options);
   let count = 0;
   const append = async (many = 1, facts: object = {}) => {
     const events = Array.from({ length: many }, () => {
@@ -77,7 +78,7 @@ describe('the event hub', () => {
     faults.hang = true;
     const client = reading();
     let isPlaced = false;
-    const placed = hub.untilPlaced().then(() => {
+    const placed = hub.untilPositioned().then(() => {
       isPlaced = true;
     });
     await append();
@@ -87,7 +88,7 @@ describe('the event hub', () => {
     await placed;
     faults.hang = false;
     await clock.advance(10_000);
-    await hub.untilPlaced();
+    await hub.untilPositioned();
     await append();
     await clock.advance(10);
     expect(sessions(client)).toEqual(['s1']);
