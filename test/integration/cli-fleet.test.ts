@@ -91,7 +91,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     await json('targets', 'resume', 'device-9');
     await split(holdfast, 3, 3);
     // Instances write down what happened a moment later.
-    const story = /ago +\S+ +resumed device-9\n(.* was told by .*\n)?.* ago +\S+ +took device-9\n/;
+    const story = /ago +\S+ +resumed device-9\n(.* carried out .*\n)?.* ago +\S+ +took device-9\n/;
     const explained = () => text('explain', 'device-9').then((found) => story.test(found) && found);
     const told = await until(explained, { what: 'the story of device-9' });
     expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps it/);

@@ -42,7 +42,7 @@ describe.concurrent('holdfast up', () => {
     await using up = startUp('ana', { at: store, config: 'poll: () => 1' });
     await up.says(/^is up/);
     await store.kill();
-    await up.says(/^can not see the fleet, and tries again/);
+    await up.says(/^cannot see the fleet, and tries again/);
     await store.restart();
     await up.says(/^sees the fleet again after/);
   });

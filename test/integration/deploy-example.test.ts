@@ -125,7 +125,7 @@ describe.concurrent('the manifests for Kubernetes (examples/deploy/kubernetes)',
       await redis.thaw();
       await isSo('to be ready again', isReady);
       await redis.kill();
-      await expectAway('the store can not be reached');
+      await expectAway('the store is unreachable');
       await redis.restart();
       await isSo('to be ready once more', isReady);
 
