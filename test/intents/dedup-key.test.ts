@@ -7,13 +7,13 @@ const live = (serviceRef: string) => dedupKey(wantedBy({ type: 'stream.start', s
 const vod = (recordingId: string, profile: string, startMs = 0) =>
   dedupKey(wantedBy({ type: 'vod.start', recordingId, profile, startMs }));
 
-describe('the name of the lease that keeps two sessions off one thing', () => {
-  it('is readable where the reference is', () => {
+describe('dedupKey', () => {
+  it('a key contains its reference as it is, if that is readable', () => {
     expect(live('1:0:19:283D:3FB:1:C00000:0:0:0:')).toBe('service:1:0:19:283D:3FB:1:C00000:0:0:0:');
     expect(vod('rec-7', 'hd', 61_500)).toBe('vod:rec-7:hd:61');
   });
 
-  it('can name a lease whatever the reference is, and is another for another', () => {
+  it('every reference gives a valid lease key, and different ones give different keys', () => {
     const refs = [
       '}',
       '{x}y',
@@ -33,12 +33,12 @@ describe('the name of the lease that keeps two sessions off one thing', () => {
     expect(new Set(keys).size).toBe(refs.length);
   });
 
-  it('is never the name of a digest for a reference that looks like one', () => {
+  it('a reference that looks like a digest does not get the key of one', () => {
     const long = 'y'.repeat(300);
     expect(live(live(long).slice('service:'.length))).not.toBe(live(long));
   });
 
-  it('keeps recording and profile apart', () => {
+  it('recording and profile stay apart in a key', () => {
     expect(vod('a:b', 'c')).not.toBe(vod('a', 'b:c'));
   });
 });

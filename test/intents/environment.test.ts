@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { intentOptionsFrom } from '../../src/intents/environment.ts';
 
-describe('what the environment says about intents', () => {
-  it('I-05 names the secrets, also as they were named before', () => {
+describe('intentOptionsFrom', () => {
+  it('I-05 the environment sets the secrets, under their old names, too', () => {
     expect(
       intentOptionsFrom({
         HOLDFAST_IDEM_SECRET: 'a',
@@ -12,19 +12,19 @@ describe('what the environment says about intents', () => {
     ).toEqual({ secret: 'a', previousSecret: 'c' });
   });
 
-  it.each(['1', 'true', 'ON', 'yes'])('I-16 %s switches leases of the interface on', (value) => {
+  it.each(['1', 'true', 'ON', 'yes'])('I-16 %s switches leases of the API on', (value) => {
     expect(intentOptionsFrom({ XG2G_V3_API_LEASES: value })).toEqual({ apiLeases: 'on' });
   });
 
-  it.each(['0', 'false', 'Off', 'no'])('I-16 %s switches them off', (value) => {
+  it.each(['0', 'false', 'Off', 'no'])('I-16 %s switches leases of the API off', (value) => {
     expect(intentOptionsFrom({ HOLDFAST_V3_API_LEASES: value })).toEqual({ apiLeases: 'off' });
   });
 
-  it('says nothing where nothing is set, or nothing but empty text', () => {
+  it('unset and empty variables set no option', () => {
     expect(intentOptionsFrom({ HOLDFAST_IDEM_SECRET: '', HOLDFAST_V3_API_LEASES: '' })).toEqual({});
   });
 
-  it('I-16 refuses what is neither on nor off, by its name', () => {
+  it('I-16 a value that is neither on nor off is refused with the name of its variable', () => {
     expect(() => intentOptionsFrom({ HOLDFAST_V3_API_LEASES: 'maybe' })).toThrow(
       /HOLDFAST_V3_API_LEASES is "maybe"/,
     );

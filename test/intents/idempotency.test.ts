@@ -17,8 +17,8 @@ const vod = (recordingId: string, startMs: number): VodStart => ({
   ...{ type: 'vod.start', recordingId, startMs },
 });
 
-describe('the key that makes two requests one', () => {
-  it('I-04 is an HMAC-SHA256 over the version and the fields with their lengths', () => {
+describe('idempotencyKey', () => {
+  it('I-04 a key is an HMAC-SHA256 over the version and the fields with their lengths', () => {
     const text = Buffer.concat([
       Buffer.from([1]),
       ...['v3_intent', 'acme', 'stream.start', '1:0:19:é', 'hd', '0'].flatMap((field) => {
@@ -31,7 +31,7 @@ describe('the key that makes two requests one', () => {
     expect(keyOf(live('1:0:19:é'), 'acme')).toBe(expected);
   });
 
-  it('I-04 keeps fields apart whatever stands in them', () => {
+  it('I-04 fields stay apart, whatever they contain', () => {
     expect(encodeFields(['a|b', 'c'])).not.toEqual(encodeFields(['a', 'b|c']));
     const fields = fc.array(fc.string({ unit: 'grapheme', maxLength: 8 }), { maxLength: 5 });
     fc.assert(
@@ -43,11 +43,11 @@ describe('the key that makes two requests one', () => {
     );
   });
 
-  it('I-04 refuses text that is no Unicode, of which two would be the same in UTF-8', () => {
+  it('I-04 text that is not well-formed is refused, because two such texts are equal in UTF-8', () => {
     expect(() => encodeFields(['\ud800'])).toThrow(TypeError);
   });
 
-  it('I-04 is another for another channel, profile, tenant, type or secret', () => {
+  it('I-04 another channel, profile, tenant, type or secret gives another key', () => {
     const keys = [
       keyOf(live('a')),
       keyOf(live('b')),
@@ -69,7 +69,7 @@ describe('the key that makes two requests one', () => {
     expect(keyOf(vod('r', a)) === keyOf(vod('r', b))).toBe(isShared);
   });
 
-  it('I-04 starts of a channel share one, whenever they come', () => {
+  it('I-04 all starts of a channel share one key', () => {
     expect(wantedBy(live('a')).bucket).toBe('0');
   });
 });

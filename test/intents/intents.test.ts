@@ -45,8 +45,8 @@ function setting() {
   return { clock, store, api, consume, advance };
 }
 
-describe('starting', () => {
-  it('I-07 two hundred starts at once over two instances are one session, in the stream once', async () => {
+describe('Intents: starts', () => {
+  it('I-07 two hundred starts at once through two instances are one session, once in the stream', async () => {
     const { api, consume } = setting();
     const [a, b] = [await api(), await api()];
     const starts = Array.from({ length: 200 }, (_, i) => {
@@ -62,7 +62,7 @@ describe('starting', () => {
     );
   });
 
-  it('I-05 in the middle of a change of secrets, instances with either and both find the same session', async () => {
+  it('I-05 during a change of secrets, instances with the old, the new and both secrets find the same session', async () => {
     const { api } = setting();
     const all = [
       await api({ secret: OLD }),
@@ -79,7 +79,7 @@ describe('starting', () => {
     }
   });
 
-  it('I-05 after the change, those who know only the new secret find what was started with the old one and asked for since', async () => {
+  it('I-05 after the change, an instance with only the new secret finds a session of the old one that was requested since', async () => {
     const { api } = setting();
     const before = await (await api({ secret: OLD })).intents.submit(CHANNEL, ANN);
     const during = await (await api({ secret: NEW, previousSecret: OLD })).intents.submit(
@@ -90,7 +90,7 @@ describe('starting', () => {
     expect([during.session.id, after.session.id]).toEqual([before.session.id, before.session.id]);
   });
 
-  it('I-06 a session that has ended is not found again: the next start makes another', async () => {
+  it('I-06 a start does not find a session that has ended: it creates another', async () => {
     const { api, advance } = setting();
     const { intents } = await api({ secret: NEW, previousSecret: OLD });
     const first = await intents.submit(CHANNEL, ANN);
@@ -104,7 +104,7 @@ describe('starting', () => {
     expect(second.session.id).not.toBe(first.session.id);
   });
 
-  it('I-10 another profile is another session, and both are accepted', async () => {
+  it('I-10 starts with different profiles are different sessions, and both are accepted', async () => {
     const { api } = setting();
     const { intents } = await api();
     const a = await intents.submit(CHANNEL, ANN);
@@ -113,7 +113,7 @@ describe('starting', () => {
     expect(b.session.id).not.toBe(a.session.id);
   });
 
-  it('I-01 holds no lease, and asks for none', async () => {
+  it('I-01 a start acquires no lease', async () => {
     const { api, store } = setting();
     const { intents, holdfast } = await api();
     await intents.submit(CHANNEL, ANN);
@@ -121,7 +121,7 @@ describe('starting', () => {
     expect((await store.leases.list('', CALL)).leases).toEqual([]);
   });
 
-  it('the same start of another tenant is another session, which the first does not see', async () => {
+  it('the same start of another tenant is another session, which the first tenant does not see', async () => {
     const { api } = setting();
     const { intents } = await api();
     const mine = await intents.submit(CHANNEL, ANN);
@@ -133,7 +133,7 @@ describe('starting', () => {
     await expect(intents.submit(stop, ANN)).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND' });
   });
 
-  it('I-03 writes nothing where the store can not be reached, and goes on when it can', async () => {
+  it('I-03 a start writes nothing while the store is unreachable, and works again after that', async () => {
     const { api, store } = setting();
     const { intents, faults } = await api();
     await intents.submit(CHANNEL, ANN);
@@ -145,7 +145,7 @@ describe('starting', () => {
     expect(await intents.submit(other, ANN)).toMatchObject({ isReplay: false });
   });
 
-  it('I-13 who got no answer asks again, and gets the session that was made', async () => {
+  it('I-13 a client without an answer submits again, and gets the session that was created', async () => {
     const { api, clock, consume } = setting();
     const { intents, faults } = await api({ secret: NEW });
     await intents.submit({ ...CHANNEL, serviceRef: 'first' }, ANN);
@@ -190,8 +190,8 @@ describe('starting', () => {
   );
 });
 
-describe('stopping', () => {
-  it('I-14 the last client that stops it stops the session; a start that comes again counts nobody twice', async () => {
+describe('Intents: stops', () => {
+  it('I-14 a session stops when its last client stops it; a repeated start does not count a client twice', async () => {
     const { api, advance } = setting();
     const { intents } = await api();
     const { session } = await intents.submit(CHANNEL, ANN);
@@ -217,7 +217,7 @@ describe('stopping', () => {
     });
   });
 
-  it('I-14 force stops it whoever needs it', async () => {
+  it('I-14 force stops a session even if other clients need it', async () => {
     const { api, advance } = setting();
     const { intents } = await api();
     const { session } = await intents.submit(CHANNEL, ANN);
@@ -230,7 +230,7 @@ describe('stopping', () => {
     });
   });
 
-  it('I-14 what no worker has taken yet ends at once, behind however many starts it waits', async () => {
+  it('I-14 a session that no worker has claimed ends at once, however many starts wait before it', async () => {
     const { api, happened } = await apiWithStarts(300);
     const { session } = await api.submit(CHANNEL, ANN);
     const stopped = await api.submit({ type: 'stream.stop', sessionId: session.id }, ANN);
@@ -242,7 +242,7 @@ describe('stopping', () => {
     expect(happened.slice(-2)).toEqual(['intent.accepted', 'session.advanced']);
   });
 
-  it('I-20 what there is not can not be stopped', async () => {
+  it('I-20 a stop of an absent session throws SESSION_NOT_FOUND', async () => {
     const { api } = setting();
     const { intents } = await api();
     const stop: Intent = { type: 'stream.stop', sessionId: 'nobody' };
@@ -260,8 +260,8 @@ async function apiWithStarts(count: number) {
   return { api: intents, happened };
 }
 
-describe('states', () => {
-  it('I-20 go from NEW over STARTING, RUNNING and STOPPING to ENDED, which is final', () => {
+describe('states of a session', () => {
+  it('I-20 states go from NEW over STARTING, RUNNING and STOPPING to ENDED, which is final', () => {
     const allowed = SESSION_STATES.flatMap((from) =>
       SESSION_STATES.filter((to) => mayFollow(from, to)).map((to) => `${from} ${to}`),
     );
@@ -272,8 +272,8 @@ describe('states', () => {
   });
 });
 
-describe('lists', () => {
-  it('give the latest first, by kind, state and tenant, page by page', async () => {
+describe('Intents: lists', () => {
+  it('a list has the newest sessions first, by kind, state and tenant, page by page', async () => {
     const { api, advance } = setting();
     const { intents } = await api();
     const ids: string[] = [];
@@ -303,8 +303,8 @@ describe('lists', () => {
   });
 });
 
-describe('the sweep', () => {
-  it('I-13 puts back what the stream of starts has lost, and nothing else', async () => {
+describe('StartRecovery', () => {
+  it('I-13 starts that the stream has lost are put back, and no others', async () => {
     const { api, clock, consume, store } = setting();
     const { intents, happened } = await api();
     intents.start();
@@ -324,7 +324,7 @@ describe('the sweep', () => {
     await intents.stop();
   });
 
-  it('says that it failed, and goes on when the store is back', async () => {
+  it('a failed recovery is reported, and runs again when the store is back', async () => {
     const { api, clock, consume, store } = setting();
     const { intents, faults, happened } = await api();
     intents.start();
@@ -343,7 +343,7 @@ describe('the sweep', () => {
     await intents.stop();
   });
 
-  it('leaves no timer behind when it is stopped', async () => {
+  it('a stopped recovery leaves no timer', async () => {
     const { api, clock } = setting();
     const { intents, holdfast } = await api();
     intents.start();
@@ -352,10 +352,10 @@ describe('the sweep', () => {
   });
 });
 
-describe('a client that has gone', () => {
+describe('Intents: a client that has hung up', () => {
   const GONE = new Error('the client has gone');
 
-  it('I-13 is not served, though it hung up only after its request was read', async () => {
+  it('I-13 a client is not served if it hung up after its request was read', async () => {
     const { api, store } = setting();
     const { intents, happened } = await api();
     await intents.submit({ ...CHANNEL, profile: 'sd' }, ANN);
@@ -367,7 +367,7 @@ describe('a client that has gone', () => {
     expect(happened).toEqual(['intent.accepted', 'intent.refused']);
   });
 
-  it('I-13 is not served if it hung up while the secret was read', async () => {
+  it('I-13 a client is not served if it hung up while the secret was read', async () => {
     const { api, store } = setting();
     const { records } = store;
     const get = records.get.bind(records);
@@ -388,7 +388,7 @@ describe('a client that has gone', () => {
     expect((await store.intents.list(CALL)).sessions).toEqual([]);
   });
 
-  it('I-14 does not stop what it may have started again elsewhere', async () => {
+  it('I-14 a client that hung up does not stop a session that it may have started again elsewhere', async () => {
     const { api } = setting();
     const { intents } = await api();
     const { session } = await intents.submit(CHANNEL, ANN);
@@ -397,7 +397,7 @@ describe('a client that has gone', () => {
     expect(await intents.session(session.id, 'acme')).toMatchObject({ state: 'NEW', clients: 1 });
   });
 
-  it('I-16 leaves no lease behind', async () => {
+  it('I-16 a client that hung up leaves no lease', async () => {
     const { api, store } = setting();
     const { intents } = await api({ apiLeases: 'on' });
     const client = new AbortController();
@@ -408,8 +408,8 @@ describe('a client that has gone', () => {
   });
 });
 
-describe('where the interface takes leases', () => {
-  it('I-16 of two starts of one channel at once one is accepted and one refused with the time that is left', async () => {
+describe('Intents: leases of the API', () => {
+  it('I-16 of two starts of one channel at once, one is accepted and one refused with the time that is left', async () => {
     const { api, store } = setting();
     const [a, b] = [await api({ apiLeases: 'on' }), await api({ apiLeases: 'on' })];
     const results = await Promise.allSettled([
@@ -424,7 +424,7 @@ describe('where the interface takes leases', () => {
     expect(a.happened.concat(b.happened).sort()).toEqual(['intent.accepted', 'intent.refused']);
   });
 
-  it('I-16 K-15 a start in a quarantine is refused with the time that is left, and not as taken', async () => {
+  it('I-16 K-15 a start during quarantine is refused with the time that is left, and not as held', async () => {
     const { api, store } = setting();
     const { intents, holdfast } = await api({ apiLeases: 'on' });
     const whys: string[] = [];
@@ -439,7 +439,7 @@ describe('where the interface takes leases', () => {
     ]);
   });
 
-  it('I-16 a tenant that is refused is not told whose session has the channel', async () => {
+  it('I-16 a refused tenant does not learn whose session has the channel', async () => {
     const { api } = setting();
     const { intents, holdfast } = await api({ apiLeases: 'on' });
     const whys: string[] = [];
@@ -452,7 +452,7 @@ describe('where the interface takes leases', () => {
     expect(whys[0]).not.toContain(holdfast.instanceId);
   });
 
-  it('I-16 the tenure goes with the session, and whoever presents it is refreshed', async () => {
+  it('I-16 the lease goes with the session, and a worker that presents it can renew it', async () => {
     const { api, store, clock } = setting();
     const { intents } = await api({ apiLeases: 'on' });
     const { session } = await intents.submit(CHANNEL, ANN);
@@ -464,7 +464,7 @@ describe('where the interface takes leases', () => {
     expect(key).toBe('service:1:0:19:283D');
   });
 
-  it('I-16 what is not used is given back: a session that was there already, a store that took nothing', async () => {
+  it('I-16 an unused lease is released: the session existed already, or the store took nothing', async () => {
     const { api, store, clock } = setting();
     const phase2 = await api();
     const { session } = await phase2.intents.submit(CHANNEL, ANN);
@@ -475,7 +475,7 @@ describe('where the interface takes leases', () => {
     await clock.advance(1);
   });
 
-  it('I-16 is off unless it is switched on', async () => {
+  it('I-16 leases of the API are off by default', async () => {
     const { api } = setting();
     const { intents } = await api();
     const [a, b] = await Promise.all([intents.submit(CHANNEL, ANN), intents.submit(CHANNEL, BEN)]);

@@ -37,8 +37,8 @@ function setting() {
   return { instance, lose };
 }
 
-describe('secrets for idempotency', () => {
-  it('I-05 without one, one is made once for all instances, with a warning', async () => {
+describe('Secrets', () => {
+  it('I-05 without a configured secret, one is generated for all instances, and an event warns of it', async () => {
     const { instance } = setting();
     const [a, b] = [instance(), instance()];
     const [first, second] = await Promise.all([a.all(), b.all()]);
@@ -47,7 +47,7 @@ describe('secrets for idempotency', () => {
     expect([...a.happened, ...b.happened]).toEqual(['secret.created']);
   });
 
-  it('I-05 the one that was made outlives every instance', async () => {
+  it('I-05 a generated secret outlives every instance', async () => {
     const { instance } = setting();
     const before = await instance().all();
     const later = instance();
@@ -55,19 +55,19 @@ describe('secrets for idempotency', () => {
     expect(later.happened).toEqual([]);
   });
 
-  it('I-05 the current one comes first, then the previous one', async () => {
+  it('I-05 the current secret comes first, then the previous one', async () => {
     const { instance } = setting();
     expect(await instance({ secret: NEW, previousSecret: OLD }).all()).toEqual([NEW, OLD]);
   });
 
-  it('I-05 one that was made before others were configured stays known', async () => {
+  it('I-05 a generated secret stays known after others are configured', async () => {
     const { instance } = setting();
     const [made] = await instance().all();
     expect(await instance({ secret: NEW }).all()).toEqual([NEW, made]);
     expect(await instance().all()).toEqual([made]);
   });
 
-  it('I-05 an instance without one is refused where others have theirs configured', async () => {
+  it('I-05 an instance without a secret throws SECRET_MISSING if others have one configured', async () => {
     const { instance } = setting();
     await instance({ secret: OLD }).all();
     const bare = instance();
@@ -75,7 +75,7 @@ describe('secrets for idempotency', () => {
     expect(bare.isMissing()).toBe(true);
   });
 
-  it('I-05 a change is told of only where the previous one is not known', async () => {
+  it('I-05 a change of secrets is reported only if the previous one is not configured', async () => {
     const { instance } = setting();
     await instance({ secret: OLD }).all();
     const careful = instance({ secret: NEW, previousSecret: OLD });
@@ -85,7 +85,7 @@ describe('secrets for idempotency', () => {
     expect([careful.happened, careless.happened]).toEqual([[], ['secret.differs']]);
   });
 
-  it('I-05 the one that was made is put back where the store has forgotten it', async () => {
+  it('I-05 a generated secret is put back after the store has lost it', async () => {
     const { instance, lose } = setting();
     const a = instance();
     const before = await a.all();
@@ -95,7 +95,7 @@ describe('secrets for idempotency', () => {
     expect(await instance().all()).toEqual(before);
   });
 
-  it('I-05 an instance whose connection broke asks again: the store may have come back empty, and another have been faster', async () => {
+  it('I-05 an instance reads the secret again after its connection broke, because another may have generated one', async () => {
     const { instance, lose } = setting();
     const a = instance();
     await a.all();
@@ -105,7 +105,7 @@ describe('secrets for idempotency', () => {
     expect(await a.all()).toEqual(made);
   });
 
-  it('I-05 one that was made and got lost without a trace is put back, or the next one is taken, when it is looked for', async () => {
+  it('I-05 refresh puts a lost generated secret back, or takes over the next one', async () => {
     const { instance, lose } = setting();
     const a = instance();
     const before = await a.all();
@@ -119,7 +119,7 @@ describe('secrets for idempotency', () => {
     expect(await a.all()).toEqual(made);
   });
 
-  it('I-05 what is known counts while the store can not be asked, and what is configured is not looked for', async () => {
+  it('I-05 a known secret counts while the store is unavailable, and a configured one is never read', async () => {
     const { instance } = setting();
     const a = instance();
     const before = await a.all();
@@ -131,7 +131,7 @@ describe('secrets for idempotency', () => {
     await configured.refresh();
   });
 
-  it('asks again after the store could not be asked', async () => {
+  it('a failed read of secrets is tried again', async () => {
     const { instance } = setting();
     const a = instance();
     a.faults.refuse = true;

@@ -42,7 +42,7 @@ const claimed = async () => {
 };
 
 describe('an action', () => {
-  it('W-02 has all its fields and no other, a priority of 5 unless told, and never changes', async () => {
+  it('W-02 an action has exactly the fields of the format, priority 5 by default, and never changes', async () => {
     const { world, wf } = await claimed();
     await using _ = world;
     const action = await wf.emit('STEP', { list: [1] }, { target: 't' });
@@ -60,7 +60,7 @@ describe('an action', () => {
     });
   });
 
-  it('W-02 what is not one is refused, with the field and the rule', () => {
+  it('W-02 an invalid action is refused with the field and the rule', () => {
     expect(readAction(GOOD)).toBe(GOOD);
     const bad: [string, object][] = [
       ['extra', { extra: 1 }],
@@ -83,7 +83,7 @@ describe('an action', () => {
       expect(() => readAction(whole)).toThrow(expect.objectContaining({ code: 'ACTION_INVALID' }));
   });
 
-  it('W-02 is frozen as it comes from the store; who has one in hand keeps theirs as it is', () => {
+  it('W-02 an action from the store is frozen; readAction leaves the object of its caller as it is', () => {
     const body =
       '{"action_type":"STEP","payload":{"a":[1]},"created_at":"2026-01-31T12:00:00.000Z","timeout_ms":null}';
     const stored = { id: A, target: 't', priority: 5, body, leaseId: B, epoch: 3 };
@@ -93,7 +93,7 @@ describe('an action', () => {
     expect(Object.isFrozen(GOOD.payload)).toBe(false);
   });
 
-  it('W-02 that could not arrive as it is is refused before it uses an epoch', async () => {
+  it('W-02 an action that JSON would change is refused before it uses an epoch', async () => {
     const { world, wf } = await claimed();
     await using _ = world;
     const cycle: { self?: unknown } = {};
@@ -110,41 +110,48 @@ describe('an action', () => {
   });
 });
 
-describe('the user’s own schema', () => {
-  it.each([false, true])('W-04 is asked at both ends; asynchronous: %s', async (isAsync) => {
-    await using world = await inMemory.make();
-    const { holdfast } = await world.actor();
-    const schema = amount(isAsync);
-    const actions = { PAY: { target: 'bank', payload: schema, result: schema } };
-    const wf = await holdfast.workflows.claim('w', { ttl: LONG_MS, actions });
-    const untyped = await holdfast.workflows.claim('v', { ttl: LONG_MS });
-    const paid: number[] = [];
-    const bank = holdfast.processor({
-      ...{ name: 'bank', role: 'effect', actions },
-      handlers: {
-        PAY: (payload) => {
-          paid.push(payload.amount);
-          return payload.amount === 13 ? ({ amount: 'unlucky' } as never) : payload;
+describe('schemas of actions', () => {
+  it.each([false, true])(
+    'W-04 a schema is checked when an action is emitted and when it is handled; asynchronous: %s',
+    async (isAsync) => {
+      await using world = await inMemory.make();
+      const { holdfast } = await world.actor();
+      const schema = amount(isAsync);
+      const actions = { PAY: { target: 'bank', payload: schema, result: schema } };
+      const wf = await holdfast.workflows.claim('w', { ttl: LONG_MS, actions });
+      const untyped = await holdfast.workflows.claim('v', { ttl: LONG_MS });
+      const paid: number[] = [];
+      const bank = holdfast.processor({
+        ...{ name: 'bank', role: 'effect', actions },
+        handlers: {
+          PAY: (payload) => {
+            paid.push(payload.amount);
+            return payload.amount === 13 ? ({ amount: 'unlucky' } as never) : payload;
+          },
         },
-      },
-    });
-    await expect(wf.emit('PAY', { amount: 'much' })).rejects.toMatchObject({
-      ...{ code: 'ACTION_INVALID', field: 'payload.amount', rule: 'it is no number (and 1 more)' },
-    });
-    expect(wf.epoch).toBe(0);
-    const good = await wf.emit('PAY', { amount: '2' });
-    expect(good.payload).toEqual({ amount: '2' });
-    expect(await bank.process(good)).toMatchObject({ value: { amount: 2 } });
-    const foreign = await untyped.emit('PAY', { amount: 'much' }, { target: 'bank' });
-    expect(await bank.process(foreign)).toMatchObject({
-      ...{ success: false, is_dead: false, error: { name: 'ActionInvalidError' } },
-    });
-    const unlucky = await wf.emit('PAY', { amount: 13 });
-    expect((await bank.process(unlucky)).error?.message).toContain('result.amount');
-    expect(paid).toEqual([2, 13]);
-  });
+      });
+      await expect(wf.emit('PAY', { amount: 'much' })).rejects.toMatchObject({
+        ...{
+          code: 'ACTION_INVALID',
+          field: 'payload.amount',
+          rule: 'it is no number (and 1 more)',
+        },
+      });
+      expect(wf.epoch).toBe(0);
+      const good = await wf.emit('PAY', { amount: '2' });
+      expect(good.payload).toEqual({ amount: '2' });
+      expect(await bank.process(good)).toMatchObject({ value: { amount: 2 } });
+      const foreign = await untyped.emit('PAY', { amount: 'much' }, { target: 'bank' });
+      expect(await bank.process(foreign)).toMatchObject({
+        ...{ success: false, is_dead: false, error: { name: 'ActionInvalidError' } },
+      });
+      const unlucky = await wf.emit('PAY', { amount: 13 });
+      expect((await bank.process(unlucky)).error?.message).toContain('result.amount');
+      expect(paid).toEqual([2, 13]);
+    },
+  );
 
-  it('W-02 types what is emitted, handled and returned', async () => {
+  it('W-02 a schema gives types to payloads, handlers and results', async () => {
     await using world = await inMemory.make();
     const { holdfast } = await world.actor();
     const actions = { PAY: { target: 'bank', payload: amount(false), result: amount(false) } };

@@ -32,8 +32,8 @@ function scene() {
   return { clock, attempt, context, extend: () => attempt.extend(claimNow()) };
 }
 
-describe('an attempt', () => {
-  it('W-05 may go on until its claim runs out here, to the millisecond', () => {
+describe('Attempt', () => {
+  it('W-05 a handler may run until its claim expires here, to the millisecond', () => {
     const { clock, context } = scene();
     clock.block(18_999);
     expect(() => context.assertHeld()).not.toThrow();
@@ -42,7 +42,7 @@ describe('an attempt', () => {
     expect(context.signal.aborted).toBe(true);
   });
 
-  it('W-05 may not go on after its host has slept past the end of its claim', () => {
+  it('W-05 a handler must stop after its host has slept past the end of its claim', () => {
     const { clock, context } = scene();
     clock.jumpWall(18_000);
     expect(() => context.assertHeld()).not.toThrow();
@@ -50,7 +50,7 @@ describe('an attempt', () => {
     expect(() => context.assertHeld()).toThrow('its claim has expired');
   });
 
-  it('W-05 may not go on while a wall clock that was set back may hide a sleep, unless its claim was extended since', () => {
+  it('W-05 a handler must stop while a wall clock that was set back may hide a sleep, unless its claim was extended since', () => {
     const extended = scene();
     extended.clock.jumpWall(-3_600_000);
     extended.extend();

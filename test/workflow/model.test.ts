@@ -223,11 +223,11 @@ const check = (make: () => Promise<WorkflowWorld>, numRuns: number) =>
     { numRuns },
   );
 
-it('W-01 W-02 W-03 in memory no epoch is given out twice or goes back, and each belongs to who held the lease', async () => {
+it('W-01 W-02 W-03 in memory no epoch is used twice or goes back, and each belongs to the holder of the lease', async () => {
   await check(inMemory.make, 100);
   expect([...met].sort()).toEqual([...MET].sort());
 }, 30_000);
 
-it('W-01 W-02 W-03 on SQLite no epoch is given out twice or goes back, and each belongs to who held the lease', async () => {
+it('W-01 W-02 W-03 on SQLite no epoch is used twice or goes back, and each belongs to the holder of the lease', async () => {
   await check(onSqlite.make, 20);
 }, 30_000);

@@ -32,8 +32,8 @@ const thrownBy = (run: () => unknown): unknown => {
   }
 };
 
-describe('steps', () => {
-  it('W-02 what is emitted at once has epochs in the order of the calls', async () => {
+describe('steps of an Orchestrator', () => {
+  it('W-02 actions that are emitted at once get epochs in the order of the calls', async () => {
     const { wf } = await held();
     const payloads = Array.from({ length: 250 }, (_, i) => i);
     const all = await Promise.all(payloads.map((payload) => wf.emit('STEP', payload, TO)));
@@ -41,7 +41,7 @@ describe('steps', () => {
     expect(wf.epoch).toBe(250);
   });
 
-  it('W-02 an action that is known already has nobody refused who is emitted with it', async () => {
+  it('W-02 an action that the store knows does not make it refuse actions emitted with it', async () => {
     const { wf } = await held();
     const first = await wf.emit('STEP', 'known', { ...TO, actionId: A });
     const all = await Promise.all([
@@ -52,7 +52,7 @@ describe('steps', () => {
     expect(wf.epoch).toBe(3);
   });
 
-  it('W-02 W-03 emissions and updates that cross each other each have an epoch of their own', async () => {
+  it('W-02 W-03 concurrent emits and updates each get an epoch of their own', async () => {
     const { wf, store } = await held();
     const [a, , b] = await Promise.all([
       wf.emit('STEP', 1, TO),
@@ -71,7 +71,7 @@ describe('steps', () => {
     ]);
   });
 
-  it('W-02 an epoch is neither used twice nor passed over when answers are lost, or requests', async () => {
+  it('W-02 no epoch is used twice or skipped when requests or answers are lost', async () => {
     const { wf, one, clock, store } = await held();
     for (const fault of ['loseReplies', 'hang', 'loseReplies'] as const) {
       one.faults[fault] = true;
@@ -90,7 +90,7 @@ describe('steps', () => {
     expect(emitted.map(({ epoch }) => epoch)).toEqual([1, 2, 3, 4]);
   });
 
-  it('W-02 who does not hear for long whether it was emitted is told so; then the store is asked', async () => {
+  it('W-02 an emit without an answer fails with OUTCOME_UNKNOWN after a while, and the next step reads the workflow first', async () => {
     const { wf, one, clock } = await held();
     one.faults.loseReplies = true;
     const emitting = codeOf(wf.emit('STEP', 1, TO));
@@ -100,7 +100,7 @@ describe('steps', () => {
     expect((await wf.emit('STEP', 2, TO)).epoch).toBe(1);
   });
 
-  it('W-02 W-08 what may have been emitted before the lease ran out is not told as refused', async () => {
+  it('W-02 W-08 an emit that may have succeeded before the lease expired is not reported as refused', async () => {
     const { wf, one, clock } = await held({ ttl: 12_000 });
     one.faults.loseReplies = true;
     const emitting = codeOf(wf.emit('STEP', 1, TO));
@@ -110,14 +110,14 @@ describe('steps', () => {
     expect(await codeOf(wf.emit('STEP', 2, TO))).toBe('LEASE_EXPIRED');
   });
 
-  it('W-03 to ask how things are does not take a step back that is under way', async () => {
+  it('W-03 refresh does not undo a step that is under way', async () => {
     const { wf } = await held();
     const [action] = await Promise.all([wf.emit('STEP', 1, TO), wf.refresh(), wf.refresh()]);
     expect([action.epoch, wf.epoch]).toEqual([0, 1]);
     expect((await wf.emit('STEP', 2, TO)).epoch).toBe(1);
   });
 
-  it('W-01 where the store has lost the tenure and kept the lease, the tenure is over, and the workflow free', async () => {
+  it('W-01 if the store has lost the tenure and kept the lease, the tenure ends and the workflow is free', async () => {
     const { clock, store, actor } = leaseWorld();
     const two = await actor();
     const { workflows } = store;
@@ -136,7 +136,7 @@ describe('steps', () => {
     expect((await two.holdfast.workflows.claim('w')).leaseId).not.toBe(wf.leaseId);
   });
 
-  it('W-01 closing lets go of workflows, and does not wait longer for a store that hangs than it was told to', async () => {
+  it('W-01 close releases workflows, and waits for a store that hangs no longer than it may', async () => {
     const { clock, actor, one } = await held();
     const two = await actor();
     await one.holdfast.close();
@@ -151,7 +151,7 @@ describe('steps', () => {
     expect([isClosed, wf.signal.aborted]).toEqual([true, true]);
   });
 
-  it('W-03 a state that is no JSON is refused, and nothing has happened', async () => {
+  it('W-03 a state that is no JSON is refused, and nothing is written', async () => {
     const { wf } = await held();
     for (const state of [10n, () => 1, Symbol('s')])
       expect(await codeOf(wf.updateState(state))).toBe('CONFIG_INVALID');
@@ -164,7 +164,7 @@ describe('steps', () => {
     expect(wf.state).toBe(null);
   });
 
-  it('W-02 a workflow with a thousand actions that nobody does takes no more', async () => {
+  it('W-02 a workflow with a thousand actions without a result takes no more', async () => {
     const { wf } = await held();
     await Promise.all(Array.from({ length: 1_000 }, (_, i) => wf.emit('STEP', i, TO)));
     await expect(wf.emit('STEP', 'more', TO)).rejects.toMatchObject({
@@ -174,7 +174,7 @@ describe('steps', () => {
     expect(wf.epoch).toBe(1_000);
   });
 
-  it('W-02 a workflow with ten thousand results that nobody reads takes no more, until they are read', async () => {
+  it('W-02 a workflow with ten thousand unread results takes no more actions until they are read', async () => {
     const { wf, store } = await held();
     const targets = Array.from({ length: 100 }, (_, n) => `t${n}`);
     const doNext = async (target: string) => {
@@ -204,7 +204,7 @@ describe('steps', () => {
   });
 });
 
-describe('results', () => {
+describe('results of an Orchestrator', () => {
   const working = async () => {
     const { wf, one, clock, actor } = await held();
     const processor = one.holdfast.processor({
@@ -220,7 +220,7 @@ describe('results', () => {
     return { wf, one, clock, actor, processor };
   };
 
-  it('W-03 a result says what came of it, and what is usually made of it', async () => {
+  it('W-03 a result has the outcome of its action, and handleResult sets the state from it', async () => {
     const { wf, processor } = await working();
     const [good, bad] = [await wf.emit('STEP', 'good', TO), await wf.emit('STEP', 'bad', TO)];
     await wf.handleResult(await processor.process(good));
@@ -234,7 +234,7 @@ describe('results', () => {
     expect([wf.state, wf.epoch]).toEqual(['step_failed', 4]);
   });
 
-  it('W-13 who asks for one result has it, also where others read them all, or ask for the same', async () => {
+  it('W-13 each caller of result() gets it, even if others read all results or ask for the same one', async () => {
     const { wf, processor, clock } = await working();
     const actions = await Promise.all([1, 2].map((i) => wf.emit('STEP', i, TO)));
     const read: ActionResult[] = [];
@@ -252,7 +252,7 @@ describe('results', () => {
     await processor.stop();
   });
 
-  it('W-13 however many results have been read, the store is told of all of them, some at a time', async () => {
+  it('W-13 the store is told of all read results, in several requests if there are many', async () => {
     const { wf, processor, one } = await working();
     const actions = await Promise.all(
       Array.from({ length: 600 }, (_, i) => wf.emit('STEP', i, TO)),
@@ -268,7 +268,7 @@ describe('results', () => {
     expect(await unread()).toBe(0);
   });
 
-  it('W-13 a result that was handed out is not handed out again among all; with the next step it counts as read', async () => {
+  it('W-13 results() does not repeat a result that result() returned; it counts as read with the next step', async () => {
     const { wf, processor, one } = await working();
     const [a, b] = [await wf.emit('STEP', 'a', TO), await wf.emit('STEP', 'b', TO)];
     for (const action of [a, b]) await processor.process(action);
@@ -280,7 +280,7 @@ describe('results', () => {
     expect((await one.holdfast.workflows.get('w'))?.unread).toBe(0);
   });
 
-  it('W-13 a result that was handed out is not handed out again after a look that failed', async () => {
+  it('W-13 a result is not handed out a second time after a failed read', async () => {
     const { wf, processor, one, clock } = await working();
     const [a, b] = [await wf.emit('STEP', 'a', TO), await wf.emit('STEP', 'b', TO)];
     for (const action of [a, b]) await processor.process(action);
@@ -293,7 +293,7 @@ describe('results', () => {
     expect((await first).value).toMatchObject({ value: 'b' });
   });
 
-  it('W-13 emitting a known action tells the store what has been read', async () => {
+  it('W-13 emitting an action that the store knows also marks results as read', async () => {
     const { wf, processor, one } = await working();
     await processor.process(await wf.emit('STEP', 'a', { ...TO, actionId: A }));
     await wf.result(A);
@@ -301,7 +301,7 @@ describe('results', () => {
     expect((await one.holdfast.workflows.get('w'))?.unread).toBe(0);
   });
 
-  it('W-13 what was read and not said so by a step is said with the release', async () => {
+  it('W-13 release marks results as read that no step has marked', async () => {
     const { wf, processor, one } = await working();
     await processor.process(await wf.emit('STEP', 'a', TO));
     await wf.results().next();
@@ -309,7 +309,7 @@ describe('results', () => {
     expect((await one.holdfast.workflows.get('w'))?.unread).toBe(0);
   });
 
-  it('W-13 without any hint results are found, and what was revived is emitted anew', async () => {
+  it('W-13 without hints, polling finds results, and revived actions are emitted again', async () => {
     const { clock, store, actor } = leaseWorld();
     const signals = { publish: async () => {}, subscribe: async () => () => {} };
     const deaf = await open({ ...store, signals }, { clock, random: seededRandom(9) });
@@ -346,7 +346,7 @@ describe('results', () => {
     await processor.stop();
   });
 
-  it('W-13 waiting for a result ends with its signal, or with the tenure', async () => {
+  it('W-13 waiting for a result ends with the signal, or with the tenure', async () => {
     const { wf, clock } = await working();
     const controller = new AbortController();
     const mine = wf.result(A, { signal: controller.signal });
@@ -365,8 +365,8 @@ describe('results', () => {
   });
 });
 
-describe('the lease of an orchestrator', () => {
-  it('W-08 300 s unless told; over from the very moment at which nothing is left', async () => {
+describe('the lease of an Orchestrator', () => {
+  it('W-08 a lease lasts 300 s by default, and is over at the moment at which no time is left', async () => {
     const { wf, one, clock } = await held();
     const violations: unknown[] = [];
     one.holdfast.on('workflow.violation', (facts) => violations.push(facts));
@@ -398,7 +398,7 @@ describe('the lease of an orchestrator', () => {
     ]);
   });
 
-  it('W-09 is renewed by itself during a long workflow, and keeps its lease id', async () => {
+  it('W-09 the lease of a long workflow is renewed automatically, and keeps its id', async () => {
     const { wf, clock, one } = await held();
     const { leaseId, fence } = wf;
     let renewals = 0;
@@ -412,7 +412,7 @@ describe('the lease of an orchestrator', () => {
     expect((await wf.emit('STEP', 1, TO)).lease_id).toBe(leaseId);
   });
 
-  it('W-09 is renewed by hand below a minute, and only then', async () => {
+  it('W-09 renew() renews a lease only when less than a minute is left', async () => {
     const { wf, clock } = await held();
     expect(await wf.renew()).toBe(false);
     clock.block(236_000);
@@ -423,7 +423,7 @@ describe('the lease of an orchestrator', () => {
     expect(await short.wf.renew()).toBe(true);
   });
 
-  it('W-09 that has run out stays so: no renewal puts it back, also where nobody has it', async () => {
+  it('W-09 a lease that has expired stays over: no renewal revives it, even if no other orchestrator has it', async () => {
     const { wf, one, clock, store } = await held({ ttl: 6_000 });
     one.faults.refuse = true;
     await clock.advance(10_000);
@@ -434,7 +434,7 @@ describe('the lease of an orchestrator', () => {
     expect(wf.signal.aborted).toBe(true);
   });
 
-  it('W-12 every violation of its own is told, with leases and epochs', async () => {
+  it('W-12 an event reports every violation, with leases and epochs', async () => {
     const { wf, one } = await held();
     const violations: unknown[] = [];
     one.holdfast.on('workflow.violation', (facts) => violations.push(facts));
@@ -482,14 +482,14 @@ describe('the lease of an orchestrator', () => {
     ]);
   });
 
-  it('W-08 who has let go of it is told that it is another’s, not that it ran out', async () => {
+  it('W-08 after a release, a step fails with LEASE_VIOLATION, not with LEASE_EXPIRED', async () => {
     const { wf } = await held();
     await wf.release();
     expect(await codeOf(wf.emit('STEP', 1, TO))).toBe('LEASE_VIOLATION');
     expect([wf.remainingTtl(), wf.isExpired()]).toEqual([0, true]);
   });
 
-  it('W-10 a handoff whose answer was lost has been made once', async () => {
+  it('W-10 a handoff whose answer was lost takes place once', async () => {
     const { wf, one, clock, actor } = await held();
     const other = await actor();
     one.faults.loseReplies = true;
@@ -503,7 +503,7 @@ describe('the lease of an orchestrator', () => {
     expect(next.epoch).toBe(1);
   });
 
-  it('W-01 what makes no sense is refused before anything is claimed', async () => {
+  it('W-01 invalid options are refused before anything is claimed', async () => {
     const { one, wf } = await held();
     const { workflows } = one.holdfast;
     const handoff = await wf.handoff();
@@ -523,7 +523,7 @@ describe('the lease of an orchestrator', () => {
     expect((await workflows.claim('w', { handoff })).epoch).toBe(1);
   });
 
-  it('W-11 who is revoked hears of it at once where it can be reached', async () => {
+  it('W-11 an orchestrator that can be reached learns of its revocation at once', async () => {
     await using world = await inMemory.make();
     const [a, b] = [await world.actor(), await world.actor()];
     const wf = await a.holdfast.workflows.claim('w', { ttl: LONG_MS });

@@ -11,7 +11,7 @@ import { Processor } from '../../src/workflow/processor.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { faultyStore } from '../../testing/fakes/faulty-store.ts';
 
-it('a processor that has stopped while a claim was being extended leaves no timer behind to keep its process alive', async () => {
+it('a processor that stops while it extends a claim leaves no timer to keep its process alive', async () => {
   const clock = new FakeClock();
   const { store, faults } = faultyStore(createMemoryStore({ clock }), clock);
   const holdfast = await open(store, { clock, random: seededRandom(1) });
@@ -35,7 +35,7 @@ it('a processor that has stopped while a claim was being extended leaves no time
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('a processor that has stopped while the store could not be told of an outcome tells it no more', async () => {
+it('a processor that stops while the store is unavailable does not report outcomes any more', async () => {
   const clock = new FakeClock();
   const { store, faults } = faultyStore(createMemoryStore({ clock }), clock);
   const holdfast = await open(store, { clock, random: seededRandom(1) });
@@ -58,7 +58,7 @@ it('a processor that has stopped while the store could not be told of an outcome
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('W-13 a processor waits for 150,000 retries at once, and looks for them when they are due', async () => {
+it('W-13 a processor with 150,000 pending retries takes them when they are due', async () => {
   const clock = new FakeClock();
   const MOST = 150_000;
   let given = 0;

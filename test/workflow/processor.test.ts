@@ -55,8 +55,8 @@ const facts = (told: readonly object[]) =>
     return [name, tries, ...(why === undefined ? [] : [why, retryInMs])];
   });
 
-describe('a try', () => {
-  it('W-05 knows what it is about, and which one it is', async () => {
+describe('one attempt of a Processor', () => {
+  it('W-05 a handler gets the facts of its action and the number of the try', async () => {
     const seen: HandlerContext[] = [];
     const { wf, processor } = await working((_, context) => seen.push(context));
     const action = await wf.emit('STEP', 1, TO);
@@ -70,7 +70,7 @@ describe('a try', () => {
     expect(() => seen[0]?.assertHeld()).not.toThrow();
   });
 
-  it('W-13 that fails is made again, each time after twice as long; then the action is dead', async () => {
+  it('W-13 a failed action is tried again after pauses that double, and then is dead', async () => {
     const at: number[] = [];
     const { wf, processor, clock, told } = await working(
       () => {
@@ -92,7 +92,7 @@ describe('a try', () => {
     await processor.stop();
   });
 
-  it('W-13 that fails for good is not made again, and is no dead letter', async () => {
+  it('W-13 an action that fails permanently is not tried again, and is no dead letter', async () => {
     const { wf, processor, one } = await working(() => {
       throw new StepFailedError('the card was refused', { code: 51, big: 10n });
     });
@@ -108,7 +108,7 @@ describe('a try', () => {
     );
   });
 
-  it('W-13 is told to stop when its time is over: its own, or its processor’s', async () => {
+  it('W-13 a handler is asked to stop after the timeout of its action, or of its processor', async () => {
     const { wf, processor, clock, told } = await working(endless, { timeout: '5s', tries: 2 });
     await wf.emit('STEP', 1, TO);
     await processor.start();
@@ -126,7 +126,7 @@ describe('a try', () => {
     ]);
   });
 
-  it('W-13 that does not stop when told to is left to others, and is not extended any more', async () => {
+  it('W-13 the claim of a handler that does not stop is not extended, and another process gets the action', async () => {
     const { wf, processor, clock, two, store, told } = await working(never, { timeout: '5s' });
     await wf.emit('STEP', 1, TO);
     await processor.start();
@@ -145,7 +145,7 @@ describe('a try', () => {
     await other.stop();
   });
 
-  it('W-05 that was asked to stop is not extended: the action is tried again when its claim is over', async () => {
+  it('W-05 the claim of a handler that was asked to stop is not extended: the action is tried again when it has expired', async () => {
     const at: number[] = [];
     const { wf, processor, clock } = await working(
       () => {
@@ -162,7 +162,7 @@ describe('a try', () => {
     await stopped(clock, processor);
   });
 
-  it('W-13 whose handler hangs is told of, gives up its place, and ends as a dead letter', async () => {
+  it('W-13 a handler that hangs is reported and gives up its place, and its action ends as a dead letter', async () => {
     const { wf, processor, clock, one, told } = await working(
       (payload) => (payload === 'hang' ? new Promise(() => {}) : 'fine'),
       { concurrency: 1, claim: '1s', timeout: '500ms', tries: 3 },
@@ -184,7 +184,7 @@ describe('a try', () => {
     await processor.stop();
   });
 
-  it('W-13 whose handler ends after it was stuck does not count, if another try has begun', async () => {
+  it('W-13 the result of a handler that was stuck does not count if another try has begun', async () => {
     const finish: ((value: unknown) => void)[] = [];
     const { wf, processor, clock, told } = await working(
       () => new Promise((resolve) => finish.push(resolve)),
@@ -203,7 +203,7 @@ describe('a try', () => {
     await processor.stop();
   });
 
-  it('W-05 a long one is extended for as long as it works', async () => {
+  it('W-05 the claim of a long handler is extended while it runs', async () => {
     let finish = () => {};
     const { wf, processor, clock, actor, told } = await working(
       () =>
@@ -227,7 +227,7 @@ describe('a try', () => {
     await Promise.all([processor.stop(), other.stop()]);
   });
 
-  it('W-05 loses its claim before the store gives it away, and knows it', async () => {
+  it('W-05 a claim ends here before the store gives the action to another process, and the handler can see it', async () => {
     let context: HandlerContext | undefined;
     let stoppedMs = 0;
     const { wf, processor, clock, two, actor } = await working(
@@ -258,7 +258,7 @@ describe('a try', () => {
     await other.stop();
   });
 
-  it('W-11 hears with its next extension that its action was dropped with a revoked tenure', async () => {
+  it('W-11 the next extension tells a handler that its action was dropped by a revocation', async () => {
     const { wf, processor, clock, one, told } = await working(endless, { timeout: '1h' });
     await wf.emit('STEP', 1, TO);
     await processor.start();
@@ -273,8 +273,8 @@ describe('a try', () => {
   });
 });
 
-describe('what would stop a processor', () => {
-  it('W-13 a result that is no JSON fails its action, and nobody else’s', async () => {
+describe('failures that a Processor survives', () => {
+  it('W-13 a result that is no JSON fails its own action only', async () => {
     const { wf, processor, one, clock } = await working((payload) =>
       payload === 'big' ? { big: 10n } : 'fine',
     );
@@ -289,7 +289,7 @@ describe('what would stop a processor', () => {
     await processor.stop();
   });
 
-  it('W-13 anything may be thrown', async () => {
+  it('W-13 a handler may throw any value', async () => {
     const thrown = [null, undefined, 'text', 7, Object.create(null), { a: 1 }];
     const { wf, processor } = await working((i) => Promise.reject(thrown[i as number]), {
       tries: 1,
@@ -300,7 +300,7 @@ describe('what would stop a processor', () => {
     }
   });
 
-  it('W-13 an action that nobody can read fails, and those taken with it are done', async () => {
+  it('W-13 an action that cannot be read fails, and the actions taken with it are executed', async () => {
     const { wf, processor, one, clock, store } = await working(() => 'fine');
     const step = { leaseId: wf.leaseId, epoch: 0, read: [] };
     const actions = [{ id: 'garbled', target: 't', priority: 9, body: '{"no' }];
@@ -316,7 +316,7 @@ describe('what would stop a processor', () => {
     await processor.stop();
   });
 
-  it('W-13 what is no action at all is put aside, listed as such, and can be dropped', async () => {
+  it('W-13 an entry that is no action becomes a dead letter that can be dropped', async () => {
     const { processor, clock, store, one } = await working(() => 'fine');
     const foreign = { lane: 'w', priority: 5, value: { not: 'ours' } };
     await store.streams.append('action:t', [foreign], CALL);
@@ -334,7 +334,7 @@ describe('what would stop a processor', () => {
     await processor.stop();
   });
 
-  it('W-13 an action that ends everybody who tries it is dead without another try', async () => {
+  it('W-13 an action whose tries all ended without a result is dead without another try', async () => {
     let runs = 0;
     const { wf, processor, clock, store, one } = await working(() => ++runs, { tries: 2 });
     await wf.emit('STEP', 1, TO);
@@ -352,8 +352,8 @@ describe('what would stop a processor', () => {
   });
 });
 
-describe('a processor', () => {
-  it('W-13 goes on by itself after the store was gone, and tells of both once', async () => {
+describe('Processor', () => {
+  it('W-13 a processor continues automatically after the store was unavailable, and reports both once', async () => {
     const { wf, processor, clock, two, told } = await working(() => 'done');
     await processor.start();
     two.faults.refuse = true;
@@ -366,7 +366,7 @@ describe('a processor', () => {
     await processor.stop();
   });
 
-  it('W-13 without any hint it looks for work every second', async () => {
+  it('W-13 without hints, a processor polls every second', async () => {
     const { clock, store, actor } = leaseWorld();
     const deaf: Store = {
       ...store,
@@ -387,7 +387,7 @@ describe('a processor', () => {
     await processor.stop();
   });
 
-  it('W-05 one action of a workflow at a time, in the order of epochs; priority ranks workflows', async () => {
+  it('W-05 a workflow has one action under way at a time, in the order of epochs; priority orders workflows', async () => {
     const order: unknown[] = [];
     let most = 0;
     const { wf, processor, one, clock } = await working(
@@ -409,7 +409,7 @@ describe('a processor', () => {
     await processor.stop();
   });
 
-  it('W-13 that stops takes nothing new, lets work finish, and asks what is left to stop', async () => {
+  it('W-13 a processor that stops takes no new actions, lets handlers finish, and then asks them to stop', async () => {
     const { wf, processor, clock, one, store } = await working(endless, { timeout: '1h' });
     await wf.emit('STEP', 1, TO);
     await processor.start();
@@ -426,7 +426,7 @@ describe('a processor', () => {
     expect(left.map((taken) => 'tries' in taken && taken.tries).sort()).toEqual([1, 2]);
   });
 
-  it('W-13 that stops does not use up the tries of what it asks to stop', async () => {
+  it('W-13 a handler that its stopping processor asks to stop does not use up a try', async () => {
     const { wf, processor, clock, store, told } = await working(endless, {
       ...{ timeout: '1h', tries: 1 },
     });
@@ -438,7 +438,7 @@ describe('a processor', () => {
     expect(snapshot).toMatchObject({ unresolved: 1, unread: 0 });
   });
 
-  it('W-13 that is told to stop while it takes gives back what it took', async () => {
+  it('W-13 a processor that is stopped while it takes actions gives them back', async () => {
     let runs = 0;
     const { wf, clock, store, options, two } = await working(() => ++runs);
     await wf.emit('STEP', 1, TO);
@@ -452,7 +452,7 @@ describe('a processor', () => {
     expect(await store.workflows.take('t', call)).toHaveLength(1);
   });
 
-  it('W-12 counts violations by code, and tells of each with all its facts', async () => {
+  it('W-12 a processor counts violations by code, and reports each with all its facts', async () => {
     const { wf, processor, told } = await working(() => 1);
     const action = await wf.emit('STEP', 1, TO);
     const { action_id: id } = action;
@@ -477,7 +477,7 @@ describe('a processor', () => {
     ]);
   });
 
-  it('W-04 says of an action whether it would do it, lease first and then epoch, and does nothing', async () => {
+  it('W-04 validateAction checks the lease, then the epoch, and changes nothing', async () => {
     let runs = 0;
     const { wf, processor } = await working(() => runs++);
     const action = await wf.emit('STEP', 1, TO);
@@ -497,7 +497,7 @@ describe('a processor', () => {
     expect([runs, processor.violations]).toEqual([1, { LEASE_VIOLATION: 1, FUTURE_EPOCH: 1 }]);
   });
 
-  it('W-04 what makes no sense is refused when it is made', async () => {
+  it('W-04 invalid options are refused when a processor is created', async () => {
     const { two } = await working(() => 1);
     const good = { name: 't', role: 'effect', handlers: { STEP: () => 1 } };
     const bad = [

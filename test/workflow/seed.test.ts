@@ -25,13 +25,13 @@ const nodes = async (options: { ttl?: number } = {}) => {
   return { clock, store, one, two, orchestrator, compute, done, action };
 };
 
-describe('the tests of the pattern', () => {
-  it('W-15 test_lease_validation_success: right lease, current epoch', async () => {
+describe('the tests that the single-writer pattern names', () => {
+  it('W-15 test_lease_validation_success: an action with the right lease and the current epoch is valid', async () => {
     const { orchestrator, action } = await nodes();
     expect(orchestrator.validateAction(action())).toBe(true);
   });
 
-  it('W-15 test_lease_validation_wrong_lease: refused on both sides', async () => {
+  it('W-15 test_lease_validation_wrong_lease: the orchestrator and the processor both refuse it', async () => {
     const { orchestrator, compute, action, done } = await nodes();
     const wrong = action({ lease_id: OTHER, epoch: 0 });
     expect(() => orchestrator.validateAction(wrong)).toThrow(
@@ -44,7 +44,7 @@ describe('the tests of the pattern', () => {
     expect(done).toEqual([]);
   });
 
-  it('W-15 test_epoch_validation_stale_action: epoch 3 after 5', async () => {
+  it('W-15 test_epoch_validation_stale_action: epoch 3 is refused after epoch 5', async () => {
     const { orchestrator, compute, action, done } = await nodes();
     for (const step of [0, 1, 2, 3, 4]) await orchestrator.updateState(step);
     await compute.process(await orchestrator.emit('EXECUTE', 'five', TO));
@@ -55,7 +55,7 @@ describe('the tests of the pattern', () => {
     expect(done).toEqual(['five']);
   });
 
-  it('W-15 W-03 test_epoch_increment_on_state_change: by one, durably, and told', async () => {
+  it('W-15 W-03 test_epoch_increment_on_state_change: the epoch grows by one, durably, and an event reports it', async () => {
     const { orchestrator, one, store } = await nodes();
     const told: unknown[] = [];
     one.holdfast.on('workflow.updated', (facts) => told.push(facts));
@@ -69,7 +69,7 @@ describe('the tests of the pattern', () => {
     ]);
   });
 
-  it('W-15 test_full_workflow_with_lease: emitted, taken, done, and its result brought back', async () => {
+  it('W-15 test_full_workflow_with_lease: an action is emitted, taken and executed, and its result comes back', async () => {
     const { orchestrator, compute, done, clock } = await nodes();
     await compute.start();
     const action = await orchestrator.emit('EXECUTE', { data: [1, 2, 3] }, TO);
@@ -81,7 +81,7 @@ describe('the tests of the pattern', () => {
     await compute.stop();
   });
 
-  it('W-15 W-08 test_lease_expiration: who can not renew can not emit', async () => {
+  it('W-15 W-08 test_lease_expiration: an orchestrator that cannot renew cannot emit', async () => {
     const { orchestrator, one, clock } = await nodes({ ttl: 1_000 });
     one.faults.refuse = true;
     await clock.advance(2_000);
@@ -96,8 +96,8 @@ describe('the tests of the pattern', () => {
   });
 });
 
-describe('what the pattern warns of', () => {
-  it('W-15 no two orchestrators share a lease id: it is nobody’s to choose', async () => {
+describe('mistakes that the single-writer pattern warns of', () => {
+  it('W-15 no two orchestrators share a lease id, because no caller chooses it', async () => {
     const { orchestrator, two, one } = await nodes();
     const other = await one.holdfast.workflows.claim('v');
     expect(other.leaseId).not.toBe(orchestrator.leaseId);
@@ -111,7 +111,7 @@ describe('what the pattern warns of', () => {
     expect(orchestrator.epoch).toBe(1);
   });
 
-  it('W-15 no epoch goes unchecked: an equal one is refused as an older one is', async () => {
+  it('W-15 no epoch goes unchecked: an equal epoch is refused like an older one', async () => {
     const { orchestrator, compute, action, done } = await nodes();
     const first = await orchestrator.emit('EXECUTE', 'first', TO);
     await compute.process(first);
@@ -122,7 +122,7 @@ describe('what the pattern warns of', () => {
     expect(done).toEqual(['first']);
   });
 
-  it('W-15 no change without its epoch: every step of the store’s history has the next', async () => {
+  it('W-15 no change goes without an epoch: each step in the history has the next one', async () => {
     const { orchestrator, store } = await nodes();
     await orchestrator.emit('EXECUTE', 1, TO);
     await orchestrator.updateState('a');
@@ -134,7 +134,7 @@ describe('what the pattern warns of', () => {
     ]);
   });
 
-  it('W-15 no lease is used after it has expired: neither by hand nor by what was under way', async () => {
+  it('W-15 no lease is used after it has expired, not even by a step that was under way', async () => {
     const { orchestrator, one, clock, store } = await nodes({ ttl: 6_000 });
     one.faults.hang = true;
     const emitting = orchestrator.emit('EXECUTE', 1, TO);
@@ -149,7 +149,7 @@ describe('what the pattern warns of', () => {
     ]);
   });
 
-  it('W-15 no action without a lease id is looked at any further', async () => {
+  it('W-15 an action without a lease id is refused before anything else is checked', async () => {
     const { orchestrator, compute, action, done } = await nodes();
     const { lease_id: _, ...none } = action();
     for (const value of [none, { ...none, lease_id: null }, {}, null]) {

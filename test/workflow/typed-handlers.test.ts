@@ -12,7 +12,7 @@ const bill: Schema<{ total: string }, Bill> = {
   },
 };
 
-it('a handler is given what the schema makes of a payload, and may say what it takes where there is none', async () => {
+it('a handler gets the payload that the schema returns, and declares its type if there is no schema', async () => {
   await using holdfast = await open('memory:');
   const actions = { CHARGE: { target: 'billing', payload: bill }, MAIL: { target: 'billing' } };
   const processor = holdfast.processor({
