@@ -1,10 +1,10 @@
 /**
- * Runs a round again and again: at once after `wake()`, otherwise after `everyMs`. One round runs at
- * a time. Calls of `wake()` in one turn, or during a round, lead to one more round.
+ * Runs a round again and again: at once after `wake()`, otherwise after `everyMs`. One round runs
+ * at a time. Calls of `wake()` in one turn, or during a round, lead to one more round.
  *
- * **Idle.** Before `start()`. **Waiting.** A timer runs until the next round. **Running.** A round is
- * under way; after a failure the next one follows after a pause that doubles each time. **Stopped.**
- * By `stop()`, for ever; a round that is under way finishes.
+ * **Idle.** Before `start()`. **Waiting.** A timer runs until the next round. **Running.** A round
+ * is under way; after a failure the next one follows after a pause that doubles each time.
+ * **Stopped.** By `stop()`, for ever; a round that is under way finishes.
  */
 
 import { FailureStreak, type FailureStreakOptions } from './backoff.ts';
@@ -51,8 +51,8 @@ export class Loop {
   }
 
   /**
-   * Something beside the rounds failed, such as a write to the same store. Counts like a failed round.
-   * Returns how long to wait before the next try.
+   * Something beside the rounds failed, such as a write to the same store. Counts like a failed
+   * round. Returns how long to wait before the next try.
    */
   failed(error: unknown): number {
     return jittered(this.#failures.failed(error), this.#random);
@@ -71,7 +71,8 @@ export class Loop {
     this.#round ??= this.#runRounds().then((pauseMs) => {
       this.#round = null;
       if (!this.#isRunning) return;
-      // `wake()` may have been called since the last round ended. Missed here, it would block all later calls.
+      // `wake()` may have been called since the last round ended. Missed here, it would block all
+      // later calls.
       if (this.#isWoken) void this.#startRound();
       else this.#timer = this.#clock.after(pauseMs, () => void this.#startRound());
     });

@@ -1,7 +1,7 @@
 /**
- * Leases taken by the API process (`apiLeases: 'on'`), for users who move from an API that did so: a start
- * acquires the lease of its channel first, and the second caller is refused. The worker continues the lease
- * with the same holder and fence.
+ * Leases taken by the API process (`apiLeases: 'on'`), for users who move from an API that did so:
+ * a start acquires the lease of its channel first, and the second caller is refused. The worker
+ * continues the lease with the same holder and fence.
  */
 import { refusalError } from '../lease/refusal-error.ts';
 import { deriveTimings, LEASE_CLASSES } from '../lease/timings.ts';
@@ -16,7 +16,10 @@ const { keyspace, timings } = LEASE_CLASSES.resource;
 const { ttlMs: defaultTtlMs, operationTimeoutMs } = deriveTimings({}, timings);
 const CALL = { timeoutMs: operationTimeoutMs };
 
-/** Throws `LEASE_HELD` if another session has it, `STORE_QUARANTINED` if the store makes no new grants now. */
+/**
+ * Throws `LEASE_HELD` if another session has it, `STORE_QUARANTINED` if the store makes no new
+ * grants now.
+ */
 export async function acquireApiLease(
   { store, instanceId }: Runtime,
   wanted: Wanted,

@@ -1,4 +1,7 @@
-/** The lease keys that keep two sessions off one channel: `service:<ref>`, `vod:<recording>:<profile>:<bucket>`. */
+/**
+ * The lease keys that keep two sessions off one channel: `service:<ref>`,
+ * `vod:<recording>:<profile>:<bucket>`.
+ */
 import { createHash } from 'node:crypto';
 import type { Wanted } from './intent.ts';
 

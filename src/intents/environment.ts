@@ -1,4 +1,7 @@
-/** Intent options from environment variables: HOLDFAST_…, or XG2G_… as the API that Holdfast replaces has them. */
+/**
+ * Intent options from environment variables: HOLDFAST_…, or XG2G_… as the API that Holdfast
+ * replaces has them.
+ */
 import { ConfigError } from '../core/errors.ts';
 import type { IntentOptions } from './intents.ts';
 

@@ -6,7 +6,10 @@ const VERSION = 1;
 const DOMAIN = 'v3_intent';
 const LENGTH_BYTES = 4;
 
-/** The same for equal requests of one tenant. Without the secret, the request cannot be derived from it. */
+/**
+ * The same for equal requests of one tenant. Without the secret, the request cannot be derived from
+ * it.
+ */
 export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): string {
   const { type, target, profile, bucket } = wanted;
   const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);
@@ -14,9 +17,9 @@ export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): 
 }
 
 /**
- * The version, then each field with its length in front: references contain `:`, and ids `|`, so no separator
- * would keep the fields apart. Text that is not well-formed is refused, because different texts would be equal
- * in UTF-8.
+ * The version, then each field with its length in front: references contain `:`, and ids `|`, so no
+ * separator would keep the fields apart. Text that is not well-formed is refused, because different
+ * texts would be equal in UTF-8.
  */
 export function encodeFields(fields: readonly string[]): Buffer {
   const size = fields.reduce((sum, field) => sum + LENGTH_BYTES + Buffer.byteLength(field), 1);

@@ -1,9 +1,10 @@
 /**
  * A session that an intent started.
  *
- * **NEW.** Waits for a worker. **STARTING.** A worker has claimed it, and acquires its leases. **RUNNING.** Its
- * pipeline runs. **STOPPING.** No client needs it any more, or it cannot continue: its pipeline is asked to end.
- * **ENDED.** Nothing of it runs, and it never changes again. Every state may lead to ENDED.
+ * **NEW.** Waits for a worker. **STARTING.** A worker has claimed it, and acquires its leases.
+ * **RUNNING.** Its pipeline runs. **STOPPING.** No client needs it any more, or it cannot continue:
+ * its pipeline is asked to end. **ENDED.** Nothing of it runs, and it never changes again. Every
+ * state may lead to ENDED.
  */
 import { SessionUnreadableError } from '../fleet/targets/errors.ts';
 import {

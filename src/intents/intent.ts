@@ -1,6 +1,6 @@
 /**
- * Intents: requests of clients to start or stop a session. Types and fields are those of the HTTP API.
- * `checkIntent` validates intents that do not come through the server.
+ * Intents: requests of clients to start or stop a session. Types and fields are those of the HTTP
+ * API. `checkIntent` validates intents that do not come through the server.
  */
 import { ConfigError } from '../core/errors.ts';
 import { isForeignText, isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
@@ -35,7 +35,10 @@ export type Intent = StreamStart | VodStart | StreamStop;
 
 /** The client that submits an intent. */
 export interface Requester {
-  /** A tenant sees only its own sessions. Null sees all tenants, and starts sessions of `DEFAULT_TENANT`. */
+  /**
+   * A tenant sees only its own sessions. Null sees all tenants, and starts sessions of
+   * `DEFAULT_TENANT`.
+   */
   readonly tenant: string | null;
   /** Counts once for each session. */
   readonly client: string;

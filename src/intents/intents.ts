@@ -1,9 +1,10 @@
 /**
  * Accepts the intents of clients to start and stop sessions. It holds no leases: workers do.
  *
- * A start is one step of the store: it finds the session that the same request started before, or creates it
- * and puts it into the stream of starts. So an accepted start is durable, and a client without an answer may
- * send it again: no second session is started. The second client of a session is accepted, too.
+ * A start is one step of the store: it finds the session that the same request started before, or
+ * creates it and puts it into the stream of starts. So an accepted start is durable, and a client
+ * without an answer may send it again: no second session is started. The second client of a session
+ * is accepted, too.
  */
 import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../core/errors.ts';
 import { isTargetId, randomUuid } from '../core/ids.ts';
@@ -37,9 +38,9 @@ import { readable, readSessions, reportForeign } from './session-reading.ts';
 
 export interface IntentOptions extends SecretOptions {
   /**
-   * `on`: a start first acquires the lease of its channel, and throws `LEASE_HELD` if another session has it,
-   * even one that the same request started. For users of an API that did so; default `off`: only workers
-   * acquire leases.
+   * `on`: a start first acquires the lease of its channel, and throws `LEASE_HELD` if another
+   * session has it, even one that the same request started. For users of an API that did so;
+   * default `off`: only workers acquire leases.
    */
   apiLeases?: 'on' | 'off';
 }
@@ -52,8 +53,8 @@ export interface Accepted {
 
 export interface SubmitOptions {
   /**
-   * Fires when the client has gone. Another instance may have served it since, so an intent that was not sent
-   * to the store yet is dropped, and `submit` rejects with the signal's reason.
+   * Fires when the client has gone. Another instance may have served it since, so an intent that
+   * was not sent to the store yet is dropped, and `submit` rejects with the signal's reason.
    */
   readonly signal?: AbortSignal;
 }
@@ -86,8 +87,8 @@ const DEFAULT_PAGE = 100;
 /** Requests for one page, if most sessions do not match the query. */
 const MAX_REQUESTS = 10;
 /**
- * A process that was frozen reads a request before it reads that the client has hung up. Node takes three
- * turns of its event loop for that: the request, the end of the connection, its close.
+ * A process that was frozen reads a request before it reads that the client has hung up. Node takes
+ * three turns of its event loop for that: the request, the end of the connection, its close.
  */
 const READ_TURNS = 4;
 const CLIENT_GONE = 'the client has hung up';
@@ -114,10 +115,11 @@ export class Intents {
   }
 
   /**
-   * Accepts an intent. Throws `CONFIG_INVALID` for an invalid intent, `SESSION_NOT_FOUND` for a stop of an absent
-   * session, `SESSION_CROWDED` if the session has too many clients, `SECRET_MISSING` if other instances have a
-   * secret and this one has none, `LEASE_HELD` with `apiLeases` if another session has the channel, and errors of
-   * the store. After `OUTCOME_UNKNOWN` the intent may have been accepted, and submitting it again is safe.
+   * Accepts an intent. Throws `CONFIG_INVALID` for an invalid intent, `SESSION_NOT_FOUND` for a
+   * stop of an absent session, `SESSION_CROWDED` if the session has too many clients,
+   * `SECRET_MISSING` if other instances have a secret and this one has none, `LEASE_HELD` with
+   * `apiLeases` if another session has the channel, and errors of the store. After
+   * `OUTCOME_UNKNOWN` the intent may have been accepted, and submitting it again is safe.
    */
   async submit(intent: Intent, by: Requester, { signal }: SubmitOptions = {}): Promise<Accepted> {
     checkIntent(intent);
@@ -128,7 +130,10 @@ export class Intents {
       : this.#start(wantedBy(intent), by, checkClient);
   }
 
-  /** Null if this tenant has no such session; a tenant of null sees all. Throws `SESSION_UNREADABLE` if its record is invalid. */
+  /**
+   * Null if this tenant has no such session; a tenant of null sees all. Throws `SESSION_UNREADABLE`
+   * if its record is invalid.
+   */
   async session(id: string, tenant: string | null): Promise<IntentSession | null> {
     if (!isTargetId(id)) return null;
     const [found = null] = await this.#rt.store.intents.read([id], CALL);
@@ -246,7 +251,10 @@ export class Intents {
     this.#rt.events.emit(event, { session: id, tenant, type, client });
   }
 
-  /** Called right before the store is asked: the client may have gone while this process was frozen or waited. */
+  /**
+   * Called right before the store is asked: the client may have gone while this process was frozen
+   * or waited.
+   */
   async #checkClient(
     type: Intent['type'],
     by: Requester,

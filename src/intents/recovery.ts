@@ -1,7 +1,8 @@
 /**
- * Finds what no event reports: sessions that wait for a worker although the stream of starts has lost them,
- * and a generated secret that the store has lost. Every instance that accepts intents runs a recovery.
- * Several may run at once, because the store decides for each session whether it is lost.
+ * Finds what no event reports: sessions that wait for a worker although the stream of starts has
+ * lost them, and a generated secret that the store has lost. Every instance that accepts intents
+ * runs a recovery. Several may run at once, because the store decides for each session whether it
+ * is lost.
  */
 import type { Timer } from '../core/clock.ts';
 import { jittered } from '../core/random.ts';
@@ -86,7 +87,9 @@ export async function* openSessions({
   } while (cursor !== undefined);
 }
 
-/** Puts sessions that wait for a worker back into the stream of starts, if the stream has lost them. */
+/**
+ * Puts sessions that wait for a worker back into the stream of starts, if the stream has lost them.
+ */
 export async function putBackLost(
   { store, events }: Pick<Runtime, 'store' | 'events'>,
   sessions: readonly StoredSession[],

@@ -1,10 +1,11 @@
 /**
- * The secrets of idempotency keys: the current one, and earlier ones that open sessions were started with. All
- * instances must have the same secrets, or the same request would start two sessions.
+ * The secrets of idempotency keys: the current one, and earlier ones that open sessions were
+ * started with. All instances must have the same secrets, or the same request would start two
+ * sessions.
  *
- * Secrets are configured. Without a configured one, the first instance generates a secret and puts it into the
- * store. The store also keeps a fingerprint of the configured secret: an instance without one then throws
- * `SECRET_MISSING`.
+ * Secrets are configured. Without a configured one, the first instance generates a secret and puts
+ * it into the store. The store also keeps a fingerprint of the configured secret: an instance
+ * without one then throws `SECRET_MISSING`.
  */
 import { createHmac } from 'node:crypto';
 import { ConfigError, RevisionConflictError } from '../core/errors.ts';
@@ -58,8 +59,8 @@ export class Secrets {
       this.#secrets = null;
     };
     rt.events.on('store.forgot', askAgain);
-    // Only one instance gets `store.forgot`. But when the store restarts without its data, all instances lose
-    // their connection, and the first one may have generated another secret.
+    // Only one instance gets `store.forgot`. But when the store restarts without its data, all
+    // instances lose their connection, and the first one may have generated another secret.
     if (secret === undefined) rt.events.on('store.disconnected', askAgain);
   }
 
@@ -78,8 +79,9 @@ export class Secrets {
   }
 
   /**
-   * Reads the store again, in case it lost a generated secret unnoticed: two instances would use different
-   * secrets. Until the store answers, the known secrets count. A configured secret cannot be lost.
+   * Reads the store again, in case it lost a generated secret unnoticed: two instances would use
+   * different secrets. Until the store answers, the known secrets count. A configured secret cannot
+   * be lost.
    */
   async refresh(): Promise<void> {
     if (this.#current !== null) return;
@@ -114,8 +116,8 @@ export class Secrets {
 
   /** Null: the record needs no change. */
   #nextRecord(stored: StoredSecret): StoredSecret | null {
-    // A generated secret stays even after one is configured: keys are made with both, so that an instance
-    // that only has the generated secret finds the same sessions.
+    // A generated secret stays even after one is configured: keys are made with both, so that an
+    // instance that only has the generated secret finds the same sessions.
     if (stored.secret !== undefined) return null;
     if (this.#current === null) {
       this.#generated ??= this.#rt.random.hex(GENERATED_DIGITS);

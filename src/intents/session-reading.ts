@@ -34,7 +34,10 @@ export function readable(events: Emitter, stored: StoredSession): IntentSession 
   }
 }
 
-/** One reply for each id; null for an absent session, and for one that a non-Holdfast program has overwritten. */
+/**
+ * One reply for each id; null for an absent session, and for one that a non-Holdfast program has
+ * overwritten.
+ */
 export async function readSessions(
   rt: Pick<Runtime, 'store' | 'events'>,
   ids: readonly string[],

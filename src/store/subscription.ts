@@ -1,11 +1,11 @@
 import type { Runtime } from './runtime.ts';
 
 /**
- * A topic of hints. A subscription that cannot be opened is no error: its user also polls, and calls
- * `open()` again with each poll.
+ * A topic of hints. A subscription that cannot be opened is no error: its user also polls, and
+ * calls `open()` again with each poll.
  *
- * **Idle.** `open()` leads to opening. **Opening.** The store is asked; a failure leads back to idle.
- * **Open.** `onHint` is called. **Closed.** By `close()`, permanently.
+ * **Idle.** `open()` leads to opening. **Opening.** The store is asked; a failure leads back to
+ * idle. **Open.** `onHint` is called. **Closed.** By `close()`, permanently.
  */
 export class Subscription {
   readonly #rt: Pick<Runtime, 'store'>;

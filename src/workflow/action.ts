@@ -1,4 +1,7 @@
-/** An action: work that an orchestrator emits and a processor executes. Immutable; field names are those on the wire. */
+/**
+ * An action: work that an orchestrator emits and a processor executes. Immutable; field names are
+ * those on the wire.
+ */
 import { isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/port/stream-store.ts';
 import type { NewAction, StoredAction, StoredResult } from '../store/port/workflow-store.ts';
@@ -117,8 +120,9 @@ export interface DraftFacts {
 }
 
 /**
- * An action without an epoch yet, checked like an action. `stored` is what the store keeps; `emitted` is the
- * action itself. It is built from the facts, because parsing the stored text again would be slower.
+ * An action without an epoch yet, checked like an action. `stored` is what the store keeps;
+ * `emitted` is the action itself. It is built from the facts, because parsing the stored text again
+ * would be slower.
  */
 export class Draft {
   readonly stored: NewAction;

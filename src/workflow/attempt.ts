@@ -1,9 +1,9 @@
 /**
- * One try at one action. The handler may run until its claim expires here, which is earlier than in the
- * store. `Claims` extends the claim while the handler runs.
+ * One try at one action. The handler may run until its claim expires here, which is earlier than in
+ * the store. `Claims` extends the claim while the handler runs.
  *
- * An attempt is **stuck** if its handler was asked to stop, and still runs when the claim has expired in
- * the store: another try may have begun.
+ * An attempt is **stuck** if its handler was asked to stop, and still runs when the claim has
+ * expired in the store: another try may have begun.
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { ValueTooLargeError } from '../core/errors.ts';
@@ -14,9 +14,14 @@ import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './a
 import { ActionInvalidError, StepFailedError } from './errors.ts';
 
 export interface HandlerContext {
-  /** Fires when the handler must stop: its time is over, its processor stops, or its claim has ended. */
+  /**
+   * Fires when the handler must stop: its time is over, its processor stops, or its claim has
+   * ended.
+   */
   readonly signal: AbortSignal;
-  /** Higher than the fence of every earlier try. Your database can refuse writes with a lower one. */
+  /**
+   * Higher than the fence of every earlier try. Your database can refuse writes with a lower one.
+   */
   readonly fence: number;
   readonly epoch: number;
   readonly actionId: string;
@@ -25,7 +30,9 @@ export interface HandlerContext {
   readonly workflowId: string;
   /** 1 for the first try. */
   readonly tries: number;
-  /** Throws if another process may have the action by now. Call it before every step that matters. */
+  /**
+   * Throws if another process may have the action by now. Call it before every step that matters.
+   */
   assertHeld(): void;
 }
 
@@ -103,7 +110,10 @@ export class Attempt {
     return this.#leftMs() <= 0;
   }
 
-  /** Until the claim expires here. 0 while the clocks disagree, until the claim is extended: see `core/validity.ts`. */
+  /**
+   * Until the claim expires here. 0 while the clocks disagree, until the claim is extended: see
+   * `core/validity.ts`.
+   */
   #leftMs(): number {
     return remainingMs(this.#claim, this.#claim, this.#clock);
   }
@@ -121,7 +131,10 @@ export class Attempt {
     this.#timer = this.#clock.after(this.#leftMs() + this.#graceMs, () => this.#onStuck?.());
   }
 
-  /** The claim expires in the store `graceMs` later than here: a stopped handler that still runs then is stuck. */
+  /**
+   * The claim expires in the store `graceMs` later than here: a stopped handler that still runs
+   * then is stuck.
+   */
   watchForStuck(graceMs: number, onStuck: () => void): void {
     this.#graceMs = graceMs;
     this.#onStuck = onStuck;
@@ -182,7 +195,10 @@ export class Attempt {
     }
   }
 
-  /** One timer for two deadlines: of the handler's time, and of the claim, which may have been extended. */
+  /**
+   * One timer for two deadlines: of the handler's time, and of the claim, which may have been
+   * extended.
+   */
   #watch(timeoutMs: number): void {
     if (this.isStopped) return;
     const nowMs = this.#clock.monotonicMs();

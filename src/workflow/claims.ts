@@ -10,12 +10,15 @@ const EXTEND_SHARE = 1 / 3;
 const GUARD_SHARE = 1 / 20;
 /** How long one request may take. */
 const TIMEOUT_MS = 5_000;
-/** Stuck attempts that gave up their place. Beyond that they keep it: such a process needs a restart. */
+/**
+ * Stuck attempts that gave up their place. Beyond that they keep it: such a process needs a
+ * restart.
+ */
 const MAX_STUCK = 1_000;
 
 /**
- * The claims of one processor. One timer extends all of them while their attempts run. A stuck attempt
- * has no claim any more, and gives its place to the next action.
+ * The claims of one processor. One timer extends all of them while their attempts run. A stuck
+ * attempt has no claim any more, and gives its place to the next action.
  */
 export class Claims {
   readonly #rt: Runtime;
@@ -51,7 +54,9 @@ export class Claims {
     return { sentAtMs, sentAtWallMs, validMs, jumpMs: toleratedJumpMs(this.#guardMs) };
   }
 
-  /** Keeps the claim until `done`, or until the attempt is stuck. Resolves when its place is free. */
+  /**
+   * Keeps the claim until `done`, or until the attempt is stuck. Resolves when its place is free.
+   */
   hold(attempt: Attempt, done: Promise<unknown>): Promise<void> {
     this.#held.set(attempt, done);
     this.#extendLater();
@@ -77,14 +82,20 @@ export class Claims {
     for (const attempt of this.#held.keys()) attempt.stop(why);
   }
 
-  /** Extends nothing any more: the claims that are left expire, and other processes get their actions. */
+  /**
+   * Extends nothing any more: the claims that are left expire, and other processes get their
+   * actions.
+   */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
     for (const attempt of this.#held.keys()) attempt.unwatch();
   }
 
-  /** A handler that hangs must not block others. Returns false if too many gave up their place already. */
+  /**
+   * A handler that hangs must not block others. Returns false if too many gave up their place
+   * already.
+   */
   #giveUpPlace(attempt: Attempt): boolean {
     const isCrowded = this.#stuck.size >= MAX_STUCK;
     if (!isCrowded) {

@@ -1,4 +1,6 @@
-/** Dead letters: actions that failed as often as they may be tried, kept for operators to inspect. */
+/**
+ * Dead letters: actions that failed as often as they may be tried, kept for operators to inspect.
+ */
 import { ConfigError } from '../core/errors.ts';
 import type { StoredAction } from '../store/port/workflow-store.ts';
 import { actionStream } from '../store/port/workflow-store.ts';
@@ -35,8 +37,8 @@ export class DeadLetters {
   }
 
   /**
-   * Emits the action again: at once if its workflow is held, otherwise with the next claim. Returns the
-   * workflow; null if there is no such dead letter.
+   * Emits the action again: at once if its workflow is held, otherwise with the next claim. Returns
+   * the workflow; null if there is no such dead letter.
    */
   async retry(id: string): Promise<string | null> {
     const { target, deadId } = readId(id);
@@ -44,7 +46,10 @@ export class DeadLetters {
     return reply.kind === 'revived' ? reply.workflow : null;
   }
 
-  /** Removes a dead letter, and says whether it was there. Its workflow already has the failure as a result. */
+  /**
+   * Removes a dead letter, and says whether it was there. Its workflow already has the failure as a
+   * result.
+   */
   async drop(id: string): Promise<boolean> {
     const { target, deadId } = readId(id);
     return (await this.#rt.store.streams.drop(actionStream(target), [deadId], CALL)) > 0;

@@ -1,7 +1,8 @@
 /**
- * The one writer of a workflow, from its claim to its end: emits actions, gets their results, and sets the
- * state of the workflow. Each of these is one step in the store, which takes it only from the holder of the
- * workflow's lease. So an orchestrator that was frozen, cut off, revoked or replaced changes nothing.
+ * The one writer of a workflow, from its claim to its end: emits actions, gets their results, and
+ * sets the state of the workflow. Each of these is one step in the store, which takes it only from
+ * the holder of the workflow's lease. So an orchestrator that was frozen, cut off, revoked or
+ * replaced changes nothing.
  */
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, HoldfastError } from '../core/errors.ts';
@@ -69,7 +70,9 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   readonly reemitted: readonly Action[];
   /** Actions of a revoked tenure without a result. The claim dropped them. */
   readonly dropped: readonly Action[];
-  /** When the lease was acquired, by the clocks at that time. Setting a clock does not change it. */
+  /**
+   * When the lease was acquired, by the clocks at that time. Setting a clock does not change it.
+   */
   readonly acquiredAt: Date;
   readonly #rt: Runtime;
   readonly #tenure: WorkflowTenure;
@@ -216,12 +219,17 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     return this.#inbox.of(actionId, signal) as Promise<ActionResult<ResultOut<A[K]>>>;
   }
 
-  /** All unread results, and then each as it comes in. A result counts as read with the next step. */
+  /**
+   * All unread results, and then each as it comes in. A result counts as read with the next step.
+   */
   results({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<ActionResult, void, void> {
     return this.#inbox.all(signal);
   }
 
-  /** Whether an action has the lease and the epoch that this tenure's next action would have; throws if not. */
+  /**
+   * Whether an action has the lease and the epoch that this tenure's next action would have; throws
+   * if not.
+   */
   validateAction(value: unknown): true {
     const { lease_id: lease, action_id: id } = (value ?? {}) as Partial<Action>;
     const { workflowId, leaseId, epoch } = this;
@@ -258,7 +266,10 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     this.#tenure.check();
   }
 
-  /** Renews the lease if less than a minute is left, and says whether it did. It is also renewed automatically. */
+  /**
+   * Renews the lease if less than a minute is left, and says whether it did. It is also renewed
+   * automatically.
+   */
   async renew(): Promise<boolean> {
     const { lease } = this.#tenure;
     try {
@@ -275,8 +286,9 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   }
 
   /**
-   * Hands the workflow to the orchestrator that claims it with the returned handoff. This orchestrator can do
-   * nothing any more. If no process claims the workflow within the window, it is free for any.
+   * Hands the workflow to the orchestrator that claims it with the returned handoff. This
+   * orchestrator can do nothing any more. If no process claims the workflow within the window, it
+   * is free for any.
    */
   async handoff(options: HandoffOptions = {}): Promise<Handoff> {
     checkKnown(options, new Set(['window']));
@@ -319,7 +331,9 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     await this.release();
   }
 
-  /** A hint: there may be results, the lease may be revoked, or a dead action is to be tried again. */
+  /**
+   * A hint: there may be results, the lease may be revoked, or a dead action is to be tried again.
+   */
   async hear(): Promise<void> {
     // Nearly always the hint is about a result that a caller waits for.
     if (await this.#inbox.hasMore()) return;

@@ -26,13 +26,19 @@ export interface ProcessorOptions<A extends ActionDefinitions = ActionDefinition
   };
   /** How many actions run at once, each of another workflow; default 16. */
   concurrency?: number;
-  /** How long an action is kept for this process without an extension; default 30 s. Then another gets it. */
+  /**
+   * How long an action is kept for this process without an extension; default 30 s. Then another
+   * gets it.
+   */
   claim?: Duration;
   /** How long a handler may take; default 60 s. The `timeout` of `emit` overrides it. */
   timeout?: Duration;
   /** How often an action is tried before it becomes a dead letter; default 5. */
   tries?: number;
-  /** The pause before the second try; it doubles with each further try, up to a minute. Default 200 ms. */
+  /**
+   * The pause before the second try; it doubles with each further try, up to a minute. Default 200
+   * ms.
+   */
   backoff?: Duration;
 }
 

@@ -1,12 +1,13 @@
 /**
- * Executes the actions that orchestrators emit. Any number of processes may run a processor of the same
- * name: the store gives each action to one of them, one action of a workflow at a time, in the order of
- * their epochs. The step of the store that gives out an action also checks its lease and epoch.
+ * Executes the actions that orchestrators emit. Any number of processes may run a processor of the
+ * same name: the store gives each action to one of them, one action of a workflow at a time, in the
+ * order of their epochs. The step of the store that gives out an action also checks its lease and
+ * epoch.
  *
- * **New.** Until `start()`. **Running.** Takes as many actions as `concurrency` allows, on a hint, when a
- * place becomes free, when a retry is due, and every second. **Stopping.** Takes no new actions; those
- * under way may finish, are asked to stop after a while, and are left to other processes if they do not.
- * **Stopped.** Permanently.
+ * **New.** Until `start()`. **Running.** Takes as many actions as `concurrency` allows, on a hint,
+ * when a place becomes free, when a retry is due, and every second. **Stopping.** Takes no new
+ * actions; those under way may finish, are asked to stop after a while, and are left to other
+ * processes if they do not. **Stopped.** Permanently.
  */
 
 import { Batcher } from '../core/batcher.ts';
@@ -38,7 +39,10 @@ const POLL_EVERY_MS = 1_000;
 const TIMEOUT_MS = 5_000;
 /** Outcomes in one request. */
 const MAX_SETTLEMENTS = 200;
-/** Retries that are due within one such span share a round, so few moments are kept for many retries. */
+/**
+ * Retries that are due within one such span share a round, so few moments are kept for many
+ * retries.
+ */
 const RETRY_SPAN_MS = 10;
 const DEFAULT_STOP_MS = 10_000;
 
@@ -109,8 +113,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /**
-   * Takes no new actions, and lets those under way finish; asks them to stop after `within` (10 s). Resolves
-   * when all have ended, or `within` has passed again.
+   * Takes no new actions, and lets those under way finish; asks them to stop after `within` (10 s).
+   * Resolves when all have ended, or `within` has passed again.
    */
   async stop({ within = DEFAULT_STOP_MS }: { within?: number | string } = {}): Promise<void> {
     const withinMs = durationMs(within as number, 'within');
@@ -133,8 +137,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   }
 
   /**
-   * Executes one given action and returns its result, or returns the result that it already has. Throws
-   * `LEASE_VIOLATION`, `STALE_EPOCH` or `FUTURE_EPOCH` if the action may not be executed, before its handler runs.
+   * Executes one given action and returns its result, or returns the result that it already has.
+   * Throws `LEASE_VIOLATION`, `STALE_EPOCH` or `FUTURE_EPOCH` if the action may not be executed,
+   * before its handler runs.
    */
   async process(value: unknown): Promise<ActionResult> {
     const action = this.#readForProcessing(value);
@@ -151,7 +156,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     throw failure ?? new StaleEpochError(facts);
   }
 
-  /** Whether `process` would execute the action, or return its result. Throws what `process` would throw. */
+  /**
+   * Whether `process` would execute the action, or return its result. Throws what `process` would
+   * throw.
+   */
   async validateAction(value: unknown): Promise<true> {
     await this.#reserve(this.#readForProcessing(value), 0);
     return true;
@@ -171,7 +179,9 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return taken;
   }
 
-  /** Resolves when no action is asked for or under way. Actions that still arrive are given back. */
+  /**
+   * Resolves when no action is asked for or under way. Actions that still arrive are given back.
+   */
   async #idle(): Promise<void> {
     await this.#loop.stop();
     await this.#claims.done();
@@ -234,7 +244,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     this.#loop.wake();
   }
 
-  /** Executes one action and reports its outcome. Never rejects; resolves with what went wrong, if anything did. */
+  /**
+   * Executes one action and reports its outcome. Never rejects; resolves with what went wrong, if
+   * anything did.
+   */
   #start(taken: ReservedAction, claim: Deadline): Promise<unknown> {
     const attempt = new Attempt(this.#rt.clock, taken, claim);
     const done = this.#execute(attempt);
@@ -274,7 +287,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return attempt.run((action, context) => this.#traced(attempt, action, context), timeoutMs);
   }
 
-  /** Tells the store the outcome, again and again while the claim lasts: finished work should not be repeated. */
+  /**
+   * Tells the store the outcome, again and again while the claim lasts: finished work should not be
+   * repeated.
+   */
   async #settle(attempt: Attempt, settlement: Settlement): Promise<HeldReply> {
     const { clock, store } = this.#rt;
     for (let isFirst = true; ; isFirst = false) {

@@ -1,7 +1,7 @@
 /**
- * The results of one workflow, as they come in. A hint says that there are some. While a caller waits,
- * results are also polled for, in case the hint was lost. A result that was handed out counts as read
- * with the orchestrator's next step.
+ * The results of one workflow, as they come in. A hint says that there are some. While a caller
+ * waits, results are also polled for, in case the hint was lost. A result that was handed out
+ * counts as read with the orchestrator's next step.
  */
 import type { Timer } from '../core/clock.ts';
 import type { StoredResult } from '../store/port/workflow-store.ts';
@@ -18,9 +18,14 @@ export class ResultInbox {
   readonly #tenure: WorkflowTenure;
   readonly #steps: StepQueue;
   readonly #onPoll: () => void;
-  /** By position, in order, without those that were handed out. An action that was revived has several. */
+  /**
+   * By position, in order, without those that were handed out. An action that was revived has
+   * several.
+   */
   readonly #unread = new Map<string, StoredResult>();
-  /** Callers that wait for the result of one action. Each gets it, even if `all` hands it out first. */
+  /**
+   * Callers that wait for the result of one action. Each gets it, even if `all` hands it out first.
+   */
   readonly #listeners = new Map<string, Set<(result: StoredResult) => void>>();
   /** Positions of results that were handed out before `refresh` read them among the unread. */
   readonly #handedOutEarly = new Set<string>();
@@ -45,7 +50,10 @@ export class ResultInbox {
     return this.#waiters.size > 0;
   }
 
-  /** Refreshes if a caller waits, and says whether there were new results. False if it was refreshing already. */
+  /**
+   * Refreshes if a caller waits, and says whether there were new results. False if it was
+   * refreshing already.
+   */
   async hasMore(): Promise<boolean> {
     if (!this.isAwaited || this.#refreshing !== null) return false;
     const before = this.#after;
@@ -132,7 +140,8 @@ export class ResultInbox {
       if (results.length > 0) this.#wakeAll();
       if (!more) break;
     }
-    // These were met now, or had been read by an earlier step. After a failure they are still to be met.
+    // These were met now, or had been read by an earlier step. After a failure they are still to be
+    // met.
     for (const position of early) this.#handedOutEarly.delete(position);
   }
 

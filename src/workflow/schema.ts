@@ -1,6 +1,7 @@
 /**
- * Schemas of actions: any library that implements [Standard Schema](https://standardschema.dev), such as zod,
- * valibot and arktype. Holdfast validates when an action is emitted and when it is handled, and infers types.
+ * Schemas of actions: any library that implements [Standard Schema](https://standardschema.dev),
+ * such as zod, valibot and arktype. Holdfast validates when an action is emitted and when it is
+ * handled, and infers types.
  */
 import { ActionInvalidError } from './errors.ts';
 

@@ -1,10 +1,10 @@
 /**
- * The steps of one tenure, one after the other: each expects the epoch that the step before has left.
- * Actions that are emitted while a step is under way go together in the next step.
+ * The steps of one tenure, one after the other: each expects the epoch that the step before has
+ * left. Actions that are emitted while a step is under way go together in the next step.
  *
- * A step without an answer may have been taken. The queue sends it again, unchanged, until the store
- * answers: no step is taken twice. After too long the caller gets `OUTCOME_UNKNOWN`, and the queue
- * reads the workflow before its next step.
+ * A step without an answer may have been taken. The queue sends it again, unchanged, until the
+ * store answers: no step is taken twice. After too long the caller gets `OUTCOME_UNKNOWN`, and the
+ * queue reads the workflow before its next step.
  */
 import { backoff } from '../core/backoff.ts';
 import { timeLeft } from '../core/clock.ts';
@@ -38,7 +38,10 @@ interface PendingStep {
   /** Whether the request also says which results have been read. */
   readonly marksRead: boolean;
   readonly send: SendStep;
-  /** With the epoch before the step, or before this part of it; null if it had been taken long before. */
+  /**
+   * With the epoch before the step, or before this part of it; null if it had been taken long
+   * before.
+   */
   resolve(epoch: number | null): void;
   reject(error: unknown): void;
 }
@@ -65,9 +68,9 @@ export class StepQueue {
   }
 
   /**
-   * Resolves with the epoch of the action; null if the store knew the action and did not emit it again.
-   * Only an action with an id of the caller's own, `mayBeKnown`, can be known. It goes alone, because the
-   * store would refuse the other actions of its request with it.
+   * Resolves with the epoch of the action; null if the store knew the action and did not emit it
+   * again. Only an action with an id of the caller's own, `mayBeKnown`, can be known. It goes
+   * alone, because the store would refuse the other actions of its request with it.
    */
   emit(action: NewAction, mayBeKnown: boolean): Promise<number | null> {
     const send = (step: Step) => this.#emit(step, [action]);
@@ -223,7 +226,9 @@ export class StepQueue {
     return reply.epoch > this.#epoch ? new StaleEpochError(facts) : new FutureEpochError(facts);
   }
 
-  /** The store has `found` as the lease of the workflow, or denies this step although it has ours. */
+  /**
+   * The store has `found` as the lease of the workflow, or denies this step although it has ours.
+   */
   #notHeld(found: string | null): Error {
     void this.#tenure.verify();
     return this.#tenure.violation(found === this.#tenure.leaseId ? null : found);

@@ -7,7 +7,10 @@ import {
   StaleEpochError,
 } from './errors.ts';
 
-/** The facts of `workflow.violation` from an error about a lease or an epoch; null for any other error. */
+/**
+ * The facts of `workflow.violation` from an error about a lease or an epoch; null for any other
+ * error.
+ */
 export function violation(error: HoldfastError, action: string | null): Violation | null {
   const none = {
     expectedLease: null,

@@ -83,9 +83,9 @@ export class WorkflowTenure {
   }
 
   /**
-   * The store refused a step of this tenure. Usually the lease is over, and a renewal shows it. If the
-   * lease is still good, the store has lost its record of the tenure: the lease is released, because it
-   * only keeps others from the workflow.
+   * The store refused a step of this tenure. Usually the lease is over, and a renewal shows it. If
+   * the lease is still good, the store has lost its record of the tenure: the lease is released,
+   * because it only keeps others from the workflow.
    */
   async verify(): Promise<void> {
     if (await this.lease.renew()) await this.lease.release();

@@ -1,4 +1,6 @@
-/** All workflows: claims them for orchestrators in this process, and lists, reads and revokes any. */
+/**
+ * All workflows: claims them for orchestrators in this process, and lists, reads and revokes any.
+ */
 
 import { Batcher } from '../core/batcher.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
@@ -27,15 +29,23 @@ import { skipForeign } from './skip-foreign.ts';
 import { type WorkflowReader, WorkflowTenure } from './workflow-tenure.ts';
 
 export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
-  /** How long the store keeps the workflow for its orchestrator without a renewal; default 5 minutes. */
+  /**
+   * How long the store keeps the workflow for its orchestrator without a renewal; default 5
+   * minutes.
+   */
   ttl?: Duration;
   /** How long to wait for a workflow that another orchestrator holds; default 0: do not wait. */
   wait?: Duration;
   /** Ends the wait. */
   signal?: AbortSignal;
-  /** The return value of the last orchestrator's `handoff`. Within its window, no claim without it succeeds. */
+  /**
+   * The return value of the last orchestrator's `handoff`. Within its window, no claim without it
+   * succeeds.
+   */
   handoff?: Handoff;
-  /** Emits the actions of a revoked tenure again. By default a claim after a revocation drops them. */
+  /**
+   * Emits the actions of a revoked tenure again. By default a claim after a revocation drops them.
+   */
   resume?: boolean;
   /** The action types, with their targets and schemas; default any. */
   actions?: A;
@@ -86,8 +96,8 @@ export class Workflows {
   }
 
   /**
-   * Becomes the one writer of a workflow, and creates it if there is none. Throws `LEASE_HELD` while another
-   * orchestrator holds it, `STORE_QUARANTINED` while the store makes no new grants.
+   * Becomes the one writer of a workflow, and creates it if there is none. Throws `LEASE_HELD`
+   * while another orchestrator holds it, `STORE_QUARANTINED` while the store makes no new grants.
    */
   async claim<A extends ActionDefinitions = ActionDefinitions>(
     id: string,
@@ -110,7 +120,8 @@ export class Workflows {
       const begun = await this.#begin(tenure, resume);
       return this.#orchestrate(tenure, begun, actions);
     } catch (error) {
-      // Another process has claimed with the same handoff just now: the store has this lease id as theirs.
+      // Another process has claimed with the same handoff just now: the store has this lease id as
+      // theirs.
       if (error instanceof HandoffUsedError) tenure.lease.concede(leaseId);
       else await tenure.lease.release();
       throw error;
