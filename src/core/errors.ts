@@ -130,11 +130,11 @@ export class LeaseHeldError extends defineError(
 ) {}
 
 function whyBusy({ reason, holder, fence, expiresInMs }: HeldFacts): string {
-  const isFinite = Number.isFinite(expiresInMs);
-  const left = isFinite ? `for ${Math.ceil(expiresInMs)} ms more` : 'until it is cleared';
+  const doesExpire = Number.isFinite(expiresInMs);
+  const left = doesExpire ? `for ${Math.ceil(expiresInMs)} ms more` : 'until it is cleared';
   if (reason === 'revoked') return `it was revoked, and stays blocked ${left}`;
   if (reason === 'unsettled') return `${holder} has not released its earlier lease on it yet`;
-  const expires = isFinite ? `expires in ${Math.ceil(expiresInMs)} ms` : 'without expiry';
+  const expires = doesExpire ? `expires in ${Math.ceil(expiresInMs)} ms` : 'without expiry';
   return `${holder} holds it with fence ${fence} (${expires})`;
 }
 
