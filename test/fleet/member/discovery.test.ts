@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { fleetWorld } from '../../support/fleet-world.ts';
 
-describe('looking for what other programs wrote', () => {
-  it('US1.1 FR-007 keeps nobody waiting, however long it takes: the instance owns, polls and beats meanwhile', async () => {
+describe('discovery of targets that other programs wrote', () => {
+  it('US1.1 FR-007 delays nothing, however long it takes: the instance owns, polls and beats meanwhile', async () => {
     const world = fleetWorld();
     const ids = await world.add(5);
     world.store.records.discover = () => new Promise(() => {});
@@ -17,7 +17,7 @@ describe('looking for what other programs wrote', () => {
     expect(a.poller.state).toBe('stopped');
   });
 
-  it('FR-011 is done at the start and then regularly; one that failed is told of, and tried again sooner', async () => {
+  it('FR-011 runs at the start and then regularly; a failed one is reported, and tried again sooner', async () => {
     const world = fleetWorld();
     const { records } = world.store;
     const walksMs: number[] = [];

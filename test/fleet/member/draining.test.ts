@@ -3,7 +3,7 @@ import { askTopic } from '../../../src/fleet/member/handover.ts';
 import { DRAIN_COLLECTION } from '../../../src/fleet/member/heartbeat.ts';
 import { fleetWorld } from '../../support/fleet-world.ts';
 
-it('P-06 an order to drain, and its undoing, are heard at once and not at the next tick', async () => {
+it('P-06 an order to drain, and its removal, take effect at once and not at the next tick', async () => {
   const world = fleetWorld();
   await world.add(8);
   const a = await world.start();
@@ -20,7 +20,7 @@ it('P-06 an order to drain, and its undoing, are heard at once and not at the ne
   expect(world.loads([a, b])).toEqual([4, 4]);
 });
 
-it('P-06 an order that nobody told of is found within a TTL, though not asked for at every heartbeat', async () => {
+it('P-06 an order without a signal is found within a TTL, and is not read at every heartbeat', async () => {
   const world = fleetWorld();
   await world.add(8);
   const [a, b] = [await world.start(), await world.start()];
@@ -52,7 +52,7 @@ async function drained() {
   return { world, ids, a };
 }
 
-it('P-06 a draining instance gives nothing to a member that drains as well, though it asks', async () => {
+it('P-06 a draining instance gives nothing to another draining member that asks', async () => {
   const { world, ids, a } = await drained();
   const attributes = { draining: true, asks: { [a.id]: ids } };
   await world.store.members.beat({ id: 'drainer', attributes }, { ttlMs: 60_000, ...CALL });
@@ -61,7 +61,7 @@ it('P-06 a draining instance gives nothing to a member that drains as well, thou
   expect(a.count('lease.transferred')).toBe(0);
 });
 
-it('P-06 a draining instance gives nothing to a foreign member, though it asks', async () => {
+it('P-06 a draining instance gives nothing to a foreign member that asks', async () => {
   const { world, ids, a } = await drained();
   const { members, signals } = world.store;
   const list = members.list.bind(members);
@@ -74,7 +74,7 @@ it('P-06 a draining instance gives nothing to a foreign member, though it asks',
   expect(a.count('lease.transferred')).toBe(0);
 });
 
-it('P-06 an instance that leaves takes its order to drain along', async () => {
+it('P-06 an instance that leaves removes its order to drain', async () => {
   const { world, a } = await drained();
   const stopping = a.poller.stop();
   await world.clock.advance(1_000);

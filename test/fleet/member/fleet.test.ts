@@ -113,7 +113,7 @@ describe('sharing targets out', () => {
     expect(world.loads([a, b, c])).toEqual([6, 3, 3]);
   });
 
-  it('SC-003 ten instances share sixty targets evenly, without being told of each other', async () => {
+  it('SC-003 ten instances share sixty targets evenly, without being configured with each other', async () => {
     const world = fleetWorld();
     await world.add(60);
     const ten: Instance[] = [];
@@ -127,7 +127,7 @@ describe('sharing targets out', () => {
   });
 });
 
-describe('instances that go', () => {
+describe('instances that stop, crash or lose the store', () => {
   it('US1.3 one of three is stopped: its targets are polled by the others within a second', async () => {
     const world = fleetWorld();
     const [a, b, c] = await three(world, 12);
@@ -141,7 +141,7 @@ describe('instances that go', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('US1.3 the last one to stop lets everything go at once', async () => {
+  it('US1.3 the last instance to stop releases everything at once', async () => {
     const world = fleetWorld();
     await world.add(5);
     const a = await world.start();
@@ -230,7 +230,7 @@ describe('instances that go', () => {
       expect([one.count('fleet.stalled'), one.count('fleet.resumed')]).toEqual([1, 1]);
   });
 
-  it('E5 all restart at once: everything is owned again as soon as the old leases have run out', async () => {
+  it('E5 all restart at once: every target is owned again as soon as the old leases have expired', async () => {
     const world = fleetWorld();
     const old = await three(world, 9);
     for (const { faults } of old) faults.hang = true;
@@ -240,7 +240,7 @@ describe('instances that go', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('US2.3 a restarted process has another id: what its predecessor held has to run out', async () => {
+  it('US2.3 a restarted process has another id: the leases of its predecessor have to expire', async () => {
     const world = fleetWorld();
     await world.add(3);
     const before = await world.start();
@@ -274,7 +274,7 @@ describe('instances that go', () => {
       expect(startMs).toBeGreaterThanOrEqual(own[i - 1]?.endMs ?? 0);
   });
 
-  it('P-05 with the store down from the start it keeps trying, and polls when it is there', async () => {
+  it('P-05 with the store down from the start an instance keeps trying, and polls when the store is up', async () => {
     const world = fleetWorld();
     await world.add(4);
     const a = await world.instance();
@@ -288,8 +288,8 @@ describe('instances that go', () => {
   });
 });
 
-describe('targets that come and go', () => {
-  it('P-02 pausing or deleting a session releases its lease; resuming or adding one is picked up by a signal', async () => {
+describe('targets that are added, paused and removed', () => {
+  it('P-02 pausing or removing a target releases its lease; resuming or adding one takes effect by a signal', async () => {
     const world = fleetWorld();
     const ids = await world.add(4);
     const [first = '', second = ''] = ids;
@@ -309,7 +309,7 @@ describe('targets that come and go', () => {
     expect(world.loads([a, b])).toEqual([2, 2]);
   });
 
-  it('P-04 a session that makes no sense is skipped and reported; one that was polled before goes on', async () => {
+  it('P-04 an invalid target is skipped and reported; one that was polled before is still polled', async () => {
     const world = fleetWorld();
     const [first = ''] = await world.add(3);
     const a = await world.start();
@@ -333,7 +333,7 @@ describe('targets that come and go', () => {
 });
 
 describe('without flapping', () => {
-  it('P-03 with one half of the fleet not seeing a member, everything stays owned, and the moves end', async () => {
+  it('P-03 with one half of the fleet not knowing a member, every target stays owned, and the moves end', async () => {
     const world = fleetWorld();
     const ids = await world.add(24);
     const all: Instance[] = [];
@@ -414,7 +414,7 @@ describe('without flapping', () => {
     expect(longestGapMs(world, fromMs, world.clock.monotonicMs())).toBeLessThan(300);
   });
 
-  it('FR-014 who is not planned for a free target takes it only after those before it had their chance', async () => {
+  it('FR-014 an instance that is not planned for a free target waits for those of a better rank', async () => {
     const world = fleetWorld();
     await world.store.members.beat(
       { id: 'ghost-1-00000000', attributes: { weight: 1, draining: false } },
@@ -430,7 +430,7 @@ describe('without flapping', () => {
     expect(a.owned()).toHaveLength(40);
   });
 
-  it('P-01 what a foreign member holds it keeps; it is given nothing', async () => {
+  it('P-01 a foreign member keeps the targets that it holds, and is given nothing', async () => {
     const world = fleetWorld();
     const ids = await world.add(6);
     const held = ids.slice(0, 2);
@@ -480,7 +480,7 @@ describe('asking', () => {
     expect(world.loads(all)).toEqual([3, 3, 3]);
   });
 
-  it('P-03 an owner within its share gives nothing, whoever asks for it', async () => {
+  it('P-03 an owner within its share gives nothing to any member that asks', async () => {
     const world = fleetWorld();
     const ids = await world.add(6);
     const [a, b] = [await world.start(), await world.start()];
@@ -496,7 +496,7 @@ describe('asking', () => {
     expect(moves()).toBe(before);
   });
 
-  it('P-03 instances that come one after the other are waited for: each target moves once or twice, not each time', async () => {
+  it('P-03 moves wait for instances that join one after the other: each target moves once or twice, not each time', async () => {
     const world = fleetWorld();
     await world.add(100);
     const all = [await world.start()];
@@ -512,7 +512,7 @@ describe('asking', () => {
     expect(moves).toBeLessThan(110);
   });
 
-  it('US4.3 a newcomer to a great many targets asks for them in portions, one after the other', async () => {
+  it('US4.3 a newcomer to very many targets asks for them in portions, one after the other', async () => {
     const world = fleetWorld();
     await world.add(1_400);
     const a = await world.start({ every: '10s', concurrency: 2_000 });
@@ -594,7 +594,7 @@ describe('draining', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('P-06 what is on its way to an instance when all are told to drain arrives, and is kept', async () => {
+  it('P-06 a target on its way to an instance when all are ordered to drain arrives, and is kept', async () => {
     const world = fleetWorld();
     const a = await world.start();
     const ids = await world.add(4);

@@ -71,7 +71,7 @@ describe('the nine methods, and leaseInfo', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('FR-003 a target that is released beside nobody who may take it is free, and this instance leaves it alone for a while', async () => {
+  it('FR-003 a target that is released where no other instance may take it is free, and this instance leaves it alone for a while', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
@@ -112,7 +112,7 @@ describe('the nine methods, and leaseInfo', () => {
     expect(b.owned()).toEqual([id]);
   });
 
-  it('FR-003 what is granted while it stops is given back, and never polled', async () => {
+  it('FR-003 a lease that is granted while the instance stops is released, and its target never polled', async () => {
     const world = fleetWorld();
     const ids = await world.add(3);
     const { acquire } = world.store.leases;
@@ -133,7 +133,7 @@ describe('the nine methods, and leaseInfo', () => {
     expect(leases.map(({ kind }) => kind)).toEqual(['free', 'free', 'free']);
   });
 
-  it('FR-013 preferredOwner is who the plan names, the same in every instance', async () => {
+  it('FR-013 preferredOwner is the planned owner, the same in every instance', async () => {
     const world = fleetWorld();
     const ids = await world.add(9);
     const all = [await world.start(), await world.start(), await world.start()];

@@ -30,8 +30,8 @@ function ownerOf(of: readonly Instance[], target: string): string | undefined {
   return of.find((one) => one.owned().includes(target))?.id;
 }
 
-describe('a target that is moved by hand', () => {
-  it('P-06 is handed over at once, another goes the other way, and it does not come back', async () => {
+describe('a target that an operator moves', () => {
+  it('P-06 is handed over at once, another target goes the other way, and it does not move back', async () => {
     const world = fleetWorld();
     const all = await three(world, 9);
     const [a, b] = all;
@@ -54,7 +54,7 @@ describe('a target that is moved by hand', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('P-06 waits for the poll in flight, and is polled by one at a time', async () => {
+  it('P-06 waits for the poll in flight, and is polled by one instance at a time', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 3);
     const [target = ''] = a.owned();
@@ -84,7 +84,7 @@ describe('a target that is moved by hand', () => {
     expect(world.loads([b, d])).toEqual([6, 6]);
   });
 
-  it('P-06 goes elsewhere when its instance dies; the pin is forgotten', async () => {
+  it('P-06 moves to another instance when its own dies, and the pin is removed', async () => {
     const world = fleetWorld();
     const [a, b, c] = await three(world, 6);
     const [target = ''] = a.owned();
@@ -97,7 +97,7 @@ describe('a target that is moved by hand', () => {
     expect(await pinned(world)).toEqual([]);
   });
 
-  it('P-06 is left alone while its instance drains, and comes back when that takes part again', async () => {
+  it('P-06 leaves its instance while that drains, and returns when that takes part again', async () => {
     const world = fleetWorld();
     const all = await three(world, 9);
     const [a, b] = all;
@@ -117,7 +117,7 @@ describe('a target that is moved by hand', () => {
     expect(world.loads(all)).toEqual([3, 3, 3]);
   });
 
-  it('P-06 is not forced from an owner that is frozen: it goes there when the lease has run out', async () => {
+  it('P-06 is not forced from a frozen owner: it moves when the lease has expired', async () => {
     const world = fleetWorld();
     const all = await three(world, 6);
     const [a, b, c] = all;
@@ -132,7 +132,7 @@ describe('a target that is moved by hand', () => {
     expect(world.overlaps()).toEqual([]);
   });
 
-  it('P-06 is taken by whom it is pinned to where nobody has it, also beyond its share', async () => {
+  it('P-06 is taken by the pinned instance if it is free, even beyond its share', async () => {
     const world = fleetWorld();
     const ids = await world.add(4);
     const a = await world.start();
@@ -151,7 +151,7 @@ describe('a target that is moved by hand', () => {
     expect(world.loads([a, b])).toEqual([0, 4]);
   });
 
-  it('P-06 may move again when it is unpinned, and does not without need', async () => {
+  it('P-06 may move again after it is unpinned, and does so only when needed', async () => {
     const world = fleetWorld();
     const ids = await world.add(4);
     const [a, b] = [await world.start(), await world.start()];
@@ -170,7 +170,7 @@ describe('a target that is moved by hand', () => {
     expect(await again).toEqual({ changed: false });
   });
 
-  it('P-06 is found within a TTL where nobody was told of it, and costs a steady fleet a look per TTL', async () => {
+  it('P-06 is found within a TTL without a signal, and costs a steady fleet one read per TTL', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 6);
     const { records } = world.store;
@@ -189,7 +189,7 @@ describe('a target that is moved by hand', () => {
     expect(b.owned()).toContain(target);
   });
 
-  it('P-06 that is pinned to one that only beats costs nothing: who does not ask gets nothing', async () => {
+  it('P-06 that is pinned to a member that only beats stays: a member that does not ask gets nothing', async () => {
     const world = fleetWorld();
     const [a, b, c] = await three(world, 6);
     const [target = ''] = a.owned();
@@ -211,7 +211,7 @@ describe('a target that is moved by hand', () => {
     );
   });
 
-  it('P-06 what lies among the pins and is none does no harm', async () => {
+  it('P-06 an invalid pin does no harm', async () => {
     const world = fleetWorld();
     const all = await three(world, 3);
     const ids = all.flatMap((one) => one.owned());
@@ -224,7 +224,7 @@ describe('a target that is moved by hand', () => {
     expect(targets.map(({ pinned: pin }) => pin)).toEqual([null, null, null]);
   });
 
-  it('P-06 that somebody has unpinned without telling may move within a TTL', async () => {
+  it('P-06 that was unpinned without a signal may move within a TTL', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 6);
     const [target = ''] = a.owned();
@@ -234,7 +234,7 @@ describe('a target that is moved by hand', () => {
     expect(a.poller.explain(target)).toMatchObject({ pinned: null, owner: b.id });
   });
 
-  it('P-06 is not pinned any more where the store has lost that', async () => {
+  it('P-06 is no longer pinned after the store has lost the pin', async () => {
     const { store } = fleetWorld();
     const pins = new Pins(store);
     await store.records.put(PINS_COLLECTION, [{ id: 't', value: { member: 'a' } }], CALL);
@@ -261,8 +261,8 @@ describe('a target that is moved by hand', () => {
   });
 });
 
-describe('an order that makes no sense', () => {
-  it('is refused: a target or a member that is not there, one that drains, one of another make', async () => {
+describe('an invalid transfer', () => {
+  it('is refused: an unknown target or member, a draining member, a non-Holdfast program', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 3);
     const [target = ''] = a.owned();
@@ -293,8 +293,8 @@ describe('an order that makes no sense', () => {
   });
 });
 
-describe('what is said of it', () => {
-  it('explains that it is pinned, on its way and there', async () => {
+describe('what operators see of a pin', () => {
+  it('the explanation says that the target is pinned, on its way and after it has arrived', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 3);
     const [target = ''] = a.owned();
@@ -313,7 +313,7 @@ describe('what is said of it', () => {
     });
   });
 
-  it('shows in the picture, and to those who watch within moments', async () => {
+  it('the picture shows it, and watchers see it within moments', async () => {
     const world = fleetWorld();
     const [a, b] = await three(world, 3);
     const [target = ''] = a.owned();

@@ -60,7 +60,7 @@ describe('a fleet in a quarantine', () => {
     expect(overlaps()).toEqual([]);
   });
 
-  it('B-07 takes over what a member that stops has handed to one that never claims', async () => {
+  it('B-07 takes over a target that a stopping member has transferred to one that never claims it', async () => {
     const { clock, instances, restart, longestGapMs } = await fleet(3);
     const [first, second, third] = instances;
     const left = first?.owned() ?? [];
@@ -76,7 +76,7 @@ describe('a fleet in a quarantine', () => {
 });
 
 describe('a member that stops', () => {
-  it('B-07 hands what nobody has asked for to a member, and lets go of nothing', async () => {
+  it('B-07 transfers the targets that no member has asked for, and releases none', async () => {
     const world = fleetWorld();
     await world.add(5);
     const a = await world.start();
@@ -94,7 +94,7 @@ describe('a member that stops', () => {
   });
 });
 
-it('B-07 a member that a target was revoked from does not ask for it while it is refused it', async () => {
+it('B-07 a member from which a target was revoked does not ask for it while the store refuses it', async () => {
   const world = fleetWorld();
   const [id = ''] = await world.add(1);
   const a = await world.start();

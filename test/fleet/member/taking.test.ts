@@ -13,8 +13,8 @@ function takenBy({ happened }: Instance): Taken[] {
   return happened.filter(({ name }) => name === 'target.taken') as Taken[];
 }
 
-describe('what is told of a target that was taken', () => {
-  it('nobody had it: it is the first owner', async () => {
+describe('target.taken', () => {
+  it('a target without an owner before: the first owner', async () => {
     const world = fleetWorld();
     await world.add(2);
     const a = await world.start();
@@ -28,7 +28,7 @@ describe('what is told of a target that was taken', () => {
     );
   });
 
-  it('its owner gave it away: a handover, by whom, and never without an owner', async () => {
+  it('its owner transferred it: a handover, from which owner, without a gap', async () => {
     const world = fleetWorld();
     await world.add(6);
     const a = await world.start();
@@ -40,7 +40,7 @@ describe('what is told of a target that was taken', () => {
     );
   });
 
-  it('a handover that nobody told of is found in the store, and is one all the same', async () => {
+  it('a handover without a signal is found in the store, and is reported as one', async () => {
     const world = fleetWorld();
     await world.add(2);
     const { publish } = world.store.signals;
@@ -53,7 +53,7 @@ describe('what is told of a target that was taken', () => {
     expect(takenBy(b)).toMatchObject([{ from: a.id, how: 'handover' }]);
   });
 
-  it('its owner let it go before its time: a handover, and how long nobody had it', async () => {
+  it('its owner released it early: a handover, and how long it had no owner', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
@@ -102,7 +102,7 @@ describe('what is told of a target that was taken', () => {
     }
   });
 
-  it('it was revoked: its owner did not let go', async () => {
+  it('it was revoked: a failover, not a handover', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
@@ -148,7 +148,7 @@ describe('what is told of a target that was taken', () => {
     expect(again?.gapMs).toBeGreaterThanOrEqual(Math.floor(lost.lateMs));
   });
 
-  it('it stands in the shared log, with numbers that still add up, and as a sentence', async () => {
+  it('it is in the shared log, with numbers that add up, and as a sentence', async () => {
     const world = fleetWorld();
     await world.add(1);
     const [a, b] = [await world.start(), await world.start()];

@@ -18,15 +18,15 @@ function signs() {
   return { clock, events, vitals, renewed };
 }
 
-describe('how an instance is doing', () => {
-  it('says nothing of renewals before there were any', () => {
+describe('vital signs', () => {
+  it('have no renewal times before the first renewal', () => {
     expect(signs().vitals.read()).toEqual({
       ...{ ttlMs: 30_000, renewEveryMs: 10_000, loopDelayMs: 0 },
       ...{ renewP50Ms: null, renewP99Ms: null },
     });
   });
 
-  it('says how long the renewals of targets took, of no other leases, and not for ever', async () => {
+  it('say how long the renewals of targets took in the last minutes, and of no other leases', async () => {
     const { clock, vitals, renewed } = signs();
     for (let tookMs = 1; tookMs <= 100; tookMs++) renewed(tookMs);
     renewed(5_000, 'lease');
@@ -37,7 +37,7 @@ describe('how an instance is doing', () => {
     expect(vitals.read()).toMatchObject({ renewP50Ms: null, renewP99Ms: null });
   });
 
-  it('says by how much its event loop was late at most, over the last minute', async () => {
+  it('say the longest delay of the event loop in the last minute', async () => {
     const { clock, events, vitals } = signs();
     events.emit('loop.delayed', { lateMs: 1_500 });
     vitals.late(3);
@@ -51,7 +51,7 @@ describe('how an instance is doing', () => {
     expect(vitals.read().loopDelayMs).toBe(0);
   });
 
-  it('hears nothing more when it is closed', () => {
+  it('do not change after they are closed', () => {
     const { vitals, renewed } = signs();
     vitals.close();
     renewed(5);
@@ -72,7 +72,7 @@ describe('how an instance is doing', () => {
     expect(readVitals(value)).toBeNull();
   });
 
-  it('what another version says more, or does not know, is left out', () => {
+  it('fields that another version adds are ignored, and missing ones are null', () => {
     const read = readVitals({
       ttlMs: 3,
       renewEveryMs: 1,
@@ -87,7 +87,7 @@ describe('how an instance is doing', () => {
 });
 
 describe('members', () => {
-  it('FR-006 say with their heartbeats how they are doing, how long these last, and since when they run', async () => {
+  it('FR-006 say in their heartbeats how they are doing, how long a heartbeat lasts, and since when they run', async () => {
     const world = fleetWorld();
     await world.add(4);
     const a = await world.start();
@@ -101,7 +101,7 @@ describe('members', () => {
     ]);
   });
 
-  it('FR-006 of another make, or another version, say nothing of it, or garbage', async () => {
+  it('FR-006 of other programs or versions may say nothing of it, or something invalid', async () => {
     const world = fleetWorld();
     const a = await world.start();
     const call = { ttlMs: 10_000, timeoutMs: 1_000 };
@@ -114,7 +114,7 @@ describe('members', () => {
     expect(others).toMatchObject([silent, silent]);
   });
 
-  it('tell by their ids when they were started', () => {
+  it('have ids that say when they were started', () => {
     expect(startedAtOf('api-7-1794735731650762000-0000000a')).toBe(1_794_735_731_650);
     expect(startedAtOf('some-node-1')).toBeNull();
   });

@@ -63,7 +63,7 @@ function redirectAndReset(socket: Socket, location: string): void {
   socket.write(head, () => socket.resetAndDestroy());
 }
 
-it('a redirect from a public address never leads to one that is allowed only besides', async () => {
+it('a redirect from a public address never leads into an allowed zone', async () => {
   const { url, hits } = await inside();
   const redirect = `HTTP/1.1 302 Found\r\nlocation: ${url}/end\r\ncontent-length: 0\r\n\r\n`;
   const from = await outside((socket) => socket.write(redirect));

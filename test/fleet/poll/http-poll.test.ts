@@ -62,7 +62,7 @@ function held(fence = 7, signal = new AbortController().signal) {
 }
 
 describe('a poll over HTTP', () => {
-  it('says status, size and latency, and who asks with which fence', async () => {
+  it('says status, size and latency, and sends the instance and the fence', async () => {
     let headers: Record<string, unknown> = {};
     const url = await serve((request, response) => {
       headers = { method: request.method, ...request.headers };
@@ -97,7 +97,7 @@ describe('a poll over HTTP', () => {
     expect(ports.size).toBe(1);
   });
 
-  it('does not fail for a connection that the server closed when nobody used it', async () => {
+  it('does not fail for an idle connection that the server closed', async () => {
     let connections = 0;
     const url = await serveTcp((socket) => {
       const mine = ++connections;
@@ -150,7 +150,7 @@ describe('change', () => {
     expect(await ask({ id: 'a', url }, held())).toMatchObject({ status: 304, changed: false });
   });
 
-  it('is told by what the body is where nothing else tells', async () => {
+  it('is told by the body where there is no tag', async () => {
     let body = 'one';
     const url = await serve((_, response) => response.end(body));
     const ask = poll();
@@ -180,7 +180,7 @@ describe('change', () => {
     expect(await ask({ id: 'a', url }, held())).toMatchObject({ changed: true, truncated: true });
   });
 
-  it('does not follow from an error page, and is compared with what was before it', async () => {
+  it('does not follow from an error page, and is compared with the answer before it', async () => {
     let status = 200;
     const url = await serve((_, response) => response.writeHead(status).end(`${status}`));
     const ask = poll();
@@ -189,7 +189,7 @@ describe('change', () => {
     expect(changes).toEqual([null, null, false]);
   });
 
-  it('is not told by a 304 from where nobody has asked before', async () => {
+  it('is not told by a 304 of a URL that was not requested before', async () => {
     let place = '/one';
     const url = await serve((request, response) => {
       if (request.url === '/') response.writeHead(302, { location: place }).end();
@@ -253,7 +253,7 @@ describe('a body', () => {
 });
 
 describe('an error', () => {
-  it('is what nobody answers, and says no secrets', async () => {
+  it('is a request without an answer, and says no secrets', async () => {
     const server = await listening(createTcpServer());
     const port = portOf(server);
     await new Promise((resolve) => server.close(resolve));
@@ -342,7 +342,7 @@ describe('a signal', () => {
 });
 
 describe('a redirect', () => {
-  it('is followed, without credentials, fence or tags for whoever it leads to', async () => {
+  it('is followed, without credentials, fence or tags for another origin', async () => {
     const heard: Record<string, unknown>[] = [];
     const other = await serve((request, response) => {
       heard.push(request.headers);
@@ -513,7 +513,7 @@ describe('an address that is not allowed', () => {
     await expect(asked).rejects.toMatchObject({ code: 'ADDRESS_REFUSED' });
   });
 
-  it('is no matter for a name that can not be resolved', async () => {
+  it('is not reported for a name that cannot be resolved', async () => {
     const error = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' });
     const ask = poll({}, (_, __, callback) => callback(error, []));
     await expect(ask({ id: 'a', url: 'http://device.example/' }, held())).rejects.toMatchObject({

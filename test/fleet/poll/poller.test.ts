@@ -195,13 +195,13 @@ describe('polling', () => {
     return endMs - startMs;
   }
 
-  it('E1 a store that can not be told of anything does not keep an instance from stopping in time', async () => {
+  it('E1 an instance stops in time even if the store is unreachable', async () => {
     expect(await endingMs(({ poller }) => poller.stop({ within: '1s' }))).toBeLessThanOrEqual(
       1_000,
     );
   });
 
-  it('E1 a store that answers nothing does not keep an instance from closing in time', async () => {
+  it('E1 an instance closes in time even if the store does not answer', async () => {
     const close = ({ holdfast }: Instance) => {
       // What is to be logged waits, too.
       holdfast.audit({ action: 'test.close', subject: 'x', by: 'test', reason: null });
@@ -240,7 +240,7 @@ describe('polling', () => {
     expect(a.count('member.draining')).toBe(1);
   });
 
-  it('E2 a stuck poll frees its place: one that hangs does not keep the others waiting', async () => {
+  it('E2 a stuck poll frees its place: one that hangs does not delay the others', async () => {
     const world = fleetWorld();
     const [first = '', ...rest] = await world.add(4);
     const polled: string[] = [];
@@ -318,7 +318,7 @@ describe('polling', () => {
     expect(world.polls.length - before).toBeGreaterThan(20);
   });
 
-  it('P-02 a changed interval holds at once, and not when the old one is over', async () => {
+  it('P-02 a changed interval takes effect at once, and not when the old one is over', async () => {
     const world = fleetWorld();
     const a = await world.start();
     const adding = a.holdfast.targets.add({ id: 'one', every: '1h' });
@@ -415,7 +415,7 @@ describe('polling', () => {
 });
 
 describe('results', () => {
-  it('FR-009 an owner whose fence is below what the record has seen takes the target anew, above it', async () => {
+  it('FR-009 an owner whose fence is below the one that the record has seen takes the target again with a higher one', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const seen = 4_000_000_000_000_000;
@@ -428,7 +428,7 @@ describe('results', () => {
     expect(record).toMatchObject({ kind: 'found', value: { by: a.id } });
   });
 
-  it('FR-018 a target that nothing can be written for does not keep the others waiting', async () => {
+  it('FR-018 a target whose result cannot be written does not delay the others', async () => {
     const world = fleetWorld();
     const [id = '', ...rest] = await world.add(3);
     const seen = Number.MAX_SAFE_INTEGER;
@@ -454,7 +454,7 @@ describe('results', () => {
   const resultOf = async (world: ReturnType<typeof fleetWorld>, id: string) =>
     (await world.store.records.get('result', [id], { timeoutMs: 1_000 }))[0];
 
-  it('P-02 a poll under way while its session is removed leaves no result behind', async () => {
+  it('P-02 a poll under way while its target is removed leaves no result', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.instance();
@@ -470,7 +470,7 @@ describe('results', () => {
     expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
   });
 
-  it('P-02 a result that is written before its owner hears of the removal is removed, too', async () => {
+  it('P-02 a result that is written before its owner knows of the removal is removed, too', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
@@ -485,7 +485,7 @@ describe('results', () => {
     expect(await resultOf(world, id)).toEqual({ kind: 'absent' });
   });
 
-  it('P-02 what a later owner has written is not removed by an earlier one', async () => {
+  it('P-02 the result of a later owner is not removed by an earlier one', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();

@@ -59,7 +59,7 @@ describe('the last polls of a target', () => {
     expect(readRecent(stored)).toEqual(stored.slice(10));
   });
 
-  it('stand in the stored result, begin anew with a new owner, and are read with it', async () => {
+  it('are in the stored result, start again with a new owner, and are read with it', async () => {
     const world = fleetWorld();
     const [id = ''] = await world.add(1);
     const a = await world.start();
@@ -77,7 +77,7 @@ describe('the last polls of a target', () => {
     expect(after?.recent?.at(-1)?.[0]).toBe(after?.at);
   });
 
-  it('that somebody else has written as something else are none, and the result is there all the same', async () => {
+  it('that another program wrote in another form are ignored, and the result is read', async () => {
     const world = fleetWorld();
     const a = await world.start();
     const value = { at: 1, by: 'x', ok: true, tookMs: 1, recent: 'lots' };

@@ -54,7 +54,7 @@ function refuse(): Promise<never> {
 }
 
 describe('a result', () => {
-  it('is written within 100 ms, with who polled and when', async () => {
+  it('is written within 100 ms, with the instance that polled and when', async () => {
     const { clock, results, stored } = scene();
     results.record('a', 7, { ok: true, tookMs: 12.345, value: { status: 200 } });
     const at = clock.wallMs();
@@ -68,7 +68,7 @@ describe('a result', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('that is a failure says why, in short', async () => {
+  it('of a failed poll says why, in short', async () => {
     const { clock, results, stored } = scene();
     results.record('a', 7, { ok: false, tookMs: 1, error: 'x'.repeat(5_000) });
     await clock.advance(100);
@@ -84,7 +84,7 @@ describe('a result', () => {
     expect(counts()).toEqual([1]);
   });
 
-  it('is what the poll returned, whatever becomes of that afterwards', async () => {
+  it('is the value that the poll returned, even if that changes afterwards', async () => {
     const { clock, results, stored } = scene();
     const value = { list: [1] };
     results.record('a', 7, { ...FINE, value });
@@ -93,7 +93,7 @@ describe('a result', () => {
     expect(await stored('a')).toMatchObject({ value: { list: [1] } });
   });
 
-  it('is forgotten, where nobody wants to know it any more', async () => {
+  it('is dropped when its target is removed', async () => {
     const { clock, results, stored } = scene();
     results.record('a', 7, FINE);
     results.remove('a');
@@ -103,7 +103,7 @@ describe('a result', () => {
 });
 
 describe('a late result', () => {
-  it('of one who has lost the target is refused, and the newer one stays', async () => {
+  it('of an owner that has lost the target is refused, and the newer one stays', async () => {
     const { clock, results, make, stored, happened } = scene();
     const zombie = make('zombie');
     results.record('a', 8, { ...FINE, value: 'new' });
@@ -212,7 +212,7 @@ describe('a store that fails', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('does not make us keep more than one result of a target', async () => {
+  it('does not lead to more than one waiting result of a target', async () => {
     const { clock, results, way } = scene();
     way.put = refuse;
     for (let round = 0; round < 20; round++) {
@@ -266,7 +266,7 @@ describe('a store that fails', () => {
     expect(await stored('a')).toMatchObject({ value: 'later' });
   });
 
-  it('does not bring back what was forgotten on its way', async () => {
+  it('does not bring back a result that was removed on its way', async () => {
     const { clock, results, way, stored } = scene();
     way.put = async () => {
       await clock.sleep(50);
@@ -284,7 +284,7 @@ describe('a store that fails', () => {
     expect(await stored('b')).not.toBeNull();
   });
 
-  it('does not keep anybody from stopping', async () => {
+  it('does not delay stopping', async () => {
     const { clock, results, way } = scene();
     way.put = async () => {
       await clock.sleep(5_000);
@@ -358,7 +358,7 @@ describe('what a poll returned', () => {
     expect(plainCopy(value, 16_384)).toBeUndefined();
   });
 
-  it('can not reach the prototype of anything', () => {
+  it('cannot reach the prototype of anything', () => {
     const copied = plainCopy(JSON.parse('{"__proto__":{"x":1}}'), 100);
     expect(Object.keys(copied as object)).toEqual(['__proto__']);
     expect((copied as { x?: number }).x).toBeUndefined();

@@ -29,13 +29,13 @@ function warnings(facts: Partial<FleetFacts>) {
 }
 
 describe('a fleet in which all is well', () => {
-  it('has nothing to warn of, and says what was looked at', () => {
+  it('has no warnings, and says what was checked', () => {
     expect(found({}).map(({ level, subject }) => `${level} ${subject}`)).toEqual([
       ...['ok round trip', 'ok renewals', 'ok event loop', 'ok targets'],
     ]);
   });
 
-  it('says nothing of what its members do not tell', () => {
+  it('says nothing of what its members do not report', () => {
     const silent = [member('a', { vitals: null })];
     expect(found({ members: silent }).map(({ subject }) => subject)).toEqual([
       ...['round trip', 'targets'],
@@ -51,7 +51,7 @@ describe('a fleet in which all is well', () => {
 });
 
 describe('a warning', () => {
-  it('is given for who has less than a third of the TTL left after a slow renewal', () => {
+  it('is given for an instance with less than a third of the TTL left after a slow renewal', () => {
     const vitals = (renewP99Ms: number) => ({ vitals: { ...VITALS, renewP99Ms } });
     expect(warnings({ members: [member('a', vitals(20_000))] })).toEqual([]);
     const [warning, ...others] = warnings({
@@ -63,7 +63,7 @@ describe('a warning', () => {
     expect(marginsOf([member('a', vitals(20_001))])[0]?.marginMs).toBe(9_999);
   });
 
-  it('is given for an event loop that stood still for longer than the guard', () => {
+  it('is given for an event loop that was blocked for longer than the guard', () => {
     const vitals = (loopDelayMs: number, ttlMs = 30_000) => ({
       vitals: { ...VITALS, ttlMs, loopDelayMs },
     });
@@ -92,7 +92,7 @@ describe('a warning', () => {
     expect(warning?.fact).toBe('Instances run 2 versions of Holdfast: 1.0.0, 1.1.0.');
   });
 
-  it('is given for who has been draining for long, or for longer than the log tells', () => {
+  it('is given for an instance that has been draining for long, or for longer than the log shows', () => {
     const draining = member('a', { isDraining: true });
     const since = (ms: number) => new Map([[draining.id, ms]]);
     expect(warnings({ members: [draining], drainingMs: since(599_999) })).toEqual([]);

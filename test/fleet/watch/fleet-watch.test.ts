@@ -62,7 +62,7 @@ function still({ members, targets }: FleetPicture) {
 }
 
 describe('a picture of a fleet', () => {
-  it('shows who owns what, who should, whom it likes best, and what is paused', async () => {
+  it('shows the owner, the planned and the preferred member of each target, and what is paused', async () => {
     const { fleet, holdfast, beat, take, add } = await scene();
     await beat(A, { weight: 2, version: '1.2.3' });
     await beat(B, { draining: true });
@@ -87,7 +87,7 @@ describe('a picture of a fleet', () => {
     expect(roundTripMs).toBe(0);
   });
 
-  it('shows an owner that is gone, a lease that was revoked, and that there is nobody', async () => {
+  it('shows an owner that is gone, a lease that was revoked, and that there is no member', async () => {
     const { fleet, inner, beat, leave, take, add } = await scene();
     await add('a', 'b', 'c');
     expect((await fleet.picture()).targets.map(({ reason }) => reason)).toEqual(
@@ -104,7 +104,7 @@ describe('a picture of a fleet', () => {
     expect(targets.map(({ expiresInMs }) => expiresInMs)).toEqual([30_000, null, 30_000]);
   });
 
-  it('calls a lease late when its owner lives and has not renewed it as it does others', async () => {
+  it('calls a lease late when its owner has a heartbeat and has not renewed it like its others', async () => {
     const { clock, fleet, beat, take, renew, add } = await scene();
     await beat(A);
     await add('a', 'b');
@@ -119,7 +119,7 @@ describe('a picture of a fleet', () => {
     });
   });
 
-  it('calls a lease late by what its owner says of its renewals, where it does', async () => {
+  it("calls a lease late by the renewal interval in its owner's heartbeat", async () => {
     const { clock, fleet, beat, take, add } = await scene();
     const vitals = { ttlMs: 30_000, renewEveryMs: 10_000, loopDelayMs: 0 };
     await beat(A, { vitals, beatTtlMs: 60_000 });
@@ -158,7 +158,7 @@ describe('a picture of a fleet', () => {
 });
 
 describe('a target', () => {
-  it('is shown with its lease, its session and its last result, in words', async () => {
+  it('is shown with its lease, its record and its last result, in words', async () => {
     const { fleet, holdfast, inner, beat, take } = await scene();
     await beat(A);
     await holdfast.targets.add({ id: 'a', url: 'http://x/y', every: '5s' });
@@ -187,7 +187,7 @@ describe('a target', () => {
     expect(view?.fence).toBeGreaterThan(0);
   });
 
-  it('is shown also if it is paused or was never held; what is no target is not', async () => {
+  it('is shown even if it is paused or was never held; other kinds are not', async () => {
     const { fleet, holdfast, add } = await scene();
     await add('a');
     await holdfast.targets.pause('a');
@@ -200,7 +200,7 @@ describe('a target', () => {
     expect(await fleet.target('c')).toBeNull();
   });
 
-  it('costs three requests while somebody watches the fleet', async () => {
+  it('costs three requests while the fleet is watched', async () => {
     const { clock, fleet, calls, beat, add } = await scene();
     await beat(A);
     await add('a', 'b');
@@ -213,8 +213,8 @@ describe('a target', () => {
   });
 });
 
-describe('who watches a fleet', () => {
-  it('is told first how it is, then what changes', async () => {
+describe('a watcher of a fleet', () => {
+  it('gets a picture first, then each change', async () => {
     const { clock, fleet, beat, take, add } = await scene();
     await beat(A);
     await add('a');
@@ -230,7 +230,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('is told within a tenth of a second of what the log tells, of leases and of members', async () => {
+  it('gets changes of leases and members in the log within a tenth of a second', async () => {
     const { clock, fleet, beat, take, log, add } = await scene();
     await beat(A);
     await add('a', 'b');
@@ -247,7 +247,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('looks at nothing for what the log tells of leases of other kinds', async () => {
+  it('reads nothing for log entries about other classes of leases', async () => {
     const { clock, fleet, calls, log, add } = await scene();
     await add('a');
     const watcher = watcherOf(fleet);
@@ -260,7 +260,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('finds within two seconds what nobody told of', async () => {
+  it('gets unreported changes within two seconds', async () => {
     const { clock, fleet, beat, take, leave, add } = await scene({ deaf: true });
     await beat(A);
     await add('a', 'b');
@@ -300,7 +300,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('is told at least every two seconds, also if nothing has changed', async () => {
+  it('gets a change at least every two seconds, even if nothing has changed', async () => {
     const { clock, fleet, beat, add } = await scene();
     await beat(A);
     await add('a');
@@ -317,7 +317,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('is told in a small fleet of leases and heartbeats that were only renewed', async () => {
+  it('gets renewals of leases and heartbeats in a small fleet', async () => {
     const { clock, fleet, beat, take, renew, add } = await scene();
     await beat(A);
     await add('a', 'b');
@@ -351,7 +351,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('is told that the store is away, and when it is back what has changed meanwhile', async () => {
+  it('is told that the store is unavailable, and afterwards what has changed meanwhile', async () => {
     const { clock, inner, fleet, faults, beat, take, add } = await scene();
     await beat(A);
     await add('a', 'b');
@@ -373,7 +373,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('is told that the store is away from the beginning, and of the fleet as soon as it is there', async () => {
+  it('is told if the store is unavailable from the beginning, and gets the picture later', async () => {
     const { clock, fleet, faults, add } = await scene();
     await add('a');
     faults.refuse = true;
@@ -386,7 +386,7 @@ describe('who watches a fleet', () => {
     await watcher.leave();
   });
 
-  it('shares its look at the store with the others, and nothing is looked at once the last is gone', async () => {
+  it('shares its reads with the other watchers, and nothing is read once the last is gone', async () => {
     const { clock, fleet, calls, add } = await scene();
     await add('a');
     const first = watcherOf(fleet);
@@ -417,7 +417,7 @@ describe('who watches a fleet', () => {
     await again.leave();
   });
 
-  it('sees it end when its process closes what it watches through', async () => {
+  it('ends when the Holdfast that it watches through is closed', async () => {
     const { clock, holdfast, add } = await scene();
     await add('a');
     const watcher = watcherOf(holdfast.fleet);
@@ -429,7 +429,7 @@ describe('who watches a fleet', () => {
     await expect(watcherOf(holdfast.fleet).leave()).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  it('is told, if it takes its time, once of each target, as it is by then', async () => {
+  it('gets one merged change if it is slow', async () => {
     const { clock, fleet, beat, take, leave, add } = await scene();
     await beat(A);
     await add('a');
@@ -484,7 +484,7 @@ describe('the cost of watching', () => {
   });
 });
 
-describe('what is told, put together,', () => {
+describe('the picture and its changes', () => {
   const TARGETS = ['a', 'b', 'c', 'd', 'e'];
   const MEMBERS = [A, B, 'cleo-1794735731650762000-0000000c'];
   const step = fc.oneof(
@@ -505,7 +505,7 @@ describe('what is told, put together,', () => {
   );
   type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-  it('is always what a picture shows, whatever happens, whoever comes late, and whatever is not told', async () => {
+  it('always add up to a new picture, whatever happens, and however late a watcher joins', async () => {
     const run = async (steps: readonly Step[], deaf: boolean) => {
       const world = await scene({ deaf });
       const { clock, inner, holdfast, fleet, faults } = world;
@@ -552,7 +552,7 @@ describe('what is told, put together,', () => {
   });
 });
 
-it('a fleet of real instances is seen as it is, through a crash, a drain and a stop', async () => {
+it('a fleet of real instances is shown correctly through a crash, a drain and a stop', async () => {
   const { clock, store, start, add } = fleetWorld();
   const [a, b] = [await start(), await start()];
   await add(20);

@@ -23,8 +23,8 @@ function parsed(json: string): unknown {
   return JSON.parse(json);
 }
 
-describe('FR-011 what another program may have written', () => {
-  it('is a poll that is not paused, if it says nothing', () => {
+describe('FR-011 a record of another program', () => {
+  it('is a poll that is not paused, if it is empty', () => {
     expect(read({})).toEqual({ id: 'a', kind: 'poll', isPaused: false, data: {}, revision: 7 });
   });
 
@@ -80,12 +80,12 @@ describe('FR-011 what another program may have written', () => {
     expect((flaw as InvalidRecord).why).toMatch(/^\w+: .{10}/);
   });
 
-  it('is not repeated by what says that it makes no sense', () => {
+  it('is not repeated in the message that it is invalid', () => {
     const flaw = readTargetRecord('a', { kind: 'canary', url: 5 }, 1) as InvalidRecord;
     expect(flaw.why).not.toContain('canary');
   });
 
-  it('can not reach the prototype of anything', () => {
+  it('cannot reach the prototype of anything', () => {
     const session = read(parsed('{"__proto__":{"isPaused":true},"constructor":{"x":1}}'));
     expect(session.isPaused).toBe(false);
     expect(Object.keys(session.data)).toEqual(['__proto__', 'constructor']);
@@ -95,7 +95,7 @@ describe('FR-011 what another program may have written', () => {
   });
 });
 
-describe('ids of sessions', () => {
+describe('ids of targets', () => {
   it.each(['a', 'device-000001', 'x'.repeat(128), '10.0.0.5:80', 'a~b_c', 'constructor', UUID])(
     'may be %s',
     (id) => {
@@ -112,7 +112,7 @@ describe('ids of sessions', () => {
     expect(() => checkTargetId(id)).toThrow('128');
   });
 
-  it('are nothing but UUIDs where that is asked for', () => {
+  it('are only UUIDs with targetIds uuid', () => {
     expect(idProblem(UUID, 'uuid')).toBeNull();
     expect(idProblem(UUID.toUpperCase(), 'uuid')).toBeNull();
     for (const id of ['a', `${UUID}0`, UUID.replaceAll('-', '')])
@@ -120,7 +120,7 @@ describe('ids of sessions', () => {
     expect(readTargetRecord('a', {}, 1, 'uuid')).toBeInstanceOf(InvalidRecord);
   });
 
-  it('that are made up are UUIDs of version 4', () => {
+  it('that are generated are UUIDs of version 4', () => {
     const random = seededRandom(1);
     for (let i = 0; i < 100; i++)
       expect(randomUuid(random)).toMatch(/^\w{8}-\w{4}-4\w{3}-[89ab]\w{3}-\w{12}$/);
@@ -153,7 +153,7 @@ describe('URLs', () => {
     },
   );
 
-  it('are shown without what may be secret', () => {
+  it('are shown without secrets', () => {
     expect(shownUrl('https://user:canary@h:8443/canary?key=canary#canary')).toBe('https://h:8443');
     expect(shownUrl('canary')).toBe('text');
     expect(shownUrl('data:canary')).toBe('text');

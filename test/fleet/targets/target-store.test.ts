@@ -42,8 +42,8 @@ function observed(before: (verb: string) => Promise<void> | void = () => {}) {
   return { inner, store: { ...inner, records }, calls };
 }
 
-describe('a session that is added', () => {
-  it('is there, as it was said, with an id of its own', async () => {
+describe('a target that is added', () => {
+  it('is stored as given, with an id of its own', async () => {
     const { sessions, happened, store } = desk();
     const added = await sessions.add({ url: 'http://h/', every: '5s', room: 4 });
     expect(added).toMatchObject({
@@ -61,7 +61,7 @@ describe('a session that is added', () => {
     });
   });
 
-  it('is refused where there is one of the same id', async () => {
+  it('is refused if one of the same id exists', async () => {
     const { sessions, happened } = desk();
     await sessions.add({ id: 'a', room: 1 });
     await expect(sessions.add({ id: 'a', room: 2 })).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('a session that is added', () => {
     expect(calls).toEqual([]);
   });
 
-  it('does not tell a password to those who read errors', async () => {
+  it('does not show a password in its errors', async () => {
     const { sessions } = desk();
     const refused = sessions.add({ url: 'ftp://user:canary@h/canary?canary' });
     await expect(refused).rejects.toThrow('ftp://h');
@@ -125,7 +125,7 @@ function circular(): object {
   return session;
 }
 
-describe('many sessions', () => {
+describe('many targets', () => {
   it('are added in few requests, and listed in order of id', async () => {
     const { store, calls } = observed();
     const { sessions, happened } = desk(store);
@@ -147,13 +147,13 @@ describe('many sessions', () => {
     expect(results[1]).toMatchObject({ id: 'b', error: { code: 'SESSION_EXISTS' } });
   });
 
-  it('are not added at all where one can not be', async () => {
+  it('are not added at all if one is invalid', async () => {
     const { sessions } = desk();
     await expect(sessions.addAll([{ id: 'a' }, { id: 'b b' }])).rejects.toThrow('id is "b b"');
     expect((await sessions.list()).targets).toEqual([]);
   });
 
-  it('P-04 are listed although one can not be read, which is reported', async () => {
+  it('P-04 are listed even if one cannot be read, which is reported', async () => {
     const { sessions, store } = desk();
     await sessions.addAll([{ id: 'a' }, { id: 'c' }]);
     await store.records.put('session', [{ id: 'b', value: { isPaused: 'yes' } }], CALL);
@@ -163,7 +163,7 @@ describe('many sessions', () => {
     });
   });
 
-  it('are looked for among what other programs wrote only if asked to', async () => {
+  it('include what other programs just wrote only with thorough', async () => {
     const { store, calls } = observed();
     const { sessions } = desk(store);
     await sessions.list();
@@ -173,8 +173,8 @@ describe('many sessions', () => {
   });
 });
 
-describe('P-02 a session that is paused', () => {
-  it('is paused, and resumed; twice does no harm, and says so', async () => {
+describe('P-02 a target that is paused', () => {
+  it('is paused and resumed; the second time changes nothing', async () => {
     const { sessions, happened } = desk();
     await sessions.add({ id: 'a' });
     expect(await sessions.pause('a')).toMatchObject({ changed: true, session: { isPaused: true } });
@@ -184,7 +184,7 @@ describe('P-02 a session that is paused', () => {
     expect(happened).toEqual(['session.added a', 'session.paused a', 'session.resumed a']);
   });
 
-  it('keeps what another program has said in it', async () => {
+  it('keeps the fields of another program', async () => {
     const { sessions, store } = desk();
     const value = { ID: 'a', paused: false, nested: { deep: [1] }, intervalMs: 500 };
     await store.records.put('session', [{ id: 'a', value }], CALL);
@@ -193,7 +193,7 @@ describe('P-02 a session that is paused', () => {
     expect(record).toMatchObject({ value: { ...value, paused: true } });
   });
 
-  it('keeps what another operator changes at the same time', async () => {
+  it('keeps the change of another operator at the same time', async () => {
     let isDone = false;
     const { inner, store } = observed(async (verb) => {
       if (verb !== 'put' || isDone) return;
@@ -208,7 +208,7 @@ describe('P-02 a session that is paused', () => {
     expect(record).toMatchObject({ value: { room: 2, isPaused: true } });
   });
 
-  it('gives up against one who changes it all the time', async () => {
+  it('gives up against a program that changes it all the time', async () => {
     const { inner, store, calls } = observed(async (verb) => {
       if (verb === 'put') await inner.records.put('session', [{ id: 'a', value: {} }], CALL);
     });
@@ -218,7 +218,7 @@ describe('P-02 a session that is paused', () => {
     expect(calls.length).toBeLessThan(100);
   });
 
-  it('is not there if another has removed it meanwhile', async () => {
+  it('is not found if it was removed meanwhile', async () => {
     const { inner, store } = observed(async (verb) => {
       if (verb === 'put') await inner.records.remove('session', [{ id: 'a' }], CALL);
     });
@@ -228,7 +228,7 @@ describe('P-02 a session that is paused', () => {
     expect(await sessions.get('a')).toBeNull();
   });
 
-  it('is left alone if it makes no sense, but can be removed', async () => {
+  it('is left alone if its record is invalid, but can be removed', async () => {
     const { sessions, store, happened } = desk();
     await store.records.put('session', [{ id: 'a', value: 'x' }], CALL);
     const unreadable = { code: 'SESSION_UNREADABLE', session: 'a' };
@@ -239,8 +239,8 @@ describe('P-02 a session that is paused', () => {
   });
 });
 
-describe('P-02 a session that is removed', () => {
-  it('is gone, with what its last poll gave', async () => {
+describe('P-02 a target that is removed', () => {
+  it('is gone, with its last result', async () => {
     const { sessions, store, happened } = desk();
     await sessions.add({ id: 'a' });
     await store.records.put('result', [{ id: 'a', value: {} }], CALL);
@@ -250,7 +250,7 @@ describe('P-02 a session that is removed', () => {
     expect(happened).toEqual(['session.added a', 'session.removed a']);
   });
 
-  it('was there: otherwise it is an error', async () => {
+  it('existed: otherwise it is an error', async () => {
     const { sessions, happened } = desk();
     for (const act of [sessions.remove('a'), sessions.pause('a'), sessions.resume('a')])
       await expect(act).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND', session: 'a' });
@@ -266,7 +266,7 @@ describe('the signal', () => {
     return messages;
   }
 
-  it('names the session that changed, and only changes give one', async () => {
+  it('names the target that changed, and only changes send one', async () => {
     const { sessions, store } = desk();
     const messages = await heard(store);
     await sessions.add({ id: 'a' });

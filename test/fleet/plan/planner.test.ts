@@ -21,7 +21,7 @@ function target(id: string, owner: string | null = null): OwnedTarget {
 }
 
 describe('the planner', () => {
-  it('does not plan again for what is the same, seen anew', () => {
+  it('does not plan again for the same members and targets', () => {
     const planner = new Planner();
     const targets = [target('t1', 'a'), target('t2')];
     const first = planner.plan([member('a'), member('b')], targets);
@@ -29,7 +29,7 @@ describe('the planner', () => {
     expect(planner.last).toBe(first);
   });
 
-  it('P-01 gives what a plan from scratch gives, whatever has changed since the last', () => {
+  it('P-01 gives the same plan as one from scratch, whatever has changed since the last', () => {
     const ids = ['a', 'b', 'c', 'd'];
     const changed = fc.record({
       present: fc.subarray(ids),

@@ -133,7 +133,7 @@ describe('the plan', () => {
     }
   });
 
-  it('SC-004 gives everybody floor or ceil of targets/instances, and nobody is left out', () => {
+  it('SC-004 gives every instance floor or ceil of targets/instances', () => {
     fc.assert(
       fc.property(fleet, ({ form, count, size }) => {
         const of = members(size);
@@ -146,7 +146,7 @@ describe('the plan', () => {
     );
   });
 
-  it('P-01 is what a walk over all pairs in ascending cost comes to', () => {
+  it('P-01 is the same as a walk over all pairs in ascending cost', () => {
     fc.assert(
       fc.property(fleet, ({ form, count, size }) => {
         const of = members(size);
@@ -157,7 +157,7 @@ describe('the plan', () => {
     );
   });
 
-  it('P-01 is the same in every instance, in whatever order it sees members and targets', () => {
+  it('P-01 is the same in every instance, in whatever order it reads members and targets', () => {
     const shuffled = fleet.chain((f) => {
       const of = members(f.size);
       const owners = fc.array(fc.constantFrom(null, 'gone', ...of.map(({ id }) => id)), {
@@ -234,7 +234,7 @@ describe('the plan', () => {
     expect(loads(of, owners)).toEqual([50, 25, 25]);
   });
 
-  it('P-06 gives everything of a draining instance to the others, and keeps all where all are draining', () => {
+  it('P-06 gives every target of a draining instance to the others, and moves none where all drain', () => {
     const of = members(3);
     const ids = idsOf({ form: ID_FORMS.padded, count: 10 });
     const before = outcome(of, targets(ids));
@@ -255,7 +255,7 @@ describe('the plan', () => {
     expect(moves(owners, after)).toBe(6);
   });
 
-  it('P-01 places what somebody owns who is no member any more', () => {
+  it('P-01 places the targets of an owner that is no longer a member', () => {
     const of = members(2);
     const ids = ['x', 'y'];
     const after = outcome(of, targets(ids, new Map(ids.map((id) => [id, 'dead']))));

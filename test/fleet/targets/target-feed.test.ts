@@ -60,8 +60,8 @@ function unreachable(): Error {
   return new StoreUnreachableError({ store: 'memory:', operation: 'get', why: 'gone' });
 }
 
-describe('a watch', () => {
-  it('sees what is there, and then what changes', async () => {
+describe('a target feed', () => {
+  it('reads all targets, and then what changes', async () => {
     const { put, remove, refresh, known, watch } = scene();
     await put('a', { room: 1 });
     await put('b');
@@ -75,7 +75,7 @@ describe('a watch', () => {
     expect(watch.records.get('a')).toMatchObject({ data: { room: 2 }, revision: 2 });
   });
 
-  it('asks for nothing but changes where nothing has changed', async () => {
+  it('requests only changes where nothing has changed', async () => {
     const { put, refresh, calls } = scene();
     await put('a');
     await refresh();
@@ -92,7 +92,7 @@ describe('a watch', () => {
     expect(calls).toEqual(['changes', 'get', 'changes', 'get', 'changes', 'get']);
   });
 
-  it('P-02 sees all of them, however many others were removed since', async () => {
+  it('P-02 reads all of them, however many others were removed since', async () => {
     const { put, remove, refresh, watch } = scene();
     for (let i = 0; i < CHANGES_PAGE + 500; i++) await put(`device-${i}`);
     for (let i = 0; i <= REMOVALS_KEPT; i++) await put(`old-${i}`);
@@ -101,7 +101,7 @@ describe('a watch', () => {
     expect(watch.records.size).toBe(CHANGES_PAGE + 500);
   });
 
-  it('P-02 misses no removal, also if a session comes back that was removed after it', async () => {
+  it('P-02 misses no removal, even if a target that was removed after it returns', async () => {
     const { put, remove, refresh, known } = scene();
     for (let i = 0; i < REMOVALS_KEPT + 500; i++) await put(`device-${i}`);
     await refresh();
@@ -111,7 +111,7 @@ describe('a watch', () => {
     expect(known()).toEqual(['device-1499']);
   });
 
-  it('does not take a session for changed that was only announced twice', async () => {
+  it('does not report a target as changed that was only announced twice', async () => {
     const { put, refresh, replace, inner } = scene();
     await put('a');
     await refresh();
@@ -122,7 +122,7 @@ describe('a watch', () => {
     expect(await refresh()).toEqual([]);
   });
 
-  it('keeps to one refresh after the other, so that a later one sees all that came before it', async () => {
+  it('refreshes one after the other, so that a later one reads every change before it', async () => {
     const { put, watch, replace } = scene();
     await put('a');
     let release = () => {};
@@ -144,7 +144,7 @@ describe('a watch', () => {
     expect([...(await second)]).toEqual(['b']);
   });
 
-  it('shares what sessions that say nothing more have in common', async () => {
+  it('shares the empty data of all targets without other fields', async () => {
     const { put, refresh, watch } = scene();
     await put('a', { id: 'a', url: 'http://h/' });
     await put('b');
@@ -153,8 +153,8 @@ describe('a watch', () => {
   });
 });
 
-describe('P-04 a record that can not be read', () => {
-  it('is reported once for each revision, and does not keep the others from being seen', async () => {
+describe('P-04 a record that cannot be read', () => {
+  it('is reported once for each revision, and does not affect the others', async () => {
     const { put, refresh, known, unreadable, watch } = scene();
     await put('a');
     await put('b', { isPaused: 'yes' });
@@ -210,7 +210,7 @@ describe('P-04 a record that can not be read', () => {
     expect(calls).toEqual(['changes']);
   });
 
-  it('is asked for again if the store could not say what it is, and is not reported for that', async () => {
+  it('is read again if the store failed, and is not reported for that', async () => {
     const { put, refresh, known, replace, unreadable, watch } = scene();
     await put('a');
     await put('b');
@@ -229,7 +229,7 @@ describe('P-04 a record that can not be read', () => {
 });
 
 describe('a store that fails', () => {
-  it('makes a refresh fail, and the next one tells of everything since the last that did not', async () => {
+  it('makes a refresh fail, and the next one returns every change since the last that did not', async () => {
     const { put, watch, refresh, replace, known } = scene();
     for (let i = 0; i < CHANGES_PAGE + 10; i++) await put(`device-${i}`);
     let calls = 0;
@@ -242,7 +242,7 @@ describe('a store that fails', () => {
     expect(await refresh()).toHaveLength(CHANGES_PAGE + 10);
   });
 
-  it('and has forgotten which were removed is listed anew; nothing is dropped before that is complete', async () => {
+  it('and has lost the removals is listed again; nothing is dropped before that is complete', async () => {
     const { put, remove, refresh, known, replace, inner, watch } = scene();
     await put('kept');
     for (let i = 0; i < CHANGES_PAGE; i++) await put(`device-${i}`);
@@ -268,7 +268,7 @@ describe('a store that fails', () => {
     expect(known()).toHaveLength(CHANGES_PAGE + 1);
   });
 
-  it('and says that it forgot is listed anew, as what was written since would hide it', async () => {
+  it('and reports data loss is listed again, as new records would hide it', async () => {
     const { put, remove, refresh, known, replace, events, inner } = scene();
     await put('a');
     await put('b');
@@ -286,7 +286,7 @@ describe('a store that fails', () => {
     expect(known()).toEqual(['a', 'c']);
   });
 
-  it('and says so while it is being asked is listed from its beginning', async () => {
+  it('and reports data loss during a refresh is listed from the beginning', async () => {
     const { put, refresh, known, replace, events } = scene();
     await put('a');
     await put('b');
@@ -300,7 +300,7 @@ describe('a store that fails', () => {
     expect(calls).toBe(2);
   });
 
-  it('P-02 and forgets faster than it can be listed makes a refresh fail, and say so', async () => {
+  it('P-02 and loses data faster than it can be listed makes a refresh fail', async () => {
     const { put, refresh, replace, watch } = scene();
     await put('a');
     await refresh();
@@ -318,7 +318,7 @@ describe('a store that fails', () => {
     expect(watch.records.has('a')).toBe(true);
   });
 
-  it('and has numbered revisions anew shows the new record, though its number is the old one', async () => {
+  it('and counts revisions from 1 again shows the new record, even with the old number', async () => {
     const { put, remove, refresh, watch, events, replace } = scene();
     await put('a', { room: 1 });
     await refresh();
@@ -333,7 +333,7 @@ describe('a store that fails', () => {
 });
 
 describe('hints', () => {
-  it('come with every signal, until they are not wanted any more', async () => {
+  it('come with every signal, until the subscription ends', async () => {
     const { watch, inner } = scene();
     let hints = 0;
     const stop = await watch.listen(() => hints++);
@@ -345,7 +345,7 @@ describe('hints', () => {
     expect(hints).toBe(1);
   });
 
-  it('come also where signals may have been lost', async () => {
+  it('come where signals may have been lost, too', async () => {
     const { inner } = scene();
     let onGap = () => {};
     const store = {
@@ -365,13 +365,13 @@ describe('hints', () => {
   });
 });
 
-it('FR-011 what other programs wrote is looked for when the watch is told to', async () => {
+it('FR-011 a discovery finds what other programs wrote', async () => {
   const { watch, calls } = scene();
   expect(await watch.discover()).toBe(0);
   expect(calls).toEqual(['discover']);
 });
 
-it('a watch that is closed listens to nothing', async () => {
+it('a closed feed listens to nothing', async () => {
   const { watch, events, put, refresh, calls } = scene();
   await put('a');
   await refresh();

@@ -80,7 +80,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 gives what is pinned to whom it is pinned to, who keeps it, unless it drains, or a foreign member has it', () => {
+  it('P-01 gives a pinned target to its member, which keeps it, unless that member drains or a foreign member holds it', () => {
     fc.assert(
       fc.property(sight, (seen) => {
         const { members, targets } = seen;
@@ -94,7 +94,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 is one without where no pin has an effect: its member is gone, foreign or draining', () => {
+  it('P-01 is the same as without pins where no pin has an effect: its member is gone, foreign or draining', () => {
     fc.assert(
       fc.property(sight, ({ members, targets }) => {
         const useless = targets.map((target) => ({
@@ -107,7 +107,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 is the same for all who see the same, in whatever order', () => {
+  it('P-01 is the same for all instances that read the same, in whatever order', () => {
     fc.assert(
       fc.property(sight, fc.infiniteStream(fc.nat()), ({ members, targets }, seed) => {
         const shuffled = <T>(list: readonly T[]) =>
@@ -122,7 +122,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 leaves nothing unplaced while somebody may have it', () => {
+  it('P-01 leaves no target unplaced while a member may own it', () => {
     fc.assert(
       fc.property(sight, (seen) => {
         const { members } = seen;
@@ -132,7 +132,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 moves nothing once all have what it gives them', () => {
+  it('P-01 moves nothing once every member has its targets', () => {
     fc.assert(
       fc.property(sight, (seen) => {
         const after = settled(seen);
@@ -142,7 +142,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('SC-004 shares out evenly what is left, as long as nobody has more pins than its share', () => {
+  it('SC-004 shares out the other targets evenly, as long as no member has more pins than its share', () => {
     fc.assert(
       fc.property(sight, (seen) => {
         const after = settled(seen);
@@ -158,7 +158,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 moves one target by hand, and one the other way for an even share, and nothing else', () => {
+  it('P-01 moves the pinned target, one the other way for an even share, and nothing else', () => {
     const even = fc.record({
       size: fc.integer({ min: 2, max: 8 }),
       each: fc.integer({ min: 2, max: 8 }),
@@ -188,7 +188,7 @@ describe('a plan with pins', () => {
     );
   });
 
-  it('P-01 moves the least there can be on a join, and none of what is pinned', () => {
+  it('P-01 moves as few targets as possible on a join, and no pinned one', () => {
     fc.assert(
       fc.property(sight, (seen) => {
         const before = settled(seen);

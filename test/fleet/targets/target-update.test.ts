@@ -14,8 +14,8 @@ async function setUp() {
   return { holdfast, store, stored };
 }
 
-describe('changing a session', () => {
-  it('replaces the fields given, keeps the others, and tells of it', async () => {
+describe('changing a target', () => {
+  it('replaces the given fields, keeps the others, and announces it', async () => {
     const { holdfast, stored } = await setUp();
     const told: string[] = [];
     holdfast.on('session.changed', ({ session }) => told.push(session));
@@ -29,7 +29,7 @@ describe('changing a session', () => {
     expect(told).toEqual(['a', 'a']);
   });
 
-  it('leaves the words of whoever wrote the rest', async () => {
+  it('keeps the field names of the program that wrote the record', async () => {
     const { holdfast, store, stored } = await setUp();
     const value = { URL: 'http://one/', is_paused: true, intervalMs: 700 };
     await store.records.put(TARGET_COLLECTION, [{ id: 'a', value }], CALL);
@@ -37,7 +37,7 @@ describe('changing a session', () => {
     expect(await stored('a')).toEqual({ url: 'http://two/', is_paused: true, intervalMs: 700 });
   });
 
-  it('refuses what would make no sense, and changes nothing', async () => {
+  it('refuses an invalid change, and changes nothing', async () => {
     const { holdfast, stored } = await setUp();
     await holdfast.targets.add({ id: 'a', url: 'http://one/' });
     const before = await stored('a');
@@ -50,7 +50,7 @@ describe('changing a session', () => {
   });
 });
 
-it('the last result of each target is read with the fleet, and what is none is left out', async () => {
+it('the last result of each target is read with the fleet, and an invalid one is left out', async () => {
   const { holdfast, store } = await setUp();
   const value = { at: 1, by: 'api-1', ok: true, tookMs: 3, value: { status: 200 } };
   const writes = [
