@@ -10,8 +10,8 @@ export const INTENT_BUGS = [
       {
         file: 'store/redis/verbs/intents.js',
         find: "const reply = (await this.#run(scripts['intent/start'], args, call));",
-        replace: `const lookup = ['HMGET', this.#hub.keys.intents + 'keys', ...keys];
-        const led = await this.#hub.send('lookup', lookup, call);
+        replace: `const lookup = ['HMGET', this.#work.keys.intents + 'keys', ...keys];
+        const led = await this.#work.send('lookup', lookup, call);
         if (led.every((id) => id === null))
             args.push('');
         const reply = (await this.#run(scripts['intent/start'], args, call));`,

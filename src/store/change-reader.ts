@@ -1,7 +1,8 @@
 /**
- * Reads what changes in a collection of records as a caller should: page after page, from the beginning again where the store
- * says so. Each refresh asks only for what has changed since the last one. Where everything is listed again, nothing is taken
- * for removed before the listing is complete.
+ * Reads what changes in a collection of records as a caller should: page after page, from the
+ * beginning again where the store says so. Each refresh asks only for what has changed since the
+ * last one. Where everything is listed again, nothing is taken for removed before the listing is
+ * complete.
  */
 import { StoreRefusedError } from '../core/errors.ts';
 import type { ChangesPage } from './port/record-store.ts';

@@ -7,11 +7,12 @@ const SET_BACK_US = 1_000_000;
 const given = new WeakMap<Clock, number>();
 
 /**
- * The time for a new fence: microseconds since 1970, never the same twice in one process. A store that has forgotten the
- * last fence of a key relies on this alone, so equal times would be equal fences.
+ * The time for a new fence: microseconds since 1970, never the same twice in one process. A store
+ * that has forgotten the last fence of a key relies on this alone, so equal times would be equal
+ * fences.
  *
- * The wall clock has milliseconds only. The digits below come from the monotonic clock, which all processes of a host
- * share: two of them get equal times in the same microsecond only.
+ * The wall clock has milliseconds only. The digits below come from the monotonic clock, which all
+ * processes of a host share: two of them get equal times in the same microsecond only.
  */
 export function fenceTime(clock: Clock): number {
   const belowMs = Math.floor(clock.monotonicMs() * 1_000) % 1_000;

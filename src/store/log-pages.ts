@@ -11,7 +11,9 @@ export function pageSize(most: number = LOG_PAGE): number {
   return Math.min(Math.max(1, Math.floor(most)), LOG_PAGE);
 }
 
-/** The text of each value; throws for what is no JSON, or too large, before anything has been added. */
+/**
+ * The text of each value; throws for what is no JSON, or too large, before anything has been added.
+ */
 export function asEntries(values: readonly unknown[]): string[] {
   return values.map((value) => {
     const json: string | undefined = JSON.stringify(value);
@@ -20,7 +22,10 @@ export function asEntries(values: readonly unknown[]): string[] {
   });
 }
 
-/** A page out of what was found: one more than it may have, if there is more. What another program has put there keeps its place, without a value. */
+/**
+ * A page out of what was found: one more than it may have, if there is more. What another program
+ * has put there keeps its place, without a value.
+ */
 export function pageOf(
   found: readonly (readonly [position: string, json: string])[],
   size: number,

@@ -28,8 +28,8 @@ const RULE =
   'or nothing: then it is the file .holdfast/holdfast.db of this folder or the nearest above';
 
 /**
- * The store for an address, and whether closing it is ours to do; without one, the file in `.holdfast` here or in a folder
- * above. SQLite and Redis are loaded only where they are asked for.
+ * The store for an address, and whether closing it is ours to do; without one, the file in
+ * `.holdfast` here or in a folder above. SQLite and Redis are loaded only where they are asked for.
  */
 export async function openStore(
   store: string | AdoptableClient | Store | undefined,
@@ -69,7 +69,10 @@ async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {
   return openSqliteStore(defaultFile(process.cwd()), options);
 }
 
-/** `sqlite:./a.db`, `sqlite:/a.db` and `sqlite:a.db` are paths as they stand; `sqlite:///a.db` is a URL. */
+/**
+ * `sqlite:./a.db`, `sqlite:/a.db` and `sqlite:a.db` are paths as they stand; `sqlite:///a.db` is a
+ * URL.
+ */
 function pathOf(address: string): string {
   const rest = address.slice('sqlite:'.length);
   if (rest === '' || rest.endsWith('/') || rest.includes('\0'))

@@ -2,8 +2,8 @@ import type { Emitter } from '../core/events.ts';
 import { KEYSPACE_NAMES, type Keyspace } from './port/keyspaces.ts';
 
 /**
- * Emits `store.quarantined` once per quarantine, for keyspaces that this client takes leases in. A client
- * that holds leases learns from it that they may be gone.
+ * Emits `store.quarantined` once per quarantine, for keyspaces that this client takes leases in. A
+ * client that holds leases learns from it that they may be gone.
  */
 export class QuarantineNotices {
   readonly #events: Emitter;
@@ -24,7 +24,10 @@ export class QuarantineNotices {
     for (const keyspace of KEYSPACE_NAMES) if (this.#used.has(keyspace)) this.leftMs(keyspace);
   }
 
-  /** How long no new lease of a keyspace may be granted yet. The first call in a quarantine emits the event. */
+  /**
+   * How long no new lease of a keyspace may be granted yet. The first call in a quarantine emits
+   * the event.
+   */
   leftMs(keyspace: Keyspace): number {
     this.#used.add(keyspace);
     const leftMs = this.#leftMs(keyspace);

@@ -15,8 +15,8 @@ interface Row {
 }
 
 /**
- * Entries are numbered without gaps, and their number is their position. The first is made from the time: so nobody takes
- * a position in the log of an earlier process for one in this.
+ * Entries are numbered without gaps, and their number is their position. The first is made from the
+ * time: so nobody takes a position in the log of an earlier process for one in this.
  */
 export class MemoryLog implements LogStore {
   readonly #clock: Clock;

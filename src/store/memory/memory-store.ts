@@ -10,12 +10,15 @@ import type { openTables } from './tables.ts';
 
 const IDENTITY_DIGITS = 16;
 
-/** SQLite is loaded when the first streams, workflows or intents of a process are used: most who keep leases in memory never do. */
+/**
+ * SQLite is loaded when the first streams, workflows or intents of a process are used: most who
+ * keep leases in memory never do.
+ */
 let loading: Promise<typeof import('./tables.ts')> | null = null;
 
 /**
- * Everything among the parts of one process: for tests, for demonstrations, and as the plainest statement of what the
- * other stores must do. Several Holdfasts may share one.
+ * Everything among the parts of one process: for tests, for demonstrations, and as the plainest
+ * statement of what the other stores must do. Several Holdfasts may share one.
  */
 export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
   const signals = new MemorySignals(clock);

@@ -15,7 +15,10 @@ import {
 } from '../port/record-store.ts';
 
 interface Row {
-  /** Null once removed: the row stays for a day, for the fence it has seen and for those who ask what has changed. */
+  /**
+   * Null once removed: the row stays for a day, for the fence it has seen and for those who ask
+   * what has changed.
+   */
   json: string | null;
   revision: number;
   fence: number;
@@ -24,7 +27,10 @@ interface Row {
   expiresAtMs: number;
 }
 
-/** Rows in the order of their versions: one that changes goes to the end of the map that it belongs to. */
+/**
+ * Rows in the order of their versions: one that changes goes to the end of the map that it belongs
+ * to.
+ */
 interface Collection {
   readonly live: Map<string, Row>;
   readonly removed: Map<string, Row>;
@@ -142,7 +148,10 @@ function after(rows: ReadonlyMap<string, Row>, version: number): [string, Row][]
   return [...rows].filter(([, row]) => row.version > version);
 }
 
-/** Why a change of a record may not be made, or null. Fences go first: who is too late need not know more. */
+/**
+ * Why a change of a record may not be made, or null. Fences go first: who is too late need not know
+ * more.
+ */
 function refusal(row: Row | undefined, { fence, ifRevision }: RecordRef): RefusedWrite | null {
   if (fence !== undefined && row !== undefined && fence < row.fence)
     return { kind: 'stale', seen: row.fence };

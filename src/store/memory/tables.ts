@@ -18,7 +18,10 @@ interface Parts {
   readonly signals: MemorySignals;
 }
 
-/** Streams, workflows and intents of a memory store: as those of SQLite, on a database of their own that is nowhere but here. */
+/**
+ * Streams, workflows and intents of a memory store: as those of SQLite, on a database of their own
+ * that is nowhere but here.
+ */
 export function openTables({ clock, leases, signals }: Parts): {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;

@@ -6,7 +6,10 @@ export interface Examination {
 }
 
 export interface Finding {
-  /** `refuse`: leases can not be trusted here. `warn`: they can, within what the advice says. `ok`: looked at, fine. */
+  /**
+   * `refuse`: leases cannot be trusted here. `warn`: they can, within what the advice says. `ok`:
+   * looked at, fine.
+   */
   readonly level: 'ok' | 'warn' | 'refuse';
   readonly subject:
     | 'version'

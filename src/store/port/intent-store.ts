@@ -1,45 +1,52 @@
 /**
- * What was asked for and accepted: the part of the port that keeps sessions which somebody started by an intent, from the moment
- * it is accepted until some while after it has ended. Each verb is one atomic step; for those about several sessions, each of these is.
+ * What was asked for and accepted: the part of the port that keeps sessions which somebody started
+ * by an intent, from the moment it is accepted until some while after it has ended. Each verb is
+ * one atomic step; for those about several sessions, each of these is.
  *
- * A **session** is in a state: `NEW` when it is made, `ENDED` at last; what is between is its worker's affair. It has a **revision**,
- * which grows by one with every change of state or status; who changes one says which revision it has seen.
+ * A **session** is in a state: `NEW` when it is made, `ENDED` at last; what is between is its
+ * worker's affair. It has a **revision**, which grows by one with every change of state or status;
+ * who changes one says which revision it has seen.
  *
- * It has **keys**, made from what was asked for. While a session has not ended, each of its keys leads to it, so that the same
- * request, come again, finds it; as it ends, they lead nowhere, in the same step. There may be several, because secrets are changed:
- * a request brings one key per secret that its sender knows, the current one's first.
+ * It has **keys**, made from what was asked for. While a session has not ended, each of its keys
+ * leads to it, so that the same request, come again, finds it; as it ends, they lead nowhere, in
+ * the same step. There may be several, because secrets are changed: a request brings one key per
+ * secret that its sender knows, the current one's first.
  *
  * It has **clients**, those who want it to be. Each is there once, however often it asks.
  *
- * What is to be started is put into the stream `START_STREAM`, in a lane of its own, named by the session's id; the value is
- * `{ session: id }`. Who wants to hear of changes of state listens to `SESSION_CHANGES_TOPIC`; what is said there is the session's id.
+ * What is to be started is put into the stream `START_STREAM`, in a lane of its own, named by the
+ * session's id; the value is `{ session: id }`. Who wants to hear of changes of state listens to
+ * `SESSION_CHANGES_TOPIC`; what is said there is the session's id.
  */
 import type { Call } from './store.ts';
 
 export interface IntentStore {
   /**
-   * Finds the session that one of the keys leads to, the first key first; then all of the keys lead to it, and the client is among
-   * its clients. Otherwise it makes one: `NEW`, with these keys and this client, and its entry in the stream of starts.
+   * Finds the session that one of the keys leads to, the first key first; then all of the keys lead
+   * to it, and the client is among its clients. Otherwise it makes one: `NEW`, with these keys and
+   * this client, and its entry in the stream of starts.
    */
   start(request: StartRequest, call: Call): Promise<StartReply>;
   /**
-   * Takes a client off a session; with `force`, all of them. Where none is left it is to stop: a `NEW` one has `ENDED` by this very step,
-   * with `ending` as its status; any other is `STOPPING` from now on. One that is stopping or has ended stays as it is.
+   * Takes a client off a session; with `force`, all of them. Where none is left it is to stop: a
+   * `NEW` one has `ENDED` by this very step, with `ending` as its status; any other is `STOPPING`
+   * from now on. One that is stopping or has ended stays as it is.
    */
   stop(request: StopRequest, call: Call): Promise<StopReply>;
   /** Changes state and status, if the session still has this revision, and has not ended. */
   advance(id: string, change: Advance, call: Call): Promise<AdvanceReply>;
   /**
-   * Puts those of the sessions into the stream of starts that are `NEW` and not in it, neither waiting nor in somebody's hands: the stream
-   * has lost them. Gives the ids of these.
+   * Puts those of the sessions into the stream of starts that are `NEW` and not in it, neither
+   * waiting nor in somebody's hands: the stream has lost them. Gives the ids of these.
    */
   republish(ids: readonly string[], call: Call): Promise<string[]>;
   read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]>;
   /** One page, the latest made first. */
   list(call: SessionListCall): Promise<StoredSessionPage>;
   /**
-   * Forgets up to `most` sessions that ended before a time, on the store's wall clock; says how many. Their entries in the stream of starts
-   * go with them: a session that ended while it was `NEW` still has one, if no worker has taken it.
+   * Forgets up to `most` sessions that ended before a time, on the store's wall clock; says how
+   * many. Their entries in the stream of starts go with them: a session that ended while it was
+   * `NEW` still has one, if no worker has taken it.
    */
   prune(call: PruneCall): Promise<number>;
 }
@@ -124,7 +131,10 @@ export interface SessionListCall extends Call {
 
 export interface StoredSessionPage {
   readonly sessions: readonly StoredSession[];
-  /** Ids under which something else lies than a session; it is left out. Absent: there is none on this page. */
+  /**
+   * Ids under which something else lies than a session; it is left out. Absent: there is none on
+   * this page.
+   */
   readonly foreign?: readonly string[];
   /** Absent on the last page. */
   readonly cursor?: string;

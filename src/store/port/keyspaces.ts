@@ -1,15 +1,18 @@
 /**
  * Where leases live in a store, and how long they may last there.
  *
- * After a store has lost data, no client may be granted a key while an earlier holder of it may still act. How long that
- * is cannot be learnt from the store: what it knew is lost, and the holder may be cut off. So every keyspace has a bound,
- * `maxTtl`, that all of its clients are configured with. No lease lasts longer without a renewal, and a quarantine
- * lasts as long as the bound, and a second. The store records the bounds and refuses a client with others.
+ * After a store has lost data, no client may be granted a key while an earlier holder of it may
+ * still act. How long that is cannot be learnt from the store: what it knew is lost, and the holder
+ * may be cut off. So every keyspace has a bound, `maxTtl`, that all of its clients are configured
+ * with. No lease lasts longer without a renewal, and a quarantine lasts as long as the bound, and a
+ * second. The store records the bounds and refuses a client with others.
  */
 import { type Duration, durationMs } from '../../core/duration.ts';
 import { ConfigError } from '../../core/errors.ts';
 
-/** Lease classes of one keyspace share its keys, and so its quarantine: `resource` is in `lease`. */
+/**
+ * Lease classes of one keyspace share its keys, and so its quarantine: `resource` is in `lease`.
+ */
 export type Keyspace = 'lease' | 'poll' | 'workflow';
 
 /** What a key begins with in the store. */
@@ -33,7 +36,10 @@ export const SHORTEST_TTL_MS = 600;
 /** Longer ones would outlive the record of their fence. */
 export const LONGEST_TTL_MS = 12 * 3_600_000;
 
-/** A quarantine lasts this much longer than the bound: stores round expiries, and Redis expires keys a moment late. */
+/**
+ * A quarantine lasts this much longer than the bound: stores round expiries, and Redis expires keys
+ * a moment late.
+ */
 export const QUARANTINE_MARGIN_MS = 1_000;
 
 /** The keyspace of a key in the store. A key that begins with none of them counts as `lease`. */
@@ -68,7 +74,10 @@ function boundMs(given: Duration, field: string): number {
   throw new ConfigError({ field, value: given, rule });
 }
 
-/** What to tell a client whose bounds are not the store's; null if they agree. `recorded` may lack some. */
+/**
+ * What to tell a client whose bounds are not the store's; null if they agree. `recorded` may lack
+ * some.
+ */
 export function boundsProblem(
   recorded: { readonly [K in Keyspace]?: number },
   own: MaxTtls,

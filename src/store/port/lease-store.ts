@@ -2,47 +2,58 @@ import type { MaxTtls } from './keyspaces.ts';
 import type { Call } from './store.ts';
 
 export interface LeaseStore {
-  /** The bounds this store was opened with (`keyspaces.ts`); absent where it never loses data, and for an observer. */
+  /**
+   * The bounds this store was opened with (`keyspaces.ts`); absent where it never loses data, and
+   * for an observer.
+   */
   readonly maxTtls?: MaxTtls;
   /**
-   * Grants each free key and mints its fence, `max(previous + 1, store time in µs, floor)`, in one atomic step per key.
-   * A requester that presents the current fence is refreshed and keeps it; one that the store names as holder without
-   * presenting it gets the key with a new fence. A lease that the requester already has is never shortened.
+   * Grants each free key and mints its fence, `max(previous + 1, store time in µs, floor)`, in one
+   * atomic step per key. A requester that presents the current fence is refreshed and keeps it; one
+   * that the store names as holder without presenting it gets the key with a new fence. A lease
+   * that the requester already has is never shortened.
    */
   acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]>;
-  /** Lengthens each lease whose holder the store names. Never creates one, and never shortens one. */
+  /**
+   * Lengthens each lease whose holder the store names. Never creates one, and never shortens one.
+   */
   renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]>;
   /**
-   * Puts back leases that vanished under their holders: only where the key is absent and the fence record is the
-   * holder's; or, with `forgotten`, is absent too, and then only after the store has stopped making new grants.
+   * Puts back leases that vanished under their holders: only where the key is absent and the fence
+   * record is the holder's; or, with `forgotten`, is absent too, and then only after the store has
+   * stopped making new grants.
    */
   reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]>;
-  /** Ends each tenure the store names by holder and fence, and wakes the next waiter. An absent fence record is equal. */
+  /**
+   * Ends each tenure the store names by holder and fence, and wakes the next waiter. An absent
+   * fence record is equal.
+   */
   release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]>;
   /**
-   * Names a successor as holder for a short claim window, with a new fence; the successor acquires to claim. In a quarantine
-   * it may claim what it was handed since that began, and anyone what it has not claimed in time; nothing of earlier handovers, for the
-   * store may have forgotten what became of them.
+   * Names a successor as holder for a short claim window, with a new fence; the successor acquires
+   * to claim. In a quarantine it may claim what it was handed since that began, and anyone what it
+   * has not claimed in time; nothing of earlier handovers, for the store may have forgotten what
+   * became of them.
    */
   transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]>;
   /**
-   * Ends a tenure against its holder's will: bumps the fence and leaves a tombstone for the remaining time, or, with
-   * `force`, frees the key at once. Only the tenure of `fence`: a revocation that arrives late, or a second time, ends no
-   * other one.
+   * Ends a tenure against its holder's will: bumps the fence and leaves a tombstone for the
+   * remaining time, or, with `force`, frees the key at once. Only the tenure of `fence`: a
+   * revocation that arrives late, or a second time, ends no other one.
    */
   revoke(key: string, call: RevokeCall): Promise<RevokeReply>;
   read(keys: readonly string[], call: Call): Promise<ReadReply[]>;
   /** One page of the leases whose key begins with `prefix`; for people, not for loops. */
   list(prefix: string, call: ListCall): Promise<LeasePage>;
   /**
-   * Present where parts of the store can fail apart. Keys of different lanes are best asked for in different calls: then
-   * a part that hangs keeps only its own waiting.
+   * Present where parts of the store can fail apart. Keys of different lanes are best asked for in
+   * different calls: then a part that hangs keeps only its own waiting.
    */
   lane?(key: string): string;
   /**
-   * Wakes the next in line for each key that is free, and says how many it woke. An inbox that leaves is taken out of
-   * the lines first. Every inbox that is woken is out of the line until it asks again, and keeps its place by the time
-   * it has waited.
+   * Wakes the next in line for each key that is free, and says how many it woke. An inbox that
+   * leaves is taken out of the lines first. Every inbox that is woken is out of the line until it
+   * asks again, and keeps its place by the time it has waited.
    */
   wakeNext(keys: readonly string[], call: WakeCall): Promise<number[]>;
 }
@@ -50,7 +61,10 @@ export interface LeaseStore {
 export interface WakeCall extends Call {
   /** The inbox that leaves the lines. */
   readonly leaving?: string;
-  /** How many to wake at most. The first is told to ask at once, each other `apartMs` after the one before it. */
+  /**
+   * How many to wake at most. The first is told to ask at once, each other `apartMs` after the one
+   * before it.
+   */
   readonly most: number;
   readonly apartMs: number;
 }
@@ -96,7 +110,10 @@ export interface BusyReply {
 
 export interface RenewCall extends Call {
   readonly ttlMs: number;
-  /** Also keeps the fence records of what it renews for another `FENCE_RECORD_MS`: a tenure may last longer than that. */
+  /**
+   * Also keeps the fence records of what it renews for another `FENCE_RECORD_MS`: a tenure may last
+   * longer than that.
+   */
   readonly keepFences?: boolean;
 }
 
@@ -136,7 +153,9 @@ export type TransferReply =
 
 export interface RevokeCall extends Call {
   readonly force: boolean;
-  /** The tenure that is meant, by the fence that `read` shows; 0 for a key without a fence record. */
+  /**
+   * The tenure that is meant, by the fence that `read` shows; 0 for a key without a fence record.
+   */
   readonly fence: number;
 }
 
@@ -149,7 +168,10 @@ export type RevokeReply =
       /** As for `release`. */
       readonly woke: boolean;
     }
-  /** The store does not name this fence, or it is revoked already; what it names instead, if anything. */
+  /**
+   * The store does not name this fence, or it is revoked already; what it names instead, if
+   * anything.
+   */
   | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number };
 
 export type ReadReply =
@@ -173,8 +195,14 @@ export interface LeasePage {
   readonly cursor?: string;
 }
 
-/** The value of a lease key that was revoked and may not be granted yet. No holder may begin with `!`. */
+/**
+ * The value of a lease key that was revoked and may not be granted yet. No holder may begin with
+ * `!`.
+ */
 export const TOMBSTONE = '!revoked';
 
-/** How long a fence record is kept from its minting, or since a renewal kept it: longer than any lease lasts without one. */
+/**
+ * How long a fence record is kept from its minting, or since a renewal kept it: longer than any
+ * lease lasts without one.
+ */
 export const FENCE_RECORD_MS = 24 * 3_600_000;

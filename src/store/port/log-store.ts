@@ -1,17 +1,28 @@
 import type { Call } from './store.ts';
 
-/** What has happened, in one order for all: JSON values that are kept for a while and never change. */
+/**
+ * What has happened, in one order for all: JSON values that are kept for a while and never change.
+ */
 export interface LogStore {
   /**
-   * Adds entries at the end, all of them or none, and drops the oldest where there are too many. One request, however many
-   * they are; so no more than a page of them at a time.
+   * Adds entries at the end, all of them or none, and drops the oldest where there are too many.
+   * One request, however many they are; so no more than a page of them at a time.
    */
   append(values: readonly unknown[], call: Call): Promise<void>;
-  /** One page of what comes after a position, the oldest first; from the oldest there is without one. */
+  /**
+   * One page of what comes after a position, the oldest first; from the oldest there is without
+   * one.
+   */
   read(call: LogReadCall): Promise<LogPage>;
-  /** One page of what came before a position, the newest first; from the newest there is without one. */
+  /**
+   * One page of what came before a position, the newest first; from the newest there is without
+   * one.
+   */
   recall(call: LogRecallCall): Promise<LogPage>;
-  /** Drops entries that are older, on the store's clock, the oldest first; says how many. As long as it says any, there may be more. */
+  /**
+   * Drops entries that are older, on the store's clock, the oldest first; says how many. As long as
+   * it says any, there may be more.
+   */
   trim(call: LogTrimCall): Promise<number>;
 }
 
@@ -35,8 +46,9 @@ export interface LogPage {
   /** There are more in this direction. */
   readonly more: boolean;
   /**
-   * Something after `after` has been dropped already, or the position is none of this log's: what is missing can not be
-   * told. A page of `read` then begins with the oldest there is; where there is none, ask again without a position.
+   * Something after `after` has been dropped already, or the position is none of this log's: what
+   * is missing cannot be told. A page of `read` then begins with the oldest there is; where there
+   * is none, ask again without a position.
    */
   readonly gap: boolean;
 }

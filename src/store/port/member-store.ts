@@ -5,7 +5,10 @@ export interface MemberStore {
   beat(member: Member, call: BeatCall): Promise<void>;
   /** Says that it does not any more. */
   leave(id: string, call: Call): Promise<void>;
-  /** Who lives now. With `thorough`, also whom another program has put there: that walks the keyspace, so do it rarely. */
+  /**
+   * Who lives now. With `thorough`, also whom another program has put there: that walks the
+   * keyspace, so do it rarely.
+   */
   list(call: MemberListCall): Promise<LiveMember[]>;
 }
 

@@ -1,24 +1,31 @@
 import { ConfigError } from '../../core/errors.ts';
 
 /**
- * The first words of all names in a store. A prefix has none of them between its colons, so that no name can be read in two
- * ways: with `poll:` as a prefix, the lease `x` would be the poll target `x` of a client without one, and each of the
- * two clients would keep a marker and a quarantine of its own for it.
+ * The first words of all names in a store. A prefix has none of them between its colons, so that no
+ * name can be read in two ways: with `poll:` as a prefix, the lease `x` would be the poll target
+ * `x` of a client without one, and each of the two clients would keep a marker and a quarantine of
+ * its own for it.
  */
 const RESERVED = new Set([
-  ...[
-    'lease',
-    'poll',
-    'workflow',
-    'fence',
-    'line',
-    'meta',
-    'removed',
-    'holdfast',
-    'index',
-    'signal',
-  ],
-  ...['stream', 'intent', 'session', 'record', 'result', 'secret', 'workers', 'pins', 'drain'],
+  'lease',
+  'poll',
+  'workflow',
+  'fence',
+  'line',
+  'meta',
+  'removed',
+  'holdfast',
+  'index',
+  'signal',
+  'stream',
+  'intent',
+  'session',
+  'record',
+  'result',
+  'secret',
+  'workers',
+  'pins',
+  'drain',
 ]);
 const FORM = /^([A-Za-z0-9._:~/@-]{0,64}:)?(\{[A-Za-z0-9._:~/@-]{1,64}\}:)?$/;
 

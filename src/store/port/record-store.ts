@@ -4,21 +4,26 @@ import type { Call } from './store.ts';
 export interface RecordStore {
   get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]>;
   /**
-   * Writes each record whose conditions hold: with a fence, that the record has seen none higher; with `ifRevision`, that
-   * it has this revision, 0 meaning that there is none.
+   * Writes each record whose conditions hold: with a fence, that the record has seen none higher;
+   * with `ifRevision`, that it has this revision, 0 meaning that there is none.
    */
   put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]>;
-  /** Removes each record whose conditions hold, as for `put`. What it has seen of fences is kept for a day. */
+  /**
+   * Removes each record whose conditions hold, as for `put`. What it has seen of fences is kept for
+   * a day.
+   */
   remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]>;
   /**
-   * Which records have changed since a version, 0 for all there are. One page, the earliest change first: ask again with
-   * its `version` and `began` while there is `more`. It leaves none out, but may name one whose write was refused. A listing
-   * from 0 ends however many records were removed before it began; `change-reader.ts` reads it as a caller should.
+   * Which records have changed since a version, 0 for all there are. One page, the earliest change
+   * first: ask again with its `version` and `began` while there is `more`. It leaves none out, but
+   * may name one whose write was refused. A listing from 0 ends however many records were removed
+   * before it began; `change-reader.ts` reads it as a caller should.
    */
   changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
   /**
-   * Looks for what another program has written, changed or removed without telling, and puts it among the changes; says
-   * how many there were. Walks the keyspace, so do it rarely. 0 at once where nobody else can write.
+   * Looks for what another program has written, changed or removed without telling, and puts it
+   * among the changes; says how many there were. Walks the keyspace, so do it rarely. 0 at once
+   * where nobody else can write.
    */
   discover(collection: string, call: Call): Promise<number>;
 }
@@ -58,7 +63,10 @@ export type RefusedWrite =
 
 export interface ChangesCall extends Call {
   readonly since: number;
-  /** Of the page before, in a listing that began at 0: what was removed before it began does not concern its reader. */
+  /**
+   * Of the page before, in a listing that began at 0: what was removed before it began does not
+   * concern its reader.
+   */
   readonly began?: number | undefined;
   /** How many changes at most; default and limit `CHANGES_PAGE`. */
   readonly most?: number;
@@ -73,12 +81,18 @@ export interface ChangesPage {
   readonly more: boolean;
   /** The version at which a listing from 0 began, while it has more. */
   readonly began?: number | undefined;
-  /** What was removed since then, or since `began`, cannot be told any more: begin again at 0, and drop what does not appear. */
+  /**
+   * What was removed since then, or since `began`, cannot be told any more: begin again at 0, and
+   * drop what does not appear.
+   */
   readonly reset: boolean;
 }
 
 /** How many changes one page has at most. */
 export const CHANGES_PAGE = 1_000;
 
-/** A collection remembers at least this many removals. A reader that has missed an older one is told to begin again. */
+/**
+ * A collection remembers at least this many removals. A reader that has missed an older one is told
+ * to begin again.
+ */
 export const REMOVALS_KEPT = 1_000;

@@ -2,8 +2,8 @@
 export interface SignalStore {
   publish(topic: string, message: string): Promise<void>;
   /**
-   * Resolves once messages published from now on arrive. `onGap` is called when some may have been lost. The function
-   * returned unsubscribes.
+   * Resolves once messages published from now on arrive. `onGap` is called when some may have been
+   * lost. The function returned unsubscribes.
    */
   subscribe(topic: string, subscriber: Subscriber): Promise<() => void>;
 }

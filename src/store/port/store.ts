@@ -1,11 +1,13 @@
 /**
- * Where the truth lives: the port every store implements. Stores differ in reach (one process, one host, many hosts),
- * never in meaning: `holdfast/testing` has one conformance suite, and all of them pass it.
+ * Where the truth lives: the port every store implements. Stores differ in reach (one process, one
+ * host, many hosts), never in meaning: `holdfast/testing` has one conformance suite, and all of
+ * them pass it.
  *
- * Verbs that can be batched take arrays and answer with one reply per request, in order; one bad key never spoils its
- * batch. A rejected promise means that the whole call failed: `STORE_UNREACHABLE` and `STORE_REFUSED` say that nothing
- * happened, `OUTCOME_UNKNOWN` that anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent
- * twice. The store's own clock decides when a lease expires.
+ * Verbs that can be batched take arrays and answer with one reply per request, in order; one bad
+ * key never spoils its batch. A rejected promise means that the whole call failed:
+ * `STORE_UNREACHABLE` and `STORE_REFUSED` say that nothing happened, `OUTCOME_UNKNOWN` that
+ * anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent twice. The
+ * store's own clock decides when a lease expires.
  */
 import type { BoundStore } from './bound-store.ts';
 import type { Examination } from './examination.ts';
@@ -21,7 +23,10 @@ import type { WorkflowStore } from './workflow-store.ts';
 export interface Store {
   /** How to name this store in messages: its address without secrets. */
   readonly name: string;
-  /** What tells it from every other store that processes of this host use; absent where its name does. */
+  /**
+   * What tells it from every other store that processes of this host use; absent where its name
+   * does.
+   */
   readonly identity?: string;
   readonly leases: LeaseStore;
   readonly members: MemberStore;

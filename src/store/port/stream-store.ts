@@ -1,14 +1,16 @@
 /**
- * Work that waits to be done: the part of the port that carries it from who wants it done to who does it, at least once.
+ * Work that waits to be done: the part of the port that carries it from who wants it done to who
+ * does it, at least once.
  *
- * A stream has **lanes**. Entries of one lane are given out one at a time, in the order in which they were added: while the
- * first is in somebody's hands, or rests before another try, the others wait behind it; they never hold back another lane.
- * Of the lanes whose turn it is, those go first whose first entry has the higher priority, and among equals the one that has
- * waited longest.
+ * A stream has **lanes**. Entries of one lane are given out one at a time, in the order in which
+ * they were added: while the first is in somebody's hands, or rests before another try, the others
+ * wait behind it; they never hold back another lane. Of the lanes whose turn it is, those go first
+ * whose first entry has the higher priority, and among equals the one that has waited longest.
  *
- * All who consume a stream share it: each entry is given to one of them. With it goes a **fence**, higher than any this store has
- * given out before, and a time within which the consumer must say that it is still at it. If it does not, the entry is given to
- * the next who asks, with a new fence; whatever the first one still says about it is refused as `gone`.
+ * All who consume a stream share it: each entry is given to one of them. With it goes a **fence**,
+ * higher than any this store has given out before, and a time within which the consumer must say
+ * that it is still at it. If it does not, the entry is given to the next who asks, with a new
+ * fence; whatever the first one still says about it is refused as `gone`.
  *
  * What is added to a stream is told on the signal topic `streamTopic(name)`.
  */
@@ -17,7 +19,10 @@ import type { Call } from './store.ts';
 export interface StreamStore {
   /** Adds entries, all of them or none, each at the end of its lane. */
   append(stream: string, entries: readonly StreamEntry[], call: Call): Promise<void>;
-  /** Takes up to `most` entries, of as many lanes: first what others had and did not finish in time, or what has rested enough. */
+  /**
+   * Takes up to `most` entries, of as many lanes: first what others had and did not finish in time,
+   * or what has rested enough.
+   */
   consume(stream: string, call: ConsumeCall): Promise<Delivery[]>;
   /** Says that the consumer is still at it: it has `claimMs` from now. */
   extend(stream: string, held: readonly Held[], call: ExtendCall): Promise<HeldReply[]>;

@@ -1,6 +1,6 @@
 /**
- * What a waiter is told when a key may be free: the key, and, where several are woken at once, behind a line break in
- * how many milliseconds to ask for it. No key has a line break in it.
+ * What a waiter is told when a key may be free: the key, and, where several are woken at once,
+ * behind a line break in how many milliseconds to ask for it. No key has a line break in it.
  */
 export interface WakeHint {
   readonly key: string;

@@ -1,56 +1,73 @@
 /**
- * Workflows with one writer: the part of the port that keeps them. Each verb is one atomic step, and each looks first whether its caller
- * may take it.
+ * Workflows with one writer: the part of the port that keeps them. Each verb is one atomic step,
+ * and each looks first whether its caller may take it.
  *
- * A workflow has an **epoch**, which grows by one with every action and every change of state, and never otherwise changes; and a
- * **tenure**, named by a `leaseId`. Its orchestrator holds the lease `workflowKey(id)` with the `leaseId` as holder. A step of the
- * orchestrator is taken only if the store names this holder for the lease, *and* the workflow is in the tenure of this `leaseId`,
- * *and* the epoch is the one it expects. So a step that comes late changes nothing, whoever sends it.
+ * A workflow has an **epoch**, which grows by one with every action and every change of state, and
+ * never otherwise changes; and a **tenure**, named by a `leaseId`. Its orchestrator holds the lease
+ * `workflowKey(id)` with the `leaseId` as holder. A step of the orchestrator is taken only if the
+ * store names this holder for the lease, *and* the workflow is in the tenure of this `leaseId`,
+ * *and* the epoch is the one it expects. So a step that comes late changes nothing, whoever sends
+ * it.
  *
- * **Actions** are emitted to a target: they go into the stream `actionStream(target)`, in the lane of their workflow. An action is
- * **unresolved** until its result is in. Their processors take them with `take`, or one by one with `reserve`: that looks at lease and
- * epoch, and reserves the action durably, before anybody works on it. `settle` brings the result in, in one step with all that
- * follows from it. An unresolved action is either in its stream or **parked**: kept, but given to nobody, until a tenure emits it anew.
+ * **Actions** are emitted to a target: they go into the stream `actionStream(target)`, in the lane
+ * of their workflow. An action is **unresolved** until its result is in. Their processors take them
+ * with `take`, or one by one with `reserve`: that looks at lease and epoch, and reserves the action
+ * durably, before anybody works on it. `settle` brings the result in, in one step with all that
+ * follows from it. An unresolved action is either in its stream or **parked**: kept, but given to
+ * nobody, until a tenure emits it anew.
  *
- * The **results** of a workflow wait, in order, until its orchestrator has read them, which it says with its next step: each step that is
- * answered with `done` has marked them. All unread results are known to those who ask for the same action again, and so are the last
- * `RESULTS_KEPT`. The **history** says what has happened, the last `HISTORY_KEPT` entries of it.
+ * The **results** of a workflow wait, in order, until its orchestrator has read them, which it says
+ * with its next step: each step that is answered with `done` has marked them. All unread results
+ * are known to those who ask for the same action again, and so are the last `RESULTS_KEPT`. The
+ * **history** says what has happened, the last `HISTORY_KEPT` entries of it.
  */
 import type { Call } from './store.ts';
 import type { HeldReply } from './stream-store.ts';
 
 export interface WorkflowStore {
   /**
-   * Begins a tenure. Makes the workflow if there is none: epoch 0, state `initialized`. All unresolved actions are emitted anew by
-   * the same step, in the order of their epochs: same id, this `leaseId`, new epochs, one each. One that is in a processor's hands
-   * stays there, and its new epoch is the lowest of its target; it has this epoch if it has to be given out again. Asked again by the
-   * same tenure, it only says how things are.
+   * Begins a tenure. Makes the workflow if there is none: epoch 0, state `initialized`. All
+   * unresolved actions are emitted anew by the same step, in the order of their epochs: same id,
+   * this `leaseId`, new epochs, one each. One that is in a processor's hands stays there, and its
+   * new epoch is the lowest of its target; it has this epoch if it has to be given out again. Asked
+   * again by the same tenure, it only says how things are.
    *
-   * After a revocation the unresolved actions are dropped instead, also those in a processor's hands, unless `resume` is set.
+   * After a revocation the unresolved actions are dropped instead, also those in a processor's
+   * hands, unless `resume` is set.
    */
   begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply>;
   /**
-   * Emits actions with the epochs from `epoch` on. One whose id the workflow knows already, unresolved or resolved, is not emitted
-   * again: if all are known, the reply is as it was, whatever the epoch; so the same request may be sent twice. Refused as `full`, with
-   * nothing written, if more than `UNRESOLVED_MOST` actions would be unresolved, or if these and the unread results would be more than
-   * `UNREAD_MOST`. What the step marks as read does not count.
+   * Emits actions with the epochs from `epoch` on. One whose id the workflow knows already,
+   * unresolved or resolved, is not emitted again: if all are known, the reply is as it was,
+   * whatever the epoch; so the same request may be sent twice. Refused as `full`, with nothing
+   * written, if more than `UNRESOLVED_MOST` actions would be unresolved, or if these and the unread
+   * results would be more than `UNREAD_MOST`. What the step marks as read does not count.
    */
   emit(id: string, step: EmitStep, call: Call): Promise<StepReply>;
-  /** Sets the state. Sent again when it was taken already (`epoch` + 1, the same tenure and state), it says so. */
+  /**
+   * Sets the state. Sent again when it was taken already (`epoch` + 1, the same tenure and state),
+   * it says so.
+   */
   update(id: string, step: UpdateStep, call: Call): Promise<StepReply>;
   /** Says what has been read, and nothing else; the epoch stays, and is not looked at. */
   markRead(id: string, step: Tenancy, call: Call): Promise<StepReply>;
   /** Emits what is parked anew, as `begin` would. Takes one epoch each. */
   unpark(id: string, step: Step, call: Call): Promise<StepReply>;
   /**
-   * Hands the tenure to `successor`, another `leaseId`: the lease names it for `windowMs`, with a new fence, and the epoch grows by one. Who
-   * handed it over can do nothing more. Actions that are in nobody's hands are parked until the successor, or whoever comes
-   * after the window, begins.
+   * Hands the tenure to `successor`, another `leaseId`: the lease names it for `windowMs`, with a
+   * new fence, and the epoch grows by one. Who handed it over can do nothing more. Actions that are
+   * in nobody's hands are parked until the successor, or whoever comes after the window, begins.
    */
   handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply>;
-  /** Ends the tenure of this `leaseId`, whoever and wherever its orchestrator is: frees the lease, with a higher fence, and parks as above. */
+  /**
+   * Ends the tenure of this `leaseId`, whoever and wherever its orchestrator is: frees the lease,
+   * with a higher fence, and parks as above.
+   */
   revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply>;
-  /** Takes up to `most` actions for a processor; what may not be worked on is told, parked, and never in the way. */
+  /**
+   * Takes up to `most` actions for a processor; what may not be worked on is told, parked, and
+   * never in the way.
+   */
   take(target: string, call: TakeCall): Promise<Taken[]>;
   /** Takes one action that its caller has in hand, if it is the one whose turn it is. */
   reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken>;
@@ -62,7 +79,10 @@ export interface WorkflowStore {
   ): Promise<HeldReply[]>;
   /** Brings outcomes in. */
   settle(target: string, settlements: readonly Settlement[], call: Call): Promise<HeldReply[]>;
-  /** Parks a dead action again, and tells its orchestrator, who emits it anew; `absent` if there is no such, its workflow is gone, or has an action of that id under way. */
+  /**
+   * Parks a dead action again, and tells its orchestrator, who emits it anew; `absent` if there is
+   * no such, its workflow is gone, or has an action of that id under way.
+   */
   revive(
     target: string,
     deadId: string,
@@ -100,7 +120,10 @@ export interface BeginRequest {
   readonly leaseId: string;
   /** The fence that this `leaseId` holds the lease with. */
   readonly fence: number;
-  /** The signal topic on which the orchestrator hears of results, of a revocation, and of what was revived; what is said is the workflow's id. */
+  /**
+   * The signal topic on which the orchestrator hears of results, of a revocation, and of what was
+   * revived; what is said is the workflow's id.
+   */
   readonly inbox: string;
   readonly resume: boolean;
 }
@@ -134,14 +157,19 @@ export type StepReply =
   | NotHeld
   /** It has another epoch than expected. */
   | { readonly kind: 'epoch'; readonly epoch: number }
-  /** There would be more than `UNRESOLVED_MOST` or `UNREAD_MOST`: how many there are, without what the step marks as read. */
+  /**
+   * There would be more than `UNRESOLVED_MOST` or `UNREAD_MOST`: how many there are, without what
+   * the step marks as read.
+   */
   | { readonly kind: 'full'; readonly unresolved: number; readonly unread: number };
 
 export type HandoffReply =
   | { readonly kind: 'done'; readonly epoch: number; readonly fence: number }
   | Exclude<StepReply, { kind: 'done' | 'full' }>;
 
-/** The lease is not this `leaseId`'s, or the workflow is in another's tenure: whose, if anybody's. */
+/**
+ * The lease is not this `leaseId`'s, or the workflow is in another's tenure: whose, if anybody's.
+ */
 export interface NotHeld {
   readonly kind: 'not-held';
   readonly leaseId: string | null;
@@ -171,7 +199,10 @@ export interface StoredAction extends NewAction {
   readonly epoch: number;
 }
 
-/** As `role` of its processor has it: a reducer takes an action only if it is the first that it has not applied yet. */
+/**
+ * As `role` of its processor has it: a reducer takes an action only if it is the first that it has
+ * not applied yet.
+ */
 export type Strictness = 'monotonic' | 'strict';
 
 export interface TakeCall extends Call {
@@ -205,13 +236,14 @@ export interface HeldAction {
  *
  * - `lease`: the workflow is in another tenure than the action's, or in none (null), or unknown.
  * - `replay`: the action has been settled; this is its result.
- * - `stale`: something with this epoch or a higher one was already taken by this target, or the action is in somebody's hands; or it is not
- *   the action that was emitted with its epoch.
- * - `future`: nothing has been emitted with this epoch yet; or, for a strict target, one before it has not been applied; or, for any, one
- *   before it in its lane is unresolved.
+ * - `stale`: something with this epoch or a higher one was already taken by this target, or the
+ *   action is in somebody's hands; or it is not the action that was emitted with its epoch.
+ * - `future`: nothing has been emitted with this epoch yet; or, for a strict target, one before it
+ *   has not been applied; or, for any, one before it in its lane is unresolved.
  *
- * `take` gives out what is due by itself, so it meets none of these but `lease`: where a claim runs out after the tenure that the action
- * was given out in has been revoked or handed over, and after a loss of data.
+ * `take` gives out what is due by itself, so it meets none of these but `lease`: where a claim runs
+ * out after the tenure that the action was given out in has been revoked or handed over, and after
+ * a loss of data.
  */
 export type Taken =
   | {
@@ -241,7 +273,8 @@ export type Taken =
 /**
  * - `succeeded`, `failed`: this is the result.
  * - `retry`: it is given out again after a while.
- * - `dead`: as `failed`, and it is put aside among the dead of its stream, with `reason`; its value there is the `StoredAction`.
+ * - `dead`: as `failed`, and it is put aside among the dead of its stream, with `reason`; its value
+ *   there is the `StoredAction`.
  */
 export type Settlement = HeldAction &
   (
@@ -337,11 +370,17 @@ export interface WorkflowListCall extends Call {
 
 /** Actions without a result, per workflow. */
 export const UNRESOLVED_MOST = 1_000;
-/** Unread results and actions without a result, per workflow: each of these becomes a result that waits to be read. */
+/**
+ * Unread results and actions without a result, per workflow: each of these becomes a result that
+ * waits to be read.
+ */
 export const UNREAD_MOST = 10_000;
 export const RESULTS_KEPT = 1_000;
 export const HISTORY_KEPT = 1_000;
-/** Of a state, in bytes of JSON: the history keeps no larger one. So the history of a workflow has a few MB at most. */
+/**
+ * Of a state, in bytes of JSON: the history keeps no larger one. So the history of a workflow has a
+ * few MB at most.
+ */
 export const HISTORY_STATE_MOST = 4_096;
 export const RESULTS_PAGE = 100;
 export const HISTORY_PAGE = 1_000;

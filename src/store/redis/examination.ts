@@ -17,7 +17,10 @@ export interface ServerFacts {
   readonly writesNeedReplicas: boolean;
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
-  /** It is reading its data from disk. Until that is done it says that the append-only file is off, even if it is on. */
+  /**
+   * It is reading its data from disk. Until that is done it says that the append-only file is off,
+   * even if it is on.
+   */
   readonly isLoading: boolean;
   readonly cluster: boolean;
   /** Server clock minus ours. */

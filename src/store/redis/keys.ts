@@ -4,13 +4,16 @@ import { workflowKey } from '../port/workflow-store.ts';
 const WORKFLOW_LEASE = workflowKey('');
 
 /**
- * Names in Redis. A lease lives under its plain name, so that another program can share it; what belongs to it lives in
- * sibling keys, which only the scripts name (`lua/lib/siblings.lua`).
+ * Names in Redis. A lease lives under its plain name, so that another program can share it; what
+ * belongs to it lives in sibling keys, which only the scripts name (`lua/lib/siblings.lua`).
  */
 export class Keys {
   readonly prefix: string;
   readonly marker: string;
-  /** In front of everything of streams, workflows and intents: one hash tag for all of it, so that it lies on one server. */
+  /**
+   * In front of everything of streams, workflows and intents: one hash tag for all of it, so that
+   * it lies on one server.
+   */
   readonly #hub: string;
 
   constructor(prefix: string) {
@@ -32,7 +35,10 @@ export class Keys {
     return `${escapeGlob(this.lease(beginning))}*`;
   }
 
-  /** The key that every script about streams, workflows and intents declares; `lua/lib/work-keyspace.lua` names the others from it. */
+  /**
+   * The key that every script about streams, workflows and intents declares;
+   * `lua/lib/work-keyspace.lua` names the others from it.
+   */
   get bus(): string {
     return `${this.#hub}holdfast:bus`;
   }
@@ -93,7 +99,10 @@ export class Keys {
   }
 }
 
-/** What `lua/lib/siblings.lua` calls the fence record of a lease, for those who must name it before a script can. */
+/**
+ * What `lua/lib/siblings.lua` calls the fence record of a lease, for those who must name it before
+ * a script can.
+ */
 export function fenceOf(lease: string): string {
   return lease.includes('{') ? `fence:${lease}` : `fence:{${lease}}`;
 }

@@ -1,29 +1,29 @@
 /**
- * A Redis that was restarted, failed over or flushed may have forgotten grants whose holders still act.
- * Until the last of those leases must have expired it makes no new grant: the quarantine. Renewals
- * continue, and holders put back leases that vanished. A quarantine lasts as long as the bound of the
- * keyspace (`../port/keyspaces.ts`), which every client knows without the store.
+ * A Redis that was restarted, failed over or flushed may have forgotten grants whose holders still
+ * act. Until the last of those leases must have expired it makes no new grant: the quarantine.
+ * Renewals continue, and holders put back leases that vanished. A quarantine lasts as long as the
+ * bound of the keyspace (`../port/keyspaces.ts`), which every client knows without the store.
  *
- * A marker in the store says which server process granted last (`run`, `replication`), since when it may
- * have forgotten (`since`), and the bounds. Each new connection examines the marker before the first
- * acquire, and so does a check every few seconds. An examination that finds a difference begins a new
- * *era*. An acquire carries the era that its sender has examined, and the script grants nothing if the
- * store has another one. So one client's finding, or a flush that took the marker along, stops all
- * clients.
+ * A marker in the store says which server process granted last (`run`, `replication`), since when
+ * it may have forgotten (`since`), and the bounds. Each new connection examines the marker before
+ * the first acquire, and so does a check every few seconds. An examination that finds a difference
+ * begins a new *era*. An acquire carries the era that its sender has examined, and the script
+ * grants nothing if the store has another one. So one client's finding, or a flush that took the
+ * marker along, stops all clients.
  *
  * A store without a marker counts from the start of its server process. Nothing else proves that no
- * holder exists: a server that is empty and was just started is either new, or was restarted without its
- * data while holders act on leases from before. A client that takes no leases makes no marker
- * (`mayCreate`): the first client that takes leases finds the store as it was.
+ * holder exists: a server that is empty and was just started is either new, or was restarted
+ * without its data while holders act on leases from before. A client that takes no leases makes no
+ * marker (`mayCreate`): the first client that takes leases finds the store as it was.
  *
- * An address can also lead back to an earlier state of the data: a failover that is undone, a backup
- * that is loaded. That shows by an era that this client has left before, or by a count of examinations
- * that is lower than it was.
+ * An address can also lead back to an earlier state of the data: a failover that is undone, a
+ * backup that is loaded. That shows by an era that this client has left before, or by a count of
+ * examinations that is lower than it was.
  *
- * Not covered: a flush, or an address that leads back, before a running client has noticed it; a server
- * clock that is set forward during a quarantine. On a Cluster every primary is examined like this, with
- * fields of its own in one marker. It has a witness (`witness.ts`) that tells its era to scripts that
- * cannot read the marker.
+ * Not covered: a flush, or an address that leads back, before a running client has noticed it; a
+ * server clock that is set forward during a quarantine. On a Cluster every primary is examined like
+ * this, with fields of its own in one marker. It has a witness (`witness.ts`) that tells its era to
+ * scripts that cannot read the marker.
  */
 import type { Clock } from '../../core/clock.ts';
 import { StoreUnreachableError, StoreUnsuitableError } from '../../core/errors.ts';
@@ -50,10 +50,16 @@ const MAX_ERAS = 1_000;
 export const VANISHED = 'a lease vanished under its holder';
 const LED_BACK = 'an earlier state of its data is back';
 const WITNESS_LOST = 'its witness is gone: it was flushed';
-/** Other clients may change a witness while it is confirmed. After so many tries the server has none. */
+/**
+ * Other clients may change a witness while it is confirmed. After so many tries the server has
+ * none.
+ */
 const MAX_WITNESS_TRIES = 3;
 
-/** What examinations have found out about a store. It outlives connections, so that a vanished marker is noticed. */
+/**
+ * What examinations have found out about a store. It outlives connections, so that a vanished
+ * marker is noticed.
+ */
 export class RememberedStore {
   origin = '';
   /** How often the marker has been examined, by all clients. */
@@ -61,8 +67,9 @@ export class RememberedStore {
   /** The server process that was examined last; '' on a Cluster. */
   runId = '';
   /**
-   * The bounds of the store when it refused this client for having others. Leases as long as these may
-   * be held, so the client may not put its own, shorter bounds into a store that loses its marker later.
+   * The bounds of the store when it refused this client for having others. Leases as long as these
+   * may be held, so the client may not put its own, shorter bounds into a store that loses its
+   * marker later.
    */
   refusedFor: readonly (string | null)[] | null = null;
   readonly #left = new Set<string>();
@@ -91,7 +98,10 @@ export interface StoreContext {
   /** False: a store without a marker is left without one. */
   readonly mayCreate: boolean;
   readonly remembered: RememberedStore;
-  /** The subjects of warnings given so far. Each is given once, although its facts change all the time. */
+  /**
+   * The subjects of warnings given so far. Each is given once, although its facts change all the
+   * time.
+   */
   readonly warned: Set<string>;
 }
 
@@ -125,8 +135,8 @@ export class Quarantine {
 
   /**
    * The era, and how long it makes no new grants yet. A lease that is handed over in an era may be
-   * claimed in it, even when that time is over here: for a successor whose host has slept it may last
-   * longer. '' where quarantine is off.
+   * claimed in it, even when that time is over here: for a successor whose host has slept it may
+   * last longer. '' where quarantine is off.
    */
   get handover(): { readonly era: string; readonly leftMs: number } {
     const { mode, maxTtls } = this.#context;
@@ -135,19 +145,27 @@ export class Quarantine {
     return { era: this.#era, leftMs: Math.ceil(leftMs) };
   }
 
-  /** The era that a holder presents to put back a lease whose record is lost too: '' where that is not allowed. */
+  /**
+   * The era that a holder presents to put back a lease whose record is lost too: '' where that is
+   * not allowed.
+   */
   get forgetting(): string {
     if (this.#context.mode === 'off') return '';
     return this.era === '' ? '*' : this.era;
   }
 
-  /** Examines the server behind a new connection, or one that may have changed under its connection. */
+  /**
+   * Examines the server behind a new connection, or one that may have changed under its connection.
+   */
   async examine(reach: Reach, server: ServerFacts): Promise<void> {
     this.#server = server;
     await this.#examine(reach, server, '');
   }
 
-  /** Again on the same connection: the store has another era, or `why` says what this client has noticed. */
+  /**
+   * Again on the same connection: the store has another era, or `why` says what this client has
+   * noticed.
+   */
   async reexamine(reach: Reach, why = ''): Promise<void> {
     if (this.#server !== null) await this.#examine(reach, this.#server, why);
   }
@@ -179,7 +197,10 @@ export class Quarantine {
     }
   }
 
-  /** Returns the recorded names of the server's witnesses; null if the store has no marker and stays without. */
+  /**
+   * Returns the recorded names of the server's witnesses; null if the store has no marker and stays
+   * without.
+   */
   async #compare(run: RunScript, server: ServerFacts, why: string): Promise<WitnessNames | null> {
     const { remembered } = this.#context;
     const newEra = this.#rt.random.hex(12);
@@ -192,7 +213,8 @@ export class Quarantine {
     if (verdict === null) return null;
     const [era, forgotMsAgo, found, recorded, former] = verdict;
     const names = { recorded, former };
-    // Measured from the answer, later than the store meant: too long a wait is safe, too short is not.
+    // Measured from the answer, later than the store meant: too long a wait is safe, too short is
+    // not.
     const forgotAtMs = this.#clock.monotonicMs() - forgotMsAgo;
     if (found === '' && remembered.hasLeft(era)) {
       remembered.leave(this.#era);
@@ -202,7 +224,8 @@ export class Quarantine {
     if (era === this.#era) return names;
     remembered.leave(this.#era);
     this.#era = era;
-    // Within an era the first answer stands: the server's clock may be set at any time, ours only goes forward.
+    // Within an era the first answer stands: the server's clock may be set at any time, ours only
+    // goes forward.
     this.#forgotAtMs = forgotAtMs;
     if (era === newEra && found !== FIRST_USE)
       this.#rt.events.emit('store.forgot', { store: this.#store, why: found });
@@ -228,9 +251,9 @@ interface Comparison {
 }
 
 /**
- * Compares servers with the marker and returns the verdict on the first. Returns null if an observer has
- * found no marker. Throws if the store has other bounds than ours, or if there is no marker, this client
- * needs one and may not make it.
+ * Compares servers with the marker and returns the verdict on the first. Returns null if an
+ * observer has found no marker. Throws if the store has other bounds than ours, or if there is no
+ * marker, this client needs one and may not make it.
  */
 async function examineMarker(
   run: RunScript,
@@ -247,7 +270,8 @@ async function examineMarker(
       ...eras,
       noticed,
       isRefused ? '' : remembered.origin,
-      // On a Cluster the marker's server may lose examinations in a failover that the others take no part in.
+      // On a Cluster the marker's server may lose examinations in a failover that the others take
+      // no part in.
       isShared || isRefused ? '0' : String(remembered.examinations),
       ...KEYSPACE_NAMES.map((name) => (maxTtls === null ? '' : String(maxTtls[name]))),
       mayCreate && !isRefused ? '1' : '',
@@ -289,9 +313,9 @@ function otherBounds(
 }
 
 /**
- * Makes the marker of a Cluster that has never been used, with all of its servers at once: a server that
- * the marker does not know when it appears later counts as having forgotten. A client that may not make
- * the marker leaves such a Cluster as it is.
+ * Makes the marker of a Cluster that has never been used, with all of its servers at once: a server
+ * that the marker does not know when it appears later counts as having forgotten. A client that may
+ * not make the marker leaves such a Cluster as it is.
  */
 export async function createMarker(
   { random }: BaseRuntime,

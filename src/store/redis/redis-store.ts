@@ -30,28 +30,42 @@ import { WorkKeyspace } from './verbs/work-keyspace.ts';
 import { RedisWorkflows } from './verbs/workflows.ts';
 
 export interface RedisStoreOptions {
-  /** Put before every key; default none. Two Holdfasts see each other's leases if they have the same one. */
+  /**
+   * Put before every key; default none. Two Holdfasts see each other's leases if they have the same
+   * one.
+   */
   prefix?: string | undefined;
-  /** `off` only where a second owner for one TTL after a restart does no harm: development, tests. */
+  /**
+   * `off` only where a second owner for one TTL after a restart does no harm: development, tests.
+   */
   quarantine?: 'on' | 'off' | undefined;
-  /** How long leases may last, per keyspace; the same for every client of the store. Null for one that takes none. */
+  /**
+   * How long leases may last, per keyspace; the same for every client of the store. Null for one
+   * that takes none.
+   */
   maxTtls?: MaxTtls | null;
-  /** Whether a store that has not been used yet is prepared for use; default: yes, unless this client takes no leases. */
+  /**
+   * Whether a store that has not been used yet is prepared for use; default: yes, unless this
+   * client takes no leases.
+   */
   create?: boolean | undefined;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions | undefined;
   clock?: Clock;
   random?: Random;
   events?: Emitter;
-  /** How many removals a collection of records remembers. For tests, which want to see what happens beyond. */
+  /**
+   * How many removals a collection of records remembers. For tests, which want to see what happens
+   * beyond.
+   */
   removalsKept?: number;
 }
 
 const EXAMINE_TIMEOUT_MS = 5_000;
 
 /**
- * Redis 6.2 or later, or Valkey: by its URL (one server, sentinels or a Cluster), or through a client that is already
- * there. Connects and examines every server before it resolves.
+ * Redis 6.2 or later, or Valkey: by its URL (one server, sentinels or a Cluster), or through a
+ * client that is already there. Connects and examines every server before it resolves.
  */
 export async function openRedisStore(
   from: string | AdoptableClient,

@@ -1,19 +1,19 @@
 /**
- * The witness of a primary of a Cluster. On a Cluster no script can read both a lease and the marker:
- * they lie in different slots, and mostly on different servers. So each primary has a key of its own, in
- * a slot that it serves, which says in which era it is. An acquire names that key, and the script reads
- * it: one client's finding, or a flush that took the witness along, stops the grants of all clients at
- * once.
+ * The witness of a primary of a Cluster. On a Cluster no script can read both a lease and the
+ * marker: they lie in different slots, and mostly on different servers. So each primary has a key
+ * of its own, in a slot that it serves, which says in which era it is. An acquire names that key,
+ * and the script reads it: one client's finding, or a flush that took the witness along, stops the
+ * grants of all clients at once.
  *
  * The marker records the name of the witness once it exists. From then on:
  *
  * - The witness names the era: it is confirmed.
- * - The witness is gone, or names another era: the server has lost data. A new era begins, which has no
- *   witness yet.
- * - A new era began while the witness exists, because a client noticed something else: the witness is
- *   removed before the next one is placed, so that no client is granted anything in the old era.
- * - The witness's slot has moved to another server: it is placed again, under another name, in the same
- *   era.
+ * - The witness is gone, or names another era: the server has lost data. A new era begins, which
+ *   has no witness yet.
+ * - A new era began while the witness exists, because a client noticed something else: the witness
+ *   is removed before the next one is placed, so that no client is granted anything in the old era.
+ * - The witness's slot has moved to another server: it is placed again, under another name, in the
+ *   same era.
  *
  * A server without slots has no witness, and an acquire there presents no era.
  */
@@ -37,7 +37,10 @@ export interface ServedSlots {
 /** How an examination reaches the marker, and the server that is examined. */
 export interface Reach {
   readonly run: RunScript;
-  /** Sends one command to the server. A redirection, or another error of the server, is a value of the promise. */
+  /**
+   * Sends one command to the server. A redirection, or another error of the server, is a value of
+   * the promise.
+   */
   ask(command: readonly string[]): Promise<unknown>;
 }
 
@@ -68,12 +71,16 @@ export class Witness {
     return this.#name;
   }
 
-  /** Reads the witness of an era under its recorded name. Places one if none is recorded or its slot has moved. */
+  /**
+   * Reads the witness of an era under its recorded name. Places one if none is recorded or its slot
+   * has moved.
+   */
   async confirm(
     reach: Reach,
     { era, recorded, former, own }: WitnessNames & { era: string; own: string },
   ): Promise<WitnessState> {
-    // The name is kept until the answer is known: an acquire that is sent meanwhile still presents an era.
+    // The name is kept until the answer is known: an acquire that is sent meanwhile still presents
+    // an era.
     if (recorded !== '') {
       const found = await answerOf(reach, ['GET', recorded]);
       if (found === era) return this.#confirmed(recorded);
@@ -101,7 +108,8 @@ export class Witness {
       const name = this.#pick();
       if (name === '') return '';
       const reply = await reach.ask(['SET', name, era]);
-      // A server that is out of memory refuses writes but still renews leases: it is used without a witness.
+      // A server that is out of memory refuses writes but still renews leases: it is used without a
+      // witness.
       if (reply instanceof Error) return '';
       if (!(reply instanceof Redirection)) return name;
     }

@@ -30,8 +30,10 @@ const SCHEMES: Readonly<
 const QUERY = new Set(['ca', 'cert', 'key', 'servername', 'sentinelUsername', 'sentinelPassword']);
 
 /**
- * `redis://[user[:password]@]host[:port][/db]`, for sentinels `redis+sentinel://…@host:port,host:port/primary-name[/db]`,
- * for a Cluster `redis+cluster://…@host:port,host:port`; with `rediss` instead of `redis` everything is encrypted.
+ * `redis://[user[:password]@]host[:port][/db]`, for sentinels
+ * `redis+sentinel://…@host:port,host:port/primary-name[/db]`, for a Cluster
+ * `redis+cluster://…@host:port,host:port`; with `rediss` instead of `redis` everything is
+ * encrypted.
  */
 export function parseAddress(url: string, tls?: TlsOptions): RedisAddress {
   const found = /^([a-z+]+:)\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url);

@@ -15,8 +15,9 @@ const RULE =
   "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
 
 /**
- * A client the user already has: where it leads and what it needs to be let in is all we take of it. Lease commands go
- * over connections of their own, because a client that queues, reconnects or sends again would run them late.
+ * A client the user already has: where it leads and what it needs to be let in is all we take of
+ * it. Lease commands go over connections of their own, because a client that queues, reconnects or
+ * sends again would run them late.
  */
 export function adopt(client: AdoptableClient, clock: Clock): Dialer {
   if (isIoredis(client)) {
@@ -40,11 +41,15 @@ function isIoredis(client: AdoptableClient): client is AdoptableIoredis {
 }
 
 function isNodeRedis(client: AdoptableClient): client is AdoptableNodeRedis {
-  // Its clients for a Cluster or for sentinels have no such method, and lead to more than one server.
+  // Its clients for a Cluster or for sentinels have no such method, and lead to more than one
+  // server.
   return 'sendCommand' in client && 'legacy' in client;
 }
 
-/** Whatever a node-redis client was made for: ours never queues while offline, never reconnects, never resends. */
+/**
+ * Whatever a node-redis client was made for: ours never queues while offline, never reconnects,
+ * never resends.
+ */
 const NODE_REDIS_RULES = {
   RESP: 2,
   disableOfflineQueue: true,
@@ -98,8 +103,9 @@ interface Unwritten {
 }
 
 /**
- * node-redis writes what it is given at the end of the turn, and can be told before that a command is not wanted any
- * more. So whose time is over by then is looked at just before that, in the same phase of the event loop.
+ * node-redis writes what it is given at the end of the turn, and can be told before that a command
+ * is not wanted any more. So whose time is over by then is looked at just before that, in the same
+ * phase of the event loop.
  */
 class NodeRedisOutbox {
   readonly #client: NodeRedisClient;
@@ -125,7 +131,8 @@ class NodeRedisOutbox {
   #judgeLater(deadline: Deadline): AbortController {
     const last = this.#unwritten.at(-1);
     if (last?.deadline === deadline) return last.over;
-    // Before the client is given the first command of the turn, and so before it plans its own write.
+    // Before the client is given the first command of the turn, and so before it plans its own
+    // write.
     if (last === undefined) systemClock.afterInput(this.#judge);
     const over = new AbortController();
     this.#unwritten.push({ deadline, over });
@@ -139,11 +146,22 @@ class NodeRedisOutbox {
 
 async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<Link> {
   const own = client.duplicate({
-    ...{ lazyConnect: true, connectTimeout: attempt.timeoutMs, enableReadyCheck: false },
-    ...{ enableOfflineQueue: false, retryStrategy: null, maxRetriesPerRequest: 0 },
-    ...{ autoResendUnfulfilledCommands: false, autoResubscribe: false, reconnectOnError: null },
-    ...{ commandTimeout: undefined, socketTimeout: undefined, sentinelRetryStrategy: null },
-    ...{ keyPrefix: '', stringNumbers: false, enableAutoPipelining: false, readOnly: false },
+    lazyConnect: true,
+    connectTimeout: attempt.timeoutMs,
+    enableReadyCheck: false,
+    enableOfflineQueue: false,
+    retryStrategy: null,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    reconnectOnError: null,
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+    sentinelRetryStrategy: null,
+    keyPrefix: '',
+    stringNumbers: false,
+    enableAutoPipelining: false,
+    readOnly: false,
   });
   let why = 'the connection was closed';
   const listeners = new Map<string, MessageListener>();

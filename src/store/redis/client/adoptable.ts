@@ -1,6 +1,6 @@
 /**
- * What we need of a client that the user already has. Here and not where it is used, because whoever opens another
- * store need not load this one for it.
+ * What we need of a client that the user already has. Here and not where it is used, because
+ * whoever opens another store need not load this one for it.
  */
 import type { Socket } from 'node:net';
 import type { MessageListener } from './link.ts';
@@ -21,7 +21,10 @@ export interface AdoptableNodeRedis extends NodeRedisClient {
   readonly options?: { readonly socket?: object };
 }
 
-/** An ioredis client, of version 5 or later, as far as we use it. Sentinels in its options are watched. */
+/**
+ * An ioredis client, of version 5 or later, as far as we use it. Sentinels in its options are
+ * watched.
+ */
 export interface AdoptableIoredis {
   duplicate(overrides: object): IoredisClient;
   readonly options: object;

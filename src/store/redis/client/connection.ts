@@ -17,19 +17,19 @@ import { TOO_LATE } from './socket-link.ts';
 /** How long the first attempt to connect and authenticate may take. */
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
- * The time limit of the first attempt to reconnect. It is short, because leases expire meanwhile. Each
- * further attempt has twice as long, for networks that are slow.
+ * The time limit of the first attempt to reconnect. It is short, because leases expire meanwhile.
+ * Each further attempt has twice as long, for networks that are slow.
  */
 const MIN_REDIAL_MS = 500;
 const MAX_REDIAL_MS = 10_000;
 /**
- * An unanswered request ends the connection no sooner than this after it was sent. Its caller may have
- * had hardly any time left, and other callers share the connection.
+ * An unanswered request ends the connection no sooner than this after it was sent. Its caller may
+ * have had hardly any time left, and other callers share the connection.
  */
 const MIN_UNANSWERED_MS = 100;
 /**
- * A request that waited for the connection is refused if less time than this is left. Its answer might
- * come too late, and its outcome would be unknown.
+ * A request that waited for the connection is refused if less time than this is left. Its answer
+ * might come too late, and its outcome would be unknown.
  */
 const MIN_LEFT_MS = 20;
 /** The rest of a time limit that is over: `timeLeft` returns no less. */
@@ -39,7 +39,9 @@ const RECONNECT_PAUSES = { minMs: 50, maxMs: 1_000 };
 
 /** The owner of a connection. */
 export interface ConnectionHooks {
-  /** Why an attempt to reconnect is pointless now, or null if it is worth it. Called before each. */
+  /**
+   * Why an attempt to reconnect is pointless now, or null if it is worth it. Called before each.
+   */
   obstacle?(): string | null;
   /** Runs on every new link before any request is sent on it. If it throws, the link is dropped. */
   prepare(link: Link): Promise<void>;
@@ -53,10 +55,10 @@ interface Due extends TimerEntry {
 }
 
 /**
- * One connection to one Redis. A link that cannot be trusted any more is replaced by a new one. A link
- * never queues while offline, never reconnects and never resends: a lease command that runs late is
- * worse than one that fails. A command that is not answered in time ends the link, because a half-open
- * socket looks the same and would otherwise never be noticed.
+ * One connection to one Redis. A link that cannot be trusted any more is replaced by a new one. A
+ * link never queues while offline, never reconnects and never resends: a lease command that runs
+ * late is worse than one that fails. A command that is not answered in time ends the link, because
+ * a half-open socket looks the same and would otherwise never be noticed.
  */
 export class Connection {
   readonly #clock: Clock;
@@ -88,9 +90,13 @@ export class Connection {
     });
   }
 
-  /** Makes the first link, or throws the reason why there is none. Later links are made in the background. */
+  /**
+   * Makes the first link, or throws the reason why there is none. Later links are made in the
+   * background.
+   */
   async open(): Promise<void> {
-    // Requests wait for this attempt meanwhile: a second attempt would leave a link that is never closed.
+    // Requests wait for this attempt meanwhile: a second attempt would leave a link that is never
+    // closed.
     this.#dialing ??= this.#dial(CONNECT_TIMEOUT_MS).finally(() => {
       this.#dialing = null;
     });
@@ -125,8 +131,8 @@ export class Connection {
   }
 
   /**
-   * Runs a script by its digest. A server that does not know the digest executes nothing, so the source
-   * is sent next.
+   * Runs a script by its digest. A server that does not know the digest executes nothing, so the
+   * source is sent next.
    */
   script(
     script: Script,
@@ -140,8 +146,8 @@ export class Connection {
   }
 
   /**
-   * Waits for a link if there is none, then runs `send` on it, both within `timeoutMs`. Commands that
-   * `send` passes the deadline to are not sent after it.
+   * Waits for a link if there is none, then runs `send` on it, both within `timeoutMs`. Commands
+   * that `send` passes the deadline to are not sent after it.
    */
   use<T>(operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
     if (timeoutMs <= OVER_MS) return Promise.reject(this.#unreachable(operation, TOO_LATE));
@@ -196,7 +202,8 @@ export class Connection {
       const due: Due = {
         dueAtMs: 0,
         index: -1,
-        // After a blocked event loop timers run before sockets are read: the answer may already be here.
+        // After a blocked event loop timers run before sockets are read: the answer may already be
+        // here.
         expire: () => clock.afterInput(() => !isAnswered && giveUp()),
       };
       const onAnswer = () => {
@@ -220,7 +227,10 @@ export class Connection {
     });
   }
 
-  /** Resolves with a link, or rejects with `STORE_UNREACHABLE` after `timeoutMs`: nothing was sent then. */
+  /**
+   * Resolves with a link, or rejects with `STORE_UNREACHABLE` after `timeoutMs`: nothing was sent
+   * then.
+   */
   #connected(operation: string, timeoutMs: number): Promise<Link> {
     if (this.#closing.signal.aborted) return Promise.reject(new ClosedError({ operation }));
     this.#dialing ??= this.#redial();

@@ -1,13 +1,19 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { dialSocket } from './socket-link.ts';
 
-/** One connection to one Redis, of Holdfast's own client or an adopted one. It sends each command once, at once. */
+/**
+ * One connection to one Redis, of Holdfast's own client or an adopted one. It sends each command
+ * once, at once.
+ */
 export interface Link {
   /** Sends a command. Rejects with `UnsentError` if the deadline is over before it is written. */
   send(args: readonly string[], deadline?: Deadline | undefined): Promise<unknown>;
   subscribe(channel: string, listener: MessageListener): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
-  /** Ends the link now. Unanswered commands are rejected, and are not delivered any more if possible. */
+  /**
+   * Ends the link now. Unanswered commands are rejected, and are not delivered any more if
+   * possible.
+   */
   destroy(): void;
 }
 

@@ -9,7 +9,9 @@ const SIGNAL_TIMEOUT_MS = 2_000;
 const PING_EVERY_MS = 10_000;
 
 export interface PubSubListener {
-  /** Whether the server is known to be reachable. While it is not, this connection does not try it. */
+  /**
+   * Whether the server is known to be reachable. While it is not, this connection does not try it.
+   */
   isReachable(): boolean;
   readonly onMessage: MessageListener;
   /** The connection was lost and is back: messages may have been missed. */
@@ -17,8 +19,8 @@ export interface PubSubListener {
 }
 
 /**
- * Listens on one server. A connection that subscribes can do nothing else, so this one is separate. It
- * is made for the first channel. After a loss it is made again, with all channels.
+ * Listens on one server. A connection that subscribes can do nothing else, so this one is separate.
+ * It is made for the first channel. After a loss it is made again, with all channels.
  */
 export class PubSubConnection {
   readonly #clock: Clock;
@@ -72,7 +74,10 @@ export class PubSubConnection {
     await this.#opening;
   }
 
-  /** A first attempt that fails is repeated in the background. Messages may have been missed by then. */
+  /**
+   * A first attempt that fails is repeated in the background. Messages may have been missed by
+   * then.
+   */
   async #open(): Promise<void> {
     try {
       await this.#connection.open();

@@ -30,7 +30,10 @@ export function isWrongServer(reply: string): boolean {
   return WRONG_SERVER.has(firstWord(reply));
 }
 
-/** Whether an error is a reply of Redis. Compared by name: the adopted client may have a class of its own. */
+/**
+ * Whether an error is a reply of Redis. Compared by name: the adopted client may have a class of
+ * its own.
+ */
 export function isErrorReply(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   for (let type = error.constructor; type?.name; type = Object.getPrototypeOf(type)) {

@@ -1,7 +1,7 @@
 /**
- * A connection to one Redis. Each command is sent once, in the turn of the event loop in which it was
- * requested, and answered in order. It is never sent later or again, and the connection never reconnects
- * silently: a holder of leases has to know of all that.
+ * A connection to one Redis. Each command is sent once, in the turn of the event loop in which it
+ * was requested, and answered in order. It is never sent later or again, and the connection never
+ * reconnects silently: a holder of leases has to know of all that.
  */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -58,8 +58,8 @@ function open({ host, port }: Endpoint, { tls }: Credentials): Sockets {
 }
 
 /**
- * Closes the socket and drops data that the other side has not confirmed. After a plain close the system
- * would keep sending it for minutes, and Redis would execute it late.
+ * Closes the socket and drops data that the other side has not confirmed. After a plain close the
+ * system would keep sending it for minutes, and Redis would execute it late.
  */
 export function reset(tcp: Socket): void {
   try {
@@ -159,7 +159,10 @@ class SocketLink implements Link {
     this.#close(isAnswered);
   }
 
-  /** An unanswered request may not have arrived yet. It must not arrive any more, so the socket is reset. */
+  /**
+   * An unanswered request may not have arrived yet. It must not arrive any more, so the socket is
+   * reset.
+   */
   #close(isAnswered: boolean): void {
     if (!isAnswered) reset(this.#tcp);
     this.#socket.destroy();
@@ -172,9 +175,9 @@ class SocketLink implements Link {
   }
 
   /**
-   * A single command is written at the end of this turn. While others wait for answers, it is written
-   * together with the commands that the input of this turn leads to: a write costs more than most
-   * commands.
+   * A single command is written at the end of this turn. While others wait for answers, it is
+   * written together with the commands that the input of this turn leads to: a write costs more
+   * than most commands.
    */
   #schedule(): void {
     const isAlone = this.#waiting.length === this.#answered;
@@ -184,12 +187,13 @@ class SocketLink implements Link {
   }
 
   /**
-   * Deadlines are checked here, because the event loop may have been blocked since `send`. Commands that
-   * the system does not accept wait here: they cannot be taken back from Node.
+   * Deadlines are checked here, because the event loop may have been blocked since `send`. Commands
+   * that the system does not accept wait here: they cannot be taken back from Node.
    */
   readonly #write = (): void => {
     if (this.#end !== null) return;
-    // With nothing left the system has accepted all data, and Node reports that soon: no need to wait.
+    // With nothing left the system has accepted all data, and Node reports that soon: no need to
+    // wait.
     if (this.#socket.writableNeedDrain && this.#socket.writableLength > 0) {
       this.#socket.once('drain', this.#write);
       return;

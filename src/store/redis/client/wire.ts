@@ -37,12 +37,14 @@ const LINE_END = 2;
 /** The first byte of each kind of reply. */
 const [TEXT, ERROR, NUMBER, BULK, LIST] = [43, 45, 58, 36, 42];
 
-/** The longest line: a status, an error, or the length of what follows. A longer one is not Redis. */
+/**
+ * The longest line: a status, an error, or the length of what follows. A longer one is not Redis.
+ */
 const MAX_LINE_BYTES = 65_536;
 
 /**
- * Reads replies from chunks of any size. Every byte is copied at most twice, however large its reply is:
- * while a reply is read, nothing else in this process runs.
+ * Reads replies from chunks of any size. Every byte is copied at most twice, however large its
+ * reply is: while a reply is read, nothing else in this process runs.
  */
 export class ReplyReader {
   readonly #onReply: (reply: Reply) => void;
@@ -145,7 +147,9 @@ function lengthAt(bytes: Buffer, from: number, to: number): number {
   return length;
 }
 
-/** Redis counts to 2^63. A number that another program wrote may be that large: then it is rounded. */
+/**
+ * Redis counts to 2^63. A number that another program wrote may be that large: then it is rounded.
+ */
 function numberAt(bytes: Buffer, from: number, to: number): number {
   const text = bytes.toString('latin1', from, to);
   const number = Number(text);

@@ -27,8 +27,9 @@ interface TimeLimit {
 }
 
 /**
- * Enters all servers of a Cluster in its marker, before the first connection to any of them. So each
- * connection finds a marker that knows its server, however many clients open a new Cluster at once.
+ * Enters all servers of a Cluster in its marker, before the first connection to any of them. So
+ * each connection finds a marker that knows its server, however many clients open a new Cluster at
+ * once.
  */
 export async function createClusterMarker(
   rt: BaseRuntime,
@@ -95,8 +96,8 @@ function markerScripts(
 }
 
 /**
- * Runs a script on a server to which a key has moved ahead of its slot. It uses a connection of its own:
- * the other one to that server may wait for this very answer.
+ * Runs a script on a server to which a key has moved ahead of its slot. It uses a connection of its
+ * own: the other one to that server may wait for this very answer.
  */
 export async function evaluateAhead(
   clock: Clock,

@@ -7,7 +7,10 @@ import { slotOf } from './slots.ts';
 
 /** The time limit for reading the map, or for examining a server. */
 export const REFRESH_MS = 2_000;
-/** The least time between two reads of the map, unless a server says that it has changed: each costs a connection. */
+/**
+ * The least time between two reads of the map, unless a server says that it has changed: each costs
+ * a connection.
+ */
 const MIN_REFRESH_PAUSE_MS = 100;
 /** How long a server without slots is kept after a redirection to it. */
 const REDIRECTED_KEPT_MS = 30_000;
@@ -72,7 +75,10 @@ export class ClusterNodes {
     };
   }
 
-  /** From now on new servers are connected to at once. So they are examined, and their quarantine begins. */
+  /**
+   * From now on new servers are connected to at once. So they are examined, and their quarantine
+   * begins.
+   */
   connectNew(): void {
     this.#connectsNew = true;
   }
@@ -88,8 +94,8 @@ export class ClusterNodes {
   }
 
   /**
-   * A server has redirected us to this one. A primary that is about to get its first slots is on no map
-   * and has keys all the same. One that has just got its first may be on a map not read yet.
+   * A server has redirected us to this one. A primary that is about to get its first slots is on no
+   * map and has keys all the same. One that has just got its first may be on a map not read yet.
    */
   addRedirected(address: string): void {
     if (this.#serving.has(address)) return;
@@ -120,7 +126,8 @@ export class ClusterNodes {
     const known = this.primaries
       .filter(({ connection }) => connection.isConnected)
       .map(({ address }) => readAddress(address));
-    // The configured addresses next, and then servers that are unreachable: one of them may be back.
+    // The configured addresses next, and then servers that are unreachable: one of them may be
+    // back.
     const others = this.primaries.map(({ address }) => readAddress(address));
     const endpoints = [...known, ...this.#address.endpoints, ...others];
     this.#readAtMs = this.#clock.monotonicMs();
@@ -160,7 +167,9 @@ export class ClusterNodes {
     return isChanged;
   }
 
-  /** A server is unreachable: reads the map until the server is back or another one has its slots. */
+  /**
+   * A server is unreachable: reads the map until the server is back or another one has its slots.
+   */
   async #findSuccessor(primary: Primary): Promise<void> {
     const { signal } = this.#owner;
     while (!signal.aborted && this.has(primary) && !primary.connection.isConnected) {

@@ -1,15 +1,15 @@
 /**
- * The primaries of a Redis Cluster. Each key belongs to a slot, and each slot to one primary, until it is
- * moved or its primary fails. So every request may reach the wrong server:
+ * The primaries of a Redis Cluster. Each key belongs to a slot, and each slot to one primary, until
+ * it is moved or its primary fails. So every request may reach the wrong server:
  *
- * - `MOVED`: the slot has another primary now. Nothing was executed. The map is read again, and the key
- *   is requested there.
+ * - `MOVED`: the slot has another primary now. Nothing was executed. The map is read again, and the
+ *   key is requested there.
  * - `ASK`: this key has moved ahead of its slot. It is requested there, this once.
  * - `TRYAGAIN`, `CLUSTERDOWN`: the request waits a moment. While a lease and its fence record move
  *   separately, no grants are made.
  *
- * All of that happens within the caller's time limit. A request that was sent and not answered is not
- * sent again.
+ * All of that happens within the caller's time limit. A request that was sent and not answered is
+ * not sent again.
  *
  * Every primary is examined on each new connection, as a single server is, and every few seconds,
  * together with the map.
@@ -241,7 +241,8 @@ export class ClusterServers implements Servers {
         : send(own));
       await this.#follow(run, hop, primary, replies);
     } catch (error) {
-      // Nothing was sent: another server may have the keys by now. `CLOSED` means that the server has left the map.
+      // Nothing was sent: another server may have the keys by now. `CLOSED` means that the server
+      // has left the map.
       const isUnsent = error instanceof StoreUnreachableError || error instanceof ClosedError;
       if (isUnsent && !this.#closing.signal.aborted) return this.#retry(run, hop.at, error.message);
       fail(parts, hop.at, error);
@@ -283,7 +284,9 @@ export class ClusterServers implements Servers {
     await Promise.all(next);
   }
 
-  /** Waits a moment, then requests the keys where they are by then, unless too little time is left. */
+  /**
+   * Waits a moment, then requests the keys where they are by then, unless too little time is left.
+   */
   async #retry(run: RequestRun, at: readonly number[], why: string): Promise<void> {
     const { request, untilMs, parts } = run;
     const isTooLate = () => untilMs - this.#clock.monotonicMs() <= MIN_RETRY_MS;
@@ -325,7 +328,10 @@ export class ClusterServers implements Servers {
     });
   }
 
-  /** A link that is being examined is the only one to its server. The marker may be there, or on another server. */
+  /**
+   * A link that is being examined is the only one to its server. The marker may be there, or on
+   * another server.
+   */
   async #onMarker(address: string, link: Link, ...script: Parameters<RunScript>): Promise<unknown> {
     const withinMs = this.#isOpen ? REFRESH_MS : OPEN_MS;
     const untilMs = this.#clock.monotonicMs() + withinMs;

@@ -20,11 +20,14 @@ export interface ServerPlace {
   readonly address: string;
   /** On a Cluster: the slots of this server. */
   readonly served?: ServedSlots | undefined;
-  /** Runs a script about the marker while a link is being examined: over the link, if the marker is there. */
+  /**
+   * Runs a script about the marker while a link is being examined: over the link, if the marker is
+   * there.
+   */
   onMarker(link: Link, ...script: Parameters<RunScript>): Promise<unknown>;
   /**
-   * Runs one on an open connection, where the marker may be on another server. If that server is slow,
-   * this connection is not ended for it.
+   * Runs one on an open connection, where the marker may be on another server. If that server is
+   * slow, this connection is not ended for it.
    */
   atMarker?(timeoutMs: number, ...script: Parameters<RunScript>): Promise<unknown>;
   /** The lease connection was lost. */
@@ -34,15 +37,18 @@ export interface ServerPlace {
 /**
  * One server that grants leases: the connections to it, and whether it may have forgotten any.
  *
- * Leases have a connection of their own: on a shared one a renewal would wait behind a large reply, and
- * be lost with it. The data connection is made when it is first needed, and only to the server that was
- * examined over the lease connection.
+ * Leases have a connection of their own: on a shared one a renewal would wait behind a large reply,
+ * and be lost with it. The data connection is made when it is first needed, and only to the server
+ * that was examined over the lease connection.
  */
 export class Primary {
   readonly name: string;
   /** `host:port` on a Cluster, else ''. */
   readonly address: string;
-  /** Appended to the names of inboxes on this server. Each is subscribed separately, so that a script can tell which are. */
+  /**
+   * Appended to the names of inboxes on this server. Each is subscribed separately, so that a
+   * script can tell which are.
+   */
   readonly at: string;
   readonly dialer: Dialer;
   /** For leases. */
@@ -105,7 +111,10 @@ export class Primary {
     return this.#findings;
   }
 
-  /** How long this server may grant no new lease of a keyspace yet; 0 if it may. Throws if it may grant none at all. */
+  /**
+   * How long this server may grant no new lease of a keyspace yet; 0 if it may. Throws if it may
+   * grant none at all.
+   */
   admit(keyspace: Keyspace): number {
     if (this.#unsuitable !== null) throw this.#unsuitable;
     return this.quarantine.announcedLeftMs(keyspace);
@@ -123,9 +132,9 @@ export class Primary {
   }
 
   /**
-   * Examines the server again on the same connection: its ids, data and settings may have changed. A
-   * server that became unsuitable grants nothing more. Leases held there are still renewed, because no
-   * other client is granted them.
+   * Examines the server again on the same connection: its ids, data and settings may have changed.
+   * A server that became unsuitable grants nothing more. Leases held there are still renewed,
+   * because no other client is granted them.
    */
   async recheck(timeoutMs: number): Promise<void> {
     const elsewhere = this.#elsewhere(timeoutMs);
@@ -199,7 +208,10 @@ export class Primary {
     if (this.#dataRunId !== this.#runId) this.data.drop('leases are kept by another server now');
   }
 
-  /** An address may lead to another server by now, or to a replica. The lease connection has to follow. */
+  /**
+   * An address may lead to another server by now, or to a replica. The lease connection has to
+   * follow.
+   */
   async #prepareData(link: Link): Promise<void> {
     const { runId, role } = readInfo(await infoOf(link, this.name), SAME_CLOCK);
     this.#dataRunId = runId;
@@ -209,7 +221,10 @@ export class Primary {
     throw new Error(why);
   }
 
-  /** Checks the format of the stored data. A later one than ours belongs to a later Holdfast. An observer records none. */
+  /**
+   * Checks the format of the stored data. A later one than ours belongs to a later Holdfast. An
+   * observer records none.
+   */
   async #checkFormat(link: Link, marker: string): Promise<void> {
     const reply = await this.#place.onMarker(
       link,

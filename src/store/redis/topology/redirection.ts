@@ -1,7 +1,10 @@
 import { OutcomeUnknownError, StoreUnreachableError } from '../../../core/errors.ts';
 import { isErrorReply } from '../client/replies.ts';
 
-/** Errors of a server that has executed nothing: another server has the key, or the Cluster is changing. */
+/**
+ * Errors of a server that has executed nothing: another server has the key, or the Cluster is
+ * changing.
+ */
 const REDIRECTIONS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/;
 
 /** Their meaning in an error message, when the time limit is over. */
@@ -29,7 +32,10 @@ export class Redirection {
     return this.text.startsWith('MOVED ');
   }
 
-  /** `ASK <slot> <host:port>`, the same for MOVED. Without a host, it means the sender's own host, at that port. */
+  /**
+   * `ASK <slot> <host:port>`, the same for MOVED. Without a host, it means the sender's own host,
+   * at that port.
+   */
   addressFrom(from: string): string {
     const address = this.text.split(' ')[2] ?? '';
     return address.startsWith(':') ? from.slice(0, from.lastIndexOf(':')) + address : address;
@@ -40,7 +46,9 @@ export class Redirection {
   }
 }
 
-/** Resolves with a reply, a redirection, or another error of the server. Rejects if no answer came. */
+/**
+ * Resolves with a reply, a redirection, or another error of the server. Rejects if no answer came.
+ */
 export function replyOf(sending: Promise<unknown>): Promise<unknown> {
   return sending.catch((error: unknown) => {
     if (!isErrorReply(error)) throw error;
@@ -48,7 +56,10 @@ export function replyOf(sending: Promise<unknown>): Promise<unknown> {
   });
 }
 
-/** Turns an unknown outcome from before the request was sent into `STORE_UNREACHABLE`: the request was not executed. */
+/**
+ * Turns an unknown outcome from before the request was sent into `STORE_UNREACHABLE`: the request
+ * was not executed.
+ */
 export function unsent(error: unknown): never {
   if (!(error instanceof OutcomeUnknownError)) throw error;
   const { store, operation, message: why } = error;

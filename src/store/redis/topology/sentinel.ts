@@ -1,9 +1,9 @@
 /**
- * Finds the primary through sentinels. They are asked before every connection, and while there is one: a
- * primary that was cut off and replaced would otherwise keep answering this client alone.
+ * Finds the primary through sentinels. They are asked before every connection, and while there is
+ * one: a primary that was cut off and replaced would otherwise keep answering this client alone.
  *
- * A sentinel that was cut off itself has an old opinion. Opinions are numbered (`config-epoch`), and one
- * that is older than the newest received is ignored.
+ * A sentinel that was cut off itself has an old opinion. Opinions are numbered (`config-epoch`),
+ * and one that is older than the newest received is ignored.
  */
 import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
@@ -45,8 +45,8 @@ export type SentinelAddress = Pick<
 >;
 
 /**
- * For an adopted client that asks the sentinels itself, but only when it connects. Ends its links when
- * the sentinels name another primary than at that time.
+ * For an adopted client that asks the sentinels itself, but only when it connects. Ends its links
+ * when the sentinels name another primary than at that time.
  */
 export function watchedDialer(dialer: Dialer, address: SentinelAddress, clock: Clock): Dialer {
   const sentinels = new Sentinels({ ...address, name: dialer.name, credentials: {} }, clock);
@@ -67,8 +67,9 @@ interface Watched {
 }
 
 /**
- * The sentinels of one store. All links of the store share one instance. It keeps one connection to each
- * sentinel and asks once a second, from the first attempt to connect until the last link has ended.
+ * The sentinels of one store. All links of the store share one instance. It keeps one connection to
+ * each sentinel and asks once a second, from the first attempt to connect until the last link has
+ * ended.
  */
 class Sentinels {
   readonly #address: Omit<RedisAddress, 'kind'>;
@@ -256,7 +257,9 @@ class Sentinels {
     }
   }
 
-  /** In this order, in one write: the address may be newer than its number, and must not be older. */
+  /**
+   * In this order, in one write: the address may be newer than its number, and must not be older.
+   */
   #question(link: Link): Promise<[facts: unknown, address: unknown]> {
     const { primaryName } = this.#address;
     return Promise.all([
@@ -288,8 +291,8 @@ class Sentinels {
 
   #accept(sentinel: Endpoint, facts: unknown, address: unknown): Opinion {
     const epoch = epochOf(facts);
-    // Not the address among the facts: the sentinel that leads a failover has the new number there, but
-    // the old primary, until the replicas follow the new one.
+    // Not the address among the facts: the sentinel that leads a failover has the new number there,
+    // but the old primary, until the replicas follow the new one.
     if (!Array.isArray(address)) throw new Error(`sentinel ${at(sentinel)} names no primary`);
     const [host, port] = address as [string, string];
     if (epoch < this.#newestEpoch)
@@ -313,7 +316,9 @@ function judge(watched: Watched, opinion: Opinion): void {
     watched.end(`the sentinels name another primary: ${at(opinion)}`);
 }
 
-/** A sentinel answered with an error: the password is wrong, or it knows no primary of this name. */
+/**
+ * A sentinel answered with an error: the password is wrong, or it knows no primary of this name.
+ */
 class Refusal extends Error {}
 
 /** A sentinel's opinion is older than one already received. */

@@ -7,9 +7,9 @@ import type { Script } from '../scripts.ts';
 import type { Primary } from './primary.ts';
 
 /**
- * The servers behind a store: one, or the primaries of a Cluster. On a single server a verb for many keys
- * is one script. On a Cluster a script may only touch one slot, so it is one script per key, sent
- * together per server.
+ * The servers behind a store: one, or the primaries of a Cluster. On a single server a verb for
+ * many keys is one script. On a Cluster a script may only touch one slot, so it is one script per
+ * key, sent together per server.
  */
 export interface Servers {
   readonly name: string;
@@ -42,11 +42,16 @@ export interface Work {
   readonly perKey: readonly (readonly string[])[];
   /** The arguments before them, which may depend on the server. */
   head?(primary: Primary): string[];
-  /** A key before all others. On a Cluster the script cannot share a slot with it, and goes without. */
+  /**
+   * A key before all others. On a Cluster the script cannot share a slot with it, and goes without.
+   */
   readonly before?: string;
   /** Declares the fence records too, where keys may be moving between servers. */
   readonly withFences?: boolean;
-  /** Runs first on each server. Returns how long its quarantine lasts yet; unless that is 0, the script is not run there. */
+  /**
+   * Runs first on each server. Returns how long its quarantine lasts yet; unless that is 0, the
+   * script is not run there.
+   */
   prepare?(primary: Primary, timeoutMs: number): Promise<number>;
 }
 
@@ -63,7 +68,10 @@ export interface ScanPage {
   readonly cursor?: string;
 }
 
-/** The time limit of an examination: as long as the slowest lease command, because a timeout ends the connection. */
+/**
+ * The time limit of an examination: as long as the slowest lease command, because a timeout ends
+ * the connection.
+ */
 const RECHECK_TIMEOUT_MS = 5_000;
 const MIN_RECHECK_EVERY_MS = 250;
 const MAX_RECHECK_EVERY_MS = 10_000;
@@ -93,7 +101,8 @@ export class SingleServer implements Servers {
     let leftMs = timeoutMs;
     if (work.prepare !== undefined) {
       const startMs = this.#clock.monotonicMs();
-      // An era belongs to a connection: before the first one, sending waits for it, and the answer is ERA.
+      // An era belongs to a connection: before the first one, sending waits for it, and the answer
+      // is ERA.
       const quarantineMs = await work.prepare(primary, timeoutMs);
       if (quarantineMs > 0) return [{ kind: 'quarantined', from: 0, count, leftMs: quarantineMs }];
       leftMs -= this.#clock.monotonicMs() - startMs;
@@ -138,7 +147,10 @@ export class SingleServer implements Servers {
   }
 }
 
-/** Several times within the shortest bound: a finding has to stop grants before a lost lease expires. */
+/**
+ * Several times within the shortest bound: a finding has to stop grants before a lost lease
+ * expires.
+ */
 function recheckEveryMs(maxTtls: MaxTtls | null): number {
   const shortestMs = Math.min(...Object.values(maxTtls ?? DEFAULT_MAX_TTLS));
   return Math.min(Math.max(shortestMs / 3, MIN_RECHECK_EVERY_MS), MAX_RECHECK_EVERY_MS);

@@ -14,7 +14,8 @@ function slotOfPart(key: string, from: number, to: number): number {
   let crc = 0;
   for (let i = from; i < to; i++) {
     const byte = key.charCodeAt(i);
-    // Nearly always text is its own bytes; made into a buffer, it would cost as much as all the rest.
+    // Nearly always text is its own bytes; made into a buffer, it would cost as much as all the
+    // rest.
     if (byte > 0x7f) return slotOfBytes(Buffer.from(key.slice(from, to)));
     crc = next(crc, byte);
   }

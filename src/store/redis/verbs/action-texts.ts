@@ -1,4 +1,7 @@
-/** What scripts keep of actions and their results: texts of lines, of which the last may have line breaks of its own. */
+/**
+ * What scripts keep of actions and their results: texts of lines, of which the last may have line
+ * breaks of its own.
+ */
 import type { HistoryEntry, StoredAction, StoredResult } from '../../port/workflow-store.ts';
 import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './work-keyspace.ts';
 
@@ -29,7 +32,10 @@ export function actionsOf(list: readonly string[]): StoredAction[] {
 export function resultOf(key: string, actionId: string, text: string): StoredResult {
   const [position = '', epoch = '', outcome = '', target = '', json = ''] = linesOf(text, 4);
   return {
-    ...{ position, actionId, target, epoch: Number(epoch) },
+    position,
+    actionId,
+    target,
+    epoch: Number(epoch),
     outcome: outcome as StoredResult['outcome'],
     value: fromJson(json, key),
     atMs: addedAtMs(position),
@@ -44,7 +50,10 @@ export function unreadOf(key: string, [id, fields]: StreamRow): StoredResult {
 export function historyOf([position, fields]: StreamRow): HistoryEntry {
   const [, epoch = '', , leaseId = '', , kind = '', , a = '', , b = '', , c = ''] = fields;
   return {
-    ...{ position, atMs: addedAtMs(position), epoch: Number(epoch), leaseId: leaseId || null },
+    position,
+    atMs: addedAtMs(position),
+    epoch: Number(epoch),
+    leaseId: leaseId || null,
     what:
       kind === 'updated'
         ? { kind, state: jsonOrText(a), ...(b !== '' && { omittedBytes: Number(b) }) }

@@ -40,10 +40,10 @@ type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null
 const PLACE = /^\d{1,16}$/;
 
 export class RedisIntents implements IntentStore {
-  readonly #hub: WorkKeyspace;
+  readonly #work: WorkKeyspace;
 
-  constructor(hub: WorkKeyspace) {
-    this.#hub = hub;
+  constructor(work: WorkKeyspace) {
+    this.#work = work;
   }
 
   /** On the way of every intent: one request, and what is known already does not come back. */
@@ -97,12 +97,15 @@ export class RedisIntents implements IntentStore {
     });
   }
 
-  /** What another program has put in the place of a session is left out: it keeps nobody from the others. */
+  /**
+   * What another program has put in the place of a session is left out: it keeps nobody from the
+   * others.
+   */
   async list(call: SessionListCall): Promise<StoredSessionPage> {
     const { tenant, isOpen = false, cursor = '' } = call;
     const size = atMost(call.most, SESSIONS_PAGE);
     const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
-    const left = this.#hub.within(call);
+    const left = this.#work.within(call);
     const found: { readonly place: string; readonly session: StoredSession }[] = [];
     const foreign: string[] = [];
     let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
@@ -127,7 +130,7 @@ export class RedisIntents implements IntentStore {
   }
 
   async prune(call: PruneCall): Promise<number> {
-    const left = this.#hub.within(call);
+    const left = this.#work.within(call);
     let forgotten = 0;
     let isMore = true;
     while (isMore && forgotten < call.most) {
@@ -142,16 +145,16 @@ export class RedisIntents implements IntentStore {
   }
 
   #run(script: Script, args: readonly string[], call: Call): Promise<unknown> {
-    return this.#hub.run(script, args, call);
+    return this.#work.run(script, args, call);
   }
 
   #runEach(script: Script, each: readonly string[][], call: Call): Promise<unknown[]> {
-    return this.#hub.runEach(script, [], each, call);
+    return this.#work.runEach(script, [], each, call);
   }
 
   #session(id: string, facts: ScriptFacts): StoredSession {
     const session = sessionOf(id, facts);
-    if (session === null) throw foreign(`${this.#hub.keys.intents}session:${id}`);
+    if (session === null) throw foreign(`${this.#work.keys.intents}session:${id}`);
     return session;
   }
 }
@@ -170,8 +173,15 @@ function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
   if (!isOurs) return null;
   const [rev = 0, count = 0, createdAtMs = 0, changedAtMs = 0] = numbers;
   return {
-    ...{ id, tenant, state, revision: rev, body, status },
-    ...{ clients: count, createdAtMs, changedAtMs },
+    id,
+    tenant,
+    state,
+    revision: rev,
+    body,
+    status,
+    clients: count,
+    createdAtMs,
+    changedAtMs,
   };
 }
 

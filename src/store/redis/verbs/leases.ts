@@ -124,15 +124,14 @@ export class RedisLeases implements LeaseStore {
     const keys = tenures.map(({ key }) => this.#keys.lease(key));
     const perKey = tenures.map(({ holder, fence }) => [holder, String(fence)]);
     const work: Work = {
-      ...{
-        script: scripts['lease/reassert'],
-        keys,
-        perKey,
-        before: this.#keys.marker,
-        withFences: true,
-      },
+      script: scripts['lease/reassert'],
+      keys,
+      perKey,
+      before: this.#keys.marker,
+      withFences: true,
       prepare: async (primary, withinMs) => {
-        // A store that has forgotten must stop granting, for everybody, before anything vanished may be put back.
+        // A store that has forgotten must stop granting, for everybody, before anything vanished
+        // may be put back.
         if (call.forgotten && primary.quarantine.leftMs(keyspaceOf(tenures[0]?.key ?? '')) === 0)
           await primary.reexamine(VANISHED, withinMs);
         return 0;
@@ -185,7 +184,8 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(key);
       perKey[i] = [holder, String(fence), successor, this.#keys.channel(inboxOf(successor))];
     }
-    // As known now, when the givers have just handed in what they held: not as a connection made later may find it.
+    // As known now, when the givers have just handed in what they held: not as a connection made
+    // later may find it.
     const known = new Map(this.#servers.primaries.map((one) => [one, one.quarantine.handover]));
     const head = (primary: Primary) => {
       const { era = '', leftMs = 0 } = known.get(primary) ?? {};
@@ -248,11 +248,9 @@ export class RedisLeases implements LeaseStore {
     const names = keys.map((key) => this.#keys.lease(key));
     const channel = leaving === undefined ? null : this.#keys.channel(leaving);
     const work = {
-      ...{
-        script: scripts['lease/wake-next'],
-        keys: names,
-        perKey: names.map(() => [String(most)]),
-      },
+      script: scripts['lease/wake-next'],
+      keys: names,
+      perKey: names.map(() => [String(most)]),
       head: ({ at }: Primary) => [channel === null ? '' : channel + at, String(apartMs)],
       withFences: true,
     };
@@ -263,7 +261,10 @@ export class RedisLeases implements LeaseStore {
     return each(await this.#servers.run(work, timeoutMs), none, fail, (woken) => Number(woken));
   }
 
-  /** What quarantine has kept from its requester is granted where it was handed over since the quarantine began. */
+  /**
+   * What quarantine has kept from its requester is granted where it was handed over since the
+   * quarantine began.
+   */
   async #claim(
     requests: readonly AcquireRequest[],
     replies: AcquireReply[],
@@ -276,7 +277,9 @@ export class RedisLeases implements LeaseStore {
     if (barred.length === 0) return;
     const asked = barred.map((at) => requests[at] as AcquireRequest);
     const work: Work = {
-      ...{ script: scripts['lease/claim'], before: this.#keys.marker, withFences: true },
+      script: scripts['lease/claim'],
+      before: this.#keys.marker,
+      withFences: true,
       keys: asked.map(({ key }) => this.#keys.lease(key)),
       perKey: asked.map(({ holder, fenceFloor = 0 }) => [holder, String(fenceFloor)]),
       head: ({ quarantine: { era, handover } }) => [era, handover.era, String(ttlMs)],
@@ -394,7 +397,9 @@ function acquireOptions({ fence, fenceFloor, waitedMs }: AcquireRequest): string
   return `${fence ?? 0} ${fenceFloor ?? 0} ${waitedMs === undefined ? -1 : Math.round(waitedMs)}`;
 }
 
-/** A holder is an instance id, or begins with one and a slash; its instance listens on this topic. */
+/**
+ * A holder is an instance id, or begins with one and a slash; its instance listens on this topic.
+ */
 function inboxOf(holder: string): string {
   return holder.split('/', 1)[0] ?? holder;
 }

@@ -19,9 +19,10 @@ type Attributes = LiveMember['attributes'];
 type Beating = [id: string, text: string, remainingMs: number];
 
 /**
- * A member is a heartbeat that expires, under a name that other programs know too; a set says whom to look for. The
- * heartbeat is the truth: who is in the set without one is taken out, and who has one without being in the set is found
- * by a thorough look, and by its own next beat. On a Cluster the two lie apart, and a verb is more than one request.
+ * A member is a heartbeat that expires, under a name that other programs know too; a set says whom
+ * to look for. The heartbeat is the truth: who is in the set without one is taken out, and who has
+ * one without being in the set is found by a thorough look, and by its own next beat. On a Cluster
+ * the two lie apart, and a verb is more than one request.
  */
 export class RedisMembers implements MemberStore {
   readonly #keys: Keys;

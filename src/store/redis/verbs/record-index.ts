@@ -21,20 +21,22 @@ type Found = number | string | null | [string];
  * The index of each collection: the ids of its records, by the version of their last change.
  *
  * `discover` finds records whose last change the index does not have: another program has written,
- * changed or removed them, or a client died before it could announce the change. It walks over all names
- * of a collection, and then over what its index lists besides. A script compares each value with the
- * digest of the last known one, and its revision with the one announced.
+ * changed or removed them, or a client died before it could announce the change. It walks over all
+ * names of a collection, and then over what its index lists besides. A script compares each value
+ * with the digest of the last known one, and its revision with the one announced.
  *
  * On a single server the script updates the index in the same step. On a Cluster, records and their
- * index lie apart: the index is updated before the record notes it, so that a change may be announced
- * twice but is never lost. A removal is announced only if the index has received nothing about the
- * record since, so that a record being written is not taken for gone.
+ * index lie apart: the index is updated before the record notes it, so that a change may be
+ * announced twice but is never lost. A removal is announced only if the index has received nothing
+ * about the record since, so that a record being written is not taken for gone.
  */
 export class RecordIndex {
   readonly #clock: Clock;
   readonly #keys: Keys;
   readonly #servers: Servers;
-  /** How many removals a collection remembers: an argument of every script that updates the index. */
+  /**
+   * How many removals a collection remembers: an argument of every script that updates the index.
+   */
   readonly removalsKept: string;
   /** Records and their index lie on different servers. */
   readonly isApart: boolean;
@@ -72,9 +74,9 @@ export class RecordIndex {
   }
 
   /**
-   * On a Cluster: announces changes, and then checks that they are still true. Another client may have
-   * changed a record meanwhile, and announced that before this one did: then the index is told again. So
-   * the last thing that it is told of a record is true.
+   * On a Cluster: announces changes, and then checks that they are still true. Another client may
+   * have changed a record meanwhile, and announced that before this one did: then the index is told
+   * again. So the last thing that it is told of a record is true.
    */
   async announceChecked(
     collection: string,
@@ -110,7 +112,9 @@ export class RecordIndex {
       : count;
   }
 
-  /** Enters the changes of these records. Only those that the index had at this version can be gone. */
+  /**
+   * Enters the changes of these records. Only those that the index had at this version can be gone.
+   */
   async #enter(
     collection: string,
     ids: readonly string[],
@@ -132,7 +136,10 @@ export class RecordIndex {
     return announced.length;
   }
 
-  /** Enters records that exist and are known, but not listed: the index was lost, or a client died before its announcement. */
+  /**
+   * Enters records that exist and are known, but not listed: the index was lost, or a client died
+   * before its announcement.
+   */
   async #enterUnlisted(
     collection: string,
     ids: readonly string[],
@@ -160,7 +167,10 @@ export class RecordIndex {
     if (otherwise.length > 0) await this.announceChecked(collection, otherwise, leftMs);
   }
 
-  /** Enters that records are gone, unless they have changed since this version. Returns the ids entered. */
+  /**
+   * Enters that records are gone, unless they have changed since this version. Returns the ids
+   * entered.
+   */
   async #retire(
     collection: string,
     ids: readonly string[],
@@ -172,7 +182,9 @@ export class RecordIndex {
     return (await this.#run(scripts['record/retire'], collection, args, timeoutMs)) as string[];
   }
 
-  /** A record that fails alone is left to a later discovery. A server that fails, fails the call. */
+  /**
+   * A record that fails alone is left to a later discovery. A server that fails, fails the call.
+   */
   async #compare(
     collection: string,
     changes: readonly Change[],

@@ -103,8 +103,8 @@ export class RedisRecords implements RecordStore {
     const ids = changes.map(({ id }) => id);
     // Before the first request: this throws for a value that may not be written.
     const perKey = changes.map(argsOf);
-    // A Cluster cannot do both at once. The index goes first, so that no record is unlisted. It is told
-    // again afterwards, for readers that read the record before it was written.
+    // A Cluster cannot do both at once. The index goes first, so that no record is unlisted. It is
+    // told again afterwards, for readers that read the record before it was written.
     const coming = ids.map((id): Change => [id, '+']);
     if (isApart && verb === 'put') await this.#index.announce(collection, coming, leftMs());
     const keys = ids.map((id) => this.#keys.record(collection, id));

@@ -9,9 +9,10 @@ import type { Servers } from '../topology/servers.ts';
 const PUBLISH_TIMEOUT_MS = 2_000;
 
 /**
- * Signals by `PUBLISH`. A script that wakes a waiter checks how many subscribers received the message,
- * and a server counts only its own. So on a Cluster every inbox has a channel on each server,
- * `…@server`. A channel without a server reaches all servers, and one subscription is enough.
+ * Signals by `PUBLISH`. A script that wakes a waiter checks how many subscribers received the
+ * message, and a server counts only its own. So on a Cluster every inbox has a channel on each
+ * server, `…@server`. A channel without a server reaches all servers, and one subscription is
+ * enough.
  */
 export class RedisSignals implements SignalStore {
   readonly #rt: BaseRuntime;
@@ -85,7 +86,10 @@ export class RedisSignals implements SignalStore {
     return connection;
   }
 
-  /** Servers have joined or left: subscribes on the present ones. Waiters on the others have to ask again. */
+  /**
+   * Servers have joined or left: subscribes on the present ones. Waiters on the others have to ask
+   * again.
+   */
   #resubscribe(): void {
     const { primaries } = this.#servers;
     for (const [primary, connection] of this.#connections) {

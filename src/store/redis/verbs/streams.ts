@@ -31,10 +31,10 @@ import {
 type ScriptDelivery = [lane: string, fence: number, tries: number, json: string];
 
 export class RedisStreams implements StreamStore {
-  readonly #hub: WorkKeyspace;
+  readonly #work: WorkKeyspace;
 
-  constructor(hub: WorkKeyspace) {
-    this.#hub = hub;
+  constructor(work: WorkKeyspace) {
+    this.#work = work;
   }
 
   async append(stream: string, entries: readonly StreamEntry[], call: Call): Promise<void> {
@@ -43,7 +43,7 @@ export class RedisStreams implements StreamStore {
       const json = sized('stream entry', lane, asJson(value, 'an entry of a stream'));
       return [lane, String(priority), json];
     });
-    await this.#hub.run(scripts['stream/append'], [stream, ...each.flat()], call);
+    await this.#work.run(scripts['stream/append'], [stream, ...each.flat()], call);
   }
 
   async consume(stream: string, call: ConsumeCall): Promise<Delivery[]> {
@@ -53,48 +53,48 @@ export class RedisStreams implements StreamStore {
       String(atMost(call.most, TAKE_MOST)),
       String(call.claimMs),
     ];
-    const found = (await this.#hub.run(scripts['stream/consume'], args, call)) as ScriptDelivery[];
+    const found = (await this.#work.run(scripts['stream/consume'], args, call)) as ScriptDelivery[];
     return found.map(([lane, fence, tries, json]) => {
       return { lane, fence, tries, value: jsonOrText(json) };
     });
   }
 
   extend(stream: string, held: readonly Held[], call: ExtendCall): Promise<HeldReply[]> {
-    return this.#hub.extend(stream, held, call);
+    return this.#work.extend(stream, held, call);
   }
 
   ack(stream: string, held: readonly Held[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence }) => [lane, String(fence)]);
-    return this.#hub.runHeld(scripts['stream/ack'], [stream], each, call);
+    return this.#work.runHeld(scripts['stream/ack'], [stream], each, call);
   }
 
   retry(stream: string, held: readonly RetryLater[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence, afterMs }) => [lane, String(fence), String(afterMs)]);
-    return this.#hub.runHeld(scripts['stream/retry'], [stream], each, call);
+    return this.#work.runHeld(scripts['stream/retry'], [stream], each, call);
   }
 
   bury(stream: string, held: readonly Burial[], call: Call): Promise<HeldReply[]> {
     const each = held.map(({ lane, fence, reason }) => [lane, String(fence), reason]);
-    return this.#hub.runHeld(scripts['stream/bury'], [stream], each, call);
+    return this.#work.runHeld(scripts['stream/bury'], [stream], each, call);
   }
 
   async dead(stream: string, { after, most, timeoutMs }: DeadCall): Promise<DeadPage> {
-    const key = this.#hub.keys.deadOf(stream);
+    const key = this.#work.keys.deadOf(stream);
     const call = { after, size: atMost(most, DEAD_PAGE), timeoutMs };
-    const { rows, more } = await this.#hub.page('dead', key, call);
+    const { rows, more } = await this.#work.page('dead', key, call);
     return { entries: rows.map(deadOf), more };
   }
 
   async drop(stream: string, ids: readonly string[], call: Call): Promise<number> {
     const own = ids.filter(isStreamId);
     if (own.length === 0) return 0;
-    const args = ['XDEL', this.#hub.keys.deadOf(stream), ...own] as const;
-    return (await this.#hub.send('drop', args, call)) as number;
+    const args = ['XDEL', this.#work.keys.deadOf(stream), ...own] as const;
+    return (await this.#work.send('drop', args, call)) as number;
   }
 
   async names(call: Call): Promise<string[]> {
-    const args = ['ZRANGE', this.#hub.keys.streams, '0', '-1'] as const;
-    return (await this.#hub.send('names', args, call)) as string[];
+    const args = ['ZRANGE', this.#work.keys.streams, '0', '-1'] as const;
+    return (await this.#work.send('names', args, call)) as string[];
   }
 }
 

@@ -8,7 +8,10 @@ import type { Servers } from '../topology/servers.ts';
 /** A step with less time than this left might not be answered in it, and cost the connection. */
 const LEAST_MS = 100;
 
-/** For what takes many steps within one time limit: how much each of them has. Throws when there is too little for another. */
+/**
+ * For what takes many steps within one time limit: how much each of them has. Throws when there is
+ * too little for another.
+ */
 export function timeForSteps(clock: Clock, timeoutMs: number, where: Where): () => number {
   const leftMs = timeLeft(clock, timeoutMs);
   let isFirst = true;
@@ -24,8 +27,9 @@ export function timeForSteps(clock: Clock, timeoutMs: number, where: Where): () 
 }
 
 /**
- * What stands behind a text in the names of keys, in steps, as far as it is a name that we might have given. It may give
- * the same more than once. What is there from the beginning of the walk to its end is among it.
+ * What stands behind a text in the names of keys, in steps, as far as it is a name that we might
+ * have given. It may give the same more than once. What is there from the beginning of the walk to
+ * its end is among it.
  */
 export async function* walk(
   servers: Servers,

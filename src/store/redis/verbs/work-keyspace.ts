@@ -23,8 +23,9 @@ export function isStreamId(id: string): boolean {
 export type StreamRow = [id: string, fields: string[]];
 
 /**
- * Where streams, workflows and intents live. All of it has one hash tag, so each verb is one script, on a Cluster too; there it stands
- * still while its slot moves to another server, because a script that names keys by itself must find all of them or none.
+ * Where streams, workflows and intents live. All of it has one hash tag, so each verb is one
+ * script, on a Cluster too; there it stands still while its slot moves to another server, because a
+ * script that names keys by itself must find all of them or none.
  */
 export class WorkKeyspace {
   readonly keys: Keys;
@@ -40,7 +41,8 @@ export class WorkKeyspace {
   async run(script: Script, args: readonly string[], { timeoutMs }: Call): Promise<unknown> {
     const keys = [this.keys.bus];
     const perKey = [[this.keys.channel(''), ...args]];
-    // Declares a key that never is: Redis then says TRYAGAIN while only some of the keys of the slot have arrived.
+    // Declares a key that never is: Redis then says TRYAGAIN while only some of the keys of the
+    // slot have arrived.
     const work = { script, keys, perKey, withFences: true };
     try {
       const [part] = await this.#servers.run(work, timeoutMs);

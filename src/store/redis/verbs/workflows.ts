@@ -72,17 +72,17 @@ type ScriptReserved =
   | ['stale' | 'future', number];
 
 export class RedisWorkflows implements WorkflowStore {
-  readonly #hub: WorkKeyspace;
+  readonly #work: WorkKeyspace;
 
-  constructor(hub: WorkKeyspace) {
-    this.#hub = hub;
+  constructor(work: WorkKeyspace) {
+    this.#work = work;
   }
 
   async begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
     const { leaseId, fence, inbox, resume } = request;
-    const channel = this.#hub.keys.channel(inbox);
+    const channel = this.#work.keys.channel(inbox);
     const args = [id, leaseId, String(fence), channel, resume ? '1' : '0', FIRST_STATE];
-    const reply = (await this.#hub.run(scripts['workflow/begin'], args, call)) as ScriptBegin;
+    const reply = (await this.#work.run(scripts['workflow/begin'], args, call)) as ScriptBegin;
     if (reply[0] === 2) return notHeld(reply[1]);
     const [, found, reemitted, dropped] = reply;
     const workflow = snapshotOf(id, found);
@@ -99,7 +99,7 @@ export class RedisWorkflows implements WorkflowStore {
     const args = stepArgs(id, step);
     for (const { id: actionId, target, priority, body } of step.actions)
       args.push(actionId, target, String(priority), sized('action', actionId, body));
-    return stepReply((await this.#hub.run(scripts['workflow/emit'], args, call)) as ScriptStep);
+    return stepReply((await this.#work.run(scripts['workflow/emit'], args, call)) as ScriptStep);
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
@@ -107,24 +107,24 @@ export class RedisWorkflows implements WorkflowStore {
       ...stepArgs(id, step),
       sized('workflow state', id, asJson(step.state, 'a state')),
     ];
-    return stepReply((await this.#hub.run(scripts['workflow/update'], args, call)) as ScriptStep);
+    return stepReply((await this.#work.run(scripts['workflow/update'], args, call)) as ScriptStep);
   }
 
   async markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
     const args = [id, step.leaseId, ...readArgs(step)];
     return stepReply(
-      (await this.#hub.run(scripts['workflow/mark-read'], args, call)) as ScriptStep,
+      (await this.#work.run(scripts['workflow/mark-read'], args, call)) as ScriptStep,
     );
   }
 
   async unpark(id: string, step: Step, call: Call): Promise<StepReply> {
-    const reply = await this.#hub.run(scripts['workflow/unpark'], stepArgs(id, step), call);
+    const reply = await this.#work.run(scripts['workflow/unpark'], stepArgs(id, step), call);
     return stepReply(reply as ScriptStep);
   }
 
   async handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
     const args = [...stepArgs(id, step), step.successor, String(step.windowMs)];
-    const found = (await this.#hub.run(scripts['workflow/handoff'], args, call)) as ScriptStep;
+    const found = (await this.#work.run(scripts['workflow/handoff'], args, call)) as ScriptStep;
     const reply = stepReply(found);
     if (reply.kind === 'done') return { ...reply, fence: found[2] ?? 0 };
     if (reply.kind === 'full') throw new TypeError('a handoff needs no room');
@@ -132,7 +132,7 @@ export class RedisWorkflows implements WorkflowStore {
   }
 
   async revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
-    const reply = await this.#hub.run(scripts['workflow/revoke'], [leaseId, call.reason], call);
+    const reply = await this.#work.run(scripts['workflow/revoke'], [leaseId, call.reason], call);
     if (reply === null) return { kind: 'not-found' };
     const [workflow, revokedAtMs] = reply as [string, string];
     return { kind: 'revoked', workflow, revokedAtMs: Number(revokedAtMs) };
@@ -145,17 +145,23 @@ export class RedisWorkflows implements WorkflowStore {
       String(atMost(call.most, TAKE_MOST)),
       String(call.claimMs),
     ];
-    const found = (await this.#hub.run(scripts['workflow/take'], args, call)) as ScriptTaken[];
+    const found = (await this.#work.run(scripts['workflow/take'], args, call)) as ScriptTaken[];
     return found.map(takenOf);
   }
 
   async reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken> {
     const { workflow, id, leaseId, epoch } = action;
     const args = [
-      ...[target, workflow, id, leaseId, String(epoch), call.consumer, String(call.claimMs)],
+      target,
+      workflow,
+      id,
+      leaseId,
+      String(epoch),
+      call.consumer,
+      String(call.claimMs),
       call.strictness === 'strict' ? '1' : '0',
     ];
-    const reply = (await this.#hub.run(scripts['workflow/reserve'], args, call)) as ScriptReserved;
+    const reply = (await this.#work.run(scripts['workflow/reserve'], args, call)) as ScriptReserved;
     switch (reply[0]) {
       case 'reserved':
         return takenOf([1, workflow, id, reply[1], reply[2], reply[3]]);
@@ -164,7 +170,7 @@ export class RedisWorkflows implements WorkflowStore {
       case 'replay':
         return {
           kind: 'replay',
-          result: resultOf(this.#hub.keys.workflow('results', workflow), id, reply[1]),
+          result: resultOf(this.#work.keys.workflow('results', workflow), id, reply[1]),
         };
       default:
         return { kind: reply[0], workflow, id, epoch, current: reply[1] };
@@ -177,7 +183,7 @@ export class RedisWorkflows implements WorkflowStore {
     call: Call & { claimMs: number },
   ): Promise<HeldReply[]> {
     const lanes = held.map(({ workflow, fence }) => ({ lane: workflow, fence }));
-    return this.#hub.extend(actionStream(target), lanes, call);
+    return this.#work.extend(actionStream(target), lanes, call);
   }
 
   async settle(
@@ -189,19 +195,19 @@ export class RedisWorkflows implements WorkflowStore {
       const { workflow, fence, outcome } = settlement;
       return [workflow, String(fence), outcome, ...settlementArgs(settlement)];
     });
-    return this.#hub.runHeld(scripts['workflow/settle'], [target], each, call);
+    return this.#work.runHeld(scripts['workflow/settle'], [target], each, call);
   }
 
   async revive(target: string, deadId: string, call: Call) {
     if (!isStreamId(deadId)) return { kind: 'absent' } as const;
-    const workflow = await this.#hub.run(scripts['workflow/revive'], [target, deadId], call);
+    const workflow = await this.#work.run(scripts['workflow/revive'], [target, deadId], call);
     if (workflow === null) return { kind: 'absent' } as const;
     return { kind: 'revived', workflow: workflow as string } as const;
   }
 
   async read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
     const each = ids.map((id) => [id]);
-    const replies = await this.#hub.runEach(scripts['workflow/read'], [], each, call);
+    const replies = await this.#work.runEach(scripts['workflow/read'], [], each, call);
     return replies.map((reply, i) => {
       return reply === null ? null : snapshotOf(ids[i] ?? '', reply as ScriptSnapshot);
     });
@@ -209,35 +215,35 @@ export class RedisWorkflows implements WorkflowStore {
 
   async results(id: string, { after, most, timeoutMs }: ResultsCall): Promise<ResultsPage> {
     const call = { after, size: atMost(most, RESULTS_PAGE), timeoutMs };
-    const key = this.#hub.keys.workflow('unread', id);
-    const { rows, more } = await this.#hub.page('results', key, call);
+    const key = this.#work.keys.workflow('unread', id);
+    const { rows, more } = await this.#work.page('results', key, call);
     return { results: rows.map((row) => unreadOf(key, row)), more };
   }
 
   async resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
-    const key = this.#hub.keys.workflow('results', id);
-    const found = await this.#hub.send('result', ['HGET', key, actionId], call);
+    const key = this.#work.keys.workflow('results', id);
+    const found = await this.#work.send('result', ['HGET', key, actionId], call);
     return found === null ? null : resultOf(key, actionId, found as string);
   }
 
   async history(id: string, { after, most, timeoutMs }: HistoryCall): Promise<HistoryPage> {
     const call = { after, size: atMost(most, HISTORY_PAGE), timeoutMs };
-    const key = this.#hub.keys.workflow('history', id);
-    const { rows, more } = await this.#hub.page('history', key, call);
+    const key = this.#work.keys.workflow('history', id);
+    const { rows, more } = await this.#work.page('history', key, call);
     return { entries: rows.map(historyOf), more };
   }
 
   async list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
     const size = atMost(call.most, WORKFLOWS_PAGE);
     const from = call.after === undefined ? '-' : `(${call.after}`;
-    const key = this.#hub.keys.workflows;
+    const key = this.#work.keys.workflows;
     const args = ['ZRANGEBYLEX', key, from, '+', 'LIMIT', '0', String(size + 1)] as const;
-    const found = (await this.#hub.send('list', args, call)) as string[];
+    const found = (await this.#work.send('list', args, call)) as string[];
     return { ids: found.slice(0, size), more: found.length > size };
   }
 
   async remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
-    const reply = await this.#hub.run(scripts['workflow/remove'], [id], call);
+    const reply = await this.#work.run(scripts['workflow/remove'], [id], call);
     return reply as 'removed' | 'held' | 'absent';
   }
 }
@@ -289,8 +295,14 @@ function snapshotOf(
 ): WorkflowSnapshot {
   const [leaseId, epoch, state, createdMs, changedMs] = facts;
   return {
-    ...{ id, leaseId, epoch: Number(epoch), state: fromJson(state, id) },
-    ...{ unresolved, parked, unread },
-    ...{ createdAtMs: Number(createdMs), changedAtMs: Number(changedMs) },
+    id,
+    leaseId,
+    epoch: Number(epoch),
+    state: fromJson(state, id),
+    unresolved,
+    parked,
+    unread,
+    createdAtMs: Number(createdMs),
+    changedAtMs: Number(changedMs),
   };
 }
