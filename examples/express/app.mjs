@@ -25,17 +25,17 @@ const app = express();
 app.use(express.json());
 
 app.post('/targets', async ({ body: { id, url, every = '10s' } }, response) => {
-  response.status(201).json(await holdfast.sessions.add({ id, url, every }));
+  response.status(201).json(await holdfast.targets.add({ id, url, every }));
 });
 
 app.get('/targets', async (_, response) => {
-  const { sessions } = await holdfast.sessions.list();
-  const results = await holdfast.fleet.results(sessions.map(({ id }) => id));
-  response.json(sessions.map(({ id, url }) => ({ id, url, last: results.get(id) ?? null })));
+  const { targets } = await holdfast.targets.list();
+  const results = await holdfast.fleet.results(targets.map(({ id }) => id));
+  response.json(targets.map(({ id, url }) => ({ id, url, last: results.get(id) ?? null })));
 });
 
 app.delete('/targets/:id', async ({ params }, response) => {
-  await holdfast.sessions.remove(params.id);
+  await holdfast.targets.remove(params.id);
   response.sendStatus(204);
 });
 

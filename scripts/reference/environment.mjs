@@ -44,7 +44,11 @@ const READ = [
 /** Variable, what it says. */
 const GIVEN = [
   ['HOLDFAST_LEASE_KEY', '`holdfast run`: the key that is held.'],
-  ['HOLDFAST_LEASE_FENCE', '`holdfast run`: its fence.'],
+  [
+    'HOLDFAST_FENCE',
+    'The fence: of the lease or slot of `holdfast run`, or of the slot or own lease of a session.',
+  ],
+  ['HOLDFAST_LEASE_FENCE', '`holdfast run`: the old name of `HOLDFAST_FENCE`, in this version.'],
   ['HOLDFAST_SLOT', 'The slot, where there is one: of `holdfast run --slots`, or of a session.'],
   ['HOLDFAST_SESSION_ID', 'A pipeline: its session.'],
   ['HOLDFAST_SESSION_TENANT', 'Its tenant.'],
@@ -54,7 +58,6 @@ const GIVEN = [
   ['HOLDFAST_SESSION_PROFILE', 'How it is to be run.'],
   ['HOLDFAST_SESSION_BUCKET', 'The bucket of its key.'],
   ['HOLDFAST_SESSION_START_MS', 'Of a recording, from where.'],
-  ['HOLDFAST_FENCE', 'The fence of its slot, or of its own lease where it needs none.'],
 ];
 
 /** In examples, or between processes of our own. */
