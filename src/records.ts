@@ -5,17 +5,23 @@ import { checkFence } from './lease/fence.ts';
 import type { RecordStore, RefusedWrite, StoredRecord } from './store/port/record-store.ts';
 
 export interface WriteOptions {
-  /** The write is refused with `FENCE_STALE` where the record has seen a higher one. */
-  fence?: number;
-  /** The write is refused with `REVISION_CONFLICT` where the record has another revision; 0: where there is one. */
-  ifRevision?: number;
+  /** Refuses the write with `FENCE_STALE` if the record has seen a higher fence. */
+  fence?: number | undefined;
+  /**
+   * Refuses the write with `REVISION_CONFLICT` if the record has another revision. 0: if the record
+   * exists.
+   */
+  ifRevision?: number | undefined;
 }
+
+/** A record as `get` returns it. `Value` is the type that its writer stored; it is not checked. */
+export type ReadRecord<Value> = Omit<StoredRecord, 'value'> & { readonly value: Value };
 
 const KNOWN = new Set(['fence', 'ifRevision']);
 const COLLECTION = 'record';
 const CALL = { timeoutMs: 5_000 };
 
-/** Small JSON documents in the store that refuse writes with an older fence than they have seen. */
+/** Small JSON documents in the store. Each refuses a write with an older fence than it has seen. */
 export class Records {
   readonly #store: RecordStore;
 
@@ -23,13 +29,14 @@ export class Records {
     this.#store = store;
   }
 
-  async get(key: string): Promise<StoredRecord | null> {
+  /** The record; null if it does not exist. */
+  async get<Value = unknown>(key: string): Promise<ReadRecord<Value> | null> {
     checkKey(key);
     const [reply] = await this.#store.get(COLLECTION, [key], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     if (reply?.kind !== 'found') return null;
     const { value, revision, fence } = reply;
-    return { value, revision, fence };
+    return { value: value as Value, revision, fence };
   }
 
   async put(
@@ -40,13 +47,13 @@ export class Records {
     checkKey(key);
     checkWriteOptions(options);
     if (JSON.stringify(value) === undefined)
-      throw new ConfigError({ field: 'value', value, rule: 'a record is a JSON value' });
+      throw new ConfigError({ field: 'value', value, rule: 'it must be a JSON value' });
     const [reply] = await this.#store.put(COLLECTION, [{ id: key, value, ...options }], CALL);
     if (reply?.kind === 'written') return { revision: reply.revision };
     throw refusedWrite(key, options, reply);
   }
 
-  /** Whether there was one to remove. */
+  /** Removes a record. `removed`: whether it existed. */
   async remove(key: string, options: WriteOptions = {}): Promise<{ removed: boolean }> {
     checkKey(key);
     checkWriteOptions(options);
@@ -56,7 +63,7 @@ export class Records {
     throw refusedWrite(key, options, reply);
   }
 
-  /** The keys of all records, those written last at the end. */
+  /** The keys of all records, the last written ones at the end. */
   async *keys(): AsyncGenerator<string, void, undefined> {
     let at: { since: number; began?: number | undefined } = { since: 0 };
     for (;;) {
@@ -73,7 +80,7 @@ function checkWriteOptions(options: WriteOptions): void {
   const { fence, ifRevision } = options;
   if (fence !== undefined) checkFence(fence);
   if (ifRevision !== undefined && !(Number.isSafeInteger(ifRevision) && ifRevision >= 0)) {
-    const rule = 'a revision is a whole number, 0 for a record that is not there';
+    const rule = 'it must be a whole number, or 0 for a record that does not exist';
     throw new ConfigError({ field: 'ifRevision', value: ifRevision, rule });
   }
 }

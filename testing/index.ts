@@ -1,8 +1,10 @@
 export { type ConformanceHarness, storeConformance } from './conformance/conformance.ts';
 export type { ConformanceStore } from './conformance/kit.ts';
 export { FakeClock } from './fakes/fake-clock.ts';
-export { FaultProxy } from './fakes/fault-proxy.ts';
+export { type Address, FaultProxy } from './fakes/fault-proxy.ts';
 export { faultyStore, type StoreFaults } from './fakes/faulty-store.ts';
+export type { Counters } from './sim/counters.ts';
+export { KINDS as FAULT_KINDS } from './sim/faults.ts';
 export {
   draw,
   type Episode,
@@ -16,4 +18,8 @@ export {
   type WorldOptions,
   type WorldReport,
 } from './sim/index.ts';
+export { MIXED_KINDS, type MixedKind } from './sim/mixed-faults.ts';
+export { DIMENSIONS, type Dimension, type Draw } from './sim/mixed-setting.ts';
+export type { Note as TraceNote } from './sim/trace.ts';
+export type { AnyEpisode } from './sim/world.ts';
 export { type StepOptions, TestBed, type TestInstance } from './test-bed.ts';

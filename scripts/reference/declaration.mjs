@@ -49,6 +49,8 @@ function collect(node, types, named) {
 
 function add(name, types, named) {
   const symbol = types.symbolAt(name);
+  // The compiler names the call that makes the base of a class `X_base`.
+  if (symbol?.name.endsWith('_base')) return;
   if (symbol !== null && !named.includes(symbol)) named.push(symbol);
 }
 

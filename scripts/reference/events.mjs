@@ -55,9 +55,7 @@ export async function eventsPage(root, types) {
   const events = types.propertiesOf(types.declaredType(catalogue));
   const text = (event) => {
     const facts = types.propertiesOf(types.typeOf(event));
-    const sample = Object.fromEntries(
-      facts.map((fact) => [fact.name, sampleOf(fact, types, LESS_COMMON[event.name])]),
-    );
+    const sample = sampleFacts(event, types);
     const listed = facts.map((fact) => code(`${fact.name}: ${types.textOf(types.typeOf(fact))}`));
     return [
       `### ${event.name}`,
@@ -82,6 +80,26 @@ export async function eventsPage(root, types) {
   });
 }
 
+/** Every event with the sentence that a log has for it. */
+export async function eventSentences(root, types) {
+  const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
+  const { LEVELS } = await load('telemetry/levels.js');
+  const { sentenceOf } = await load('telemetry/sentences.js');
+  const catalogue = types.exportsOf(types.file('core/events')).get('Events');
+  return types.propertiesOf(types.declaredType(catalogue)).map((event) => ({
+    name: event.name,
+    level: LEVELS[event.name],
+    sentence: sentenceOf(event.name, sampleFacts(event, types)),
+  }));
+}
+
+function sampleFacts(event, types) {
+  const facts = types.propertiesOf(types.typeOf(event));
+  return Object.fromEntries(
+    facts.map((fact) => [fact.name, sampleOf(fact, types, LESS_COMMON[event.name])]),
+  );
+}
+
 function byNoun(events) {
   const nouns = new Map();
   for (const event of events) {
@@ -91,7 +109,8 @@ function byNoun(events) {
   return nouns;
 }
 
-function sampleOf(fact, types, special = {}) {
+/** A sample of a fact: by its name, else by its type. */
+export function sampleOf(fact, types, special = {}) {
   const { name } = fact;
   if (Object.hasOwn(special, name)) return special[name];
   const type = types.typeOf(fact);
@@ -99,6 +118,7 @@ function sampleOf(fact, types, special = {}) {
   if (literal !== undefined) return literal.value;
   if (Object.hasOwn(SAMPLES, name)) return SAMPLES[name];
   const text = types.textOf(type);
+  if (text.includes('[]')) return [name];
   if (text.startsWith('number')) return name.endsWith('Ms') ? DURATION_MS : COUNT;
   return text === 'boolean' ? name === 'isGone' : name;
 }

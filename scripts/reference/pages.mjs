@@ -5,6 +5,7 @@ import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
 import { eventsPage } from './events.mjs';
 import { httpPage } from './http.mjs';
+import { messagesPage } from './messages.mjs';
 import { metricsPage } from './metrics.mjs';
 import { TypedPackage } from './typed-package.mjs';
 
@@ -17,6 +18,7 @@ export async function referencePages(root) {
     ['errors', await errorsPage(root, types)],
     ['events', await eventsPage(root, types)],
     ['http', await httpPage(root)],
+    ['messages', await messagesPage(root, types)],
     ['metrics', await metricsPage(root)],
   ]);
 }

@@ -101,9 +101,15 @@ export class TypedPackage {
   extendsError(symbol) {
     if ((symbol.flags & ts.SymbolFlags.Class) === 0) return false;
     const bases = this.declaredType(symbol).getBaseTypes() ?? [];
-    return bases.some(
-      (base) => base.symbol.name === 'HoldfastError' || this.extendsError(base.symbol),
-    );
+    return bases.some((base) => this.#isError(base));
+  }
+
+  /** The base of a class that `defineError` makes is an intersection. */
+  #isError(type) {
+    if (type.isIntersection()) return type.types.some((part) => this.#isError(part));
+    const { symbol } = type;
+    if (symbol === undefined) return false;
+    return symbol.name === 'HoldfastError' || this.extendsError(symbol);
   }
 
   #meant(symbol) {

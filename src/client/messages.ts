@@ -42,7 +42,7 @@ export interface AcceptedIntent {
 }
 
 /** A session that an intent started. */
-interface RunFacts {
+export interface RunFacts {
   readonly id: string;
   readonly tenant: string;
   readonly profile: string;

@@ -5,7 +5,7 @@ import type { Gap } from './gap.ts';
 export type DoubtReason = 'renewal_failed' | 'clock_jump';
 
 /** A lease in events. Names are unique within a class only. */
-interface LeaseFacts {
+export interface LeaseFacts {
   leaseClass: string;
   key: string;
   holder: string;
@@ -176,7 +176,7 @@ export interface Events {
   'listener.failed': { event: string; error: unknown };
 }
 
-interface ActionFacts {
+export interface ActionFacts {
   workflow: string;
   action: string;
   type: string;

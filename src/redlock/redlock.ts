@@ -36,7 +36,7 @@ export interface RedlockUsingContext {
   readonly extensions: number;
 }
 
-type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>;
+export type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>;
 
 /** An endless wait is made of waits of this length. */
 const MAX_WAIT_MS = 3_600_000;

@@ -1,11 +1,28 @@
 export { type AppOptions, createApp, type HoldfastApp } from './app.ts';
-export type { Stage, StageAction, StageActor, StagePicture } from './demo-stage.ts';
+export {
+  STAGE_ACTIONS,
+  type Stage,
+  type StageAction,
+  type StageActor,
+  type StagePicture,
+} from './demo-stage.ts';
 export { EntryPasses } from './http/entry-passes.ts';
 export type { LanSettings } from './http/ip-restriction.ts';
+export { PROBLEMS, type ProblemName } from './http/problem.ts';
 export type { FailedRequest } from './http/request.ts';
 export type { LimitSettings, RateSettings } from './http/request-limits.ts';
-export type { Scope } from './http/route.ts';
-export { type FoundTokens, readTokens } from './http/token-sources.ts';
+export {
+  type AuditEntry,
+  type Caller,
+  type DocumentedResponse,
+  type Route,
+  type RouteRequest,
+  type RouteResult,
+  SCOPES,
+  type Scope,
+} from './http/route.ts';
+export { type Environment, type FoundTokens, readTokens } from './http/token-sources.ts';
 export type { TokenSettings } from './http/tokens.ts';
 export { createMetrics, type Metrics, type MetricsOptions } from './metrics/metrics.ts';
+export type { Check, Readiness } from './readiness.ts';
 export { type Servable, type ServeOptions, type Serving, serve } from './serve.ts';

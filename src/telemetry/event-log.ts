@@ -47,7 +47,7 @@ export type FollowedPage =
   | { readonly kind: 'page'; readonly page: EventPage; readonly after?: string | undefined }
   | Extract<Followed, { kind: 'stalled' | 'resumed' }>;
 
-interface FollowOptions {
+export interface FollowOptions {
   readonly after?: string;
   readonly from?: 'now' | 'oldest';
   readonly signal: AbortSignal;

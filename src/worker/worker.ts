@@ -40,7 +40,7 @@ import { type WorkerEnvironment, WorkerResources } from './worker-resources.ts';
 
 const DEFAULT_STOP_MS = 15_000;
 
-type State = 'new' | 'starting' | 'running' | 'stopping' | 'stopped';
+export type State = 'new' | 'starting' | 'running' | 'stopping' | 'stopped';
 
 const FROM: Readonly<Record<State, readonly State[]>> = {
   new: [],

@@ -18,13 +18,13 @@ export class LeaseViolationError extends defineError(
   return `workflow '${workflow_id}' is in another tenure: ${is}, and this came with ${got}. Stop the old work, and claim the workflow again.`;
 }) {}
 
-interface EpochFacts {
+export interface EpochFacts {
   readonly workflow_id: string;
   readonly action_epoch: number;
   readonly current_epoch: number;
 }
 
-interface EpochContext extends EpochFacts {
+export interface EpochContext extends EpochFacts {
   readonly recommendation: string;
 }
 

@@ -46,7 +46,7 @@ const MAX_SETTLEMENTS = 200;
 const RETRY_SPAN_MS = 10;
 const DEFAULT_STOP_MS = 10_000;
 
-type State = 'new' | 'running' | 'stopping' | 'stopped';
+export type State = 'new' | 'running' | 'stopping' | 'stopped';
 
 interface RetrySpan extends TimerEntry {
   readonly span: number;

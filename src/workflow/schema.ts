@@ -15,11 +15,11 @@ export interface Schema<Input = unknown, Output = Input> {
   };
 }
 
-type SchemaResult<Output> =
+export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-interface SchemaIssue {
+export interface SchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
@@ -34,8 +34,8 @@ export interface ActionDefinition {
 /** By action type. */
 export type ActionDefinitions = Readonly<Record<string, ActionDefinition>>;
 
-type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
-type OutputOf<S> = S extends Schema<unknown, infer Output> ? Output : unknown;
+export type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : unknown;
+export type OutputOf<S> = S extends Schema<unknown, infer Output> ? Output : unknown;
 
 export type PayloadIn<D extends ActionDefinition> = InputOf<D['payload']>;
 /** Without a schema the handler declares the type of its payload. */

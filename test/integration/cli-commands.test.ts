@@ -232,7 +232,7 @@ describe.concurrent('what goes wrong', () => {
       [['revoke', 'k', '--reason', 'x', '--fence', '1x'], 64, /--fence/],
       [['ls', '--store', secret], 69, /is unreachable/],
       [['ls', '--store', 'ftp://user:canary@host'], 78, /store is "ftp:"/],
-      [['run', '--store', 'memory:', 'k', '--', 'true'], 78, /excludes nobody/],
+      [['run', '--store', 'memory:', 'k', '--', 'true'], 78, /exclude no other process/],
       [['ls', '--store', 'redis://user:canary@[broken'], 78, /each host is a name/],
     ];
     const results = await Promise.all(cases.map(([args]) => cli(args)));

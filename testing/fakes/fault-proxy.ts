@@ -145,7 +145,7 @@ export class FaultProxy {
   }
 }
 
-interface Address {
+export interface Address {
   host: string;
   port: number;
 }

@@ -7,7 +7,7 @@
 import type { Random } from '../../src/core/random.ts';
 
 /** What can happen, each with how likely it is beside the others. */
-const KINDS = {
+export const KINDS = {
   /** The process is killed, and started again. */
   crash: 4,
   /** It is killed at a named point of its code. */

@@ -46,7 +46,7 @@ export interface RouteResult {
   readonly audit?: AuditEntry | undefined;
 }
 
-interface AuditEntry {
+export interface AuditEntry {
   readonly action: string;
   readonly subject: string;
   /** The instance that a target is moved to. */

@@ -9,7 +9,7 @@ export interface FoundTokens {
   readonly warnings: readonly string[];
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 const TOKEN = 'HOLDFAST_API_TOKEN';
 const PREVIOUS = 'HOLDFAST_API_TOKEN_PREVIOUS';

@@ -96,7 +96,7 @@ export type AdvanceReply =
   | { readonly kind: 'conflict'; readonly session: StoredSession }
   | Absent;
 
-interface Absent {
+export interface Absent {
   readonly kind: 'absent';
 }
 

@@ -30,8 +30,8 @@ export interface RecordStore {
 
 export interface RecordRef {
   readonly id: string;
-  readonly fence?: number;
-  readonly ifRevision?: number;
+  readonly fence?: number | undefined;
+  readonly ifRevision?: number | undefined;
 }
 
 export interface RecordWrite extends RecordRef {

@@ -30,7 +30,7 @@ export interface AdoptableIoredis {
   readonly options: object;
 }
 
-interface IoredisClient {
+export interface IoredisClient {
   /** The socket of the present connection. */
   readonly stream?: Socket | null;
   connect(): Promise<void>;
