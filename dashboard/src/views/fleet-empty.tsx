@@ -28,7 +28,7 @@ export function NoTargets() {
   return (
     <Empty title="The fleet has no targets yet.">
       <span>Add one. The instances divide the targets among themselves:</span>
-      <AsCli command="holdfast sessions add https://example.com" />
+      <AsCli command="holdfast targets add https://example.com" />
       {may('v3:write') && <AddTarget />}
     </Empty>
   );

@@ -152,7 +152,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
         <Action
           name="Resume"
           effect={`The fleet gives ${id} to an instance, which polls it again.`}
-          cli={`holdfast sessions resume ${word}`}
+          cli={`holdfast targets resume ${word}`}
           scope="v3:write"
           run={() => again(client.resume(id))}
         />
@@ -160,7 +160,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
         <Action
           name="Pause"
           effect={`Its owner finishes the poll in flight and releases ${id}. No instance polls it until you resume it.`}
-          cli={`holdfast sessions pause ${word}`}
+          cli={`holdfast targets pause ${word}`}
           scope="v3:write"
           run={() => again(client.pause(id))}
         />
@@ -178,7 +178,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       <Action
         name="Remove"
         effect={`The fleet stops polling ${id} and forgets it. Its log entries stay.`}
-        cli={`holdfast sessions rm ${word}`}
+        cli={`holdfast targets rm ${word}`}
         scope="v3:write"
         danger
         run={async () => {
@@ -197,7 +197,7 @@ function Unknown({ id }: { id: string }) {
         An operator removed it, or it was never added. If it is the key of a lease,{' '}
         <a href={hrefOf('leases', id)}>open the lease</a>. Add the target:
       </span>
-      <AsCli command={`holdfast sessions add http://127.0.0.1:8080/health --id ${shellWord(id)}`} />
+      <AsCli command={`holdfast targets add http://127.0.0.1:8080/health --id ${shellWord(id)}`} />
     </Empty>
   );
 }

@@ -70,7 +70,7 @@ function Nothing({ scene }: { scene: Scene }) {
   return (
     <Empty title="The fleet has no targets yet.">
       Add a target. Its owners, past and present, show up here.
-      <AsCli command="holdfast sessions add http://127.0.0.1:8080/health --id device-1 --every 5s" />
+      <AsCli command="holdfast targets add http://127.0.0.1:8080/health --id device-1 --every 5s" />
     </Empty>
   );
 }

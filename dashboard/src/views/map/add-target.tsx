@@ -29,7 +29,7 @@ export function AddTarget() {
       <Action
         name="Add target"
         effect={`One of the instances starts to poll ${url}.`}
-        cli={`holdfast sessions add ${shellWord(url)}${options}`}
+        cli={`holdfast targets add ${shellWord(url)}${options}`}
         scope="v3:write"
         disabled={url === ''}
         run={() => client.addSession({ url, ...(id !== '' && { id }) })}
