@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { OperatorClient } from '../../src/client/index.ts';
+import { serverWorld, TOKENS } from '../support/server-world.ts';
+
+const URL_A = 'https://a.example/status';
+
+describe('/api/v3/targets', () => {
+  it('adds, lists, changes, pauses, resumes and removes a target', async () => {
+    const { ask } = await serverWorld();
+    const added = await ask('POST', '/api/v3/targets', {
+      body: { id: 'a', url: URL_A, every: '30s' },
+      token: 'write',
+    });
+    const target = { id: 'a', url: URL_A, everyMs: 30_000, isPaused: false, revision: 1 };
+    expect(added).toMatchObject({ status: 201, json: target });
+    expect(added.headers.get('location')).toBe('/api/v3/targets/a');
+    expect(added.headers.get('deprecation')).toBe(null);
+    const changed = await ask('PATCH', '/api/v3/targets/a', { body: { every: '1m' } });
+    expect(changed.json).toMatchObject({ url: URL_A, everyMs: 60_000, isPaused: false });
+    expect((await ask('POST', '/api/v3/targets/a/pause')).json.isPaused).toBe(true);
+    expect((await ask('PATCH', '/api/v3/targets/a', { body: { isPaused: false } })).json).toEqual(
+      expect.objectContaining({ isPaused: false, everyMs: 60_000 }),
+    );
+    expect((await ask('POST', '/api/v3/targets/a/resume')).json.isPaused).toBe(false);
+    expect((await ask('GET', '/api/v3/targets')).json.targets).toHaveLength(1);
+    expect((await ask('DELETE', '/api/v3/targets/a')).status).toBe(204);
+    expect((await ask('DELETE', '/api/v3/targets/a')).json.code).toBe('NOT_FOUND');
+  });
+
+  it('lists targets in pages, in order of id, without sessions', async () => {
+    const { ask } = await serverWorld();
+    await ask('POST', '/api/v3/intents', { body: { type: 'stream.start', serviceRef: 'one' } });
+    for (const id of ['c', 'a', 'b'])
+      await ask('POST', '/api/v3/targets', { body: { id, url: URL_A } });
+    const first = await ask('GET', '/api/v3/targets?limit=2');
+    expect(first.json.targets.map(({ id }: { id: string }) => id)).toEqual(['a', 'b']);
+    const rest = await ask('GET', `/api/v3/targets?cursor=${first.json.cursor}`);
+    expect(rest.json).toMatchObject({ targets: [{ id: 'c' }] });
+    expect(rest.json.cursor).toBe(undefined);
+    expect((await ask('GET', '/api/v3/targets?cursor=aQ')).json.code).toBe('INVALID_REQUEST');
+  });
+
+  it('refuses unknown fields and values that break a rule', async () => {
+    const { ask } = await serverWorld();
+    await ask('POST', '/api/v3/targets', { body: { id: 'a', url: URL_A } });
+    for (const body of [{ every: '1ms' }, { url: 'ftp://a' }, { id: 'b' }, { isPaused: 'no' }])
+      expect((await ask('PATCH', '/api/v3/targets/a', { body })).status).toBe(400);
+    expect((await ask('PATCH', '/api/v3/targets/none', { body: {} })).status).toBe(404);
+  });
+});
+
+describe('targets under /api/v3/sessions', () => {
+  it('still work, and name their successor', async () => {
+    const { ask } = await serverWorld();
+    const link = (path: string) => `</api/v3/targets${path}>; rel="successor-version"`;
+    const got = [
+      [await ask('POST', '/api/v3/sessions', { body: { id: 'a', url: URL_A } }), ''],
+      [await ask('GET', '/api/v3/sessions/a'), '/a'],
+      [await ask('GET', '/api/v3/sessions?kind=poll'), ''],
+      [await ask('POST', '/api/v3/sessions/a/pause'), '/a/pause'],
+      [await ask('DELETE', '/api/v3/sessions/a'), '/a'],
+    ] as const;
+    for (const [{ status, headers }, path] of got) {
+      expect(status).toBeLessThan(300);
+      expect(headers.get('deprecation')).toBe('true');
+      expect(headers.get('link')).toBe(link(path));
+    }
+  });
+
+  it('leave sessions of intents without a deprecation', async () => {
+    const { ask } = await serverWorld();
+    const intent = { type: 'stream.start', serviceRef: 'one' };
+    const { json } = await ask('POST', '/api/v3/intents', { body: intent });
+    const session = await ask('GET', json.links.self);
+    expect(session.headers.get('deprecation')).toBe(null);
+    const live = await ask('GET', '/api/v3/sessions?kind=live');
+    expect(live.headers.get('deprecation')).toBe(null);
+  });
+});
+
+it('OperatorClient.targets calls these routes', async () => {
+  const { app } = await serverWorld();
+  const { targets } = new OperatorClient({
+    url: 'http://localhost',
+    token: TOKENS.admin.token,
+    fetch: async (input, init) => app.fetch(new Request(input as string, init)),
+  });
+  await targets.add({ id: 'a', url: URL_A });
+  expect(await targets.change('a', { every: '1m' })).toMatchObject({ everyMs: 60_000 });
+  expect(await targets.pause('a')).toMatchObject({ isPaused: true });
+  expect(await targets.resume('a')).toMatchObject({ isPaused: false });
+  const listed = [];
+  for await (const target of targets.list()) listed.push(target.id);
+  expect(listed).toEqual(['a']);
+  expect(await targets.get('a')).toMatchObject({ id: 'a', owner: null, isPaused: false });
+  await targets.remove('a');
+});
