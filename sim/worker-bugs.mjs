@@ -188,8 +188,8 @@ export const WORKER_BUGS = [
     worlds: replacements,
     patches: [
       {
-        file: 'worker/session-runs.js',
-        find: 'await Promise.all([...this.#runs.values()].map(({ run }) => run.abandon()));',
+        file: 'worker/session-run.js',
+        find: 'await this.#leases.abandon(this.#running?.ended);',
         replace: ';',
       },
       {
