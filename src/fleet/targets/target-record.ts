@@ -6,7 +6,7 @@
 import { durationMs } from '../../core/duration.ts';
 import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
 
-const TARGET_KINDS = ['poll', 'live', 'vod'] as const;
+export const TARGET_KINDS = ['poll', 'live', 'vod'] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
 /** `uuid`: only UUIDs are ids of targets. */
