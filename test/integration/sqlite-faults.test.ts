@@ -213,6 +213,6 @@ describe('a folder that is read-only', () => {
     chmodSync(folder, 0o700);
     expect(code).toBe(1);
     expect(child.stderr).toMatch(/STORE_REFUSED/);
-    expect(child.stderr).toMatch(/must be writable for this user/);
+    expect(child.stderr).toMatch(/writable for this user/);
   });
 });

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { KEYSPACES } from '../../src/store/port/keyspaces.ts';
+import { checkPrefix } from '../../src/store/port/prefix.ts';
 import { fenceOf, Keys } from '../../src/store/redis/keys.ts';
-import { Names } from '../../src/store/sqlite/tables/names.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import fc from '../support/fast-check.ts';
 
 const refusal = { code: 'CONFIG_INVALID', field: 'prefix' };
-const refused = (prefix: string) => {
+const refused = async (prefix: string) => {
   expect(() => new Keys(prefix)).toThrow(expect.objectContaining(refusal));
-  expect(() => new Names(prefix)).toThrow(expect.objectContaining(refusal));
+  await expect(openSqliteStore('not-made.db', { prefix })).rejects.toMatchObject(refusal);
 };
 
 describe('a prefix', () => {
@@ -15,7 +16,7 @@ describe('a prefix', () => {
     'K-15 %j is one',
     (prefix) => {
       expect(new Keys(prefix).prefix).toBe(prefix);
-      expect(new Names(prefix).prefix).toBe(prefix);
+      expect(() => checkPrefix(prefix)).not.toThrow();
     },
   );
 

@@ -17,7 +17,7 @@ beforeEach(() => {
   path = join(folder, 'one.db');
   clock = new FakeClock();
   told = 0;
-  watch = new LogWatch(path, clock, () => told++);
+  watch = new LogWatch(clock, path, () => told++);
 });
 afterEach(() => {
   watch.close();

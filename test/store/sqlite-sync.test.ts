@@ -103,7 +103,7 @@ describe('a file that syncs every second', () => {
       await clock.advance(1_000);
     }
     expect(disk.atMs).toHaveLength(2);
-    expect(warned).toEqual(['The log could not be brought to the disk: EIO.']);
+    expect(warned).toEqual(['The log could not be synced to the disk: EIO.']);
     await store.close();
   });
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
 import { StoreRefusedError } from '../../src/core/errors.ts';
+import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import type { DatabaseFile } from '../../src/store/sqlite/file/database-file.ts';
 import { LockQueue } from '../../src/store/sqlite/file/lock-queue.ts';
@@ -150,9 +151,10 @@ it('K-07 where the disk has no room for all requests of a transaction, those tha
   };
   const file = { transaction } as unknown as DatabaseFile;
   const clock = new FakeClock();
-  const turns = new LockQueue({ file, name: 's', clock, random: seededRandom(1) });
+  const rt = { clock, random: seededRandom(1), events: new Emitter() };
+  const queue = new LockQueue(rt, file, 's');
   const write = (size: number) =>
-    turns.writeOne(`write ${size}`, CALL, () => {
+    queue.writeOne(`write ${size}`, CALL, () => {
       bytes += size;
       return size;
     });
@@ -163,7 +165,7 @@ it('K-07 where the disk has no room for all requests of a transaction, those tha
     4,
     2,
   ]);
-  turns.close();
+  queue.close();
 });
 
 it('K-07 waiting for the lock at the first opening uses one connection', async () => {

@@ -25,7 +25,7 @@ import {
   type WakeCall,
 } from '../port/lease-store.ts';
 import { wakeHint } from '../port/wake-hint.ts';
-import type { LeaseHandover } from '../sqlite/tables/tenure-leases.ts';
+import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
 import { notExpired } from './expiry.ts';
 import type { MemorySignals } from './signals.ts';
 

@@ -27,34 +27,33 @@ export function openTables({ clock, leases, signals }: Parts): {
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
 } {
-  const work = {
-    scope: '',
-    turns: new MemoryTables(clock),
-    tell: (tx: Tx, topic: string, message: string) =>
-      void tx.after.push(() => signals.deliver(topic, message)),
+  const transactions = new MemoryTables(clock);
+  const txSignals = {
+    send: (tx: Tx, topic: string, message: string) =>
+      void tx.afterCommit.push(() => signals.deliver(topic, message)),
   };
-  const tenures = {
+  const txLeases = {
     look: (_: Tx, key: string) => leases.look(key),
     handOver: (_: Tx, handover: Parameters<MemoryLeases['handOver']>[0]) =>
       leases.handOver(handover),
     free: (_: Tx, key: string) => leases.free(key),
   };
   return {
-    streams: new SqliteStreams(work),
-    workflows: new SqliteWorkflows({ ...work, leases: tenures }),
-    intents: new SqliteIntents(work),
+    streams: new SqliteStreams(transactions, txSignals),
+    workflows: new SqliteWorkflows(transactions, txLeases, txSignals),
+    intents: new SqliteIntents(transactions, txSignals),
   };
 }
 
 /** Nobody else is at these tables: each call has its turn at once. */
 class MemoryTables implements Transactions {
   readonly #clock: Clock;
-  readonly #session = new SqliteConnection(':memory:');
+  readonly #connection = new SqliteConnection(':memory:');
   readonly #fenceTime = () => fenceTime(this.#clock);
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#session.exec(WORK_TABLES);
+    this.#connection.exec(WORK_TABLES);
   }
 
   async read<R>({ count, each }: Batch<R>): Promise<R[]> {
@@ -64,14 +63,14 @@ class MemoryTables implements Transactions {
 
   async write<R>(batch: Batch<R>): Promise<R[]> {
     const tx = this.#tx();
-    this.#session.exec('BEGIN');
+    this.#connection.exec('BEGIN');
     try {
       const replies = Array.from({ length: batch.count }, (_, i) => batch.each(tx, i));
-      this.#session.exec('COMMIT');
-      for (const run of tx.after) run();
+      this.#connection.exec('COMMIT');
+      for (const run of tx.afterCommit) run();
       return replies;
     } finally {
-      this.#session.atRest();
+      this.#connection.rolledBack();
     }
   }
 
@@ -86,11 +85,12 @@ class MemoryTables implements Transactions {
   #tx(): Tx {
     const nowMs = this.#clock.monotonicMs();
     return {
-      session: this.#session,
+      connection: this.#connection,
+      scope: '',
       nowMs,
       wallMs: this.#clock.wallMs(),
       fenceTime: this.#fenceTime,
-      after: [],
+      afterCommit: [],
     };
   }
 }

@@ -2,7 +2,7 @@ import type { Finding } from '../port/examination.ts';
 import { STORE_FORMAT } from '../port/store.ts';
 import { judgeFileSystem } from './file/file-system.ts';
 
-/** A log longer than this says that somebody stands still while reading, and keeps it from being written back. */
+/** A longer log means that a stopped reader keeps it from being written back. */
 const LONG_LOG_BYTES = 64 * 2 ** 20;
 
 export interface FileFacts {
@@ -17,7 +17,7 @@ export interface FileFacts {
   readonly fileSystem: number;
 }
 
-/** What those facts mean for leases. */
+/** Returns what the facts mean for leases. */
 export function judge(facts: FileFacts): Finding[] {
   return [
     { level: 'ok', subject: 'version', fact: `SQLite ${facts.version}.` },
@@ -31,10 +31,10 @@ export function judge(facts: FileFacts): Finding[] {
 }
 
 function log({ journalMode, fileBytes, logBytes }: FileFacts): Finding {
-  const fact = `Journal mode ${journalMode}; ${kilobytes(fileBytes)}, and ${kilobytes(logBytes)} of log.`;
+  const fact = `Journal mode ${journalMode}; ${kilobytes(fileBytes)} of file, ${kilobytes(logBytes)} of log.`;
   if (logBytes <= LONG_LOG_BYTES) return { level: 'ok', subject: 'persistence', fact };
   const advice =
-    'A process that stands still keeps the log from being written back: let it go on, or end it.';
+    'A stopped process keeps the log from being written back. Let it continue, or end it.';
   return { level: 'warn', subject: 'persistence', fact, advice };
 }
 
@@ -45,12 +45,12 @@ function rights({ mode, folderMode }: FileFacts): Finding {
   return { level: 'warn', subject: 'rights', fact, advice };
 }
 
-/** Null: only who should may write it. In a folder with the sticky bit nobody replaces the files of others. */
+/** Null if only the user and the group may write. The sticky bit protects the files of a folder. */
 function rightsAdvice(mode: number, folderMode: number): string | null {
   if ((mode & 0o002) !== 0)
-    return 'Everybody on this host may write it, and so take or free any lease: chmod 600, or 660 for a group.';
+    return 'Every user of this host may write the file, and so take or free any lease: chmod 600, or 660 for a group.';
   if ((folderMode & 0o1002) === 0o002)
-    return 'Everybody on this host may replace the file, and so take or free any lease: chmod 700 for its folder, or 770 for a group.';
+    return 'Every user of this host may replace the file, and so take or free any lease: chmod 700 for its folder, or 770 for a group.';
   return null;
 }
 
@@ -64,7 +64,7 @@ function clock({ bootId }: FileFacts): Finding {
   return {
     level: 'ok',
     subject: 'clock',
-    fact: "The host's monotonic clock; a restart of the host shows by it alone.",
+    fact: "The host's monotonic clock. The host has no boot id, so a restart shows by its clock alone.",
   };
 }
 

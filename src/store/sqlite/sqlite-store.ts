@@ -1,11 +1,13 @@
 import { statSync } from 'node:fs';
-import { dirname, relative, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { type Clock, isDoneWithin, systemClock } from '../../core/clock.ts';
 import { Emitter } from '../../core/events.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
+import type { BaseRuntime } from '../../core/runtime.ts';
 import type { Examination } from '../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
+import { checkPrefix } from '../port/prefix.ts';
 import type { Store } from '../port/store.ts';
 import { type FileFacts, judge } from './examination.ts';
 import { DatabaseFile } from './file/database-file.ts';
@@ -20,12 +22,11 @@ import {
   logSyncer,
   type SyncMode,
 } from './file/log-sync.ts';
-import { realPath } from './file/place.ts';
+import type { SqliteOptions } from './file/options.ts';
+import { FileLocation } from './file/place.ts';
 import type { Tx } from './file/sqlite-connection.ts';
 import { StoreClock } from './file/store-clock.ts';
 import { ExpiredRows } from './tables/expired-rows.ts';
-import { Names } from './tables/names.ts';
-import { Waiters } from './tables/waiters.ts';
 import { SqliteBounds } from './verbs/bounds.ts';
 import { SqliteIntents } from './verbs/intents.ts';
 import { SqliteLeases } from './verbs/leases.ts';
@@ -37,38 +38,43 @@ import { SqliteStreams } from './verbs/streams.ts';
 import { SqliteWorkflows } from './verbs/workflows.ts';
 
 export interface SqliteStoreOptions {
-  /** Put before every name; default none. Two Holdfasts see each other's leases if they have the same one. */
+  /** Put before every name; default none. Stores with the same prefix share their leases. */
   prefix?: string | undefined;
-  /** `off` only where a second owner for one TTL after the file was deleted does no harm: development, tests. */
+  /** `off` only for development and tests: after the file was deleted, a lease may have two holders. */
   quarantine?: 'on' | 'off' | undefined;
-  /** When what has to outlive a loss of power is on the disk: within a second (`everysec`, the default), or before its caller has an answer (`always`). */
+  /** When durable data is on the disk: within a second (`everysec`, default), or at once (`always`). */
   sync?: SyncMode | undefined;
-  /** How long leases may last, per keyspace; the same for every process of the file. Null for one that takes none. */
-  maxTtls?: MaxTtls | null;
-  /** False: a file that does not exist is an error. Default true: it is made. */
+  /** The bound of TTLs per keyspace, equal in every process of the file. Null for an observer. */
+  maxTtls?: MaxTtls | null | undefined;
+  /** False: a missing file is an error. Default true: it is made. */
   create?: boolean | undefined;
-  clock?: Clock;
-  random?: Random;
-  events?: Emitter;
+  clock?: Clock | undefined;
+  random?: Random | undefined;
+  events?: Emitter | undefined;
   /** For tests: another machine. */
-  host?: Host;
-  /** For tests: how the log of a file is brought to the disk. */
-  syncLog?: (path: string) => Promise<void>;
-  /** For tests: what kind of file system a folder is on. */
-  fileSystemType?: (folder: string) => number;
+  host?: Host | undefined;
+  /** For tests: syncs the log of a file to the disk. */
+  syncLog?: ((path: string) => Promise<void>) | undefined;
+  /** For tests: returns the type of file system of a folder. */
+  fileSystemType?: ((folder: string) => number) | undefined;
 }
 
-/** How long opening and examining may take: others may be at the lock. */
+/** The timeout of opening and examining: another process may hold the lock. */
 const OPEN_CALL = { timeoutMs: 5_000 };
-/** How long closing waits for what is not on the disk yet. */
+/** `close` waits this long for a sync. */
 const CLOSE_SYNC_MS = 500;
 
-/** One file, any number of processes on one host, no server. Opens and examines the file before it resolves. */
+/** Opens one file for any number of processes on one host. Examines the file before it resolves. */
 export async function openSqliteStore(
   path: string,
   options: SqliteStoreOptions = {},
 ): Promise<Store> {
-  const store = new SqliteStore(path, options);
+  const rt = {
+    clock: options.clock ?? systemClock,
+    random: options.random ?? systemRandom,
+    events: options.events ?? new Emitter(),
+  };
+  const store = new SqliteStore(rt, path, withDefaults(options));
   checkLibsql(store.name);
   try {
     await store.open();
@@ -79,9 +85,27 @@ export async function openSqliteStore(
   }
 }
 
+function withDefaults(options: SqliteStoreOptions): SqliteOptions {
+  const { prefix = '', quarantine = 'on', sync = 'everysec' } = options;
+  const { maxTtls = DEFAULT_MAX_TTLS, create = true, host = systemHost() } = options;
+  checkSwitch(quarantine, 'quarantine');
+  checkSync(sync);
+  checkPrefix(prefix);
+  return {
+    prefix,
+    quarantine,
+    sync,
+    maxTtls,
+    create,
+    host,
+    syncLog: options.syncLog ?? logSyncer(),
+    fileSystemType: options.fileSystemType ?? fileSystemType,
+  };
+}
+
 class SqliteStore implements Store {
   readonly name: string;
-  /** By its whole path: its name is short where it lies below the current folder, and processes have different ones. */
+  /** The full path. `name` is relative to the working folder, and processes have different ones. */
   readonly identity: string;
   readonly leases: SqliteLeases;
   readonly members: SqliteMembers;
@@ -92,112 +116,78 @@ class SqliteStore implements Store {
   readonly workflows: SqliteWorkflows;
   readonly intents: SqliteIntents;
   readonly bounds: SqliteBounds;
+  readonly #rt: BaseRuntime;
+  readonly #options: SqliteOptions;
   readonly #path: string;
   readonly #file: DatabaseFile;
-  readonly #turns: LockQueue;
-  readonly #sync: LogSync;
-  readonly #host: Host;
-  readonly #mode: 'on' | 'off';
-  readonly #events: Emitter;
-  readonly #clock: Clock;
-  readonly #fileSystemType: (folder: string) => number;
+  readonly #queue: LockQueue;
+  readonly #logSync: LogSync;
 
-  constructor(path: string, options: SqliteStoreOptions) {
-    const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
-    const { prefix = '', quarantine: mode = 'on', host = systemHost() } = options;
-    const { maxTtls = DEFAULT_MAX_TTLS, create: mayCreate = true, sync = 'everysec' } = options;
-    checkSwitch(mode, 'quarantine');
-    checkSync(sync);
-    this.#path = realPath(path);
-    this.name = `sqlite:${shown(this.#path)}`;
-    this.identity = `sqlite:${this.#path}`;
-    this.#host = host;
-    this.#mode = mode;
-    this.#events = events;
-    this.#clock = clock;
-    this.#fileSystemType = options.fileSystemType ?? fileSystemType;
-    const { name } = this;
-    const names = new Names(prefix);
-    const marker = new StoreClock({ mode, store: name, maxTtls, host, random, events });
-    const where = { given: resolve(path), path: this.#path, name, clock, events, marker, host };
-    const file = new DatabaseFile({ ...where, mayCreate, fileSystemType: this.#fileSystemType });
-    const turns = new LockQueue({ file, name, clock, random });
-    const signals = new SqliteSignals({
-      path: this.#path,
-      names,
-      file,
-      turns,
-      clock,
-      random,
-      host,
-    });
-    const { syncLog = logSyncer() } = options;
-    const syncing = { path: this.#path, name, clock, events, mode: sync, sync: syncLog };
-    this.#sync = new LogSync(syncing);
-    const durable = new DurableTransactions(turns, this.#sync, syncing);
-    const lines = new Waiters({ names, signals });
-    const sweep = new ExpiredRows(clock);
-    this.#file = file;
-    this.#turns = turns;
-    this.signals = signals;
-    this.leases = new SqliteLeases({ names, turns, marker, lines, signals, sweep, maxTtls });
-    this.members = new SqliteMembers({ names, turns });
-    this.records = new SqliteRecords({ names, turns: durable, sweep });
-    this.log = new SqliteLog({ names, turns: durable });
-    const tell = (tx: Tx, topic: string, message: string) =>
-      signals.send(tx, names.of(topic), message);
-    const work = { scope: prefix, turns: durable, tell };
-    this.streams = new SqliteStreams(work);
-    this.workflows = new SqliteWorkflows({ ...work, leases: this.leases });
-    this.intents = new SqliteIntents(work);
-    this.bounds = new SqliteBounds(turns, marker);
+  constructor(rt: BaseRuntime, path: string, options: SqliteOptions) {
+    const location = new FileLocation(path);
+    const { name } = location;
+    this.name = name;
+    this.identity = `sqlite:${location.path}`;
+    this.#rt = rt;
+    this.#options = options;
+    this.#path = location.path;
+    const storeClock = new StoreClock(rt, name, options);
+    this.#file = new DatabaseFile(rt, location, storeClock, options);
+    this.#queue = new LockQueue(rt, this.#file, name);
+    this.#logSync = new LogSync(rt, location, options);
+    const durable = new DurableTransactions(rt, name, this.#queue, this.#logSync);
+    const expiredRows = new ExpiredRows(rt.clock);
+    this.signals = new SqliteSignals(rt, this.#file, this.#queue, options);
+    this.leases = new SqliteLeases(this.#queue, storeClock, this.signals, expiredRows);
+    this.members = new SqliteMembers(this.#queue);
+    this.records = new SqliteRecords(durable, expiredRows);
+    this.log = new SqliteLog(durable);
+    this.streams = new SqliteStreams(durable, this.signals);
+    this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
+    this.intents = new SqliteIntents(durable, this.signals);
+    this.bounds = new SqliteBounds(this.#queue, storeClock);
   }
 
   async open(): Promise<void> {
-    this.#file.checkThere();
-    // What is about one moment, such as a long log, is for those who examine it.
-    for (const { level, subject, fact, advice = '' } of judge(await this.#look()))
+    this.#file.checkExists();
+    // A finding about persistence, such as a long log, is temporary: only `examine` returns it.
+    for (const { level, subject, fact, advice = '' } of judge(await this.#readFacts()))
       if (level === 'warn' && subject !== 'persistence') this.#warn(fact, advice);
   }
 
   #warn(fact: string, advice: string): void {
-    this.#events.emit('store.warned', { store: this.name, finding: fact, advice });
-    // A warning that nobody listens for still has to reach somebody, unless this is declared to be a playground.
-    if (this.#mode === 'on' && !this.#events.hasListener('store.warned'))
+    const { events } = this.#rt;
+    events.emit('store.warned', { store: this.name, finding: fact, advice });
+    // Without a listener the warning goes to Node, except where quarantine is off (development, tests).
+    if (this.#options.quarantine === 'on' && !events.hasListener('store.warned'))
       process.emitWarning(`${this.name}: ${fact} ${advice}`, 'HoldfastWarning');
   }
 
   async examine(): Promise<Examination> {
-    return { store: this.name, findings: judge(await this.#look()) };
+    return { store: this.name, findings: judge(await this.#readFacts()) };
   }
 
   async close(): Promise<void> {
     await this.signals.close();
-    this.#turns.close();
-    // Nobody waits for a slow disk for long: the kernel has what was written.
-    await isDoneWithin(this.#clock, CLOSE_SYNC_MS, this.#sync.flush());
+    this.#queue.close();
+    // A slow disk delays `close` only briefly: the kernel has all writes.
+    await isDoneWithin(this.#rt.clock, CLOSE_SYNC_MS, this.#logSync.flush());
     await this.#file.close();
   }
 
-  #look(): Promise<FileFacts> {
-    return this.#turns.readOne('examine', OPEN_CALL, ({ session }: Tx) => {
+  #readFacts(): Promise<FileFacts> {
+    return this.#queue.readOne('examine', OPEN_CALL, ({ connection }: Tx) => {
       const { size: fileBytes, mode } = statSync(this.#path);
       return {
-        version: String(session.look('SELECT sqlite_version()')),
-        journalMode: String(session.look('PRAGMA journal_mode')),
+        version: String(connection.value('SELECT sqlite_version()')),
+        journalMode: String(connection.value('PRAGMA journal_mode')),
         fileBytes,
         logBytes: statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
         mode,
         folderMode: statSync(dirname(this.#path)).mode,
-        bootId: this.#host.bootId,
-        fileSystem: this.#fileSystemType(dirname(this.#path)),
+        bootId: this.#options.host.bootId,
+        fileSystem: this.#options.fileSystemType(dirname(this.#path)),
       };
     });
   }
-}
-
-/** Below the working folder as seen from there; else in full. */
-function shown(path: string): string {
-  const below = relative(process.cwd(), path);
-  return below.startsWith('..') || below === '' ? path : below;
 }

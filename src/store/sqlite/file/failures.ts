@@ -6,7 +6,7 @@ import {
   StoreUnsuitableError,
 } from '../../../core/errors.ts';
 
-/** The primary result codes of SQLite that mean something to us. */
+/** The primary result codes of SQLite that Holdfast tells apart. */
 const ERROR = 1;
 const PERM = 3;
 const BUSY = 5;
@@ -23,10 +23,10 @@ const MISMATCH = 20;
 const MISUSE = 21;
 const RANGE = 25;
 const NOTADB = 26;
-/** SQLite answers these to one statement and its values. The file and the connection stay good. */
+/** Codes about one statement and its values. The file and the connection stay usable. */
 const OF_THE_REQUEST = new Set([ERROR, TOOBIG, CONSTRAINT, MISMATCH, MISUSE, RANGE]);
 
-/** Where a failure happened: before COMMIT nothing is in the file, whatever went wrong. */
+/** When an error happened. Before COMMIT the file is unchanged. */
 export type Stage = 'open' | 'work' | 'commit';
 
 export interface Where {
@@ -34,19 +34,19 @@ export interface Where {
   readonly operation: string;
 }
 
-/** Somebody else holds the lock of the file: a moment later it may be free. */
+/** Whether another connection holds the lock of the file. It may be free a moment later. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error);
   return code === BUSY || code === LOCKED || code === PROTOCOL;
 }
 
-/** Whether the connection is no use any more after this: another one may be. */
+/** Whether the connection is unusable after this error. A new one may work. */
 export function isBroken(error: unknown): boolean {
   const code = resultCode(error);
   return code === IOERR || code === CORRUPT || code === NOTADB || code === CANTOPEN;
 }
 
-/** Whether a request failed because of its own content, so that every other request can still be done. */
+/** Whether a request failed because of its own content, so that other requests can succeed. */
 export function isOfTheRequest(error: unknown): boolean {
   if (error instanceof HoldfastError) return true;
   const code = resultCode(error);
@@ -54,8 +54,8 @@ export function isOfTheRequest(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === undefined;
 }
 
-/** What went wrong in SQLite's words, as ours. */
-export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: number): Error {
+/** Turns an error of SQLite or the system into a HoldfastError. */
+export function asStoreError(thrown: unknown, where: Where, stage: Stage, afterMs: number): Error {
   if (thrown instanceof HoldfastError) return thrown;
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const code = resultCode(error);
@@ -77,9 +77,9 @@ export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: 
     });
   if (OF_THE_REQUEST.has(code) && stage === 'work')
     return new StoreRefusedError({ ...where, reply, advice: ADVICE.request });
-  // Neither SQLite's nor the system's: a mistake of ours, and not to be hidden.
+  // Neither SQLite's nor the system's: a bug of Holdfast, which must not be hidden.
   if (code === 0 && system === undefined) return error;
-  // Everything before COMMIT was rolled back; what COMMIT itself has written may or may not be found again.
+  // Before COMMIT everything was rolled back. A failed COMMIT may or may not have been written.
   if (stage === 'commit')
     return new OutcomeUnknownError({ ...where, afterMs, why: reply }, { cause: error });
   return new StoreUnreachableError({ ...where, why: reply }, { cause: error });
@@ -87,20 +87,20 @@ export function asFailure(thrown: unknown, where: Where, stage: Stage, afterMs: 
 
 const ADVICE = {
   request:
-    'SQLite does not take a value of this request. Nothing was changed. Repeating it does not help.',
-  full: 'The disk is full (or the quota is): free some room. Nothing was changed; Holdfast goes on by itself.',
+    'SQLite refused a value of this request. Nothing was changed. Correct the value; a retry does not help.',
+  full: 'The disk or its quota is full. Nothing was changed. Free some space; Holdfast continues automatically.',
   readOnly:
-    'The file and its folder must be writable for this user: SQLite keeps two more files beside it. Nothing was changed.',
+    'Nothing was changed. Make the file and its folder writable for this user: SQLite keeps two more files beside it.',
   corrupt:
-    'The file is damaged: stop every process that uses it, move it and its -wal and -shm aside, and start again; or restore a backup.',
-  foreign: 'Give Holdfast a file of its own; this one was not touched.',
+    'The file is damaged. Stop every process that uses it. Then restore a backup, or move the file and its -wal and -shm away and start again.',
+  foreign: 'Nothing was changed. Give Holdfast a file of its own.',
 };
 
-/** SQLite's primary result code; 0 for an error that is not SQLite's. */
+/** Returns SQLite's primary result code; 0 for an error that is not SQLite's. */
 function resultCode(error: unknown): number {
   if (!(error instanceof Error)) return 0;
   const raw = (error as { rawCode?: number }).rawCode;
   if (raw !== undefined) return raw & 0xff;
-  // Opening fails with a text that ends in the code.
+  // An error of opening has the code at the end of its message.
   return Number(/^ConnectionFailed\(.*: (\d+)"\)$/s.exec(error.message)?.[1] ?? 0) & 0xff;
 }

@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type { Finding } from '../../port/examination.ts';
 
-/** Where one host does not see another's locks and shared memory: leases there would have two owners. */
+/** Network file systems. One host does not see the locks of another: a lease could have two holders. */
 const SHARED = new Map([
   [0x6969, 'NFS'],
   [0x5346414f, 'AFS'],
@@ -20,14 +20,14 @@ const SHARED = new Map([
   [0x7461636f, 'OCFS2'],
   [0x01161970, 'GFS2'],
 ]);
-/** sshfs and S3 mounts, but also encrypted homes and the layers of rootless containers, which are local: no refusal. */
+/** Remote (sshfs, S3 mounts) or local (encrypted homes, rootless containers), so it is not refused. */
 const FUSE = 0x65735546;
 
-/** The type of file system a folder is on, as the kernel numbers them; 0 where the system does not tell. */
+/** Returns the kernel's number for the file system of a folder; 0 if it is unknown. */
 export function fileSystemType(folder: string): number {
   if (process.platform !== 'linux') return 0;
   try {
-    // Signed on some systems: the numbers above are not.
+    // Some systems return a signed number. The numbers above are unsigned.
     return statfsSync(folder).type >>> 0;
   } catch {
     return 0;
@@ -41,14 +41,14 @@ export function judgeFileSystem(type: number): Finding {
     return {
       level: 'refuse',
       subject,
-      fact: `The file is on a network file system (${shared}), where SQLite can not lock it.`,
+      fact: `The file is on a network file system (${shared}), where SQLite cannot lock it.`,
       advice: 'Put it on a local disk; for more than one host use Redis or Valkey (redis://…).',
     };
   if (type === FUSE)
     return {
       level: 'warn',
       subject,
-      fact: 'The file is on a FUSE file system: local or remote, nobody can tell.',
+      fact: 'The file is on a FUSE file system, which may be local or remote.',
       advice: 'If it is remote (sshfs, an S3 mount), put the file on a local disk, or use Redis.',
     };
   const fact = type === 0 ? 'The type of file system is not known.' : 'A local file system.';

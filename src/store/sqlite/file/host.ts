@@ -2,23 +2,23 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** What the store has to know about the machine it runs on; a test may be another one. */
+/** Facts about the machine. A test passes another one. */
 export interface Host {
   /**
-   * Changes with every start of the machine; '' where the system does not tell. Then a clock that stands before the last
-   * time in the file says the same: monotonic time begins anew with every start. (If it has already run past it, every
-   * lease of the start before has run out by it, too.)
+   * Changes with every start of the machine; '' if the system has none. Then a clock before the last
+   * time in the file means another start, since monotonic time begins again with each. If the clock
+   * is already past that time, every earlier lease has expired by it, too.
    */
   readonly bootId: string;
-  /** How far this process's monotonic clock is ahead of the host's: not 0 in a time namespace. */
+  /** How far this process's monotonic clock is ahead of the host's; not 0 in a time namespace. */
   readonly clockAheadMs: number;
-  /** This process among those of the machine. */
+  /** Identifies this process on the machine. */
   readonly process: string;
-  /** Whether a process is gone for certain. */
+  /** Whether a process has certainly ended. */
   isGone(process: string): boolean;
 }
 
-/** Read once: none of it changes while the process lives. */
+/** Returns the facts of this machine, read once: they do not change while the process runs. */
 export function systemHost(): Host {
   if (known === undefined) {
     const space = processSpace();
@@ -45,24 +45,24 @@ function readBootId(): string {
         timeout: 1_000,
       }).trim();
   } catch {
-    // Hidden from us, as in some sandboxes: the clock has to tell.
+    // Some sandboxes hide the boot id. The clock shows a restart then.
   }
   return '';
 }
 
-/** Linux keeps the offsets of a time namespace to the host's clocks, each in seconds and nanoseconds. */
+/** Linux lists the offsets of a time namespace in seconds and nanoseconds. */
 function readClockAheadMs(): number {
   try {
     const offsets = readFileSync('/proc/self/timens_offsets', 'utf8');
     const [, seconds = 0, nanoseconds = 0] = /^monotonic\s+(-?\d+)\s+(\d+)$/m.exec(offsets) ?? [];
     return Number(seconds) * 1_000 + Number(nanoseconds) / 1e6;
   } catch {
-    // No time namespaces here.
+    // The system has no time namespaces.
     return 0;
   }
 }
 
-/** Process numbers mean something among those who share this; two containers do not. */
+/** Returns the namespace of process ids. Two containers have different ones. */
 function processSpace(): string {
   try {
     return readlinkSync('/proc/self/ns/pid');

@@ -1,6 +1,6 @@
 /**
- * Loads libsql when a file is opened, by `require`. Where its native part is missing, an `import` of it rejects twice on Node 20: once for
- * the caller, and once where no program can catch it.
+ * Loads libsql by `require`, when a file is opened. If its native part is missing, an `import` rejects
+ * twice on Node 20: once for the caller, and once where no program can catch it.
  */
 import { createRequire } from 'node:module';
 import type Libsql from 'libsql';
@@ -13,12 +13,12 @@ export function libsql(): typeof Libsql {
   return require('libsql');
 }
 
-/** Works on a thread of its own. */
+/** Runs statements on a thread of its own. */
 export function libsqlPromise(): typeof LibsqlPromise {
   return require('libsql/promise');
 }
 
-/** Refuses a store whose package cannot be loaded, before anything is made on disk. */
+/** Throws if libsql cannot be loaded, before any file is made. */
 export function checkLibsql(store: string): void {
   try {
     libsql();

@@ -1,10 +1,11 @@
 /**
- * Takes turns at the file. What is asked for in one turn of the event loop goes into one transaction; a transaction takes a few
- * milliseconds, whatever was asked for, and the rest follows after a turn of the event loop. A lock that somebody else
- * holds is tried again after a pause, until the time of the call is up: so a process that was stopped while it held the lock
- * delays the others' calls, but never their event loops.
+ * Queues transactions for the lock of the file. Requests of one turn of the event loop go into one
+ * transaction. A transaction takes a few milliseconds, however much is queued, and the rest follows
+ * after a turn of the event loop. If another connection holds the lock, the queue tries again after a
+ * pause until the call times out. So a process that was stopped with the lock delays the calls of
+ * other processes, but never blocks their event loops.
  *
- * Reads have turns of their own: in the log of SQLite they need not wait for whoever writes.
+ * Reads have a queue of their own: with SQLite's log they need not wait for a writer.
  */
 import type { Clock } from '../../../core/clock.ts';
 import {
@@ -14,42 +15,44 @@ import {
   StoreUnreachableError,
 } from '../../../core/errors.ts';
 import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Call } from '../../port/store.ts';
 import type { DatabaseFile } from './database-file.ts';
-import { asFailure, isBusy, isOfTheRequest } from './failures.ts';
+import { asStoreError, isBusy, isOfTheRequest } from './failures.ts';
 import type { Tx } from './sqlite-connection.ts';
 
-/** Work in one transaction; committing it takes about as long again where many rows changed. */
-const SLICE_MS = 2.5;
-/** How many requests go between two looks at the clock. */
-const LOOK_EVERY = 8;
-/** A lock is mostly held for less than a tenth of a millisecond: the first attempts come one turn apart. */
+/** The work of one transaction. COMMIT takes about as long again if many rows changed. */
+const MAX_WORK_MS = 2.5;
+/** The clock is read once for so many requests. */
+const CHECK_CLOCK_EVERY = 8;
+/** The lock is mostly held for less than 0.1 ms, so the first attempts are one turn apart. */
 const QUICK_ATTEMPTS = 3;
-/** Then there are pauses, all alike, so that who has waited long does not lose to who comes new; */
+/** Then the pauses are all equal, so that a process that has waited long does not lose to a new one. */
 const PAUSE_MS = 1;
-/** longer ones only when so many attempts have failed that whoever holds the lock must be standing still. */
+/** After so many attempts the process with the lock must have stopped, and the pauses are longer. */
 const PATIENT_ATTEMPTS = 200;
 const LONG_PAUSE_MS = 10;
-/** Between attempts to open a file that can not be opened. */
+/** The pause between attempts to open a file that cannot be opened. */
 const DOWN_PAUSE_MS = 50;
 /**
- * Who has met others at the lock within this time works for so long at most and then leaves it free: for as long as it
- * had to wait itself, since the others wait about as long, within these limits.
+ * A queue that met another process at the lock within `CONTENDED_MS` works for at most `BURST_MS`.
+ * Then it leaves the lock free for as long as it had to wait itself, within these limits: the other
+ * process waits about as long.
  */
-const COMPANY_MS = 20;
+const CONTENDED_MS = 20;
 const BURST_MS = 1;
-const SHORTEST_LEAVE_MS = 1;
-const LONGEST_LEAVE_MS = 4;
+const MIN_LEAVE_MS = 1;
+const MAX_LEAVE_MS = 4;
 
 export interface Batch<R> {
   readonly operation: string;
   readonly count: number;
   each(tx: Tx, index: number): R;
-  /** The answer to a request that failed while others of its batch were, or are to be, carried out. */
+  /** Returns the reply to a request that failed alone, while the others of its batch are executed. */
   failed?(error: Error): R;
 }
 
-/** What can be done in transactions, wherever the tables are. */
+/** Runs transactions on the tables, in a file or in memory. */
 export interface Transactions {
   read<R>(batch: Batch<R>, call: Call): Promise<R[]>;
   write<R>(batch: Batch<R>, call: Call): Promise<R[]>;
@@ -61,33 +64,33 @@ interface Job {
   readonly operation: string;
   readonly sentMs: number;
   readonly untilMs: number;
-  /** Works on what is left until it is done or `isOver`; says whether it is done. Nothing counts until `keep`. */
+  /** Executes the remaining requests until `isOver`. Returns whether all are done. */
   work(tx: Tx, isOver: () => boolean): boolean;
-  /** What has been worked on is committed. */
+  /** The transaction was committed: keeps its replies. */
   keep(): void;
-  /** It is rolled back. */
+  /** The transaction was rolled back: drops its replies. */
   discard(): void;
-  /** The request last worked on can not be carried out. Says whether the job continues without that request. */
+  /** The last request cannot be executed. Returns whether the job continues without it. */
   skip(error: Error): boolean;
   finish(): void;
   fail(error: Error): void;
 }
 
 export class LockQueue implements Transactions {
-  readonly #read: Lane;
-  readonly #write: Lane;
+  readonly #reads: JobQueue;
+  readonly #writes: JobQueue;
 
-  constructor(parts: { file: DatabaseFile; name: string; clock: Clock; random: Random }) {
-    this.#read = new Lane('read', parts);
-    this.#write = new Lane('write', parts);
+  constructor(rt: BaseRuntime, file: DatabaseFile, store: string) {
+    this.#reads = new JobQueue(rt, file, store, 'read');
+    this.#writes = new JobQueue(rt, file, store, 'write');
   }
 
   read<R>(batch: Batch<R>, call: Call): Promise<R[]> {
-    return this.#read.batch(batch, call);
+    return this.#reads.add(batch, call);
   }
 
   write<R>(batch: Batch<R>, call: Call): Promise<R[]> {
-    return this.#write.batch(batch, call);
+    return this.#writes.add(batch, call);
   }
 
   async readOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
@@ -99,58 +102,57 @@ export class LockQueue implements Transactions {
   }
 
   close(): void {
-    this.#read.close();
-    this.#write.close();
+    this.#reads.close();
+    this.#writes.close();
   }
 }
 
-class Lane {
+/** The queued jobs of one kind, and the loop that executes them. */
+class JobQueue {
   readonly #kind: 'read' | 'write';
   readonly #file: DatabaseFile;
-  readonly #name: string;
+  readonly #store: string;
   readonly #clock: Clock;
   readonly #random: Random;
   #jobs: Job[] = [];
   #isRunning = false;
   readonly #closing = new AbortController();
-  /** When somebody else was last met at the lock. */
-  #companyAtMs = Number.NEGATIVE_INFINITY;
+  /** When another process last held the lock. */
+  #contendedAtMs = Number.NEGATIVE_INFINITY;
   #burstFromMs = 0;
-  /** When the lock was first asked for in vain, since it was last had. */
+  /** When the first attempt failed since the lock was last acquired. */
   #waitingFromMs: number | null = null;
-  #leaveMs = SHORTEST_LEAVE_MS;
+  #leaveMs = MIN_LEAVE_MS;
+  /** Failed attempts since the lock was last acquired. */
   #attempts = 0;
-  /** For so many transactions yet, each job has one of its own. */
+  /** So many of the next transactions have one job each. */
   #oneByOne = 0;
   #isDown = false;
-  /** Why the last attempt failed, for whoever runs out of time. */
+  /** Why the last attempt failed, for the error of a call that times out. */
   #lastFailure = '';
 
-  constructor(
-    kind: 'read' | 'write',
-    parts: { file: DatabaseFile; name: string; clock: Clock; random: Random },
-  ) {
+  constructor(rt: BaseRuntime, file: DatabaseFile, store: string, kind: 'read' | 'write') {
     this.#kind = kind;
-    this.#file = parts.file;
-    this.#name = parts.name;
-    this.#clock = parts.clock;
-    this.#random = parts.random;
+    this.#file = file;
+    this.#store = store;
+    this.#clock = rt.clock;
+    this.#random = rt.random;
   }
 
-  batch<R>({ operation, count, each, failed }: Batch<R>, { timeoutMs }: Call): Promise<R[]> {
+  add<R>({ operation, count, each, failed }: Batch<R>, { timeoutMs }: Call): Promise<R[]> {
     if (count === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
       const kept: R[] = [];
       let fresh: R[] = [];
       const skipped = new Map<number, R>();
       const sentMs = this.#clock.monotonicMs();
-      this.#add({
+      this.#push({
         operation,
         sentMs,
         untilMs: sentMs + timeoutMs,
         work: (tx, isOver) => {
           for (let i = kept.length; i < count; i++) {
-            if (i % LOOK_EVERY === 0 && fresh.length > 0 && isOver()) return false;
+            if (i % CHECK_CLOCK_EVERY === 0 && fresh.length > 0 && isOver()) return false;
             fresh.push(skipped.get(i) ?? each(tx, i));
           }
           return true;
@@ -170,7 +172,7 @@ class Lane {
         finish: () => resolve(kept),
         fail: (error) => {
           if (kept.length === 0) return reject(error);
-          if (failed === undefined) return reject(this.#halfDone(operation, sentMs, error));
+          if (failed === undefined) return reject(this.#partlyDone(operation, sentMs, error));
           while (kept.length < count) kept.push(failed(error));
           resolve(kept);
         },
@@ -183,7 +185,7 @@ class Lane {
     for (const job of this.#jobs.splice(0)) job.fail(new ClosedError({ operation: job.operation }));
   }
 
-  #add(job: Job): void {
+  #push(job: Job): void {
     if (this.#closing.signal.aborted) {
       job.fail(new ClosedError({ operation: job.operation }));
       return;
@@ -191,33 +193,33 @@ class Lane {
     this.#jobs.push(job);
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // What else is asked for in this turn comes along.
+    // Other requests of this turn go into the same transaction.
     this.#clock.soon(() => void this.#run());
   }
 
   async #run(): Promise<void> {
-    // A blocked event loop may have made it too late before the first attempt.
-    this.#giveUpLate();
+    // A blocked event loop may have used up the timeout before the first attempt.
+    this.#failLate();
     while (this.#jobs.length > 0) {
       this.#attempt();
       await this.#pause();
-      this.#giveUpLate();
+      this.#failLate();
     }
     this.#isRunning = false;
   }
 
-  /** One transaction for as many jobs as it has time for. */
+  /** Executes as many jobs as one transaction has time for. */
   #attempt(): void {
     const taken: Job[] = [];
     const done: Job[] = [];
-    const most = this.#oneByOne > 0 ? 1 : Number.POSITIVE_INFINITY;
+    const maxJobs = this.#oneByOne > 0 ? 1 : Number.POSITIVE_INFINITY;
     let bad: unknown = null;
     try {
       this.#file.transaction(this.#jobs[0]?.operation ?? '', this.#kind, (tx) => {
-        const overMs = this.#clock.monotonicMs() + SLICE_MS;
+        const overMs = this.#clock.monotonicMs() + MAX_WORK_MS;
         const isOver = () => this.#clock.monotonicMs() > overMs;
         for (const job of this.#jobs) {
-          if (taken.length === most || (taken.length > 0 && isOver())) break;
+          if (taken.length === maxJobs || (taken.length > 0 && isOver())) break;
           taken.push(job);
           try {
             if (!job.work(tx, isOver)) break;
@@ -229,61 +231,61 @@ class Lane {
         }
       });
     } catch (thrown) {
-      if (bad === null) this.#failed(thrown, taken);
-      else this.#setAside(bad, taken);
+      if (bad === null) this.#handleFailure(thrown, taken);
+      else this.#skipRequest(bad, taken);
       return;
     }
     this.#oneByOne = Math.max(0, this.#oneByOne - 1);
-    this.#had();
+    this.#onAcquired();
     this.#jobs = this.#jobs.slice(done.length);
     for (const job of taken) job.keep();
     for (const job of done) job.finish();
   }
 
-  /** The last job's request can not be carried out. The transaction was rolled back; the next one has all the others. */
-  #setAside(error: unknown, taken: readonly Job[]): void {
+  /** A request of the last job cannot be executed. The next transaction has all the others. */
+  #skipRequest(error: unknown, taken: readonly Job[]): void {
     const job = taken.at(-1) as Job;
-    const where = { store: this.#name, operation: job.operation };
-    const why = asFailure(error, where, 'work', 0);
-    const goesOn = job.skip(why);
+    const where = { store: this.#store, operation: job.operation };
+    const why = asStoreError(error, where, 'work', 0);
+    const continues = job.skip(why);
     for (const each of taken) each.discard();
-    if (goesOn) return;
+    if (continues) return;
     this.#jobs = this.#jobs.filter((each) => each !== job);
     job.fail(why);
   }
 
-  #failed(thrown: unknown, taken: readonly Job[]): void {
+  #handleFailure(thrown: unknown, taken: readonly Job[]): void {
     for (const job of taken) job.discard();
     this.#isDown = thrown instanceof StoreUnreachableError;
     const error = thrown as Error;
     if (isBusy(error)) {
-      this.#companyAtMs = this.#clock.monotonicMs();
-      this.#waitingFromMs ??= this.#companyAtMs;
+      this.#contendedAtMs = this.#clock.monotonicMs();
+      this.#waitingFromMs ??= this.#contendedAtMs;
       this.#attempts++;
       this.#lastFailure = 'another process holds the lock of the file';
     } else if (this.#isDown) {
       this.#attempts++;
       this.#lastFailure = error.cause instanceof Error ? error.cause.message : error.message;
     } else if (taken.length > 1 && error instanceof StoreRefusedError) {
-      // A full disk may have room for the others, without the largest of them.
+      // A full disk may have space for the smaller jobs, so each is tried alone.
       this.#oneByOne = taken.length;
     } else {
       this.#oneByOne = Math.max(0, this.#oneByOne - 1);
-      // Nobody got as far as to take part: it would be the same for all of them.
+      // No job was begun: the error would be the same for all of them.
       const failing = taken.length > 0 ? taken : this.#jobs;
       this.#jobs = this.#jobs.filter((job) => !failing.includes(job));
       for (const job of failing) job.fail(error);
     }
   }
 
-  /** Between two transactions: others, in this process and elsewhere, get their turn. */
+  /** Between two transactions, other work of this process and other processes can run. */
   async #pause(): Promise<void> {
     if (this.#attempts > 0 && this.#isDown) return this.#sleep(DOWN_PAUSE_MS);
     if (this.#attempts > PATIENT_ATTEMPTS) return this.#sleep(LONG_PAUSE_MS);
     if (this.#attempts > QUICK_ATTEMPTS) return this.#sleep(PAUSE_MS);
     const nowMs = this.#clock.monotonicMs();
-    const isInCompany = this.#kind === 'write' && nowMs - this.#companyAtMs < COMPANY_MS;
-    if (this.#attempts === 0 && isInCompany && nowMs - this.#burstFromMs > BURST_MS) {
+    const isContended = this.#kind === 'write' && nowMs - this.#contendedAtMs < CONTENDED_MS;
+    if (this.#attempts === 0 && isContended && nowMs - this.#burstFromMs > BURST_MS) {
       await this.#sleep(this.#leaveMs);
       this.#burstFromMs = this.#clock.monotonicMs();
       return undefined;
@@ -291,37 +293,37 @@ class Lane {
     return new Promise((resolve) => this.#clock.afterInput(resolve));
   }
 
-  /** The lock was to be had: remembers how long that took. */
-  #had(): void {
+  /** The lock was acquired: measures how long that took. */
+  #onAcquired(): void {
     this.#attempts = 0;
     this.#lastFailure = '';
     if (this.#waitingFromMs === null) return;
     const waitedMs = this.#clock.monotonicMs() - this.#waitingFromMs;
     this.#waitingFromMs = null;
-    this.#leaveMs = Math.min(Math.max(waitedMs, SHORTEST_LEAVE_MS), LONGEST_LEAVE_MS);
+    this.#leaveMs = Math.min(Math.max(waitedMs, MIN_LEAVE_MS), MAX_LEAVE_MS);
   }
 
-  async #sleep(mostMs: number): Promise<void> {
+  async #sleep(maxMs: number): Promise<void> {
     let untilMs = Number.POSITIVE_INFINITY;
     for (const job of this.#jobs) untilMs = Math.min(untilMs, job.untilMs);
-    const ms = Math.min(mostMs * (0.5 + this.#random.next()), untilMs - this.#clock.monotonicMs());
+    const ms = Math.min(maxMs * (0.5 + this.#random.next()), untilMs - this.#clock.monotonicMs());
     await this.#clock.sleep(Math.max(0, ms), this.#closing.signal).catch(() => {});
   }
 
-  #giveUpLate(): void {
+  #failLate(): void {
     const nowMs = this.#clock.monotonicMs();
     const late = this.#jobs.filter(({ untilMs }) => untilMs <= nowMs);
     if (late.length === 0) return;
     this.#jobs = this.#jobs.filter(({ untilMs }) => untilMs > nowMs);
     for (const job of late) {
-      const why = `not done within ${Math.round(nowMs - job.sentMs)} ms; ${this.#lastFailure || 'too much else to do'}`;
-      job.fail(new StoreUnreachableError({ store: this.#name, operation: job.operation, why }));
+      const why = `not done within ${Math.round(nowMs - job.sentMs)} ms; ${this.#lastFailure || 'too many other requests were queued'}`;
+      job.fail(new StoreUnreachableError({ store: this.#store, operation: job.operation, why }));
     }
   }
 
-  #halfDone(operation: string, sentMs: number, cause: Error): Error {
+  #partlyDone(operation: string, sentMs: number, cause: Error): Error {
     const afterMs = this.#clock.monotonicMs() - sentMs;
-    const why = `a part of it was done before this happened: ${cause.message}`;
-    return new OutcomeUnknownError({ store: this.#name, operation, afterMs, why }, { cause });
+    const why = `a part of it was executed before this error: ${cause.message}`;
+    return new OutcomeUnknownError({ store: this.#store, operation, afterMs, why }, { cause });
   }
 }

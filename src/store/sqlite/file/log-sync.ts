@@ -2,12 +2,14 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, isDoneWithin, type Timer } from '../../../core/clock.ts';
 import { ConfigError, OutcomeUnknownError } from '../../../core/errors.ts';
-import type { Emitter } from '../../../core/events.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Call } from '../../port/store.ts';
-import type { Batch, Transactions } from './lock-queue.ts';
+import type { Batch, LockQueue, Transactions } from './lock-queue.ts';
+import type { SqliteOptions } from './options.ts';
+import type { FileLocation } from './place.ts';
 import type { Tx } from './sqlite-connection.ts';
 
-/** `everysec`: what is durable is on the disk within a second. `always`: it is there before its caller has an answer. */
+/** `everysec`: durable data is on the disk within a second. `always`: before the call resolves. */
 export type SyncMode = 'everysec' | 'always';
 
 export function checkSync(mode: unknown): asserts mode is SyncMode {
@@ -15,66 +17,62 @@ export function checkSync(mode: unknown): asserts mode is SyncMode {
     throw new ConfigError({ field: 'sync', value: mode, rule: "it is 'everysec' or 'always'" });
 }
 
-/** From a commit until the log is synced; with the sync itself that is less than a second, unless the disk is slow. */
+/** A sync begins this long after a commit. With the sync itself that is less than a second. */
 const SYNC_AFTER_MS = 500;
 
-export interface LogSyncParts {
-  readonly path: string;
-  readonly name: string;
-  readonly clock: Clock;
-  readonly events: Emitter;
-  readonly mode: SyncMode;
-  /** Resolves when everything that was written to the log of this file before is on the disk. */
-  readonly sync: (path: string) => Promise<void>;
-}
-
 /**
- * Brings the log of the file to the disk. SQLite would wait for the disk only when it writes the log back, which takes 16 MB of changes.
- * A sync covers whatever any process has written to the log before.
+ * Brings the log of the file to the disk. SQLite waits for the disk only when it writes the log back,
+ * after 16 MB of changes. A sync covers all earlier writes of all processes.
  */
 export class LogSync {
-  readonly #parts: LogSyncParts;
+  readonly mode: SyncMode;
+  readonly #rt: BaseRuntime;
+  readonly #location: FileLocation;
+  /** Resolves when all earlier writes to the log of this file are on the disk. */
+  readonly #syncLog: (path: string) => Promise<void>;
   #timer: Timer | null = null;
   /** Never rejects. */
   #running: Promise<unknown> = Promise.resolve();
-  /** One that has yet to begin: it covers all that is committed until then. */
+  /** A sync that has yet to begin. It covers all commits until then. */
   #next: Promise<void> | null = null;
   #hasWarned = false;
 
-  constructor(parts: LogSyncParts) {
-    this.#parts = parts;
+  constructor(rt: BaseRuntime, location: FileLocation, options: SqliteOptions) {
+    this.mode = options.sync;
+    this.#rt = rt;
+    this.#location = location;
+    this.#syncLog = options.syncLog;
   }
 
-  /** Something durable was committed. */
-  committed(): void {
-    if (this.#timer !== null || this.#parts.mode === 'always') return;
-    this.#timer = this.#parts.clock.after(SYNC_AFTER_MS, () => void this.#soon());
+  /** Schedules a sync. Called after each commit of durable data. */
+  schedule(): void {
+    if (this.#timer !== null || this.mode === 'always') return;
+    this.#timer = this.#rt.clock.after(SYNC_AFTER_MS, () => void this.#syncScheduled());
   }
 
-  /** Resolves when all that has been committed is on the disk. One sync is under way at a time, for as many as wait for it. */
-  now(): Promise<void> {
+  /** Resolves when all commits are on the disk. One sync runs at a time, for all its callers. */
+  sync(): Promise<void> {
     this.#next ??= this.#afterRunning();
     return this.#next;
   }
 
-  /** What still waits to be synced is synced now. Never rejects. */
+  /** Runs a scheduled sync now. Never rejects. */
   async flush(): Promise<void> {
-    if (this.#timer !== null) await this.#soon();
+    if (this.#timer !== null) await this.#syncScheduled();
     await this.#running;
   }
 
-  /** Never rejects: its callers have their answers already. */
-  async #soon(): Promise<void> {
+  /** Never rejects: its callers have their replies already. */
+  async #syncScheduled(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = null;
-    await this.now().catch((error: unknown) => this.#warn(error));
+    await this.sync().catch((error: unknown) => this.#warn(error));
   }
 
   async #afterRunning(): Promise<void> {
     await this.#running;
     this.#next = null;
-    const { sync, path } = this.#parts;
-    const synced = sync(path);
+    const synced = this.#syncLog(this.#location.path);
     this.#running = synced.catch(() => {});
     return synced;
   }
@@ -82,43 +80,49 @@ export class LogSync {
   #warn(error: unknown): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    const { events, name: store } = this.#parts;
-    const finding = `The log could not be brought to the disk: ${(error as Error).message}.`;
-    const advice = 'A loss of power would take what was written last. Look at the disk.';
-    events.emit('store.warned', { store, finding, advice });
+    this.#rt.events.emit('store.warned', {
+      store: this.#location.name,
+      finding: `The log could not be synced to the disk: ${(error as Error).message}.`,
+      advice: 'A loss of power would lose the last writes. Check the disk.',
+    });
   }
 }
 
-/** Transactions that write what has to outlive a loss of power: not leases, members or signals, which a start of the host voids anyway. */
+/**
+ * Transactions that write durable data. Leases, members and signals are not: a start of the host voids
+ * them anyway.
+ */
 export class DurableTransactions implements Transactions {
-  readonly #turns: Transactions;
-  readonly #sync: LogSync;
-  readonly #parts: LogSyncParts;
+  readonly #clock: Clock;
+  readonly #store: string;
+  readonly #queue: LockQueue;
+  readonly #logSync: LogSync;
 
-  constructor(turns: Transactions, sync: LogSync, parts: LogSyncParts) {
-    this.#turns = turns;
-    this.#sync = sync;
-    this.#parts = parts;
+  constructor(rt: BaseRuntime, store: string, queue: LockQueue, logSync: LogSync) {
+    this.#clock = rt.clock;
+    this.#store = store;
+    this.#queue = queue;
+    this.#logSync = logSync;
   }
 
   read<R>(batch: Batch<R>, call: Call): Promise<R[]> {
-    return this.#turns.read(batch, call);
+    return this.#queue.read(batch, call);
   }
 
   readOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return this.#turns.readOne(operation, call, each);
+    return this.#queue.readOne(operation, call, each);
   }
 
   async write<R>(batch: Batch<R>, call: Call): Promise<R[]> {
-    const sentMs = this.#parts.clock.monotonicMs();
+    const sentMs = this.#clock.monotonicMs();
     let replies: R[];
     try {
-      replies = await this.#turns.write(batch, call);
+      replies = await this.#queue.write(batch, call);
     } finally {
-      // A batch that failed may have been carried out in part.
-      this.#sync.committed();
+      // A batch that failed may have been executed in part.
+      this.#logSync.schedule();
     }
-    if (this.#parts.mode === 'always') await this.#settled(batch.operation, sentMs, call);
+    if (this.#logSync.mode === 'always') await this.#awaitSync(batch.operation, sentMs, call);
     return replies;
   }
 
@@ -126,25 +130,26 @@ export class DurableTransactions implements Transactions {
     return (await this.write({ operation, count: 1, each }, call))[0] as R;
   }
 
-  async #settled(operation: string, sentMs: number, { timeoutMs }: Call): Promise<void> {
-    const { clock, name: store } = this.#parts;
+  async #awaitSync(operation: string, sentMs: number, { timeoutMs }: Call): Promise<void> {
+    const clock = this.#clock;
+    const store = this.#store;
     const unknown = (why: string, cause?: unknown) => {
       const afterMs = clock.monotonicMs() - sentMs;
       return new OutcomeUnknownError({ store, operation, afterMs, why }, { cause });
     };
-    const synced = this.#sync.now().catch((error: unknown) => {
-      throw unknown(`it was committed, and could not be brought to the disk: ${error}`, error);
+    const synced = this.#logSync.sync().catch((error: unknown) => {
+      throw unknown(`it was committed, but could not be synced to the disk: ${error}`, error);
     });
     const leftMs = Math.max(0, timeoutMs - (clock.monotonicMs() - sentMs));
     const isDone = await isDoneWithin(clock, leftMs, synced);
-    if (!isDone) throw unknown('it was committed, and is not on the disk yet');
+    if (!isDone) throw unknown('it was committed, but is not on the disk yet');
     await synced;
   }
 }
 
 /**
- * Syncs the log of a file, and the folder when the log is another one than before: otherwise the name of a new log may be lost. No lock of
- * SQLite's is on the log itself, so opening and closing it here gives none away.
+ * Syncs the log of a file. Syncs the folder, too, if the log is a new one: otherwise its name may be
+ * lost. SQLite has no locks on the log itself, so opening and closing it here drops none.
  */
 export function logSyncer(): (path: string) => Promise<void> {
   let syncedInode: number | null = null;
@@ -163,7 +168,7 @@ export function logSyncer(): (path: string) => Promise<void> {
   };
 }
 
-/** Null for a log that was written back and removed by the last process that closed the file: SQLite has synced it then. */
+/** Null if the last process that closed the file removed the log. SQLite has synced the file then. */
 async function openLog(path: string): Promise<FileHandle | null> {
   try {
     return await open(`${path}-wal`, 'r');
@@ -173,7 +178,7 @@ async function openLog(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** Some systems cannot do that with a folder, and need not. */
+/** Some systems cannot sync a folder, and need not. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r').catch(() => null);
   await folder?.sync().catch(() => {});

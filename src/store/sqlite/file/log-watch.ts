@@ -1,14 +1,15 @@
 import { type FSWatcher, watch } from 'node:fs';
 import type { Clock, Timer } from '../../../core/clock.ts';
 
-/** A transaction is several writes, and the last one makes it count: so long after the first of them is it looked for. */
-const SETTLE_MS = 1;
-/** While others write all the time, it is looked for this often and no more: every look is a transaction, too. */
-const LEAST_GAP_MS = 5;
+/** A transaction is several writes, and the last one commits it. `onWritten` runs this much later. */
+const COMMIT_MS = 1;
+/** `onWritten` runs no more often than this: it reads the file, in a transaction of its own. */
+const MIN_GAP_MS = 5;
 
 /**
- * Tells when somebody may have written to the database: the kernel sees writes to its log, and wakes those who watch it. A hint, and
- * nothing more: where there is no such watch, or no more of them, nothing is told, and whoever listens has to look now and then anyway.
+ * Calls `onWritten` when a process may have written to the database. The kernel reports writes to
+ * the log. This is only a hint: where the system has no watches left, it reports nothing, so the
+ * caller polls as well.
  */
 export class LogWatch {
   readonly #path: string;
@@ -16,10 +17,10 @@ export class LogWatch {
   readonly #onWritten: () => void;
   #watcher: FSWatcher | null = null;
   #timer: Timer | null = null;
-  #toldMs = Number.NEGATIVE_INFINITY;
+  #calledAtMs = Number.NEGATIVE_INFINITY;
 
   /** `path` is that of the database. */
-  constructor(path: string, clock: Clock, onWritten: () => void) {
+  constructor(clock: Clock, path: string, onWritten: () => void) {
     this.#path = `${path}-wal`;
     this.#clock = clock;
     this.#onWritten = onWritten;
@@ -29,15 +30,15 @@ export class LogWatch {
     return this.#watcher !== null;
   }
 
-  /** Watches the file that has the name now. */
+  /** Watches the log that has the name now. */
   open(): void {
     this.close();
     try {
-      const watcher = watch(this.#path, { persistent: false }, () => this.#hear());
+      const watcher = watch(this.#path, { persistent: false }, () => this.#schedule());
       watcher.on('error', () => this.close());
       this.#watcher = watcher;
     } catch {
-      // No log yet, no right, or no watch left: what is written is found by looking.
+      // No log yet, no permission, or no watch left: polling finds the writes.
     }
   }
 
@@ -48,12 +49,12 @@ export class LogWatch {
     this.#timer = null;
   }
 
-  #hear(): void {
+  #schedule(): void {
     if (this.#timer !== null) return;
-    const sinceMs = this.#clock.monotonicMs() - this.#toldMs;
-    this.#timer = this.#clock.after(Math.max(SETTLE_MS, LEAST_GAP_MS - sinceMs), () => {
+    const sinceMs = this.#clock.monotonicMs() - this.#calledAtMs;
+    this.#timer = this.#clock.after(Math.max(COMMIT_MS, MIN_GAP_MS - sinceMs), () => {
       this.#timer = null;
-      this.#toldMs = this.#clock.monotonicMs();
+      this.#calledAtMs = this.#clock.monotonicMs();
       this.#onWritten();
     });
   }

@@ -12,15 +12,37 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 
-/** Where the file is when nobody says where. */
+/** The default file. */
 const FOLDER = '.holdfast';
 const FILE = 'holdfast.db';
-/** Who makes the file and takes longer than this has died over it. */
-const MAKING_MS = 5_000;
+/** A process that takes longer than this to make the file is dead. */
+const MAX_MAKING_MS = 5_000;
 
-/** The file of the nearest folder upwards that has one; else the one to be made in this folder. */
+/** Where the file of a store is. */
+export class FileLocation {
+  /** The absolute path that the user gave. It may lead to the file over links. */
+  readonly given: string;
+  /** The file's own path, without links. */
+  readonly path: string;
+  /** The store's name in errors and events. */
+  readonly name: string;
+
+  constructor(path: string) {
+    this.given = resolve(path);
+    this.path = realPath(path);
+    this.name = `sqlite:${shown(this.path)}`;
+  }
+}
+
+/** Relative to the working folder for a file below it; else the full path. */
+function shown(path: string): string {
+  const below = relative(process.cwd(), path);
+  return below.startsWith('..') || below === '' ? path : below;
+}
+
+/** Returns the default file of the nearest folder upwards that has one; else that of this folder. */
 export function defaultFile(from: string): string {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     const path = join(folder, FOLDER, FILE);
@@ -29,8 +51,8 @@ export function defaultFile(from: string): string {
   }
 }
 
-/** The file's own path, where the one given leads over links: SQLite keeps what belongs to it beside the file itself. */
-export function realPath(path: string): string {
+/** Follows links: SQLite keeps the log beside the file itself. */
+function realPath(path: string): string {
   const absolute = resolve(path);
   try {
     return realpathSync(absolute);
@@ -43,7 +65,7 @@ export function realPath(path: string): string {
   }
 }
 
-/** Where a link to a file that does not exist yet leads; null for what is no link. */
+/** Returns where a link leads, also to a file that does not exist yet; null if it is no link. */
 function linkTarget(path: string): string | null {
   try {
     return readlinkSync(path);
@@ -52,7 +74,7 @@ function linkTarget(path: string): string | null {
   }
 }
 
-/** Sees to it that there is a folder for the file, and gives its path. The default one stays out of version control. */
+/** Makes the folder of the file, and returns its path. The default one is ignored by git. */
 export function ensureFolder(path: string): string {
   const folder = dirname(path);
   if (existsSync(folder)) return folder;
@@ -67,34 +89,34 @@ export interface Identity {
   readonly stats: Stats;
 }
 
-/** What tells a file from another one under the same name. Null for none. */
+/** Returns what tells a file from another one of the same name; null if there is no file. */
 export function identityOf(path: string): Identity | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   return { mark: `${stats.dev}:${stats.ino}`, inode: String(stats.ino), stats };
 }
 
-/** What tells the log of a file (`-wal`, `-shm`) from another one under the same names. */
+/** Returns what tells the log of a file (`-wal`, `-shm`) from another one of the same name. */
 export function logMark(path: string): string {
   return `${identityOf(`${path}-wal`)?.mark} ${identityOf(`${path}-shm`)?.mark}`;
 }
 
-/** Whether the file has a log, complete. */
+/** Whether the file has both parts of a log. */
 export function hasLog(path: string): boolean {
   return existsSync(`${path}-wal`) && existsSync(`${path}-shm`);
 }
 
 /**
- * How many names (hard links) the file has. The name under which `ensureFile` makes it does not count: its maker is about
- * to remove that name, or was killed before it could. The names are counted after that one is gone, because the maker may
- * remove it between any two calls here.
+ * Returns how many names (hard links) the file has. The temporary name that `ensureFile` gives it
+ * does not count: the process that makes the file is about to remove that name, or was killed before
+ * it could. So that name is removed first, and then the names are counted.
  */
 export function nameCount(path: string, { mark, stats }: Identity): number {
   if (stats.nlink <= 1) return stats.nlink;
-  const aside = asideOf(path);
-  if (identityOf(aside)?.mark === mark) rmSync(aside, { force: true });
+  const temporary = temporaryName(path);
+  if (identityOf(temporary)?.mark === mark) rmSync(temporary, { force: true });
   const current = identityOf(path);
-  // A file that was replaced meanwhile is found by its identity.
+  // If the file was replaced meanwhile, the caller finds out by its identity.
   return current?.mark === mark ? current.stats.nlink : 1;
 }
 
@@ -104,10 +126,10 @@ export function isMountPoint(path: string): boolean {
   return file !== '' && folder !== '' && file !== folder;
 }
 
-/** Opens a file or folder as a place only. Closing it leaves SQLite's locks alone, which closing a file otherwise drops. */
+/** Opens a path without its content. Closing it leaves SQLite's locks in place. */
 const O_PATH = 0o10000000;
 
-/** The number of the mount that a file or folder belongs to; '' where the system does not tell. */
+/** Returns the mount id of a file or folder; '' if the system has none. */
 function mountOf(path: string): string {
   if (process.platform !== 'linux') return '';
   let handle: number | null = null;
@@ -122,37 +144,39 @@ function mountOf(path: string): string {
   }
 }
 
-/** The name under which a new file is made. */
-function asideOf(path: string): string {
+/** Returns the temporary name of a file that is being made. */
+function temporaryName(path: string): string {
   return `${path}-making`;
 }
 
 /**
- * Sees to it that there is a file, readable for this user only. Says false while another process is making it.
+ * Makes the file, readable for this user only. Returns false while another process is making it.
  *
- * Made aside and then linked into place, because a process that opens the database file by itself and closes it again
- * drops every lock SQLite has on it. What an earlier file of this name has left beside it is removed first: its log
- * would be taken for this one's. Whoever makes the file aside is the only one to do so.
+ * The file is made under a temporary name and then linked into place: a process that opens and closes
+ * the database file itself would drop every lock that SQLite has on it. The log of an earlier file of
+ * this name is removed first, or SQLite would read it as this file's. Only one process at a time can
+ * make the temporary name.
  */
 export function ensureFile(path: string): boolean {
   if (existsSync(path)) return true;
-  const aside = asideOf(path);
+  const temporary = temporaryName(path);
   try {
-    closeSync(openSync(aside, 'wx', 0o600));
+    closeSync(openSync(temporary, 'wx', 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    const since = statSync(aside, { throwIfNoEntry: false });
-    // The file system's own clock made this time; so it is compared with what the same clock says now.
-    if (since !== undefined && ageMs(aside, since) > MAKING_MS) rmSync(aside, { force: true });
+    const since = statSync(temporary, { throwIfNoEntry: false });
+    // The modification time is of the file system's clock, so it is compared with that clock.
+    if (since !== undefined && ageMs(temporary, since) > MAX_MAKING_MS)
+      rmSync(temporary, { force: true });
     return false;
   }
   try {
     if (existsSync(path)) return true;
     for (const left of ['-wal', '-shm', '-journal']) rmSync(path + left, { force: true });
-    linkSync(aside, path);
+    linkSync(temporary, path);
     return true;
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(temporary, { force: true });
   }
 }
 

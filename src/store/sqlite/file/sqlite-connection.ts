@@ -4,21 +4,28 @@ import { libsql } from './libsql.ts';
 export type Value = string | number | null;
 type Statement = ReturnType<Libsql.Database['prepare']>;
 
-/** A transaction under way. It begins and ends within one turn of the event loop. */
+/** A transaction. It begins and ends within one turn of the event loop. */
 export interface Tx {
-  readonly session: SqliteConnection;
-  /** The store's time, read when the lock was had. */
+  readonly connection: SqliteConnection;
+  /** The store's prefix. Keys, collections and topics begin with it; other tables have a column. */
+  readonly scope: string;
+  /** The store's time, read after the lock was acquired. */
   readonly nowMs: number;
   readonly wallMs: number;
-  /** The time for a new fence, another one at each call. */
+  /** The time for a new fence. Each call returns another one. */
   readonly fenceTime: () => number;
-  /** What to do once it is committed. */
-  readonly after: (() => void)[];
+  /** Callbacks that run after COMMIT. */
+  readonly afterCommit: (() => void)[];
+}
+
+/** Sends hints from within a transaction. Subscribers get them after COMMIT. */
+export interface TxSignals {
+  send(tx: Tx, topic: string, message: string): void;
 }
 
 /**
- * One connection and its prepared statements. Nothing here ever waits: the busy timeout is 0, so a lock that somebody
- * else holds is an error at once, and whoever gets it may try again later without stopping the event loop.
+ * One connection and its prepared statements. No method waits. The busy timeout is 0, so a lock of
+ * another connection is an error at once. The lock queue tries again, and the event loop continues.
  */
 export class SqliteConnection {
   readonly #db: Libsql.Database;
@@ -29,12 +36,12 @@ export class SqliteConnection {
     this.#db = new Database(path, { timeout: 0 });
   }
 
-  /** Runs a statement; says how many rows it changed. */
+  /** Runs a statement and returns how many rows it changed. */
   run(sql: string, ...values: Value[]): number {
     return this.#statement(sql, false).run(values).changes;
   }
 
-  /** The first row, as an array of its columns. */
+  /** Returns the first row as an array of its columns. */
   row<Row extends Value[]>(sql: string, ...values: Value[]): Row | undefined {
     return this.#statement(sql, true).get(values) as Row | undefined;
   }
@@ -43,12 +50,15 @@ export class SqliteConnection {
     return this.#statement(sql, true).all(values) as Row[];
   }
 
-  /** What a PRAGMA or an expression says, prepared for this once. */
-  look(sql: string): Value | undefined {
+  /** Returns the first column of a PRAGMA or an expression. The statement is not kept. */
+  value(sql: string): Value | undefined {
     return (this.#db.prepare(sql).raw().get([]) as Value[] | undefined)?.[0];
   }
 
-  /** For what gives no rows; and for BEGIN and COMMIT: a prepared BEGIN that met a lock would count as under way ever after. */
+  /**
+   * Runs statements that return no rows, such as BEGIN and COMMIT. A prepared BEGIN that met a lock
+   * would count as running from then on.
+   */
   exec(sql: string): void {
     this.#db.exec(sql);
   }
@@ -57,22 +67,22 @@ export class SqliteConnection {
     return this.#db.inTransaction;
   }
 
-  /** With whatever was under way rolled back. */
-  atRest(): this {
+  /** Rolls back an open transaction, and returns the connection. */
+  rolledBack(): this {
     try {
       if (this.inTransaction) this.exec('ROLLBACK');
     } catch {
-      // A file that is past rolling back has no lock to give up, either.
+      // Where ROLLBACK fails, the connection has no lock to release.
     }
     return this;
   }
 
   /**
-   * libsql gives the file back only when the garbage collector has taken the last statement. So we let go of all of them,
-   * and of any lock first: a transaction left open would keep everybody else out until then.
+   * libsql closes the file only after the last statement was garbage-collected. So the statements are
+   * dropped. The lock is released first: an open transaction would block other processes until then.
    */
   close(): void {
-    this.atRest();
+    this.rolledBack();
     this.#statements = new Map();
     this.#db.close();
   }
@@ -80,9 +90,9 @@ export class SqliteConnection {
   #statement(sql: string, isQuery: boolean): Statement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
-    const made = this.#db.prepare(sql);
-    if (isQuery) made.raw();
-    this.#statements.set(sql, made);
-    return made;
+    const statement = this.#db.prepare(sql);
+    if (isQuery) statement.raw();
+    this.#statements.set(sql, statement);
+    return statement;
   }
 }

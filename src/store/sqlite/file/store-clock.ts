@@ -1,23 +1,26 @@
 /**
- * One row that says which file this is, and what time it is in it. Read at the beginning of every transaction.
+ * The marker: one row that says which file this is, and what time it is in the file. Every
+ * transaction begins by reading it.
  *
- * **The store's time** is the host's monotonic clock, which all its processes share, plus `skew`. Another start of the
- * host (`boot`) begins at nought: then every lease, line and member is void and every claim on a
- * delivery has run out, since no holder has survived, and the skew is set so that
- * time goes on from where it was, for the sake of what outlives a start: fences and records. A process that has seen its
- * own boot in the file and then finds another one shares the file with another host; one that finds times ahead of its own
- * has another clock than its neighbours (a time namespace). Both are refused: leases can not be trusted there.
+ * **The store's time** is the host's monotonic clock, which all its processes share, plus `skew`.
+ * After another start of the host (`boot`) that clock begins at zero. No holder has survived the
+ * start, so every lease, waiter and member is void and every claim on a delivery has expired. `skew`
+ * is set so that time continues from where it was, for fences and records, which outlive a start.
+ * A process that has seen its own boot id in the file and then finds another one shares the file
+ * with another host. A process that finds a time ahead of its own has another clock than the other
+ * processes (a time namespace). Both are refused: leases cannot be trusted there.
  *
- * **Quarantine**: a file that was deleted, replaced or restored has forgotten grants whose holders still act. Until the last of
- * those must have expired it makes no new ones; renewals continue, and holders put back what vanished. That takes as long as the
- * bound of the keyspace (`../keyspaces.ts`), which every process knows without the file. A loss shows by the file being another
- * one than the marker was written in (`file`), by another `origin` than a process remembers, or by an era that the process has
- * left before: a file that was moved away and back. Each finding begins a new *era*, so that every process
- * hears of it in its next transaction. A new file that no running process remembers otherwise grants at once.
+ * **Quarantine**: a file that was deleted, replaced or restored has lost grants whose holders still
+ * act. The store makes no new grants until the last of those has expired. Renewals continue, and
+ * holders put back the leases that the file lost. The wait is the bound of the keyspace
+ * (`../../port/keyspaces.ts`), which every process knows without the file. A process detects a loss
+ * by the file's inode (`file`), by another `origin` than it remembers, or by an era that it has
+ * already left: then the file was moved away and back. Each loss begins a new *era*, so that every
+ * process learns of it in its next transaction. A new file grants at once if no running process
+ * remembers another one.
  */
 import { StoreUnsuitableError } from '../../../core/errors.ts';
-import type { Emitter } from '../../../core/events.ts';
-import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import {
   boundsProblem,
   KEYSPACE_NAMES,
@@ -27,14 +30,15 @@ import {
 } from '../../port/keyspaces.ts';
 import { QuarantineNotices } from '../../quarantine-notices.ts';
 import type { Host } from './host.ts';
+import type { SqliteOptions } from './options.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
-/** Eras that a process has left and would recognise. Older ones are forgotten first. */
-const MOST_ERAS = 1_000;
-const LED_BACK = 'an earlier state of its data is back';
-/** How far ahead of us the file's time may be: on one clock, not at all. */
-const AHEAD_MS = 1_000;
-/** How old `latest` may get before a transaction that writes anyway renews it. */
+/** A process remembers at most so many eras that it has left. It drops the oldest first. */
+const MAX_ERAS = 1_000;
+const WENT_BACK = 'an earlier state of its data is back';
+/** The file's time may be ahead of this process by this much. On one clock it never is. */
+const MAX_AHEAD_MS = 1_000;
+/** A transaction that writes anyway updates `latest` once it is older than this. */
 const LATEST_EVERY_MS = 250;
 
 type Row = [
@@ -48,41 +52,44 @@ type Row = [
 ];
 const SELECT = 'SELECT boot, skew, latest, file, origin, era, since FROM marker';
 
-interface MarkerOptions {
-  readonly mode: 'on' | 'off';
-  readonly store: string;
-  /** Null for an observer, which is granted nothing. */
-  readonly maxTtls: MaxTtls | null;
-  readonly host: Host;
-  readonly random: Random;
-  readonly events: Emitter;
-}
-
 export class StoreClock {
-  readonly #options: MarkerOptions;
+  readonly #rt: BaseRuntime;
+  readonly #store: string;
+  readonly #host: Host;
+  readonly #quarantine: 'on' | 'off';
+  /** Null for an observer, which acquires no leases. */
+  readonly maxTtls: MaxTtls | null;
   #origin = '';
   #era = '';
   #since: number | null = null;
-  /** The latest time this process has read in the file: an earlier one means that an older copy was loaded into it. */
+  /** The latest time read from the file. An earlier one means that an older copy was restored. */
   #latest = Number.NEGATIVE_INFINITY;
-  /** Eras that this process has left: a file that shows one of them has been moved back. */
+  /** Eras that this process has left. A file with one of them was moved back. */
   readonly #left = new Set<string>();
 
   readonly #notices: QuarantineNotices;
-  /** The store's time in the transaction under way. */
+  /** The store's time in the current transaction. */
   #nowMs = 0;
 
-  constructor(options: MarkerOptions) {
-    this.#options = options;
-    this.#notices = new QuarantineNotices(options.events, options.store, (keyspace) =>
+  constructor(rt: BaseRuntime, store: string, options: SqliteOptions) {
+    this.#rt = rt;
+    this.#store = store;
+    this.#host = options.host;
+    this.#quarantine = options.quarantine;
+    this.maxTtls = options.maxTtls;
+    this.#notices = new QuarantineNotices(rt.events, store, (keyspace) =>
       this.leftMs(keyspace, this.#nowMs),
     );
   }
 
-  /** Looks at a file just opened, inside a transaction that writes; says what to tell once it is committed. */
-  examine(session: SqliteConnection, file: string, monotonicMs: number): () => void {
-    const { host, random } = this.#options;
-    const found = session.row<Row>(SELECT);
+  /**
+   * Examines a file that was just opened, inside a transaction that writes. The caller runs the
+   * returned function after COMMIT: it emits what was found.
+   */
+  examine(connection: SqliteConnection, file: string, monotonicMs: number): () => void {
+    const { random } = this.#rt;
+    const host = this.#host;
+    const found = connection.row<Row>(SELECT);
     const remembered = this.#origin;
     const row: Row = found ?? [host.bootId, 0, monotonicMs, file, random.hex(12), '', null];
     let why =
@@ -90,124 +97,127 @@ export class StoreClock {
     const isAnotherBoot = row[0] !== host.bootId || this.#isBeforeAll(row, monotonicMs);
     if (isAnotherBoot) {
       for (const table of ['leases', 'lines', 'members', 'listeners', 'messages'])
-        session.exec(`DELETE FROM ${table}`);
-      session.exec('UPDATE lanes SET due = 0 WHERE fence > 0');
+        connection.exec(`DELETE FROM ${table}`);
+      connection.exec('UPDATE lanes SET due = 0 WHERE fence > 0');
       row[0] = host.bootId;
       row[1] = row[2] - monotonicMs;
       row[6] = null;
-      // Who remembers this start of the host under another marker has been given an old file.
+      // This process has seen another marker during this start of the host: the file is an older one.
       if (remembered !== '') why ||= 'its file was replaced by an older one';
     } else if (row[3] !== file) {
       why ||= 'its file is a copy, or was restored';
     } else if (remembered !== '' && row[4] !== remembered) {
       why ||= 'its file was replaced by a new one';
     } else if (row[5] !== this.#era && this.#left.has(row[5])) {
-      why ||= LED_BACK;
+      why ||= WENT_BACK;
     }
-    this.#keepBounds(session, remembered !== '' && why !== '');
+    this.#putBounds(connection, remembered !== '' && why !== '');
     const nowMs = monotonicMs + row[1];
     if (why !== '') row[6] = nowMs;
-    // The origin remembered is put back, so that each loss is found once.
+    // The remembered origin is put back, so that each loss is detected once.
     if (remembered !== '') row[4] = remembered;
     if (why !== '' || isAnotherBoot || found === undefined) row[5] = random.hex(12);
     row[3] = file;
     row[2] = Math.max(row[2], nowMs);
-    session.run('INSERT OR REPLACE INTO marker VALUES (1, ?, ?, ?, ?, ?, ?, ?)', ...row);
+    connection.run('INSERT OR REPLACE INTO marker VALUES (1, ?, ?, ?, ?, ?, ?, ?)', ...row);
     return () => {
-      if (why !== '') this.#tellForgotten(why);
+      if (why !== '') this.#emitForgot(why);
       this.#adopt(row, nowMs);
     };
   }
 
-  /** The store's time in this transaction. Also notices what others have found. */
-  check(session: SqliteConnection, monotonicMs: number, isWriting: boolean): number {
-    const { host, store } = this.#options;
-    const row = session.row<Row>(SELECT);
+  /** Returns the store's time in this transaction, and adopts an era that another process began. */
+  check(connection: SqliteConnection, monotonicMs: number, isWriting: boolean): number {
+    const row = connection.row<Row>(SELECT);
     const refuse = (problem: string) =>
-      new StoreUnsuitableError({ store, problems: [problem], voidsLeases: true });
+      new StoreUnsuitableError({ store: this.#store, problems: [problem], voidsLeases: true });
     if (row === undefined)
-      throw refuse('The file has lost its marker: somebody has emptied it. Use another file.');
-    if (row[0] !== host.bootId)
       throw refuse(
-        'The file is in use on another host. Use Redis or Valkey for more than one host.',
+        'The file has lost its marker row: another program has emptied it. Use another file.',
+      );
+    if (row[0] !== this.#host.bootId)
+      throw refuse(
+        'A process on another host uses the file. Use Redis or Valkey for more than one host.',
       );
     const nowMs = monotonicMs + row[1];
-    if (row[2] > nowMs + AHEAD_MS)
+    if (row[2] > nowMs + MAX_AHEAD_MS)
       throw refuse(
-        `Another process on this file has a clock that is ${Math.round(row[2] - nowMs)} ms ahead of this one. ` +
-          'Let all of them run in one time namespace, or use Redis or Valkey.',
+        `The clock of another process that uses the file is ${Math.round(row[2] - nowMs)} ms ahead. ` +
+          'Run all processes in one time namespace, or use Redis or Valkey.',
       );
     const isOlder = row[2] < this.#latest || (row[5] !== this.#era && this.#left.has(row[5]));
-    if (isOlder && isWriting) this.beginEra(session, LED_BACK, nowMs);
+    if (isOlder && isWriting) this.beginEra(connection, WENT_BACK, nowMs);
     else if (row[5] !== this.#era) {
-      this.#checkBounds(session);
+      this.#checkBounds(connection);
       this.#adopt(row, nowMs);
     }
     if (!isOlder) this.#latest = row[2];
     if (isWriting && nowMs - row[2] > LATEST_EVERY_MS)
-      session.run('UPDATE marker SET latest = ?', nowMs);
+      connection.run('UPDATE marker SET latest = ?', nowMs);
     return nowMs;
   }
 
-  /** The era that is in quarantine, '' for none: what is handed over in it may be claimed in it. */
+  /** Returns the era in quarantine, or ''. A key handed over in an era may be claimed in it. */
   handoverEra(nowMs: number): string {
     return KEYSPACE_NAMES.some((keyspace) => this.leftMs(keyspace, nowMs) > 0) ? this.#era : '';
   }
 
-  /** How long no new lease of a keyspace may be granted yet; 0 if it may be. */
+  /** Returns how long the keyspace is still in quarantine; 0 if leases may be granted. */
   leftMs(keyspace: Keyspace, nowMs: number): number {
-    const { maxTtls, mode } = this.#options;
-    if (mode === 'off') return 0;
-    if (maxTtls === null) return Number.POSITIVE_INFINITY;
+    if (this.#quarantine === 'off') return 0;
+    if (this.maxTtls === null) return Number.POSITIVE_INFINITY;
     if (this.#since === null) return 0;
-    return Math.max(0, this.#since + maxTtls[keyspace] + QUARANTINE_MARGIN_MS - nowMs);
+    return Math.max(0, this.#since + this.maxTtls[keyspace] + QUARANTINE_MARGIN_MS - nowMs);
   }
 
-  /** The same, for a process that wants a lease there: it is told of the wait. */
-  ask(keyspace: Keyspace, nowMs: number): number {
+  /** The same for an acquire: emits `store.quarantined` once. */
+  acquireLeftMs(keyspace: Keyspace, nowMs: number): number {
     this.#nowMs = nowMs;
     return this.#notices.leftMs(keyspace);
   }
 
-  /** A lease vanished under its holder, and its fence record too: grants stop, for everybody, before it may be put back. */
-  forgot(session: SqliteConnection, keyspace: Keyspace, nowMs: number): boolean {
-    if (this.#options.mode === 'off') return false;
+  /**
+   * The file lost a lease together with its fence record. Begins a quarantine for every process, and
+   * returns whether the holder may put the lease back.
+   */
+  beginQuarantine(connection: SqliteConnection, keyspace: Keyspace, nowMs: number): boolean {
+    if (this.#quarantine === 'off') return false;
     if (this.leftMs(keyspace, nowMs) > 0) return true;
-    this.beginEra(session, 'a lease vanished under its holder', nowMs);
+    this.beginEra(connection, 'a lease vanished under its holder', nowMs);
     return true;
   }
 
-  /** From now on the file counts as having forgotten. Inside a transaction that writes. */
-  beginEra(session: SqliteConnection, why: string, nowMs: number): void {
-    session.run('UPDATE marker SET era = ?, since = ?', this.#options.random.hex(12), nowMs);
-    this.#tellForgotten(why);
-    const row = session.row<Row>(SELECT);
+  /** Begins a new era, and with it a quarantine. Inside a transaction that writes. */
+  beginEra(connection: SqliteConnection, why: string, nowMs: number): void {
+    connection.run('UPDATE marker SET era = ?, since = ?', this.#rt.random.hex(12), nowMs);
+    this.#emitForgot(why);
+    const row = connection.row<Row>(SELECT);
     if (row === undefined) return;
     this.#adopt(row, nowMs);
     this.#latest = row[2];
   }
 
-  /** Without a boot id, a clock that stands before the last time in the file says that it has begun anew. */
+  /** Without a boot id, a clock before the last time in the file means another start of the host. */
   #isBeforeAll([, skew, latest]: Row, monotonicMs: number): boolean {
-    return this.#options.host.bootId === '' && latest > monotonicMs + skew + AHEAD_MS;
+    return this.#host.bootId === '' && latest > monotonicMs + skew + MAX_AHEAD_MS;
   }
 
-  /** Refuses a file with other bounds than ours. */
-  #checkBounds(session: SqliteConnection): void {
-    const { maxTtls, store } = this.#options;
-    if (maxTtls === null) return;
-    const recorded = session.rows<[Keyspace, number]>('SELECT name, ttl FROM bounds');
-    const problem = boundsProblem(Object.fromEntries(recorded), maxTtls);
-    if (problem !== null) throw new StoreUnsuitableError({ store, problems: [problem] });
+  /** Refuses a file with other bounds than this process has. */
+  #checkBounds(connection: SqliteConnection): void {
+    if (this.maxTtls === null) return;
+    const recorded = connection.rows<[Keyspace, number]>('SELECT name, ttl FROM bounds');
+    const problem = boundsProblem(Object.fromEntries(recorded), this.maxTtls);
+    if (problem !== null)
+      throw new StoreUnsuitableError({ store: this.#store, problems: [problem] });
   }
 
-  /** Writes our bounds; those of a file that lost its data under us do not count. */
-  #keepBounds(session: SqliteConnection, hasLost: boolean): void {
-    const { maxTtls } = this.#options;
+  /** Writes this process's bounds. The bounds of a file that lost its data do not count. */
+  #putBounds(connection: SqliteConnection, hasLost: boolean): void {
+    const { maxTtls } = this;
     if (maxTtls === null) return;
-    if (!hasLost) this.#checkBounds(session);
+    if (!hasLost) this.#checkBounds(connection);
     for (const name of KEYSPACE_NAMES)
-      session.run('INSERT OR REPLACE INTO bounds VALUES (?, ?)', name, maxTtls[name]);
+      connection.run('INSERT OR REPLACE INTO bounds VALUES (?, ?)', name, maxTtls[name]);
   }
 
   #adopt(row: Row, nowMs: number): void {
@@ -220,13 +230,12 @@ export class StoreClock {
   #leave(era: string): void {
     this.#left.add(era);
     for (const oldest of this.#left) {
-      if (this.#left.size <= MOST_ERAS) break;
+      if (this.#left.size <= MAX_ERAS) break;
       this.#left.delete(oldest);
     }
   }
 
-  #tellForgotten(why: string): void {
-    const { events, store } = this.#options;
-    events.emit('store.forgot', { store, why });
+  #emitForgot(why: string): void {
+    this.#rt.events.emit('store.forgot', { store: this.#store, why });
   }
 }

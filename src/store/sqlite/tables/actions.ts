@@ -21,40 +21,40 @@ const SELECT =
   'SELECT id, target, priority, body, lease_id, epoch, parked FROM actions WHERE workflow = ?';
 
 export function findAction(
-  { session }: Tx,
+  { connection }: Tx,
   { number }: Workflow,
   actionId: string,
 ): Action | undefined {
-  const row = session.row<Row>(`${SELECT} AND id = ?`, number, actionId);
+  const row = connection.row<Row>(`${SELECT} AND id = ?`, number, actionId);
   return row && asAction(row);
 }
 
 /** In the order of their epochs. */
-export function unresolvedActions({ session }: Tx, { number }: Workflow): Action[] {
-  return session.rows<Row>(`${SELECT} ORDER BY epoch`, number).map(asAction);
+export function unresolvedActions({ connection }: Tx, { number }: Workflow): Action[] {
+  return connection.rows<Row>(`${SELECT} ORDER BY epoch`, number).map(asAction);
 }
 
-export function parkedActions({ session }: Tx, { number }: Workflow): Action[] {
+export function parkedActions({ connection }: Tx, { number }: Workflow): Action[] {
   const sql = `${SELECT} AND parked = 1 ORDER BY epoch`;
-  return session.rows<Row>(sql, number).map(asAction);
+  return connection.rows<Row>(sql, number).map(asAction);
 }
 
 /** The epoch of the first unresolved action of a target; infinite where there is none. */
-export function firstEpoch({ session }: Tx, { number }: Workflow, target: string): number {
+export function firstEpoch({ connection }: Tx, { number }: Workflow, target: string): number {
   const sql = 'SELECT min(epoch) FROM actions WHERE workflow = ? AND target = ?';
-  return session.row<[number | null]>(sql, number, target)?.[0] ?? Number.POSITIVE_INFINITY;
+  return connection.row<[number | null]>(sql, number, target)?.[0] ?? Number.POSITIVE_INFINITY;
 }
 
 /** Emits an action with the workflow's epoch, which grows by one: one that is new, or was parked, or has lost its place. */
 export function emitAction(
   tx: Tx,
-  scope: string,
+
   workflow: Workflow,
   action: NewAction,
 ): StoredAction {
   const { id, target, priority } = action;
   const emitted = renumberAction(tx, workflow, action);
-  const stream = ensureStream(tx, scope, actionStream(target));
+  const stream = ensureStream(tx, actionStream(target));
   const entry = { lane: workflow.id, priority, json: JSON.stringify(id), number: emitted.epoch };
   addEntry(tx, stream, entry);
   return emitted;
@@ -65,7 +65,7 @@ export function renumberAction(tx: Tx, workflow: Workflow, action: NewAction): S
   const { id, target, priority, body } = action;
   const leaseId = workflow.leaseId ?? '';
   const epoch = workflow.epoch++;
-  tx.session.run(
+  tx.connection.run(
     'INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 0)',
     ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
   );
@@ -74,14 +74,14 @@ export function renumberAction(tx: Tx, workflow: Workflow, action: NewAction): S
 
 export function parkAction(tx: Tx, workflow: Workflow, { id }: StoredAction): void {
   const sql = 'UPDATE actions SET parked = 1 WHERE workflow = ? AND id = ?';
-  tx.session.run(sql, workflow.number, id);
+  tx.connection.run(sql, workflow.number, id);
   workflow.parked++;
 }
 
 /** A dead action is unresolved again, and parked; says whether it is. */
 export function reviveAction(tx: Tx, workflow: Workflow, action: StoredAction): boolean {
   const { id, target, epoch, leaseId, priority, body } = action;
-  const made = tx.session.run(
+  const made = tx.connection.run(
     'INSERT OR IGNORE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 1)',
     ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
   );
@@ -91,7 +91,7 @@ export function reviveAction(tx: Tx, workflow: Workflow, action: StoredAction): 
 }
 
 export function resolveAction(tx: Tx, workflow: Workflow, { id, isParked }: Action): void {
-  tx.session.run('DELETE FROM actions WHERE workflow = ? AND id = ?', workflow.number, id);
+  tx.connection.run('DELETE FROM actions WHERE workflow = ? AND id = ?', workflow.number, id);
   workflow.unresolved--;
   if (isParked) workflow.parked--;
 }
@@ -105,7 +105,7 @@ type Spared = 'nothing' | 'held' | 'first';
 /** Takes actions, given in the order of their epochs, out of the lanes in which they are; gives the ids of those that were spared. */
 export function takeOutOfLanes(
   tx: Tx,
-  scope: string,
+
   workflow: Workflow,
   actions: readonly Action[],
   spared: Spared,
@@ -113,7 +113,7 @@ export function takeOutOfLanes(
   const ids = new Set<string>();
   const firsts = new Map([...actions].reverse().map(({ target, id }) => [target, id]));
   for (const [target, first] of firsts) {
-    const lane = findLane(tx, ensureStream(tx, scope, actionStream(target)), workflow.id);
+    const lane = findLane(tx, ensureStream(tx, actionStream(target)), workflow.id);
     if (lane === undefined) continue;
     const id: string = JSON.parse(firstJson(tx, lane));
     const staysFirst = isHeld(lane) || (spared === 'first' && id === first);

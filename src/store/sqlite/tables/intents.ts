@@ -32,46 +32,46 @@ type Row = [
 const SELECT = `
 SELECT number, id, tenant, state, revision, body, status, priority, clients, created, changed FROM sessions`;
 
-export function findSession({ session }: Tx, scope: string, id: string): SessionRow | undefined {
-  const row = session.row<Row>(`${SELECT} WHERE scope = ? AND id = ?`, scope, id);
+export function findSession({ connection, scope }: Tx, id: string): SessionRow | undefined {
+  const row = connection.row<Row>(`${SELECT} WHERE scope = ? AND id = ?`, scope, id);
   return row && asSession(row);
 }
 
 /** The one that the first of the keys leads to which leads anywhere. */
 export function findByKeys(
-  { session }: Tx,
-  scope: string,
+  { connection, scope }: Tx,
+
   keys: readonly string[],
 ): SessionRow | undefined {
   const sql = `${SELECT} WHERE number = (SELECT session FROM session_keys WHERE scope = ? AND key = ?)`;
   for (const key of keys) {
-    const row = session.row<Row>(sql, scope, key);
+    const row = connection.row<Row>(sql, scope, key);
     if (row !== undefined) return asSession(row);
   }
   return undefined;
 }
 
 /** A new one, with its keys and its first client; null if another is called so. */
-export function makeSession(tx: Tx, scope: string, request: StartRequest): SessionRow | null {
+export function makeSession(tx: Tx, request: StartRequest): SessionRow | null {
   const { id, tenant, keys, client, body, status, priority } = request;
-  const { session, wallMs } = tx;
+  const { connection, scope, wallMs } = tx;
   const [number] =
-    session.row<[number]>(
+    connection.row<[number]>(
       `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
        ON CONFLICT (scope, id) DO NOTHING RETURNING number`,
       ...([scope, id, tenant, body, status, priority, wallMs, wallMs] satisfies Value[]),
     ) ?? [];
   if (number === undefined) return null;
-  session.run('INSERT INTO session_clients VALUES (?, ?)', number, client);
+  connection.run('INSERT INTO session_clients VALUES (?, ?)', number, client);
   const facts = { number, id, tenant, body, status, priority, clients: 1 };
   const made = { state: 'NEW', revision: 1, createdAtMs: wallMs, changedAtMs: wallMs } as const;
-  leadTo(tx, scope, number, keys);
+  leadTo(tx, number, keys);
   return { ...facts, ...made };
 }
 
-export function saveSession({ session }: Tx, row: SessionRow): void {
+export function saveSession({ connection }: Tx, row: SessionRow): void {
   const { state, revision, status, clients, changedAtMs, number } = row;
-  session.run(
+  connection.run(
     'UPDATE sessions SET state = ?, revision = ?, status = ?, clients = ?, changed = ? WHERE number = ?',
     ...([state, revision, status, clients, changedAtMs, number] satisfies Value[]),
   );
@@ -79,47 +79,47 @@ export function saveSession({ session }: Tx, row: SessionRow): void {
 
 /** From now on all of these lead to the session with this number, also those that led to another. */
 export function leadTo(
-  { session }: Tx,
-  scope: string,
+  { connection, scope }: Tx,
+
   number: number,
   keys: readonly string[],
 ): void {
   const sql = `INSERT INTO session_keys VALUES (?, ?, ?)
     ON CONFLICT (scope, key) DO UPDATE SET session = excluded.session WHERE session <> excluded.session`;
-  for (const key of keys) session.run(sql, scope, key, number);
+  for (const key of keys) connection.run(sql, scope, key, number);
 }
 
-export function hasClient({ session }: Tx, { number }: SessionRow, client: string): boolean {
+export function hasClient({ connection }: Tx, { number }: SessionRow, client: string): boolean {
   const sql = 'SELECT 1 FROM session_clients WHERE session = ? AND client = ?';
-  return session.row(sql, number, client) !== undefined;
+  return connection.row(sql, number, client) !== undefined;
 }
 
 /** One that is not among its clients yet. The row is the caller's to save, here and below. */
-export function addClient({ session }: Tx, row: SessionRow, client: string): void {
-  session.run('INSERT INTO session_clients VALUES (?, ?)', row.number, client);
+export function addClient({ connection }: Tx, row: SessionRow, client: string): void {
+  connection.run('INSERT INTO session_clients VALUES (?, ?)', row.number, client);
   row.clients++;
 }
 
-export function dropClient({ session }: Tx, row: SessionRow, client: string): void {
+export function dropClient({ connection }: Tx, row: SessionRow, client: string): void {
   const sql = 'DELETE FROM session_clients WHERE session = ? AND client = ?';
-  row.clients -= session.run(sql, row.number, client);
+  row.clients -= connection.run(sql, row.number, client);
 }
 
-export function dropClients({ session }: Tx, row: SessionRow): void {
-  session.run('DELETE FROM session_clients WHERE session = ?', row.number);
+export function dropClients({ connection }: Tx, row: SessionRow): void {
+  connection.run('DELETE FROM session_clients WHERE session = ?', row.number);
   row.clients = 0;
 }
 
 /** Nothing leads to it any more, and nobody asks who wanted it: how many these were stays in its row. */
-export function cutLoose({ session }: Tx, { number }: SessionRow): void {
-  session.run('DELETE FROM session_keys WHERE session = ?', number);
-  session.run('DELETE FROM session_clients WHERE session = ?', number);
+export function cutLoose({ connection }: Tx, { number }: SessionRow): void {
+  connection.run('DELETE FROM session_keys WHERE session = ?', number);
+  connection.run('DELETE FROM session_clients WHERE session = ?', number);
 }
 
 /** Those made before a number, the latest first. */
 export function sessionsBefore(
-  { session }: Tx,
-  scope: string,
+  { connection, scope }: Tx,
+
   before: number,
   most: number,
   { tenant, isOpen = false }: { readonly tenant?: string | undefined; readonly isOpen?: boolean },
@@ -127,19 +127,19 @@ export function sessionsBefore(
   const whose = tenant === undefined ? [scope] : [scope, tenant];
   const sql = `${SELECT} WHERE scope = ?${tenant === undefined ? '' : ' AND tenant = ?'}
     AND number < ?${isOpen ? " AND state <> 'ENDED'" : ''} ORDER BY number DESC LIMIT ?`;
-  return session.rows<Row>(sql, ...whose, before, most).map(asSession);
+  return connection.rows<Row>(sql, ...whose, before, most).map(asSession);
 }
 
 /** Gives the ids of those that are forgotten. */
 export function forgetEnded(
-  { session }: Tx,
-  scope: string,
+  { connection, scope }: Tx,
+
   endedBeforeMs: number,
   most: number,
 ): string[] {
   const sql = `DELETE FROM sessions WHERE number IN (SELECT number FROM sessions
     WHERE scope = ? AND state = 'ENDED' AND changed < ? ORDER BY changed LIMIT ?) RETURNING id`;
-  return session.rows<[string]>(sql, scope, endedBeforeMs, most).map(([id]) => id);
+  return connection.rows<[string]>(sql, scope, endedBeforeMs, most).map(([id]) => id);
 }
 
 export function storedOf(row: SessionRow): StoredSession {

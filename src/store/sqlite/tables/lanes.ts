@@ -26,29 +26,29 @@ type Row = [lane: string, entry: number, fence: number, due: number | null, trie
 const COLUMNS = 'lane, entry, fence, due, tries';
 
 /** Null for a stream to which nothing was ever added. */
-export function findStream({ session }: Tx, scope: string, name: string): number | null {
+export function findStream({ connection, scope }: Tx, name: string): number | null {
   const sql = 'SELECT number FROM streams WHERE scope = ? AND name = ?';
-  return session.row<[number]>(sql, scope, name)?.[0] ?? null;
+  return connection.row<[number]>(sql, scope, name)?.[0] ?? null;
 }
 
-export function ensureStream(tx: Tx, scope: string, name: string): number {
-  const known = findStream(tx, scope, name);
+export function ensureStream(tx: Tx, name: string): number {
+  const known = findStream(tx, name);
   if (known !== null) return known;
   const sql = 'INSERT INTO streams (scope, name, turn) VALUES (?, ?, 0) RETURNING number';
-  return tx.session.row<[number]>(sql, scope, name)?.[0] ?? 0;
+  return tx.connection.row<[number]>(sql, tx.scope, name)?.[0] ?? 0;
 }
 
 /** Adds an entry. If it is alone in its lane, it has its turn. */
 export function addEntry(tx: Tx, stream: number, { lane, priority, json, number }: NewEntry): void {
-  const { session } = tx;
+  const { connection } = tx;
   const place = number ?? lastEntry(tx, stream, lane) + 1;
-  session.run('INSERT INTO entries VALUES (?, ?, ?, ?, ?)', stream, lane, place, priority, json);
+  connection.run('INSERT INTO entries VALUES (?, ?, ?, ?, ?)', stream, lane, place, priority, json);
   if (findLane(tx, stream, lane) === undefined) giveTurn(tx, stream, lane, place, priority);
 }
 
-export function findLane({ session }: Tx, stream: number, lane: string): Lane | undefined {
+export function findLane({ connection }: Tx, stream: number, lane: string): Lane | undefined {
   const sql = `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND lane = ?`;
-  const row = session.row<Row>(sql, stream, lane);
+  const row = connection.row<Row>(sql, stream, lane);
   return row && asLane(stream, row);
 }
 
@@ -64,14 +64,14 @@ export function isHeld({ fence }: Lane): boolean {
 }
 
 /** The lanes whose turn it is: first those whose time was up before, then by priority and by how long they have waited. */
-export function lanesInTurn({ session, nowMs }: Tx, stream: number, most: number): Lane[] {
-  const due = session.rows<Row>(
+export function lanesInTurn({ connection, nowMs }: Tx, stream: number, most: number): Lane[] {
+  const due = connection.rows<Row>(
     `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`,
     stream,
     nowMs,
     most,
   );
-  const waiting = session.rows<Row>(
+  const waiting = connection.rows<Row>(
     `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND due IS NULL ORDER BY priority DESC, turn LIMIT ?`,
     stream,
     most - due.length,
@@ -85,9 +85,9 @@ export function giveOut(
   { stream, lane }: Lane,
   { consumer, claimMs }: { readonly consumer: string; readonly claimMs: number },
 ): number {
-  const { session, nowMs } = tx;
+  const { connection, nowMs } = tx;
   const fence = mintDelivery(tx);
-  session.run(
+  connection.run(
     'UPDATE lanes SET due = ?, fence = ?, consumer = ?, tries = tries + 1 WHERE stream = ? AND lane = ?',
     nowMs + claimMs,
     fence,
@@ -98,56 +98,61 @@ export function giveOut(
   return fence;
 }
 
-export function lengthenClaim({ session, nowMs }: Tx, held: Lane, claimMs: number): void {
+export function lengthenClaim({ connection, nowMs }: Tx, held: Lane, claimMs: number): void {
   const sql = 'UPDATE lanes SET due = ? WHERE stream = ? AND lane = ?';
-  session.run(sql, nowMs + claimMs, held.stream, held.lane);
+  connection.run(sql, nowMs + claimMs, held.stream, held.lane);
 }
 
 /** Takes the first entry out of its hands; nothing of the lane is given out before `afterMs` have passed. */
-export function rest({ session, nowMs }: Tx, held: Lane, afterMs: number): void {
+export function rest({ connection, nowMs }: Tx, held: Lane, afterMs: number): void {
   const sql = 'UPDATE lanes SET due = ?, fence = 0, consumer = NULL WHERE stream = ? AND lane = ?';
-  session.run(sql, nowMs + afterMs, held.stream, held.lane);
+  connection.run(sql, nowMs + afterMs, held.stream, held.lane);
 }
 
-export function firstJson({ session }: Tx, { stream, lane, entry }: Lane): string {
+export function firstJson({ connection }: Tx, { stream, lane, entry }: Lane): string {
   const sql = 'SELECT json FROM entries WHERE stream = ? AND lane = ? AND number = ?';
-  return session.row<[string]>(sql, stream, lane, entry)?.[0] ?? 'null';
+  return connection.row<[string]>(sql, stream, lane, entry)?.[0] ?? 'null';
 }
 
 /** The lane is done with its first entry: the next has its turn. */
 export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
-  const { session } = tx;
-  session.run(
+  const { connection } = tx;
+  connection.run(
     'DELETE FROM entries WHERE stream = ? AND lane = ? AND number = ?',
     stream,
     lane,
     entry,
   );
-  const next = session.row<[number, number]>(
+  const next = connection.row<[number, number]>(
     'SELECT number, priority FROM entries WHERE stream = ? AND lane = ? ORDER BY number LIMIT 1',
     stream,
     lane,
   );
   if (next === undefined)
-    session.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
+    connection.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
   else giveTurn(tx, stream, lane, ...next);
 }
 
 /** Empties a lane, all of it or all but its first entry, which stays as it is. */
-export function clearLane({ session }: Tx, found: Lane, sparesFirst: boolean): void {
+export function clearLane({ connection }: Tx, found: Lane, sparesFirst: boolean): void {
   const { stream, lane, entry } = found;
-  session.run(
+  connection.run(
     'DELETE FROM entries WHERE stream = ? AND lane = ? AND number <> ?',
     stream,
     lane,
     sparesFirst ? entry : -1,
   );
-  if (!sparesFirst) session.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
+  if (!sparesFirst) connection.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
 }
 
 /** Puts something aside among the dead of a stream. */
-export function putAside({ session, wallMs }: Tx, held: Lane, json: string, reason: string): void {
-  session.run(
+export function putAside(
+  { connection, wallMs }: Tx,
+  held: Lane,
+  json: string,
+  reason: string,
+): void {
+  connection.run(
     'INSERT INTO dead (stream, lane, json, tries, reason, at) VALUES (?, ?, ?, ?, ?, ?)',
     held.stream,
     held.lane,
@@ -159,10 +164,10 @@ export function putAside({ session, wallMs }: Tx, held: Lane, json: string, reas
 }
 
 function giveTurn(tx: Tx, stream: number, lane: string, entry: number, priority: number): void {
-  const { session } = tx;
+  const { connection } = tx;
   const sql = 'UPDATE streams SET turn = turn + 1 WHERE number = ? RETURNING turn';
-  const [turn = 0] = session.row<[number]>(sql, stream) ?? [];
-  session.run(
+  const [turn = 0] = connection.row<[number]>(sql, stream) ?? [];
+  connection.run(
     'INSERT OR REPLACE INTO lanes VALUES (?, ?, ?, ?, ?, NULL, 0, NULL, 0)',
     stream,
     lane,
@@ -172,16 +177,16 @@ function giveTurn(tx: Tx, stream: number, lane: string, entry: number, priority:
   );
 }
 
-function lastEntry({ session }: Tx, stream: number, lane: string): number {
+function lastEntry({ connection }: Tx, stream: number, lane: string): number {
   const sql = 'SELECT max(number) FROM entries WHERE stream = ? AND lane = ?';
-  return session.row<[number | null]>(sql, stream, lane)?.[0] ?? 0;
+  return connection.row<[number | null]>(sql, stream, lane)?.[0] ?? 0;
 }
 
 /** One counter for all streams, made from the time, so that a file that was lost does not begin it anew. */
-function mintDelivery({ session, fenceTime }: Tx): number {
+function mintDelivery({ connection, fenceTime }: Tx): number {
   const sql = `INSERT INTO deliveries VALUES (1, ?)
     ON CONFLICT (id) DO UPDATE SET fence = max(fence + 1, excluded.fence) RETURNING fence`;
-  return session.row<[number]>(sql, fenceTime())?.[0] ?? 0;
+  return connection.row<[number]>(sql, fenceTime())?.[0] ?? 0;
 }
 
 function asLane(stream: number, [lane, entry, fence, dueMs, tries]: Row): Lane {

@@ -1,23 +1,30 @@
 import { FENCE_RECORD_MS } from '../../port/lease-store.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 
-/** What the store knows of a key now; what has expired counts as absent. */
+/** The state of a key. An expired lease or fence record counts as absent. */
 export interface LeaseState {
-  /** Null where nobody holds it. */
+  /** Null if the key is free. */
   readonly holder: string | null;
   readonly expiresInMs: number;
-  /** What the fence record says; 0 for none. */
+  /** The fence record; 0 for none. */
   readonly fence: number;
-  /** A forced revocation minted it: the holder's next renewal can tell that from an expiry. */
+  /** A forced revocation minted the fence: the holder's next renewal can tell it from an expiry. */
   readonly revoked: boolean;
+}
+
+/** A caller that waits for a key: how long it has waited, and for how long its row is kept. */
+export interface Waiter {
+  readonly inbox: string;
+  readonly waitedMs: number;
+  readonly keptMs: number;
 }
 
 const STATE = `
 SELECT l.holder, l.expires, f.fence, f.revoked FROM (SELECT ? AS key) k
 LEFT JOIN leases l ON l.key = k.key AND l.expires > ? LEFT JOIN fences f ON f.key = k.key AND f.expires > ?`;
 
-export function leaseState({ session, nowMs }: Tx, key: string): LeaseState {
-  const row = session.row<[string | null, number | null, number | null, number | null]>(
+export function leaseState({ connection, nowMs }: Tx, key: string): LeaseState {
+  const row = connection.row<[string | null, number | null, number | null, number | null]>(
     STATE,
     key,
     nowMs,
@@ -32,29 +39,37 @@ export function leaseState({ session, nowMs }: Tx, key: string): LeaseState {
   };
 }
 
-export function setLease({ session, nowMs }: Tx, key: string, holder: string, ttlMs: number): void {
+export function setLease(
+  { connection, nowMs }: Tx,
+  key: string,
+  holder: string,
+  ttlMs: number,
+): void {
   const sql =
     'INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, expires = excluded.expires';
-  session.run(sql, key, holder, nowMs + ttlMs);
+  connection.run(sql, key, holder, nowMs + ttlMs);
 }
 
-/** Lengthens the lease if the store names this holder; says whether it does. Never shortens it. */
+/** Extends the lease if this holder has it, and returns whether it has. Never shortens it. */
 export function lengthen(
-  { session, nowMs }: Tx,
+  { connection, nowMs }: Tx,
   key: string,
   holder: string,
   ttlMs: number,
 ): boolean {
   const sql =
     'UPDATE leases SET expires = max(expires, ?) WHERE key = ? AND holder = ? AND expires > ?';
-  return session.run(sql, nowMs + ttlMs, key, holder, nowMs) === 1;
+  return connection.run(sql, nowMs + ttlMs, key, holder, nowMs) === 1;
 }
 
-export function deleteLease({ session }: Tx, key: string): void {
-  session.run('DELETE FROM leases WHERE key = ?', key);
+export function deleteLease({ connection }: Tx, key: string): void {
+  connection.run('DELETE FROM leases WHERE key = ?', key);
 }
 
-/** The next fence of a key: higher than the last, and than any a store that has forgotten it can have given. */
+/**
+ * Mints the next fence of a key. It is higher than the last, and than any fence that was minted
+ * before the file was lost.
+ */
 export function mint(
   tx: Tx,
   key: string,
@@ -68,12 +83,12 @@ export function mint(
 }
 
 export function keepFence(
-  { session, nowMs }: Tx,
+  { connection, nowMs }: Tx,
   key: string,
   fence: number,
   revoked = false,
 ): void {
-  session.run(
+  connection.run(
     'INSERT OR REPLACE INTO fences VALUES (?, ?, ?, ?)',
     key,
     fence,
@@ -82,19 +97,47 @@ export function keepFence(
   );
 }
 
-/** In which era a key was handed over, and with which fence: it may be claimed in a quarantine of that era. */
-export function setOffer({ session, nowMs }: Tx, key: string, era: string, fence: number): void {
+/** Records the era and fence of a handover. The successor may claim the key in that era's quarantine. */
+export function setOffer({ connection, nowMs }: Tx, key: string, era: string, fence: number): void {
   const sql = 'INSERT OR REPLACE INTO offers VALUES (?, ?, ?, ?)';
-  session.run(sql, key, era, fence, nowMs + FENCE_RECORD_MS);
+  connection.run(sql, key, era, fence, nowMs + FENCE_RECORD_MS);
 }
 
-export function isOffered({ session }: Tx, key: string, era: string, fence: number): boolean {
+export function isOffered({ connection }: Tx, key: string, era: string, fence: number): boolean {
   const sql = 'SELECT 1 FROM offers WHERE key = ? AND era = ? AND fence = ?';
-  return session.row(sql, key, era, fence) !== undefined;
+  return connection.row(sql, key, era, fence) !== undefined;
 }
 
-/** The record of a tenure that goes on stays as long as one that was minted now. */
-export function keepFenceLonger({ session, nowMs }: Tx, key: string): void {
+/** Keeps the fence record of a renewed lease for as long as a new one. */
+export function keepFenceLonger({ connection, nowMs }: Tx, key: string): void {
   const sql = 'UPDATE fences SET expires = ? WHERE key = ? AND expires > ?';
-  session.run(sql, nowMs + FENCE_RECORD_MS, key, nowMs);
+  connection.run(sql, nowMs + FENCE_RECORD_MS, key, nowMs);
+}
+
+/** Adds an inbox to the waiters of a key. A waiter that is there already keeps its place. */
+export function putWaiter({ connection, scope, nowMs }: Tx, key: string, waiter: Waiter): void {
+  connection.run(
+    'INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires = max(expires, excluded.expires)',
+    key,
+    scope + waiter.inbox,
+    nowMs - waiter.waitedMs,
+    nowMs + waiter.keptMs,
+  );
+}
+
+export function removeWaiter({ connection, scope }: Tx, key: string, inbox: string): void {
+  const sql = 'DELETE FROM lines WHERE key = ? AND inbox = ?';
+  connection.run(sql, key, scope + inbox);
+}
+
+/** Returns the waiters of a key, the first one first. */
+export function waitersOf(tx: Tx, key: string): { inbox: string; hasExpired: boolean }[] {
+  const { connection, scope, nowMs } = tx;
+  const rows = connection.rows<[string, number]>(
+    'SELECT inbox, expires FROM lines WHERE key = ? ORDER BY since',
+    key,
+  );
+  return rows.map(([inbox, expires]) => {
+    return { inbox: inbox.slice(scope.length), hasExpired: expires <= nowMs };
+  });
 }

@@ -30,7 +30,7 @@ export interface NewResult {
 export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
   const { actionId, target, epoch, outcome, json } = result;
   const position = ++workflow.lastResult;
-  tx.session.run(
+  tx.connection.run(
     'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1)',
     ...([workflow.number, position, actionId, target, epoch] satisfies Value[]),
     ...([outcome, json, tx.wallMs] satisfies Value[]),
@@ -44,53 +44,53 @@ export function readResults(tx: Tx, workflow: Workflow, positions: readonly stri
   for (const position of positions) {
     const number = positionOf(position);
     const sql = 'UPDATE results SET unread = 0 WHERE workflow = ? AND position = ? AND unread = 1';
-    workflow.unread -= tx.session.run(sql, workflow.number, number);
+    workflow.unread -= tx.connection.run(sql, workflow.number, number);
     forgetIfOld(tx, workflow, number);
   }
 }
 
 /** How many of these positions are of unread results. */
 export function countUnread(
-  { session }: Tx,
+  { connection }: Tx,
   { number }: Workflow,
   positions: readonly string[],
 ): number {
   const sql = 'SELECT 1 FROM results WHERE workflow = ? AND position = ? AND unread = 1';
   const distinct = [...new Set(positions.map(positionOf))];
-  return distinct.filter((position) => session.row(sql, number, position) !== undefined).length;
+  return distinct.filter((position) => connection.row(sql, number, position) !== undefined).length;
 }
 
 /** The result of an action that is resolved, while it is known. */
 export function findResult(
-  { session }: Tx,
+  { connection }: Tx,
   { number }: Workflow,
   actionId: string,
 ): StoredResult | null {
-  const row = session.row<Row>(OF_ACTION, number, actionId);
+  const row = connection.row<Row>(OF_ACTION, number, actionId);
   return row === undefined ? null : asResult(row);
 }
 
 /** An action is unresolved again: who has not read its result yet still does, but who asks for it is told none. */
-export function disownResult({ session }: Tx, { number }: Workflow, actionId: string): void {
+export function disownResult({ connection }: Tx, { number }: Workflow, actionId: string): void {
   const sql = 'UPDATE results SET known = 0 WHERE workflow = ? AND action = ? AND known = 1';
-  session.run(sql, number, actionId);
+  connection.run(sql, number, actionId);
 }
 
 /** One more than wanted, to see whether there is more. */
 export function unreadResults(
-  { session }: Tx,
+  { connection }: Tx,
   { number }: Workflow,
   after: number,
   most: number,
 ): StoredResult[] {
-  return session.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
+  return connection.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
 }
 
 /** What is read and not among the last goes when it becomes so: each result is looked at once or twice, never all of them. */
-function forgetIfOld({ session }: Tx, { number, lastResult }: Workflow, position: number): void {
+function forgetIfOld({ connection }: Tx, { number, lastResult }: Workflow, position: number): void {
   if (position > lastResult - RESULTS_KEPT) return;
   const sql = 'DELETE FROM results WHERE workflow = ? AND position = ? AND unread = 0';
-  session.run(sql, number, position);
+  connection.run(sql, number, position);
 }
 
 function asResult([position, actionId, target, epoch, outcome, json, atMs]: Row): StoredResult {

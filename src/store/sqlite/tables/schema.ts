@@ -56,8 +56,10 @@ SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version`;
 
 /** Whether the file still has to be made ours; throws if it is somebody else's, or of a form we do not know. Only reads. */
-export function isNew(session: SqliteConnection, store: string): boolean {
-  const [application, format, tables] = session.row<[number, number, number]>(WHOSE) ?? [0, 0, 0];
+export function isNew(connection: SqliteConnection, store: string): boolean {
+  const [application, format, tables] = connection.row<[number, number, number]>(WHOSE) ?? [
+    0, 0, 0,
+  ];
   const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });
   if (application === APPLICATION_ID) {
     if (format === STORE_FORMAT) return false;
@@ -73,11 +75,11 @@ export function isNew(session: SqliteConnection, store: string): boolean {
 }
 
 /** Inside a transaction of the caller's: two processes that do this at once do it one after the other. */
-export function makeTables(session: SqliteConnection): void {
-  session.exec(TABLES);
+export function makeTables(connection: SqliteConnection): void {
+  connection.exec(TABLES);
 }
 
 /** Inside a transaction of the caller's, too; writes nothing where nothing is missing. */
-export function completeTables(session: SqliteConnection): void {
-  session.exec(LATER_TABLES);
+export function completeTables(connection: SqliteConnection): void {
+  connection.exec(LATER_TABLES);
 }

@@ -52,36 +52,36 @@ const SELECT = `
 SELECT number, id, lease_id, phase, epoch, updated_epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed
 FROM workflows WHERE scope = ?`;
 
-export function findWorkflow({ session }: Tx, scope: string, id: string): Workflow | undefined {
-  const row = session.row<Row>(`${SELECT} AND id = ?`, scope, id);
+export function findWorkflow({ connection, scope }: Tx, id: string): Workflow | undefined {
+  const row = connection.row<Row>(`${SELECT} AND id = ?`, scope, id);
   return row && asWorkflow(row);
 }
 
-export function findTenure({ session }: Tx, scope: string, leaseId: string): Workflow | undefined {
-  const row = session.row<Row>(`${SELECT} AND lease_id = ?`, scope, leaseId);
+export function findTenure({ connection, scope }: Tx, leaseId: string): Workflow | undefined {
+  const row = connection.row<Row>(`${SELECT} AND lease_id = ?`, scope, leaseId);
   return row && asWorkflow(row);
 }
 
-export function makeWorkflow(tx: Tx, scope: string, id: string): Workflow {
+export function makeWorkflow(tx: Tx, id: string): Workflow {
   // From the time, so that nobody takes a position in a workflow that was removed for one in this.
   const origin = Math.floor(tx.wallMs * 1_000);
-  tx.session.run(
+  tx.connection.run(
     `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
-    scope,
+    tx.scope,
     id,
     origin,
     origin,
     tx.wallMs,
     tx.wallMs,
   );
-  return findWorkflow(tx, scope, id) as Workflow;
+  return findWorkflow(tx, id) as Workflow;
 }
 
-export function saveWorkflow({ session, wallMs }: Tx, workflow: Workflow): void {
+export function saveWorkflow({ connection, wallMs }: Tx, workflow: Workflow): void {
   workflow.changedAtMs = wallMs;
   const { leaseId, phase, epoch, updatedEpoch, state, inbox, number } = workflow;
   const { unresolved, parked, unread, lastResult, lastEvent } = workflow;
-  session.run(
+  connection.run(
     `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, updated_epoch = ?, state = ?, inbox = ?,
      unresolved = ?, parked = ?, unread = ?, last_result = ?, last_event = ?, changed = ? WHERE number = ?`,
     ...([leaseId, phase, epoch, updatedEpoch, state, inbox] satisfies Value[]),
@@ -92,10 +92,10 @@ export function saveWorkflow({ session, wallMs }: Tx, workflow: Workflow): void 
 }
 
 /** Forgets a workflow with its past; what it still has in streams is the caller's to clear. */
-export function deleteWorkflow({ session }: Tx, { number }: Workflow): void {
+export function deleteWorkflow({ connection }: Tx, { number }: Workflow): void {
   for (const table of ['actions', 'taken', 'results', 'history'])
-    session.run(`DELETE FROM ${table} WHERE workflow = ?`, number);
-  session.run('DELETE FROM workflows WHERE number = ?', number);
+    connection.run(`DELETE FROM ${table} WHERE workflow = ?`, number);
+  connection.run('DELETE FROM workflows WHERE number = ?', number);
 }
 
 export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
@@ -109,11 +109,11 @@ export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
 export function note(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
   const { number, epoch, leaseId } = workflow;
   const position = ++workflow.lastEvent;
-  tx.session.run(
+  tx.connection.run(
     'INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)',
     ...([number, position, tx.wallMs, epoch, leaseId, JSON.stringify(what)] satisfies Value[]),
   );
-  tx.session.run(
+  tx.connection.run(
     'DELETE FROM history WHERE workflow = ? AND position <= ?',
     number,
     position - HISTORY_KEPT,

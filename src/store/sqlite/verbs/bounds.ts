@@ -4,27 +4,27 @@ import type { Call } from '../../port/store.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { StoreClock } from '../file/store-clock.ts';
 
-/** The bounds that the file records. */
+/** The bounds of lease TTLs that the file records. */
 export class SqliteBounds implements BoundStore {
-  readonly #turns: LockQueue;
-  readonly #marker: StoreClock;
+  readonly #queue: LockQueue;
+  readonly #storeClock: StoreClock;
 
-  constructor(turns: LockQueue, marker: StoreClock) {
-    this.#turns = turns;
-    this.#marker = marker;
+  constructor(queue: LockQueue, storeClock: StoreClock) {
+    this.#queue = queue;
+    this.#storeClock = storeClock;
   }
 
   read(call: Call): Promise<Partial<MaxTtls>> {
-    return this.#turns.readOne('examine', call, ({ session }) =>
-      Object.fromEntries(session.rows<[string, number]>('SELECT name, ttl FROM bounds')),
+    return this.#queue.readOne('examine', call, ({ connection }) =>
+      Object.fromEntries(connection.rows<[string, number]>('SELECT name, ttl FROM bounds')),
     );
   }
 
   change(to: MaxTtls, call: Call): Promise<void> {
-    return this.#turns.writeOne('bound', call, ({ session, nowMs }) => {
+    return this.#queue.writeOne('bound', call, ({ connection, nowMs }) => {
       for (const name of KEYSPACE_NAMES)
-        session.run('INSERT OR REPLACE INTO bounds VALUES (?, ?)', name, to[name]);
-      this.#marker.beginEra(session, 'its maxTtl was changed', nowMs);
+        connection.run('INSERT OR REPLACE INTO bounds VALUES (?, ?)', name, to[name]);
+      this.#storeClock.beginEra(connection, 'its maxTtl was changed', nowMs);
     });
   }
 }

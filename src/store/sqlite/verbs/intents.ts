@@ -19,7 +19,8 @@ import {
 import { sized } from '../../port/limits.ts';
 import type { Call } from '../../port/store.ts';
 import { streamTopic } from '../../port/stream-store.ts';
-import type { Tx } from '../file/sqlite-connection.ts';
+import type { Transactions } from '../file/lock-queue.ts';
+import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
   addClient,
   cutLoose,
@@ -39,30 +40,31 @@ import {
 import { addEntry, clearLane, ensureStream, findLane, findStream } from '../tables/lanes.ts';
 import { asJson } from './json.ts';
 import { pageOf, positionOf } from './pages.ts';
-import type { WorkParts } from './streams.ts';
 
 export class SqliteIntents implements IntentStore {
-  readonly #parts: WorkParts;
+  readonly #transactions: Transactions;
+  readonly #signals: TxSignals;
 
-  constructor(parts: WorkParts) {
-    this.#parts = parts;
+  constructor(transactions: Transactions, signals: TxSignals) {
+    this.#transactions = transactions;
+    this.#signals = signals;
   }
 
   async start(request: StartRequest, call: Call): Promise<StartReply> {
     sized('session', request.id, request.body + request.status);
-    const reply = await this.#parts.turns.writeOne('start', call, (tx) => {
-      const found = findByKeys(tx, this.#parts.scope, request.keys);
+    const reply = await this.#transactions.writeOne('start', call, (tx) => {
+      const found = findByKeys(tx, request.keys);
       return found === undefined ? this.#create(tx, request) : this.#replay(tx, found, request);
     });
-    // Thrown only here: within the transaction it would be the end of all others in it.
-    if (reply === null) throw new TypeError(`there has been a session '${request.id}' already`);
+    // Thrown outside the transaction: an error inside would roll back the other requests in it.
+    if (reply === null) throw new TypeError(`there is already a session '${request.id}'`);
     return reply;
   }
 
   stop(request: StopRequest, call: Call): Promise<StopReply> {
     const { tenant, client, force, ending } = request;
-    return this.#parts.turns.writeOne('stop', call, (tx): StopReply => {
-      const row = findSession(tx, this.#parts.scope, request.id);
+    return this.#transactions.writeOne('stop', call, (tx): StopReply => {
+      const row = findSession(tx, request.id);
       if (row === undefined || (tenant !== null && row.tenant !== tenant))
         return { kind: 'absent' };
       const isStopping = row.state === 'STOPPING' || row.state === 'ENDED';
@@ -83,8 +85,8 @@ export class SqliteIntents implements IntentStore {
     call: Call,
   ): Promise<AdvanceReply> {
     sized('session', id, status);
-    return this.#parts.turns.writeOne('advance', call, (tx): AdvanceReply => {
-      const row = findSession(tx, this.#parts.scope, id);
+    return this.#transactions.writeOne('advance', call, (tx): AdvanceReply => {
+      const row = findSession(tx, id);
       if (row === undefined) return { kind: 'absent' };
       if (row.state === 'ENDED' || row.revision !== ifRevision)
         return { kind: 'conflict', session: storedOf(row) };
@@ -95,30 +97,30 @@ export class SqliteIntents implements IntentStore {
 
   async republish(ids: readonly string[], call: Call): Promise<string[]> {
     const each = (tx: Tx, i: number): string[] => {
-      const row = findSession(tx, this.#parts.scope, ids[i] as string);
+      const row = findSession(tx, ids[i] as string);
       if (row?.state !== 'NEW') return [];
-      const stream = ensureStream(tx, this.#parts.scope, START_STREAM);
+      const stream = ensureStream(tx, START_STREAM);
       if (findLane(tx, stream, row.id) !== undefined) return [];
       this.#publish(tx, row);
       return [row.id];
     };
     const batch = { operation: 'republish', count: ids.length, each };
-    return (await this.#parts.turns.write(batch, call)).flat();
+    return (await this.#transactions.write(batch, call)).flat();
   }
 
   read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
     const each = (tx: Tx, i: number): StoredSession | null => {
-      const row = findSession(tx, this.#parts.scope, ids[i] as string);
+      const row = findSession(tx, ids[i] as string);
       return row === undefined ? null : storedOf(row);
     };
-    return this.#parts.turns.read({ operation: 'read sessions', count: ids.length, each }, call);
+    return this.#transactions.read({ operation: 'read sessions', count: ids.length, each }, call);
   }
 
   list(call: SessionListCall): Promise<StoredSessionPage> {
     const size = Math.min(call.most ?? SESSIONS_PAGE, SESSIONS_PAGE);
     const before = positionOf(call.cursor) || Number.MAX_SAFE_INTEGER;
-    return this.#parts.turns.readOne('list sessions', call, (tx) => {
-      const found = sessionsBefore(tx, this.#parts.scope, before, size + 1, call);
+    return this.#transactions.readOne('list sessions', call, (tx) => {
+      const found = sessionsBefore(tx, before, size + 1, call);
       const { page, more } = pageOf(found, size);
       const last = page.at(-1);
       const cursor = more && last !== undefined && { cursor: String(last.number) };
@@ -127,10 +129,9 @@ export class SqliteIntents implements IntentStore {
   }
 
   prune({ endedBeforeMs, most, ...call }: PruneCall): Promise<number> {
-    const { scope, turns } = this.#parts;
-    return turns.writeOne('prune', call, (tx) => {
-      const ids = forgetEnded(tx, scope, endedBeforeMs, most);
-      const stream = findStream(tx, scope, START_STREAM);
+    return this.#transactions.writeOne('prune', call, (tx) => {
+      const ids = forgetEnded(tx, endedBeforeMs, most);
+      const stream = findStream(tx, START_STREAM);
       for (const id of ids) {
         const lane = stream === null ? undefined : findLane(tx, stream, id);
         if (lane !== undefined) clearLane(tx, lane, false);
@@ -140,7 +141,7 @@ export class SqliteIntents implements IntentStore {
   }
 
   #create(tx: Tx, request: StartRequest): StartReply | null {
-    const row = makeSession(tx, this.#parts.scope, request);
+    const row = makeSession(tx, request);
     if (row === null) return null;
     this.#publish(tx, row);
     return { kind: 'created', session: storedOf(row) };
@@ -152,7 +153,7 @@ export class SqliteIntents implements IntentStore {
       addClient(tx, row, client);
       saveSession(tx, row);
     }
-    leadTo(tx, this.#parts.scope, row.number, keys);
+    leadTo(tx, row.number, keys);
     return { kind: 'replayed', session: storedOf(row) };
   }
 
@@ -164,12 +165,12 @@ export class SqliteIntents implements IntentStore {
     row.changedAtMs = tx.wallMs;
     if (state === 'ENDED') cutLoose(tx, row);
     saveSession(tx, row);
-    if (isOther) this.#parts.tell(tx, SESSION_CHANGES_TOPIC, row.id);
+    if (isOther) this.#signals.send(tx, SESSION_CHANGES_TOPIC, row.id);
   }
 
   #publish(tx: Tx, { id, priority }: SessionRow): void {
-    const stream = ensureStream(tx, this.#parts.scope, START_STREAM);
+    const stream = ensureStream(tx, START_STREAM);
     addEntry(tx, stream, { lane: id, priority, json: asJson({ session: id }) });
-    this.#parts.tell(tx, streamTopic(START_STREAM), START_STREAM);
+    this.#signals.send(tx, streamTopic(START_STREAM), START_STREAM);
   }
 }

@@ -10,50 +10,51 @@ import {
 import type { Call } from '../../port/store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
-import type { Names } from '../tables/names.ts';
 
-/** Each entry clears away so many old ones, at most; */
-const CLEARED = 2;
-/** and each request these besides, so that a log that was left full gets down to its size. */
-const CLEARED_BESIDES = 16;
-/** Dropped in one transaction, for being too old. */
-const TRIMMED = 5_000;
-/** What the last entry says when it is too old. It keeps its row, and with it the number to go on from. */
-const NOTHING = '';
+/** An append removes at most so many old entries per new one, */
+const MAX_REMOVED_PER_ENTRY = 2;
+/** and so many more per call, so that a log that is too long gets down to its size. */
+const MAX_REMOVED_PER_CALL = 16;
+/** `trim` removes at most so many entries in one transaction. */
+const MAX_TRIMMED = 5_000;
+/** The JSON of a last entry that was trimmed. Its row stays, because the next number follows it. */
+const TRIMMED = '';
 
 /**
- * Entries are rows with numbers that follow each other without gaps: so it shows when some are missing. The first number
- * of a log is made from the time, as fences are, so that nobody takes a position in a file that is gone for one in this.
+ * Entries are rows whose numbers have no gaps, so a reader notices missing ones. The first number is
+ * made from the time, as fences are: a position in a lost file is no position in this one.
  */
 export class SqliteLog implements LogStore {
-  readonly #scope: string;
-  readonly #turns: Transactions;
+  readonly #transactions: Transactions;
 
-  constructor(parts: { names: Names; turns: Transactions }) {
-    this.#scope = parts.names.prefix;
-    this.#turns = parts.turns;
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions;
   }
 
   async append(values: readonly unknown[], call: Call): Promise<void> {
     if (values.length === 0) return;
-    // As one array of texts: a statement for each of a thousand takes longer than a transaction should.
+    // One statement for all entries: a thousand statements would take too long for one transaction.
     const json = JSON.stringify(asEntries(values));
-    await this.#turns.writeOne('append', call, (tx) => {
+    await this.#transactions.writeOne('append', call, (tx) => {
       const first = (this.#last(tx) ?? Math.floor(tx.wallMs * 1_000)) + 1;
-      tx.session.run(
+      tx.connection.run(
         'INSERT INTO log SELECT ?, ? + key, ?, value FROM json_each(?)',
-        this.#scope,
+        tx.scope,
         first,
         tx.nowMs,
         json,
       );
-      this.#clear(tx, first + values.length - 1, values.length * CLEARED + CLEARED_BESIDES);
+      this.#removeOldest(
+        tx,
+        first + values.length - 1,
+        values.length * MAX_REMOVED_PER_ENTRY + MAX_REMOVED_PER_CALL,
+      );
     });
   }
 
   read(call: LogReadCall): Promise<LogPage> {
     const size = pageSize(call.most);
-    return this.#turns.readOne('read log', call, (tx) => {
+    return this.#transactions.readOne('read log', call, (tx) => {
       if (call.after === undefined) return pageOf(this.#from(tx, 0, size), size, false);
       const after = numberOf(call.after);
       const found = after === null ? [] : this.#from(tx, after, size);
@@ -65,14 +66,14 @@ export class SqliteLog implements LogStore {
 
   recall(call: LogRecallCall): Promise<LogPage> {
     const size = pageSize(call.most);
-    return this.#turns.readOne('recall', call, ({ session }) => {
+    return this.#transactions.readOne('recall', call, ({ connection, scope }) => {
       const before = call.before === undefined ? Number.MAX_SAFE_INTEGER : numberOf(call.before);
       if (before === null) return pageOf([], size, true);
-      const rows = session.rows<[number, string]>(
+      const rows = connection.rows<[number, string]>(
         'SELECT number, json FROM log WHERE scope = ? AND number < ? AND json <> ? ORDER BY number DESC LIMIT ?',
-        this.#scope,
+        scope,
         before,
-        NOTHING,
+        TRIMMED,
         size + 1,
       );
       return pageOf(
@@ -84,60 +85,64 @@ export class SqliteLog implements LogStore {
   }
 
   trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
-    return this.#turns.writeOne('trim', call, (tx) => {
+    return this.#transactions.writeOne('trim', call, (tx) => {
       const last = this.#last(tx);
       if (last === null) return 0;
       const untilMs = tx.nowMs - keptMs;
-      const dropped = tx.session.run(
+      const dropped = tx.connection.run(
         'DELETE FROM log WHERE scope = ? AND number < ? AND at <= ?',
-        this.#scope,
-        Math.min(last, this.#oldest(tx, last) + TRIMMED),
+        tx.scope,
+        Math.min(last, this.#oldest(tx, last) + MAX_TRIMMED),
         untilMs,
       );
-      const emptied = tx.session.run(
+      const emptied = tx.connection.run(
         'UPDATE log SET json = ? WHERE scope = ? AND number = ? AND at <= ? AND json <> ?',
-        ...[NOTHING, this.#scope, last, untilMs, NOTHING],
+        TRIMMED,
+        tx.scope,
+        last,
+        untilMs,
+        TRIMMED,
       );
       return dropped + emptied;
     });
   }
 
-  /** What is behind a number: one more than a page has, to see whether there is more. */
-  #from({ session }: Tx, after: number, size: number): [string, string][] {
-    const rows = session.rows<[number, string]>(
+  /** Returns the entries after a number: one more than a page has, to see whether there is more. */
+  #from({ connection, scope }: Tx, after: number, size: number): [string, string][] {
+    const rows = connection.rows<[number, string]>(
       'SELECT number, json FROM log WHERE scope = ? AND number > ? AND json <> ? ORDER BY number LIMIT ?',
-      this.#scope,
+      scope,
       after,
-      NOTHING,
+      TRIMMED,
       size + 1,
     );
     return rows.map(([number, json]) => [String(number), json]);
   }
 
-  /** The number of the last entry, or null if there has been none yet. */
-  #last({ session }: Tx): number | null {
+  /** Returns the number of the last entry, or null if there has been none yet. */
+  #last({ connection, scope }: Tx): number | null {
     const sql = 'SELECT max(number) FROM log WHERE scope = ?';
-    return session.row<[number | null]>(sql, this.#scope)?.[0] ?? null;
+    return connection.row<[number | null]>(sql, scope)?.[0] ?? null;
   }
 
-  #oldest({ session }: Tx, last: number): number {
+  #oldest({ connection, scope }: Tx, last: number): number {
     const sql = 'SELECT number FROM log WHERE scope = ? ORDER BY number LIMIT 1';
-    return session.row<[number]>(sql, this.#scope)?.[0] ?? last;
+    return connection.row<[number]>(sql, scope)?.[0] ?? last;
   }
 
-  #clear(tx: Tx, last: number, most: number): void {
+  #removeOldest(tx: Tx, last: number, most: number): void {
     const oldest = this.#oldest(tx, last);
     if (oldest > last - LOG_KEPT) return;
-    tx.session.run(
+    tx.connection.run(
       'DELETE FROM log WHERE scope = ? AND number < ? AND number <= ?',
-      this.#scope,
+      tx.scope,
       oldest + most,
       last - LOG_KEPT,
     );
   }
 }
 
-/** Null for what is no position of such a log. */
+/** Null if the position is malformed. */
 function numberOf(position: string): number | null {
   return /^\d{1,16}$/.test(position) ? Number(position) : null;
 }

@@ -8,24 +8,21 @@ import type {
 } from '../../port/member-store.ts';
 import type { Call } from '../../port/store.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
-import type { Names } from '../tables/names.ts';
 
 export class SqliteMembers implements MemberStore {
-  readonly #scope: string;
-  readonly #turns: LockQueue;
+  readonly #queue: LockQueue;
 
-  constructor(parts: { names: Names; turns: LockQueue }) {
-    this.#scope = parts.names.prefix;
-    this.#turns = parts.turns;
+  constructor(queue: LockQueue) {
+    this.#queue = queue;
   }
 
   async beat({ id, attributes }: Member, call: BeatCall): Promise<void> {
     const json = sized('heartbeat', id, JSON.stringify(attributes));
-    await this.#turns.writeOne('beat', call, ({ session, nowMs }) => {
-      session.run('DELETE FROM members WHERE expires <= ?', nowMs);
-      session.run(
+    await this.#queue.writeOne('beat', call, ({ connection, scope, nowMs }) => {
+      connection.run('DELETE FROM members WHERE expires <= ?', nowMs);
+      connection.run(
         'INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)',
-        this.#scope,
+        scope,
         id,
         json,
         nowMs + call.ttlMs,
@@ -34,18 +31,18 @@ export class SqliteMembers implements MemberStore {
   }
 
   async leave(id: string, call: Call): Promise<void> {
-    await this.#turns.writeOne('leave', call, ({ session }) =>
-      session.run('DELETE FROM members WHERE scope = ? AND id = ?', this.#scope, id),
+    await this.#queue.writeOne('leave', call, ({ connection, scope }) =>
+      connection.run('DELETE FROM members WHERE scope = ? AND id = ?', scope, id),
     );
   }
 
-  /** Nobody else writes this file, so there is nothing more to find by looking thoroughly. */
+  /** The table is the only source, so a thorough listing finds no more than this one. */
   list(call: MemberListCall): Promise<LiveMember[]> {
-    return this.#turns.readOne('list members', call, ({ session, nowMs }) =>
-      session
+    return this.#queue.readOne('list members', call, ({ connection, scope, nowMs }) =>
+      connection
         .rows<[string, string, number]>(
           'SELECT id, attributes, expires FROM members WHERE scope = ? AND expires > ?',
-          this.#scope,
+          scope,
           nowMs,
         )
         .map(([id, json, expires]) => {

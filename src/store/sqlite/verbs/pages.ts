@@ -1,4 +1,4 @@
-/** What was found, without the one more that was asked for to see whether there is more. */
+/** Cuts a page out of rows that were read with LIMIT `size + 1`. */
 export function pageOf<Row>(
   found: readonly Row[],
   size: number,
@@ -6,7 +6,7 @@ export function pageOf<Row>(
   return { page: found.slice(0, size), more: found.length > size };
 }
 
-/** The number that a position stands for: 0, which is before all of them, without one, and for what is none of ours. */
+/** Returns the number of a position; 0, which is before all, if it is absent or malformed. */
 export function positionOf(position: string | undefined): number {
   return position !== undefined && /^\d{1,16}$/.test(position) ? Number(position) : 0;
 }

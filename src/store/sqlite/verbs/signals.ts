@@ -1,53 +1,57 @@
 import type { Clock, Timer } from '../../../core/clock.ts';
-import type { Random } from '../../../core/random.ts';
+import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import type { DatabaseFile } from '../file/database-file.ts';
 import type { Host } from '../file/host.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import { LogWatch } from '../file/log-watch.ts';
-import type { Tx } from '../file/sqlite-connection.ts';
-import type { Names } from '../tables/names.ts';
+import type { SqliteOptions } from '../file/options.ts';
+import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 
-/** How long a subscription or a publication may take. */
+/** The timeout of subscribing and publishing. */
 const CALL = { timeoutMs: 2_000 };
-/** How long unsubscribing may hold up closing; what stays behind expires. */
+/** `close` waits this long to unsubscribe. Rows that stay behind expire. */
 const CLOSE_CALL = { timeoutMs: 200 };
 /**
- * How often the file is looked at while somebody here waits for a key; and otherwise, while anybody listens at all. That is for hosts
- * on which nobody says that it was written to: else it is looked at then, and this finds nothing.
+ * How often the file is polled for messages: while this process waits for a key, and while it only
+ * has subscribers. Polling is for hosts where `LogWatch` reports no writes.
  */
-const WATCH_MS = 25;
-const IDLE_WATCH_MS = 100;
-/** How long a listener counts as one without a sign of life, and how often it gives one. A process that is gone counts no more at once. */
+const POLL_MS = 25;
+const IDLE_POLL_MS = 100;
+/** A listener's row expires after this, unless it is refreshed. A dead process counts no more at once. */
 const LISTENER_MS = 3_000;
 const REFRESH_MS = 1_000;
-/** How many messages are kept for those who have not looked yet. Who is further behind is told of the gap. */
-const MESSAGES_KEPT = 10_000;
-/** A message older than this may go: its listeners have looked since, or do not count any more. */
+/** At most so many messages are kept. A listener that is further behind is told of the gap. */
+const MAX_MESSAGES = 10_000;
+/** A message older than this may be removed: each listener has read it, or has expired. */
 const MESSAGE_MS = 10_000;
-/** How many messages one look takes out of the file. */
-const MOST_READ = 1_000;
-/** How many old messages each new one clears away. */
-const CLEARED = 4;
+/** One poll reads at most so many messages. */
+const MAX_READ = 1_000;
+/** Each new message removes at most so many old ones. */
+const MAX_REMOVED = 4;
 
 type MessageRow = [id: number, topic: string, sender: string, message: string];
 
 /**
- * Messages are rows that every process with listeners reads past where it was. Those who listen are rows, too: so whoever frees a key
- * knows whether the next in line can hear of it. Within this store messages arrive without being looked for.
+ * Signals as rows of the file.
+ *
+ * A message is a row. Each process with subscribers reads the rows after the last one it has read.
+ * A listener is a row, too, so `send` knows whether a waiter can get its hint. Subscribers of this
+ * store get a message directly.
  */
-export class SqliteSignals implements SignalStore {
-  readonly #names: Names;
+export class SqliteSignals implements SignalStore, TxSignals {
+  readonly #prefix: string;
   readonly #file: DatabaseFile;
-  readonly #turns: LockQueue;
+  readonly #queue: LockQueue;
   readonly #clock: Clock;
   readonly #host: Host;
   readonly #log: LogWatch;
-  /** This store among all that use the file. */
+  /** Identifies this store among all that use the file. */
   readonly #owner: string;
+  /** By topic, with the prefix. */
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  /** The keys for which somebody here stands in line: only then is every moment worth a look. */
-  readonly #expected = new Set<string>();
+  /** The keys that callers of this store wait for. */
+  readonly #awaitedKeys = new Set<string>();
   #timer: Timer | null = null;
   #timerMs = 0;
   #isClosed = false;
@@ -57,32 +61,22 @@ export class SqliteSignals implements SignalStore {
   #refreshedMs = 0;
   #isRefreshing = false;
 
-  constructor(parts: {
-    path: string;
-    names: Names;
-    file: DatabaseFile;
-    turns: LockQueue;
-    clock: Clock;
-    random: Random;
-    host: Host;
-  }) {
-    this.#names = parts.names;
-    this.#file = parts.file;
-    this.#turns = parts.turns;
-    this.#clock = parts.clock;
-    this.#host = parts.host;
-    this.#log = new LogWatch(parts.path, parts.clock, () => this.#look());
-    this.#owner = `${parts.host.process}/${parts.random.hex(8)}`;
+  constructor(rt: BaseRuntime, file: DatabaseFile, queue: LockQueue, options: SqliteOptions) {
+    this.#prefix = options.prefix;
+    this.#file = file;
+    this.#queue = queue;
+    this.#clock = rt.clock;
+    this.#host = options.host;
+    this.#log = new LogWatch(rt.clock, file.location.path, () => this.#poll());
+    this.#owner = `${options.host.process}/${rt.random.hex(8)}`;
   }
 
   async publish(topic: string, message: string): Promise<void> {
-    await this.#turns.writeOne('publish', CALL, (tx) =>
-      this.send(tx, this.#names.of(topic), message),
-    );
+    await this.#queue.writeOne('publish', CALL, (tx) => this.send(tx, topic, message));
   }
 
   async subscribe(topic: string, subscriber: Subscriber): Promise<() => void> {
-    const name = this.#names.of(topic);
+    const name = this.#prefix + topic;
     const known = this.#subscribers.get(name) ?? new Set();
     this.#subscribers.set(name, known);
     known.add(subscriber);
@@ -92,32 +86,33 @@ export class SqliteSignals implements SignalStore {
       this.#unsubscribe(name, subscriber);
       throw error;
     }
-    this.#watch();
+    this.#schedulePoll();
     return () => this.#unsubscribe(name, subscriber);
   }
 
-  /** Sends a message once the transaction is committed; says whether anybody will hear it. */
+  /** Sends a message when the transaction commits. Returns whether the topic has a subscriber. */
   send(tx: Tx, topic: string, message: string): boolean {
-    const here = [...(this.#subscribers.get(topic) ?? [])];
-    if (here.length > 0)
-      tx.after.push(() =>
+    const name = this.#prefix + topic;
+    const local = [...(this.#subscribers.get(name) ?? [])];
+    if (local.length > 0)
+      tx.afterCommit.push(() =>
         this.#clock.soon(() => {
-          for (const subscriber of here) subscriber.onMessage(message);
+          for (const subscriber of local) subscriber.onMessage(message);
         }),
       );
-    const isHeardElsewhere = this.#isHeardElsewhere(tx, topic);
-    if (isHeardElsewhere) this.#write(tx, topic, message);
-    return here.length > 0 || isHeardElsewhere;
+    const hasOtherListener = this.#hasOtherListener(tx, name);
+    if (hasOtherListener) this.#addMessage(tx, name, message);
+    return local.length > 0 || hasOtherListener;
   }
 
-  /** Somebody here stands in line for the key. */
-  expect(key: string): void {
-    this.#expected.add(key);
-    if (this.#timerMs > WATCH_MS) this.#watch();
+  /** A caller of this store waits for the key: the file is polled more often. */
+  beginWait(key: string): void {
+    this.#awaitedKeys.add(key);
+    if (this.#timerMs > POLL_MS) this.#schedulePoll();
   }
 
-  expectNoMore(key: string): void {
-    this.#expected.delete(key);
+  endWait(key: string): void {
+    this.#awaitedKeys.delete(key);
   }
 
   async close(): Promise<void> {
@@ -128,15 +123,15 @@ export class SqliteSignals implements SignalStore {
     const wasListening = this.#subscribers.size > 0;
     this.#subscribers.clear();
     if (!wasListening) return;
-    await this.#turns
-      .writeOne('unsubscribe', CLOSE_CALL, ({ session }) =>
-        session.run('DELETE FROM listeners WHERE owner = ?', this.#owner),
+    await this.#queue
+      .writeOne('unsubscribe', CLOSE_CALL, ({ connection }) =>
+        connection.run('DELETE FROM listeners WHERE owner = ?', this.#owner),
       )
       .catch(() => {});
   }
 
-  #isHeardElsewhere({ session, nowMs }: Tx, topic: string): boolean {
-    const owners = session.rows<[string, number]>(
+  #hasOtherListener({ connection, nowMs }: Tx, topic: string): boolean {
+    const owners = connection.rows<[string, number]>(
       'SELECT owner, expires FROM listeners WHERE topic = ?',
       topic,
     );
@@ -145,22 +140,22 @@ export class SqliteSignals implements SignalStore {
     return owners.filter(([owner]) => owner !== this.#owner).some(isAlive);
   }
 
-  #write({ session, nowMs }: Tx, topic: string, message: string): void {
+  #addMessage({ connection, nowMs }: Tx, topic: string, message: string): void {
     const [id = 0] =
-      session.row<[number]>(
+      connection.row<[number]>(
         'INSERT INTO messages (topic, sender, message, at) VALUES (?, ?, ?, ?) RETURNING id',
         topic,
         this.#owner,
         message,
         nowMs,
       ) ?? [];
-    const oldest = session.rows<[number, number]>(
-      `SELECT id, at FROM messages ORDER BY id LIMIT ${CLEARED}`,
+    const oldest = connection.rows<[number, number]>(
+      `SELECT id, at FROM messages ORDER BY id LIMIT ${MAX_REMOVED}`,
     );
     const last = oldest.findLast(
-      ([old, at]) => at < nowMs - MESSAGE_MS || old <= id - MESSAGES_KEPT,
+      ([old, at]) => at < nowMs - MESSAGE_MS || old <= id - MAX_MESSAGES,
     );
-    if (last !== undefined) session.run('DELETE FROM messages WHERE id <= ?', last[0]);
+    if (last !== undefined) connection.run('DELETE FROM messages WHERE id <= ?', last[0]);
   }
 
   #unsubscribe(name: string, subscriber: Subscriber): void {
@@ -171,22 +166,22 @@ export class SqliteSignals implements SignalStore {
       this.#refreshedMs = 0;
       this.#log.close();
     }
-    this.#turns
-      .writeOne('unsubscribe', CALL, ({ session }) => {
+    this.#queue
+      .writeOne('unsubscribe', CALL, ({ connection }) => {
         if (!this.#subscribers.has(name))
-          session.run('DELETE FROM listeners WHERE topic = ? AND owner = ?', name, this.#owner);
+          connection.run('DELETE FROM listeners WHERE topic = ? AND owner = ?', name, this.#owner);
       })
       .catch(() => {});
   }
 
-  /** Says for every topic that we listen; from the first time on, what is written after it is read. */
+  /** Writes a listener row for each topic. Messages written after the first refresh are read. */
   async #refresh(): Promise<void> {
     const beganMs = this.#clock.monotonicMs();
-    await this.#turns.writeOne('subscribe', CALL, (tx) => {
-      const { session, nowMs } = tx;
-      session.run('DELETE FROM listeners WHERE expires <= ?', nowMs);
+    await this.#queue.writeOne('subscribe', CALL, (tx) => {
+      const { connection, nowMs } = tx;
+      connection.run('DELETE FROM listeners WHERE expires <= ?', nowMs);
       for (const topic of this.#subscribers.keys())
-        session.run(
+        connection.run(
           'INSERT OR REPLACE INTO listeners VALUES (?, ?, ?)',
           topic,
           this.#owner,
@@ -194,7 +189,7 @@ export class SqliteSignals implements SignalStore {
         );
       if (this.#generation !== this.#file.generation) {
         const last = lastMessage(tx);
-        tx.after.push(() => this.#begin(last));
+        tx.afterCommit.push(() => this.#begin(last));
       }
     });
     const isListening = !this.#isClosed && this.#subscribers.size > 0;
@@ -202,34 +197,34 @@ export class SqliteSignals implements SignalStore {
     const isLate =
       this.#refreshedMs > 0 && this.#clock.monotonicMs() - this.#refreshedMs > LISTENER_MS;
     this.#refreshedMs = beganMs;
-    // For a while nobody counted on us: a hint may have gone to somebody else.
-    if (isLate) this.#tellGap();
+    // The listener rows had expired: a hint may have gone to another waiter.
+    if (isLate) this.#reportGap();
   }
 
-  /** On a connection that is new to us. After another one, what was written in between is lost. */
+  /** Begins on a new connection. Messages written since the previous connection are lost. */
   #begin(last: number): void {
     const isFirst = this.#generation === -1;
     this.#generation = this.#file.generation;
     this.#log.close();
     this.#lastRead = last;
     this.#dataVersion = null;
-    if (!isFirst) this.#clock.soon(() => this.#tellGap());
+    if (!isFirst) this.#clock.soon(() => this.#reportGap());
   }
 
-  #watch(): void {
+  #schedulePoll(): void {
     this.#timer?.cancel();
     this.#timer = null;
     if (this.#isClosed || this.#subscribers.size === 0) return;
-    this.#timerMs = this.#expected.size > 0 ? WATCH_MS : IDLE_WATCH_MS;
-    this.#timer = this.#clock.after(this.#timerMs, () => this.#look());
+    this.#timerMs = this.#awaitedKeys.size > 0 ? POLL_MS : IDLE_POLL_MS;
+    this.#timer = this.#clock.after(this.#timerMs, () => this.#poll());
   }
 
-  #look(): void {
+  #poll(): void {
     const version = this.#file.dataVersion();
     if (version !== null && version !== this.#dataVersion) {
       this.#dataVersion = version;
-      // What it finds is told in a moment; what it does not find because of a failure, the next look does.
-      this.#read().catch(() => {
+      // After a failure the next poll reads them.
+      this.#readMessages().catch(() => {
         this.#dataVersion = null;
       });
     }
@@ -243,38 +238,40 @@ export class SqliteSignals implements SignalStore {
           this.#isRefreshing = false;
         });
     }
-    this.#watch();
+    this.#schedulePoll();
   }
 
-  async #read(): Promise<void> {
-    await this.#turns.readOne('read messages', CALL, (tx) => {
+  async #readMessages(): Promise<void> {
+    await this.#queue.readOne('read messages', CALL, (tx) => {
       if (this.#generation !== this.#file.generation) return;
-      const rows = tx.session.rows<MessageRow>(
-        `SELECT id, topic, sender, message FROM messages WHERE id > ? ORDER BY id LIMIT ${MOST_READ}`,
+      const rows = tx.connection.rows<MessageRow>(
+        `SELECT id, topic, sender, message FROM messages WHERE id > ? ORDER BY id LIMIT ${MAX_READ}`,
         this.#lastRead,
       );
       const last = rows.at(-1)?.[0] ?? lastMessage(tx);
       const hasGap = last > this.#lastRead && rows[0]?.[0] !== this.#lastRead + 1;
       this.#lastRead = last;
-      if (rows.length === MOST_READ) this.#dataVersion = null;
-      tx.after.push(() => this.#clock.soon(() => this.#deliver(rows, hasGap)));
+      if (rows.length === MAX_READ) this.#dataVersion = null;
+      tx.afterCommit.push(() => this.#clock.soon(() => this.#deliver(rows, hasGap)));
     });
   }
 
   #deliver(rows: readonly MessageRow[], hasGap: boolean): void {
-    if (hasGap) this.#tellGap();
+    if (hasGap) this.#reportGap();
     for (const [, topic, sender, message] of rows) {
       if (sender === this.#owner) continue;
       for (const subscriber of this.#subscribers.get(topic) ?? []) subscriber.onMessage(message);
     }
   }
 
-  #tellGap(): void {
+  #reportGap(): void {
     for (const subscribers of [...this.#subscribers.values()])
       for (const subscriber of [...subscribers]) subscriber.onGap();
   }
 }
 
-function lastMessage({ session }: Tx): number {
-  return session.row<[number]>("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")?.[0] ?? 0;
+function lastMessage({ connection }: Tx): number {
+  return (
+    connection.row<[number]>("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")?.[0] ?? 0
+  );
 }

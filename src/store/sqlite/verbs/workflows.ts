@@ -31,63 +31,66 @@ import {
   type WorkflowSnapshot,
   type WorkflowStore,
 } from '../../port/workflow-store.ts';
-import type { Tx } from '../file/sqlite-connection.ts';
+import type { Transactions } from '../file/lock-queue.ts';
+import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import { findResult, unreadResults } from '../tables/results.ts';
 import { findWorkflow, snapshotOf } from '../tables/workflows.ts';
 import { asJson } from './json.ts';
+import { OrchestratorSteps, type TxLeases } from './orchestrator-steps.ts';
 import { pageOf, positionOf } from './pages.ts';
-import * as steps from './workflow-steps.ts';
-import * as work from './workflow-work.ts';
+import { ProcessorSteps } from './processor-steps.ts';
 
 export class SqliteWorkflows implements WorkflowStore {
-  readonly #parts: steps.WorkflowParts;
+  readonly #transactions: Transactions;
+  readonly #orchestrator: OrchestratorSteps;
+  readonly #processor: ProcessorSteps;
 
-  constructor(parts: steps.WorkflowParts) {
-    this.#parts = parts;
+  constructor(transactions: Transactions, leases: TxLeases, signals: TxSignals) {
+    this.#transactions = transactions;
+    this.#orchestrator = new OrchestratorSteps(leases, signals);
+    this.#processor = new ProcessorSteps(signals);
   }
 
   begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
-    return this.#write('begin', call, (tx) => steps.begin(tx, this.#parts, id, request));
+    return this.#write('begin', call, (tx) => this.#orchestrator.begin(tx, id, request));
   }
 
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     if (new Set(step.actions.map((action) => action.id)).size < step.actions.length)
-      throw new TypeError('two actions to be emitted have the same id');
+      throw new TypeError('two actions of one emit have the same id');
     for (const action of step.actions) sized('action', action.id, action.body);
-    return this.#write('emit', call, (tx) => steps.emit(tx, this.#parts, id, step));
+    return this.#write('emit', call, (tx) => this.#orchestrator.emit(tx, id, step));
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
     const asText = { ...step, state: sized('workflow state', id, asJson(step.state)) };
-    return this.#write('update', call, (tx) => steps.update(tx, this.#parts, id, asText));
+    return this.#write('update', call, (tx) => this.#orchestrator.update(tx, id, asText));
   }
 
   markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
-    return this.#write('mark read', call, (tx) => steps.markRead(tx, this.#parts, id, step));
+    return this.#write('mark read', call, (tx) => this.#orchestrator.markRead(tx, id, step));
   }
 
   unpark(id: string, step: Step, call: Call): Promise<StepReply> {
-    return this.#write('unpark', call, (tx) => steps.unpark(tx, this.#parts, id, step));
+    return this.#write('unpark', call, (tx) => this.#orchestrator.unpark(tx, id, step));
   }
 
   handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
-    return this.#write('hand off', call, (tx) => steps.handoff(tx, this.#parts, id, step));
+    return this.#write('hand off', call, (tx) => this.#orchestrator.handoff(tx, id, step));
   }
 
   revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
     return this.#write('revoke tenure', call, (tx) =>
-      steps.revoke(tx, this.#parts, leaseId, call.reason),
+      this.#orchestrator.revoke(tx, leaseId, call.reason),
     );
   }
 
   take(target: string, call: TakeCall): Promise<Taken[]> {
-    return this.#write('take', call, (tx) => work.take(tx, this.#parts, target, call));
+    return this.#write('take', call, (tx) => this.#processor.take(tx, target, call));
   }
 
   reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken> {
-    return this.#write('reserve', call, (tx) =>
-      work.reserve(tx, this.#parts, target, action, call),
-    );
+    return this.#write('reserve', call, (tx) => this.#processor.reserve(tx, target, action, call));
   }
 
   extend(
@@ -96,8 +99,8 @@ export class SqliteWorkflows implements WorkflowStore {
     call: Call & { claimMs: number },
   ): Promise<HeldReply[]> {
     const each = (tx: Tx, i: number) =>
-      work.extend(tx, this.#parts, target, held[i] as HeldAction, call.claimMs);
-    return this.#parts.turns.write({ operation: 'extend', count: held.length, each }, call);
+      this.#processor.extend(tx, target, held[i] as HeldAction, call.claimMs);
+    return this.#transactions.write({ operation: 'extend', count: held.length, each }, call);
   }
 
   async settle(
@@ -109,8 +112,8 @@ export class SqliteWorkflows implements WorkflowStore {
       one.outcome === 'retry' ? '' : sized('result', one.workflow, asJson(one.value)),
     );
     const each = (tx: Tx, i: number) =>
-      work.settle(tx, this.#parts, target, settlements[i] as Settlement, texts[i] as string);
-    return this.#parts.turns.write({ operation: 'settle', count: settlements.length, each }, call);
+      this.#processor.settle(tx, target, settlements[i] as Settlement, texts[i] as string);
+    return this.#transactions.write({ operation: 'settle', count: settlements.length, each }, call);
   }
 
   revive(
@@ -118,21 +121,21 @@ export class SqliteWorkflows implements WorkflowStore {
     deadId: string,
     call: Call,
   ): Promise<{ kind: 'revived'; workflow: string } | { kind: 'absent' }> {
-    return this.#write('revive', call, (tx) => work.revive(tx, this.#parts, target, deadId));
+    return this.#write('revive', call, (tx) => this.#processor.revive(tx, target, deadId));
   }
 
   read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
     const each = (tx: Tx, i: number) => {
-      const workflow = findWorkflow(tx, this.#parts.scope, ids[i] as string);
+      const workflow = findWorkflow(tx, ids[i] as string);
       return workflow === undefined ? null : snapshotOf(workflow);
     };
-    return this.#parts.turns.read({ operation: 'read workflows', count: ids.length, each }, call);
+    return this.#transactions.read({ operation: 'read workflows', count: ids.length, each }, call);
   }
 
   results(id: string, call: ResultsCall): Promise<ResultsPage> {
     const size = Math.min(call.most ?? RESULTS_PAGE, RESULTS_PAGE);
     return this.#read('read results', call, (tx) => {
-      const workflow = findWorkflow(tx, this.#parts.scope, id);
+      const workflow = findWorkflow(tx, id);
       if (workflow === undefined) return { results: [], more: false };
       const found = unreadResults(tx, workflow, positionOf(call.after), size);
       const { page: results, more } = pageOf(found, size);
@@ -142,7 +145,7 @@ export class SqliteWorkflows implements WorkflowStore {
 
   resultOf(id: string, actionId: string, call: Call): Promise<StoredResult | null> {
     return this.#read('read result', call, (tx) => {
-      const workflow = findWorkflow(tx, this.#parts.scope, id);
+      const workflow = findWorkflow(tx, id);
       return workflow === undefined ? null : findResult(tx, workflow, actionId);
     });
   }
@@ -150,9 +153,9 @@ export class SqliteWorkflows implements WorkflowStore {
   history(id: string, call: HistoryCall): Promise<HistoryPage> {
     const size = Math.min(call.most ?? HISTORY_PAGE, HISTORY_PAGE);
     return this.#read('read history', call, (tx) => {
-      const rows = tx.session.rows<[number, number, number, string | null, string]>(
+      const rows = tx.connection.rows<[number, number, number, string | null, string]>(
         'SELECT position, at, epoch, lease_id, what FROM history WHERE workflow = ? AND position > ? ORDER BY position LIMIT ?',
-        findWorkflow(tx, this.#parts.scope, id)?.number ?? null,
+        findWorkflow(tx, id)?.number ?? null,
         positionOf(call.after),
         size + 1,
       );
@@ -166,10 +169,10 @@ export class SqliteWorkflows implements WorkflowStore {
 
   list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
     const size = Math.min(call.most ?? WORKFLOWS_PAGE, WORKFLOWS_PAGE);
-    return this.#read('list workflows', call, ({ session }) => {
-      const rows = session.rows<[string]>(
+    return this.#read('list workflows', call, ({ connection, scope }) => {
+      const rows = connection.rows<[string]>(
         'SELECT id FROM workflows WHERE scope = ? AND id > ? ORDER BY id LIMIT ?',
-        this.#parts.scope,
+        scope,
         call.after ?? '',
         size + 1,
       );
@@ -179,14 +182,14 @@ export class SqliteWorkflows implements WorkflowStore {
   }
 
   remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
-    return this.#write('remove workflow', call, (tx) => steps.remove(tx, this.#parts, id));
+    return this.#write('remove workflow', call, (tx) => this.#orchestrator.remove(tx, id));
   }
 
   #read<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return this.#parts.turns.readOne(operation, call, each);
+    return this.#transactions.readOne(operation, call, each);
   }
 
   #write<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return this.#parts.turns.writeOne(operation, call, each);
+    return this.#transactions.writeOne(operation, call, each);
   }
 }

@@ -1,0 +1,16 @@
+import type { MaxTtls } from '../../port/keyspaces.ts';
+import type { Host } from './host.ts';
+import type { SyncMode } from './log-sync.ts';
+
+/** The options of one SQLite store, with their defaults filled in (`SqliteStoreOptions`). */
+export interface SqliteOptions {
+  readonly prefix: string;
+  readonly quarantine: 'on' | 'off';
+  readonly sync: SyncMode;
+  /** Null for an observer, which acquires no leases. */
+  readonly maxTtls: MaxTtls | null;
+  readonly create: boolean;
+  readonly host: Host;
+  readonly syncLog: (path: string) => Promise<void>;
+  readonly fileSystemType: (folder: string) => number;
+}

@@ -1,0 +1,284 @@
+import { TOMBSTONE } from '../../port/lease-store.ts';
+import { streamTopic } from '../../port/stream-store.ts';
+import {
+  actionStream,
+  type BeginReply,
+  type BeginRequest,
+  type EmitStep,
+  type HandoffReply,
+  type HandoffStep,
+  HISTORY_STATE_MOST,
+  type HistoryEntry,
+  type NotHeld,
+  type RevokeTenureReply,
+  type Step,
+  type StepReply,
+  type StoredAction,
+  type Tenancy,
+  UNREAD_MOST,
+  UNRESOLVED_MOST,
+  workflowKey,
+} from '../../port/workflow-store.ts';
+import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
+import {
+  type Action,
+  emitAction,
+  findAction,
+  parkAction,
+  parkedActions,
+  plain,
+  renumberAction,
+  resolveAction,
+  takeOutOfLanes,
+  unresolvedActions,
+} from '../tables/actions.ts';
+import { countUnread, findResult, readResults } from '../tables/results.ts';
+import {
+  deleteWorkflow,
+  findTenure,
+  findWorkflow,
+  makeWorkflow,
+  note,
+  saveWorkflow,
+  snapshotOf,
+  type Workflow,
+} from '../tables/workflows.ts';
+
+/** Leases as a workflow needs them: within the transaction of its step. */
+export interface TxLeases {
+  /** Returns the current holder of a key, and its fence record; 0 for none. */
+  look(tx: Tx, key: string): { readonly holder: string | null; readonly fence: number };
+  /** Makes the successor the holder for a short window, and returns the new fence. */
+  handOver(tx: Tx, handover: LeaseHandover): number;
+  /** Revokes the lease. The holder's next renewal can tell that from an expiry. Returns the new fence. */
+  free(tx: Tx, key: string): number;
+}
+
+export interface LeaseHandover {
+  readonly key: string;
+  readonly successor: string;
+  readonly windowMs: number;
+  /** The new fence is at least this. */
+  readonly floor?: number | undefined;
+}
+
+/** Steps of an orchestrator on its workflow, and revoking or removing it: one transaction each. */
+export class OrchestratorSteps {
+  readonly #leases: TxLeases;
+  readonly #signals: TxSignals;
+
+  constructor(leases: TxLeases, signals: TxSignals) {
+    this.#leases = leases;
+    this.#signals = signals;
+  }
+
+  begin(tx: Tx, id: string, request: BeginRequest): BeginReply {
+    const { leaseId, fence, inbox, resume } = request;
+    const lease = this.#leases.look(tx, workflowKey(id));
+    // An absent fence record is equal, as everywhere.
+    if (lease.holder !== leaseId || (lease.fence !== 0 && lease.fence !== fence))
+      return { kind: 'not-held', leaseId: asLeaseId(lease.holder) };
+    const workflow = findWorkflow(tx, id) ?? makeWorkflow(tx, id);
+    const isAgain = workflow.leaseId === leaseId && workflow.phase === 'begun';
+    // Another orchestrator with the lease of this one: a tenure is one's alone.
+    if (isAgain && workflow.inbox !== inbox) return { kind: 'not-held', leaseId };
+    if (isAgain)
+      return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
+    const drops = workflow.phase === 'revoked' && !resume;
+    enter(workflow, leaseId, 'begun');
+    workflow.inbox = inbox;
+    const actions = unresolvedActions(tx, workflow);
+    const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
+    note(tx, workflow, {
+      kind: 'claimed',
+      reemitted: reemitted.length,
+      dropped: dropped.length,
+    });
+    const spared = takeOutOfLanes(tx, workflow, actions, drops ? 'nothing' : 'first');
+    for (const action of dropped) dropAction(tx, workflow, action);
+    const again = this.#reemit(tx, workflow, firstInLane(reemitted, spared), spared);
+    saveWorkflow(tx, workflow);
+    const snapshot = snapshotOf(workflow);
+    return { kind: 'begun', workflow: snapshot, reemitted: again, dropped: dropped.map(plain) };
+  }
+
+  emit(tx: Tx, id: string, step: EmitStep): StepReply {
+    const workflow = this.#inTenure(tx, id, step);
+    if ('kind' in workflow) return workflow;
+    const { epoch, unresolved } = workflow;
+    const known = step.actions.filter((action) => isKnown(tx, workflow, action.id));
+    if (known.length === step.actions.length) return finish(tx, workflow, step);
+    if (epoch !== step.epoch || known.length > 0) return { kind: 'epoch', epoch };
+    const following = unresolved + step.actions.length;
+    const isTooMany = (unread: number) =>
+      following > UNRESOLVED_MOST || unread + following > UNREAD_MOST;
+    // Most workflows have few unread results: only the others are counted without those that have been read.
+    if (isTooMany(workflow.unread)) {
+      const unread = workflow.unread - countUnread(tx, workflow, step.read);
+      if (isTooMany(unread)) return { kind: 'full', unresolved, unread };
+    }
+    for (const action of step.actions) {
+      emitAction(tx, workflow, action);
+      workflow.unresolved++;
+      note(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
+    }
+    this.#tellTargets(tx, step.actions);
+    return finish(tx, workflow, step);
+  }
+
+  update(tx: Tx, id: string, step: Step & { readonly state: string }): StepReply {
+    const workflow = this.#inTenure(tx, id, step);
+    if ('kind' in workflow) return workflow;
+    const { epoch, updatedEpoch, state } = workflow;
+    const isLast = updatedEpoch === epoch && epoch === step.epoch + 1;
+    if (isLast && state === step.state) return finish(tx, workflow, step);
+    if (epoch !== step.epoch) return { kind: 'epoch', epoch };
+    workflow.state = step.state;
+    workflow.updatedEpoch = ++workflow.epoch;
+    note(tx, workflow, updatedTo(step.state));
+    return finish(tx, workflow, step);
+  }
+
+  markRead(tx: Tx, id: string, step: Tenancy): StepReply {
+    const workflow = this.#inTenure(tx, id, step);
+    return 'kind' in workflow ? workflow : finish(tx, workflow, step);
+  }
+
+  unpark(tx: Tx, id: string, step: Step): StepReply {
+    const workflow = this.#inTenure(tx, id, step);
+    if ('kind' in workflow) return workflow;
+    if (workflow.epoch !== step.epoch) return { kind: 'epoch', epoch: workflow.epoch };
+    this.#reemit(tx, workflow, parkedActions(tx, workflow), new Set());
+    return finish(tx, workflow, step);
+  }
+
+  handoff(tx: Tx, id: string, step: HandoffStep): HandoffReply {
+    const workflow = this.#inTenure(tx, id, step);
+    if ('kind' in workflow) return workflow;
+    const { successor, windowMs } = step;
+    const transferEpoch = workflow.epoch;
+    if (transferEpoch !== step.epoch) return { kind: 'epoch', epoch: transferEpoch };
+    parkAll(tx, workflow);
+    workflow.epoch++;
+    note(tx, workflow, { kind: 'transferred', successor, transferEpoch });
+    enter(workflow, successor, 'handed');
+    finish(tx, workflow, step);
+    const fence = this.#leases.handOver(tx, { key: workflowKey(id), successor, windowMs });
+    return { kind: 'done', epoch: workflow.epoch, fence };
+  }
+
+  revoke(tx: Tx, leaseId: string, reason: string): RevokeTenureReply {
+    const workflow = findTenure(tx, leaseId);
+    if (workflow === undefined) return { kind: 'not-found' };
+    parkAll(tx, workflow);
+    note(tx, workflow, { kind: 'revoked', reason });
+    enter(workflow, null, 'revoked');
+    saveWorkflow(tx, workflow);
+    this.#signals.send(tx, workflow.inbox, workflow.id);
+    const key = workflowKey(workflow.id);
+    const { holder } = this.#leases.look(tx, key);
+    // Also where the lease has run out: the mark keeps its holder from putting it back. Who has it by now has done nothing wrong.
+    if (holder === leaseId || holder === null) this.#leases.free(tx, key);
+    return { kind: 'revoked', workflow: workflow.id, revokedAtMs: tx.wallMs };
+  }
+
+  remove(tx: Tx, id: string): 'removed' | 'held' | 'absent' {
+    const workflow = findWorkflow(tx, id);
+    if (workflow === undefined) return 'absent';
+    if (this.#leases.look(tx, workflowKey(id)).holder !== null) return 'held';
+    const actions = unresolvedActions(tx, workflow);
+    takeOutOfLanes(tx, workflow, actions, 'nothing');
+    deleteWorkflow(tx, workflow);
+    return 'removed';
+  }
+
+  /** The workflow, if the store names this tenure for its lease, and it is in it. */
+  #inTenure(tx: Tx, id: string, { leaseId }: Tenancy): Workflow | NotHeld {
+    const { holder } = this.#leases.look(tx, workflowKey(id));
+    if (holder !== leaseId) return { kind: 'not-held', leaseId: asLeaseId(holder) };
+    const workflow = findWorkflow(tx, id);
+    if (workflow?.leaseId === leaseId) return workflow;
+    return { kind: 'not-held', leaseId: workflow?.leaseId ?? null };
+  }
+
+  /** Emits actions again, in the tenure that the workflow is in now; those that have kept their place only get their new epoch. */
+  #reemit(
+    tx: Tx,
+    workflow: Workflow,
+    actions: readonly Action[],
+    kept: ReadonlySet<string>,
+  ): StoredAction[] {
+    const emitted = actions.map((action) => {
+      if (action.isParked) workflow.parked--;
+      const again = kept.has(action.id)
+        ? renumberAction(tx, workflow, action)
+        : emitAction(tx, workflow, action);
+      note(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
+      return again;
+    });
+    this.#tellTargets(tx, emitted);
+    return emitted;
+  }
+
+  #tellTargets(tx: Tx, actions: readonly { readonly target: string }[]): void {
+    for (const target of new Set(actions.map((action) => action.target)))
+      this.#signals.send(tx, streamTopic(actionStream(target)), actionStream(target));
+  }
+}
+
+/** The history keeps small states only; of the others it says how large they were. */
+function updatedTo(json: string): HistoryEntry['what'] {
+  const bytes = Buffer.byteLength(json);
+  if (bytes <= HISTORY_STATE_MOST) return { kind: 'updated', state: JSON.parse(json) };
+  return { kind: 'updated', state: null, omittedBytes: bytes };
+}
+
+/** Another tenure, or none: what the last one has updated can not be sent again. */
+function enter(workflow: Workflow, leaseId: string | null, phase: Workflow['phase']): void {
+  workflow.leaseId = leaseId;
+  workflow.phase = phase;
+  workflow.updatedEpoch = null;
+}
+
+/** The end of a step that was taken. */
+function finish(tx: Tx, workflow: Workflow, { read }: Tenancy): StepReply & { kind: 'done' } {
+  readResults(tx, workflow, read);
+  saveWorkflow(tx, workflow);
+  return { kind: 'done', epoch: workflow.epoch };
+}
+
+/**
+ * Actions in the order of their epochs, but one that stays the first of its lane goes before the others of its target. Otherwise a
+ * revived action would have a lower epoch than the one in a processor's hands, and be given out after it.
+ */
+function firstInLane(actions: readonly Action[], spared: ReadonlySet<string>): readonly Action[] {
+  const firsts = new Map([...actions].reverse().map(({ target, epoch }) => [target, epoch]));
+  // Half an epoch before the first of its target.
+  const rank = ({ id, target, epoch }: Action) =>
+    spared.has(id) ? (firsts.get(target) ?? epoch) - 0.5 : epoch;
+  return [...actions].sort((a, b) => rank(a) - rank(b));
+}
+
+function dropAction(tx: Tx, workflow: Workflow, action: Action): void {
+  resolveAction(tx, workflow, action);
+  note(tx, workflow, { kind: 'dropped', actionId: action.id, target: action.target });
+}
+
+/** What is in nobody's hands is given to nobody until it is emitted anew. */
+function parkAll(tx: Tx, workflow: Workflow): void {
+  const actions = unresolvedActions(tx, workflow);
+  const spared = takeOutOfLanes(tx, workflow, actions, 'held');
+  for (const action of actions)
+    if (!action.isParked && !spared.has(action.id)) parkAction(tx, workflow, action);
+}
+
+function isKnown(tx: Tx, workflow: Workflow, actionId: string): boolean {
+  return (
+    findAction(tx, workflow, actionId) !== undefined || findResult(tx, workflow, actionId) !== null
+  );
+}
+
+/** A key that was revoked and may not be granted yet is nobody's. */
+function asLeaseId(holder: string | null): string | null {
+  return holder === TOMBSTONE ? null : holder;
+}
