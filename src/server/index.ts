@@ -25,4 +25,7 @@ export { type Environment, type FoundTokens, readTokens } from './http/token-sou
 export type { TokenSettings } from './http/tokens.ts';
 export { createMetrics, type Metrics, type MetricsOptions } from './metrics/metrics.ts';
 export type { Check, Readiness } from './readiness.ts';
+export type { RouteOptions } from './routes/route-table.ts';
 export { type Servable, type ServeOptions, type Serving, serve } from './serve.ts';
+export type { AnsweredRequest } from './server-context.ts';
+export type { StreamOptions } from './streams/stream-limits.ts';
