@@ -85,7 +85,7 @@ describe('an event in words', () => {
   it('has sentences instead of codes', () => {
     const ended = { session: 's', state: 'ENDED', reason: 'R_STOPPED' };
     expect(sentenceFor(entry('session.advanced', 1, ANA, ended))).toBe(
-      'brought session s to Ended (Its last client stopped it.)',
+      'set session s to Ended (Its last client stopped it.)',
     );
     const lost = lease('lost', 1, ANA, 1, { reason: 'taken_over', heldForMs: 5_000 });
     expect(sentenceFor(lost)).toBe('lost t (the store names another owner) after 5 s');
