@@ -1,4 +1,4 @@
-/** The unresolved actions of workflows: each in the stream of its target, in the lane of its workflow, or parked. */
+/** Unresolved actions: each is in its target's stream, in the lane of its workflow, or parked. */
 import { actionStream, type NewAction, type StoredAction } from '../../port/workflow-store.ts';
 import type { Tx, Value } from '../file/sqlite-connection.ts';
 import { addEntry, clearLane, ensureStream, findLane, firstJson, isHeld } from './lanes.ts';
@@ -29,7 +29,7 @@ export function findAction(
   return row && asAction(row);
 }
 
-/** In the order of their epochs. */
+/** Returns the unresolved actions by epoch. */
 export function unresolvedActions({ connection }: Tx, { number }: Workflow): Action[] {
   return connection.rows<Row>(`${SELECT} ORDER BY epoch`, number).map(asAction);
 }
@@ -39,13 +39,13 @@ export function parkedActions({ connection }: Tx, { number }: Workflow): Action[
   return connection.rows<Row>(sql, number).map(asAction);
 }
 
-/** The epoch of the first unresolved action of a target; infinite where there is none. */
+/** Returns the epoch of the first unresolved action of a target; infinite for none. */
 export function firstEpoch({ connection }: Tx, { number }: Workflow, target: string): number {
   const sql = 'SELECT min(epoch) FROM actions WHERE workflow = ? AND target = ?';
   return connection.row<[number | null]>(sql, number, target)?.[0] ?? Number.POSITIVE_INFINITY;
 }
 
-/** Emits an action with the workflow's epoch, which grows by one: one that is new, or was parked, or has lost its place. */
+/** Emits an action with the workflow's epoch, and increments the epoch. */
 export function emitAction(
   tx: Tx,
 
@@ -60,7 +60,7 @@ export function emitAction(
   return emitted;
 }
 
-/** Gives an action the workflow's epoch and tenure, where it stands. */
+/** Gives an action the workflow's epoch and tenure, and leaves it in its lane. */
 export function renumberAction(tx: Tx, workflow: Workflow, action: NewAction): StoredAction {
   const { id, target, priority, body } = action;
   const leaseId = workflow.leaseId ?? '';
@@ -78,7 +78,7 @@ export function parkAction(tx: Tx, workflow: Workflow, { id }: StoredAction): vo
   workflow.parked++;
 }
 
-/** A dead action is unresolved again, and parked; says whether it is. */
+/** Makes a dead action unresolved and parked. Returns false if it is unresolved already. */
 export function reviveAction(tx: Tx, workflow: Workflow, action: StoredAction): boolean {
   const { id, target, epoch, leaseId, priority, body } = action;
   const made = tx.connection.run(
@@ -97,12 +97,12 @@ export function resolveAction(tx: Tx, workflow: Workflow, { id, isParked }: Acti
 }
 
 /**
- * What stays in its lane when the others are taken out: nothing; what is in a processor's hands; or that and the first of a lane that will be the
- * first again, so that it keeps its turn, or its rest, and how often it was tried.
+ * Which actions stay in their lane: none; the claimed ones; or also the first of a lane that will be
+ * first again, so that it keeps its place, its retry time and its tries.
  */
 type Spared = 'nothing' | 'held' | 'first';
 
-/** Takes actions, given in the order of their epochs, out of the lanes in which they are; gives the ids of those that were spared. */
+/** Removes actions, sorted by epoch, from their lanes. Returns the ids of those that stay. */
 export function takeOutOfLanes(
   tx: Tx,
 
@@ -128,7 +128,7 @@ function asAction([id, target, priority, body, leaseId, epoch, parked]: Row): Ac
   return { id, target, priority, body, leaseId, epoch, isParked: parked === 1 };
 }
 
-/** Without what only its row has. */
+/** Returns the action without the fields of its row. */
 export function plain({ id, target, priority, body, leaseId, epoch }: StoredAction): StoredAction {
   return { id, target, priority, body, leaseId, epoch };
 }

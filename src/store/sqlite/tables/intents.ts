@@ -1,7 +1,7 @@
 import type { SessionState, StartRequest, StoredSession } from '../../port/intent-store.ts';
 import type { Tx, Value } from '../file/sqlite-connection.ts';
 
-/** A session as one transaction has it: what is changed here counts once it is saved. */
+/** A session within one transaction. Changes count after `saveSession`. */
 export interface SessionRow {
   readonly number: number;
   readonly id: string;
@@ -37,7 +37,7 @@ export function findSession({ connection, scope }: Tx, id: string): SessionRow |
   return row && asSession(row);
 }
 
-/** The one that the first of the keys leads to which leads anywhere. */
+/** Returns the session of the first key that has one. */
 export function findByKeys(
   { connection, scope }: Tx,
 
@@ -51,7 +51,7 @@ export function findByKeys(
   return undefined;
 }
 
-/** A new one, with its keys and its first client; null if another is called so. */
+/** Makes a session with its keys and its first client. Returns null if the id is taken. */
 export function makeSession(tx: Tx, request: StartRequest): SessionRow | null {
   const { id, tenant, keys, client, body, status, priority } = request;
   const { connection, scope, wallMs } = tx;
@@ -77,7 +77,7 @@ export function saveSession({ connection }: Tx, row: SessionRow): void {
   );
 }
 
-/** From now on all of these lead to the session with this number, also those that led to another. */
+/** Points the keys at this session, even if they pointed at another. */
 export function leadTo(
   { connection, scope }: Tx,
 
@@ -94,7 +94,7 @@ export function hasClient({ connection }: Tx, { number }: SessionRow, client: st
   return connection.row(sql, number, client) !== undefined;
 }
 
-/** One that is not among its clients yet. The row is the caller's to save, here and below. */
+/** Adds a client that the session does not have yet. The caller saves the row, here and below. */
 export function addClient({ connection }: Tx, row: SessionRow, client: string): void {
   connection.run('INSERT INTO session_clients VALUES (?, ?)', row.number, client);
   row.clients++;
@@ -110,13 +110,13 @@ export function dropClients({ connection }: Tx, row: SessionRow): void {
   row.clients = 0;
 }
 
-/** Nothing leads to it any more, and nobody asks who wanted it: how many these were stays in its row. */
+/** Removes the keys and clients of an ended session. Its row keeps their number. */
 export function cutLoose({ connection }: Tx, { number }: SessionRow): void {
   connection.run('DELETE FROM session_keys WHERE session = ?', number);
   connection.run('DELETE FROM session_clients WHERE session = ?', number);
 }
 
-/** Those made before a number, the latest first. */
+/** Returns the sessions made before a number, the latest first. */
 export function sessionsBefore(
   { connection, scope }: Tx,
 
@@ -130,7 +130,7 @@ export function sessionsBefore(
   return connection.rows<Row>(sql, ...whose, before, most).map(asSession);
 }
 
-/** Gives the ids of those that are forgotten. */
+/** Removes sessions that ended before a time, and returns their ids. */
 export function forgetEnded(
   { connection, scope }: Tx,
 

@@ -1,16 +1,16 @@
 import type { Tx } from '../file/sqlite-connection.ts';
 
-/** A lane's first entry, and whose turn or hands it is in. */
+/** The first entry of a lane, and its claim. */
 export interface Lane {
   readonly stream: number;
   readonly lane: string;
   /** The number of its first entry. */
   readonly entry: number;
-  /** Of the hands that have it; 0 for nobody's. */
+  /** The fence of its claim; 0 if it is not claimed. */
   readonly fence: number;
-  /** When these hands have had their time, or it has rested; null while it waits to be taken. */
+  /** When the claim expires, or when a retry is due; null while the entry waits. */
   readonly dueMs: number | null;
-  /** How many times the first entry has been given out. */
+  /** How many times the first entry was claimed. */
   readonly tries: number;
 }
 
@@ -18,14 +18,14 @@ export interface NewEntry {
   readonly lane: string;
   readonly priority: number;
   readonly json: string;
-  /** Its place in the lane; at the end without one. */
+  /** Its number in the lane; by default the next one. */
   readonly number?: number;
 }
 
 type Row = [lane: string, entry: number, fence: number, due: number | null, tries: number];
 const COLUMNS = 'lane, entry, fence, due, tries';
 
-/** Null for a stream to which nothing was ever added. */
+/** Null for a stream that never had an entry. */
 export function findStream({ connection, scope }: Tx, name: string): number | null {
   const sql = 'SELECT number FROM streams WHERE scope = ? AND name = ?';
   return connection.row<[number]>(sql, scope, name)?.[0] ?? null;
@@ -38,7 +38,7 @@ export function ensureStream(tx: Tx, name: string): number {
   return tx.connection.row<[number]>(sql, tx.scope, name)?.[0] ?? 0;
 }
 
-/** Adds an entry. If it is alone in its lane, it has its turn. */
+/** Adds an entry. The first entry of a lane also puts the lane in the queue. */
 export function addEntry(tx: Tx, stream: number, { lane, priority, json, number }: NewEntry): void {
   const { connection } = tx;
   const place = number ?? lastEntry(tx, stream, lane) + 1;
@@ -52,18 +52,18 @@ export function findLane({ connection }: Tx, stream: number, lane: string): Lane
   return row && asLane(stream, row);
 }
 
-/** The lane, if its first entry is in the hands with this fence. */
+/** Returns the lane if its first entry is claimed with this fence. */
 export function heldLane(tx: Tx, stream: number, lane: string, fence: number): Lane | undefined {
   const found = findLane(tx, stream, lane);
   return found !== undefined && isHeld(found) && found.fence === fence ? found : undefined;
 }
 
-/** Also after its claim has run out, as long as nobody else has asked for it. */
+/** Whether the first entry is claimed. An expired claim counts until another consumer takes it. */
 export function isHeld({ fence }: Lane): boolean {
   return fence > 0;
 }
 
-/** The lanes whose turn it is: first those whose time was up before, then by priority and by how long they have waited. */
+/** Returns the next lanes: first expired claims and due retries, then by priority and waiting time. */
 export function lanesInTurn({ connection, nowMs }: Tx, stream: number, most: number): Lane[] {
   const due = connection.rows<Row>(
     `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`,
@@ -79,7 +79,7 @@ export function lanesInTurn({ connection, nowMs }: Tx, stream: number, most: num
   return [...due, ...waiting].map((row) => asLane(stream, row));
 }
 
-/** Puts the lane's first entry into somebody's hands; gives their fence. */
+/** Claims the lane's first entry for a consumer, and returns the fence. */
 export function giveOut(
   tx: Tx,
   { stream, lane }: Lane,
@@ -103,7 +103,7 @@ export function lengthenClaim({ connection, nowMs }: Tx, held: Lane, claimMs: nu
   connection.run(sql, nowMs + claimMs, held.stream, held.lane);
 }
 
-/** Takes the first entry out of its hands; nothing of the lane is given out before `afterMs` have passed. */
+/** Ends the claim. No entry of the lane is claimed before `afterMs` have passed. */
 export function rest({ connection, nowMs }: Tx, held: Lane, afterMs: number): void {
   const sql = 'UPDATE lanes SET due = ?, fence = 0, consumer = NULL WHERE stream = ? AND lane = ?';
   connection.run(sql, nowMs + afterMs, held.stream, held.lane);
@@ -114,7 +114,7 @@ export function firstJson({ connection }: Tx, { stream, lane, entry }: Lane): st
   return connection.row<[string]>(sql, stream, lane, entry)?.[0] ?? 'null';
 }
 
-/** The lane is done with its first entry: the next has its turn. */
+/** Removes the lane's first entry, and queues the lane for the next one. */
 export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
   const { connection } = tx;
   connection.run(
@@ -133,7 +133,7 @@ export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
   else giveTurn(tx, stream, lane, ...next);
 }
 
-/** Empties a lane, all of it or all but its first entry, which stays as it is. */
+/** Removes all entries of a lane, or all but the first. */
 export function clearLane({ connection }: Tx, found: Lane, sparesFirst: boolean): void {
   const { stream, lane, entry } = found;
   connection.run(
@@ -145,7 +145,7 @@ export function clearLane({ connection }: Tx, found: Lane, sparesFirst: boolean)
   if (!sparesFirst) connection.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
 }
 
-/** Puts something aside among the dead of a stream. */
+/** Adds an entry to the dead letters of a stream. */
 export function putAside(
   { connection, wallMs }: Tx,
   held: Lane,
@@ -182,7 +182,7 @@ function lastEntry({ connection }: Tx, stream: number, lane: string): number {
   return connection.row<[number | null]>(sql, stream, lane)?.[0] ?? 0;
 }
 
-/** One counter for all streams, made from the time, so that a file that was lost does not begin it anew. */
+/** Mints a fence from one counter for all streams. The time keeps it rising if the file is lost. */
 function mintDelivery({ connection, fenceTime }: Tx): number {
   const sql = `INSERT INTO deliveries VALUES (1, ?)
     ON CONFLICT (id) DO UPDATE SET fence = max(fence + 1, excluded.fence) RETURNING fence`;

@@ -13,7 +13,7 @@ type Row = [
   at: number,
 ];
 const COLUMNS = 'position, action, target, epoch, outcome, json, at';
-// Both are told their index: SQLite would rather go through all results of the workflow, which come in order.
+// Both name their index: SQLite would otherwise read all results of the workflow in order.
 const OF_ACTION = `SELECT ${COLUMNS} FROM results INDEXED BY results_of_action
 WHERE workflow = ? AND action = ? AND known = 1`;
 const UNREAD = `SELECT ${COLUMNS} FROM results INDEXED BY results_unread
@@ -39,7 +39,7 @@ export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
   forgetIfOld(tx, workflow, position - RESULTS_KEPT);
 }
 
-/** Takes note of what has been read; whatever else is said to be changes nothing. */
+/** Marks results as read. An unknown position changes nothing. */
 export function readResults(tx: Tx, workflow: Workflow, positions: readonly string[]): void {
   for (const position of positions) {
     const number = positionOf(position);
@@ -49,7 +49,7 @@ export function readResults(tx: Tx, workflow: Workflow, positions: readonly stri
   }
 }
 
-/** How many of these positions are of unread results. */
+/** Returns how many of these positions are of unread results. */
 export function countUnread(
   { connection }: Tx,
   { number }: Workflow,
@@ -60,7 +60,7 @@ export function countUnread(
   return distinct.filter((position) => connection.row(sql, number, position) !== undefined).length;
 }
 
-/** The result of an action that is resolved, while it is known. */
+/** Returns the result of a resolved action, or null. */
 export function findResult(
   { connection }: Tx,
   { number }: Workflow,
@@ -70,13 +70,13 @@ export function findResult(
   return row === undefined ? null : asResult(row);
 }
 
-/** An action is unresolved again: who has not read its result yet still does, but who asks for it is told none. */
+/** An action is unresolved again. Its unread result can still be read, but `findResult` skips it. */
 export function disownResult({ connection }: Tx, { number }: Workflow, actionId: string): void {
   const sql = 'UPDATE results SET known = 0 WHERE workflow = ? AND action = ? AND known = 1';
   connection.run(sql, number, actionId);
 }
 
-/** One more than wanted, to see whether there is more. */
+/** Returns one more than `most`, to see whether there is more. */
 export function unreadResults(
   { connection }: Tx,
   { number }: Workflow,
@@ -86,7 +86,7 @@ export function unreadResults(
   return connection.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
 }
 
-/** What is read and not among the last goes when it becomes so: each result is looked at once or twice, never all of them. */
+/** Removes a result that was read and is not among the last. Each result is checked once or twice. */
 function forgetIfOld({ connection }: Tx, { number, lastResult }: Workflow, position: number): void {
   if (position > lastResult - RESULTS_KEPT) return;
   const sql = 'DELETE FROM results WHERE workflow = ? AND position = ? AND unread = 0';

@@ -3,10 +3,10 @@ import { STORE_FORMAT } from '../../port/store.ts';
 import type { SqliteConnection } from '../file/sqlite-connection.ts';
 import { WORK_TABLES } from './work-tables.ts';
 
-/** 'Hdft': says in the header of the file whose it is. */
+/** 'Hdft': marks the file as Holdfast's in its header. */
 const APPLICATION_ID = 0x48646674;
 
-/** Times are milliseconds of the store's clock (`marker.ts`). Every table is one tree, and a lease is one row in it. */
+/** Times are milliseconds of the store's clock (`StoreClock`). A lease is one row. */
 const TABLES = `
 CREATE TABLE marker (
   id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, skew REAL NOT NULL, latest REAL NOT NULL,
@@ -40,7 +40,7 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${STORE_FORMAT};
 `;
 
-/** What files of this format may lack, because it was thought of later. */
+/** Tables that older files of this format lack. */
 const LATER_TABLES = `
 CREATE TABLE IF NOT EXISTS offers (
   key TEXT PRIMARY KEY, era TEXT NOT NULL, fence INTEGER NOT NULL, expires REAL NOT NULL
@@ -50,12 +50,12 @@ CREATE TABLE IF NOT EXISTS log (
 ) WITHOUT ROWID;
 ${WORK_TABLES}`;
 
-/** In one statement, so of one moment: another process may be making the tables just now. */
+/** One statement reads one moment: another process may be making the tables just now. */
 const WHOSE = `
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version`;
 
-/** Whether the file still has to be made ours; throws if it is somebody else's, or of a form we do not know. Only reads. */
+/** Whether the file has no tables yet. Throws for another program's file, or another format. */
 export function isNew(connection: SqliteConnection, store: string): boolean {
   const [application, format, tables] = connection.row<[number, number, number]>(WHOSE) ?? [
     0, 0, 0,
@@ -70,16 +70,16 @@ export function isNew(connection: SqliteConnection, store: string): boolean {
   }
   if (application === 0 && format === 0 && tables === 0) return true;
   throw refuse(
-    'The file is a database of another program; it was not touched. Give Holdfast a file of its own.',
+    'The file is a database of another program, and was not changed. Give Holdfast a file of its own.',
   );
 }
 
-/** Inside a transaction of the caller's: two processes that do this at once do it one after the other. */
+/** Runs inside the caller's transaction, so that only one process makes the tables. */
 export function makeTables(connection: SqliteConnection): void {
   connection.exec(TABLES);
 }
 
-/** Inside a transaction of the caller's, too; writes nothing where nothing is missing. */
+/** Runs inside the caller's transaction. Writes only the tables that are missing. */
 export function completeTables(connection: SqliteConnection): void {
   connection.exec(LATER_TABLES);
 }

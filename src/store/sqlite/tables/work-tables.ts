@@ -1,18 +1,19 @@
 /**
- * The tables of streams, workflows and sessions that somebody started by an intent. They stand in the file of a SQLite store, and in a database of its own that a memory store has: so
- * what may be taken, by whom and when is said once.
+ * The tables of streams, workflows and sessions that an intent started. A SQLite store has them in
+ * its file, and a memory store in a database of its own, so both share one implementation.
  *
- * `lanes` has a row for each lane with entries, about its first one. `due` is null while that waits to be taken; otherwise it is when the claim of
- * whoever has it in hand runs out (`fence` is that of its hands), or, without hands (`fence` 0), when it has rested enough. So
- * the lanes whose turn it is are the beginnings of two indexes, however many lanes there are.
+ * `lanes` has a row for each lane with entries, about its first entry. `due` is null while that entry
+ * waits. Otherwise it is when the claim expires (`fence` > 0), or when a retry is due (`fence` 0). So
+ * the next lanes are the beginnings of two indexes, however many lanes there are.
  *
- * The entries of an action's stream hold the action's id and have its epoch as number. What else is to be known of it stands in `actions`, so
- * that it can get another epoch while it is in somebody's hands.
+ * An entry of an action's stream has the action's id, and its epoch as number. The rest is in
+ * `actions`, so that an action can get another epoch while it is claimed.
  *
- * The number of a session says when it was made: AUTOINCREMENT, so that no later one gets that of one which was forgotten, and a page goes on
- * where the one before has ended. What leads to it, and who wants it, is there until it ends; how many these were then, its row says.
+ * The number of a session is its order of creation. AUTOINCREMENT never gives a removed number again,
+ * so a page continues where the one before ended. The keys and clients of a session are removed when
+ * it ends. Its row keeps the number of clients.
  *
- * Times are of the store's clock, but for `at`, `created` and `changed`, which are of the wall clock.
+ * Times are of the store's clock, except `at`, `created` and `changed`, which are of the wall clock.
  */
 export const WORK_TABLES = `
 CREATE TABLE IF NOT EXISTS streams (

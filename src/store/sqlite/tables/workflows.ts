@@ -3,20 +3,20 @@ import { HISTORY_KEPT } from '../../port/workflow-store.ts';
 import type { Tx, Value } from '../file/sqlite-connection.ts';
 
 /**
- * - `begun`: in the tenure of `leaseId`.
+ * - `begun`: `leaseId` has the tenure.
  * - `handed`: handed over to `leaseId`, whose tenure has yet to begin.
- * - `revoked`: in nobody's.
+ * - `revoked`: no tenure.
  */
 type Phase = 'begun' | 'handed' | 'revoked';
 
-/** A workflow as one transaction has it: what is changed here counts once it is saved. */
+/** A workflow within one transaction. Changes count after `saveWorkflow`. */
 export interface Workflow {
   readonly number: number;
   readonly id: string;
   leaseId: string | null;
   phase: Phase;
   epoch: number;
-  /** What the epoch became with the last update of this tenure; null before the first. */
+  /** The epoch after the last update of this tenure; null before the first. */
   updatedEpoch: number | null;
   /** As JSON. */
   state: string;
@@ -24,7 +24,7 @@ export interface Workflow {
   unresolved: number;
   parked: number;
   unread: number;
-  /** Results and events have numbers that follow each other without gaps: so it is easy to say which are too old. */
+  /** The numbers of results and events have no gaps, so a number shows which ones are too old. */
   lastResult: number;
   lastEvent: number;
   readonly createdAtMs: number;
@@ -63,7 +63,7 @@ export function findTenure({ connection, scope }: Tx, leaseId: string): Workflow
 }
 
 export function makeWorkflow(tx: Tx, id: string): Workflow {
-  // From the time, so that nobody takes a position in a workflow that was removed for one in this.
+  // Made from the time: a position in a removed workflow of this id is no position in this one.
   const origin = Math.floor(tx.wallMs * 1_000);
   tx.connection.run(
     `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
@@ -91,7 +91,7 @@ export function saveWorkflow({ connection, wallMs }: Tx, workflow: Workflow): vo
   );
 }
 
-/** Forgets a workflow with its past; what it still has in streams is the caller's to clear. */
+/** Removes a workflow and its history. The caller removes its entries from streams. */
 export function deleteWorkflow({ connection }: Tx, { number }: Workflow): void {
   for (const table of ['actions', 'taken', 'results', 'history'])
     connection.run(`DELETE FROM ${table} WHERE workflow = ?`, number);
@@ -105,7 +105,7 @@ export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
   return { id, leaseId, epoch, state: JSON.parse(state), ...counts, createdAtMs, changedAtMs };
 }
 
-/** Writes down what has happened, under the epoch and the tenure that the workflow has now. */
+/** Adds an event to the history, with the workflow's current epoch and tenure. */
 export function note(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
   const { number, epoch, leaseId } = workflow;
   const position = ++workflow.lastEvent;

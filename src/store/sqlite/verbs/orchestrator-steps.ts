@@ -75,12 +75,12 @@ export class OrchestratorSteps {
   begin(tx: Tx, id: string, request: BeginRequest): BeginReply {
     const { leaseId, fence, inbox, resume } = request;
     const lease = this.#leases.look(tx, workflowKey(id));
-    // An absent fence record is equal, as everywhere.
+    // An absent fence record counts as equal.
     if (lease.holder !== leaseId || (lease.fence !== 0 && lease.fence !== fence))
       return { kind: 'not-held', leaseId: asLeaseId(lease.holder) };
     const workflow = findWorkflow(tx, id) ?? makeWorkflow(tx, id);
     const isAgain = workflow.leaseId === leaseId && workflow.phase === 'begun';
-    // Another orchestrator with the lease of this one: a tenure is one's alone.
+    // Another orchestrator uses the lease id of this one. A tenure has one orchestrator.
     if (isAgain && workflow.inbox !== inbox) return { kind: 'not-held', leaseId };
     if (isAgain)
       return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
@@ -112,7 +112,7 @@ export class OrchestratorSteps {
     const following = unresolved + step.actions.length;
     const isTooMany = (unread: number) =>
       following > UNRESOLVED_MOST || unread + following > UNREAD_MOST;
-    // Most workflows have few unread results: only the others are counted without those that have been read.
+    // Most workflows have few unread results. Only for the others are the read ones counted.
     if (isTooMany(workflow.unread)) {
       const unread = workflow.unread - countUnread(tx, workflow, step.read);
       if (isTooMany(unread)) return { kind: 'full', unresolved, unread };
@@ -177,7 +177,8 @@ export class OrchestratorSteps {
     this.#signals.send(tx, workflow.inbox, workflow.id);
     const key = workflowKey(workflow.id);
     const { holder } = this.#leases.look(tx, key);
-    // Also where the lease has run out: the mark keeps its holder from putting it back. Who has it by now has done nothing wrong.
+    // An expired lease is revoked, too, so that its holder cannot put it back. A later holder keeps
+    // its lease.
     if (holder === leaseId || holder === null) this.#leases.free(tx, key);
     return { kind: 'revoked', workflow: workflow.id, revokedAtMs: tx.wallMs };
   }
@@ -192,7 +193,7 @@ export class OrchestratorSteps {
     return 'removed';
   }
 
-  /** The workflow, if the store names this tenure for its lease, and it is in it. */
+  /** Returns the workflow if this tenure has its lease and has begun. */
   #inTenure(tx: Tx, id: string, { leaseId }: Tenancy): Workflow | NotHeld {
     const { holder } = this.#leases.look(tx, workflowKey(id));
     if (holder !== leaseId) return { kind: 'not-held', leaseId: asLeaseId(holder) };
@@ -201,7 +202,7 @@ export class OrchestratorSteps {
     return { kind: 'not-held', leaseId: workflow?.leaseId ?? null };
   }
 
-  /** Emits actions again, in the tenure that the workflow is in now; those that have kept their place only get their new epoch. */
+  /** Emits actions again in the current tenure. An action in `kept` only gets a new epoch. */
   #reemit(
     tx: Tx,
     workflow: Workflow,
@@ -226,21 +227,21 @@ export class OrchestratorSteps {
   }
 }
 
-/** The history keeps small states only; of the others it says how large they were. */
+/** The history keeps small states. For a large one it has the size. */
 function updatedTo(json: string): HistoryEntry['what'] {
   const bytes = Buffer.byteLength(json);
   if (bytes <= HISTORY_STATE_MOST) return { kind: 'updated', state: JSON.parse(json) };
   return { kind: 'updated', state: null, omittedBytes: bytes };
 }
 
-/** Another tenure, or none: what the last one has updated can not be sent again. */
+/** Begins another tenure, or none. An update of the last tenure cannot be repeated. */
 function enter(workflow: Workflow, leaseId: string | null, phase: Workflow['phase']): void {
   workflow.leaseId = leaseId;
   workflow.phase = phase;
   workflow.updatedEpoch = null;
 }
 
-/** The end of a step that was taken. */
+/** Ends a step: marks results as read, and saves the workflow. */
 function finish(tx: Tx, workflow: Workflow, { read }: Tenancy): StepReply & { kind: 'done' } {
   readResults(tx, workflow, read);
   saveWorkflow(tx, workflow);
@@ -248,12 +249,12 @@ function finish(tx: Tx, workflow: Workflow, { read }: Tenancy): StepReply & { ki
 }
 
 /**
- * Actions in the order of their epochs, but one that stays the first of its lane goes before the others of its target. Otherwise a
- * revived action would have a lower epoch than the one in a processor's hands, and be given out after it.
+ * Sorts actions by epoch, but an action that stays the first of its lane comes before the others of
+ * its target. Otherwise a revived action would get a lower epoch than the claimed one, and run later.
  */
 function firstInLane(actions: readonly Action[], spared: ReadonlySet<string>): readonly Action[] {
   const firsts = new Map([...actions].reverse().map(({ target, epoch }) => [target, epoch]));
-  // Half an epoch before the first of its target.
+  // It ranks half an epoch before the first action of its target.
   const rank = ({ id, target, epoch }: Action) =>
     spared.has(id) ? (firsts.get(target) ?? epoch) - 0.5 : epoch;
   return [...actions].sort((a, b) => rank(a) - rank(b));
@@ -264,7 +265,7 @@ function dropAction(tx: Tx, workflow: Workflow, action: Action): void {
   note(tx, workflow, { kind: 'dropped', actionId: action.id, target: action.target });
 }
 
-/** What is in nobody's hands is given to nobody until it is emitted anew. */
+/** Parks all actions that no processor has claimed, until they are emitted again. */
 function parkAll(tx: Tx, workflow: Workflow): void {
   const actions = unresolvedActions(tx, workflow);
   const spared = takeOutOfLanes(tx, workflow, actions, 'held');
@@ -278,7 +279,7 @@ function isKnown(tx: Tx, workflow: Workflow, actionId: string): boolean {
   );
 }
 
-/** A key that was revoked and may not be granted yet is nobody's. */
+/** A revoked key that may not be granted yet has no holder. */
 function asLeaseId(holder: string | null): string | null {
   return holder === TOMBSTONE ? null : holder;
 }

@@ -57,7 +57,7 @@ export class ProcessorSteps {
         return [];
       }
       if (action.leaseId === workflow.leaseId) return [give(tx, workflow, lane, action, call)];
-      // Nobody has emitted it anew since its tenure ended: whoever begins the next one will.
+      // The action's tenure has ended. The next tenure emits it again when it begins.
       advance(tx, lane);
       parkAction(tx, workflow, action);
       saveWorkflow(tx, workflow);
@@ -86,7 +86,7 @@ export class ProcessorSteps {
     if (turn !== undefined && isInHands(tx, turn)) return refuse('stale', ref.epoch);
     const applied = call.strictness === 'strict' ? firstEpoch(tx, workflow, target) : ref.epoch;
     if (applied < ref.epoch) return refuse('future', applied);
-    // One that is parked is not in its lane at all: it comes again, with another epoch.
+    // A parked action is not in its lane. It is emitted again, with another epoch.
     if (turn === undefined) return refuse('future', first?.epoch ?? workflow.epoch);
     if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
       return refuse('stale', last.epoch);
@@ -175,7 +175,7 @@ function reserved(workflow: Workflow, lane: Lane, action: Action, fence: number)
   return { kind: 'reserved', workflow: workflow.id, action: plain(action), fence, tries };
 }
 
-/** What this target has last taken of the workflow. */
+/** Returns the last action of the workflow that this target has taken. */
 function lastTaken(
   { connection }: Tx,
   { number }: Workflow,
@@ -191,7 +191,7 @@ function firstAction(tx: Tx, workflow: Workflow, lane: Lane): Action | undefined
   return typeof id === 'string' ? findAction(tx, workflow, id) : undefined;
 }
 
-/** Whether the claim of whoever has the lane's first entry has not run out. */
+/** Whether the claim on the lane's first entry has not expired. */
 function isInHands({ nowMs }: Tx, lane: Lane): boolean {
   return isHeld(lane) && (lane.dueMs ?? 0) > nowMs;
 }
