@@ -187,7 +187,7 @@ describe('a disk that is full', () => {
     expect(await crammed.next('empty', 20_000)).toMatchObject({ ok: true });
     const { failures } = (await crammed.next('full', 20_000)) as unknown as { failures: string[] };
     expect(failures).toHaveLength(1);
-    expect(failures[0]).toMatch(/^STORE_REFUSED: .*full.*free some room/s);
+    expect(failures[0]).toMatch(/^STORE_REFUSED: .*full.*Free some space/s);
     expect(await crammed.next('read')).toMatchObject({ ok: true });
     expect(await crammed.next('roomy')).toMatchObject({ ok: true });
     await crammed.next('closed');

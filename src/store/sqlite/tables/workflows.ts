@@ -106,7 +106,7 @@ export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
 }
 
 /** Adds an event to the history, with the workflow's current epoch and tenure. */
-export function note(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
+export function addHistory(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
   const { number, epoch, leaseId } = workflow;
   const position = ++workflow.lastEvent;
   tx.connection.run(

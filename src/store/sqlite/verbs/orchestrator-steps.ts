@@ -34,11 +34,11 @@ import {
 } from '../tables/actions.ts';
 import { countUnread, findResult, readResults } from '../tables/results.ts';
 import {
+  addHistory,
   deleteWorkflow,
   findTenure,
   findWorkflow,
   makeWorkflow,
-  note,
   saveWorkflow,
   snapshotOf,
   type Workflow,
@@ -89,7 +89,7 @@ export class OrchestratorSteps {
     workflow.inbox = inbox;
     const actions = unresolvedActions(tx, workflow);
     const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
-    note(tx, workflow, {
+    addHistory(tx, workflow, {
       kind: 'claimed',
       reemitted: reemitted.length,
       dropped: dropped.length,
@@ -120,9 +120,9 @@ export class OrchestratorSteps {
     for (const action of step.actions) {
       emitAction(tx, workflow, action);
       workflow.unresolved++;
-      note(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
+      addHistory(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
     }
-    this.#tellTargets(tx, step.actions);
+    this.#wakeProcessors(tx, step.actions);
     return finish(tx, workflow, step);
   }
 
@@ -135,7 +135,7 @@ export class OrchestratorSteps {
     if (epoch !== step.epoch) return { kind: 'epoch', epoch };
     workflow.state = step.state;
     workflow.updatedEpoch = ++workflow.epoch;
-    note(tx, workflow, updatedTo(step.state));
+    addHistory(tx, workflow, updatedTo(step.state));
     return finish(tx, workflow, step);
   }
 
@@ -160,7 +160,7 @@ export class OrchestratorSteps {
     if (transferEpoch !== step.epoch) return { kind: 'epoch', epoch: transferEpoch };
     parkAll(tx, workflow);
     workflow.epoch++;
-    note(tx, workflow, { kind: 'transferred', successor, transferEpoch });
+    addHistory(tx, workflow, { kind: 'transferred', successor, transferEpoch });
     enter(workflow, successor, 'handed');
     finish(tx, workflow, step);
     const fence = this.#leases.handOver(tx, { key: workflowKey(id), successor, windowMs });
@@ -171,7 +171,7 @@ export class OrchestratorSteps {
     const workflow = findTenure(tx, leaseId);
     if (workflow === undefined) return { kind: 'not-found' };
     parkAll(tx, workflow);
-    note(tx, workflow, { kind: 'revoked', reason });
+    addHistory(tx, workflow, { kind: 'revoked', reason });
     enter(workflow, null, 'revoked');
     saveWorkflow(tx, workflow);
     this.#signals.send(tx, workflow.inbox, workflow.id);
@@ -214,14 +214,14 @@ export class OrchestratorSteps {
       const again = kept.has(action.id)
         ? renumberAction(tx, workflow, action)
         : emitAction(tx, workflow, action);
-      note(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
+      addHistory(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
       return again;
     });
-    this.#tellTargets(tx, emitted);
+    this.#wakeProcessors(tx, emitted);
     return emitted;
   }
 
-  #tellTargets(tx: Tx, actions: readonly { readonly target: string }[]): void {
+  #wakeProcessors(tx: Tx, actions: readonly { readonly target: string }[]): void {
     for (const target of new Set(actions.map((action) => action.target)))
       this.#signals.send(tx, streamTopic(actionStream(target)), actionStream(target));
   }
@@ -262,7 +262,7 @@ function firstInLane(actions: readonly Action[], spared: ReadonlySet<string>): r
 
 function dropAction(tx: Tx, workflow: Workflow, action: Action): void {
   resolveAction(tx, workflow, action);
-  note(tx, workflow, { kind: 'dropped', actionId: action.id, target: action.target });
+  addHistory(tx, workflow, { kind: 'dropped', actionId: action.id, target: action.target });
 }
 
 /** Parks all actions that no processor has claimed, until they are emitted again. */

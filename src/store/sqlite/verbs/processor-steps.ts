@@ -34,7 +34,7 @@ import {
   rest,
 } from '../tables/lanes.ts';
 import { addResult, disownResult, findResult } from '../tables/results.ts';
-import { findWorkflow, note, saveWorkflow, type Workflow } from '../tables/workflows.ts';
+import { addHistory, findWorkflow, saveWorkflow, type Workflow } from '../tables/workflows.ts';
 import { positionOf } from './pages.ts';
 
 /** Steps of a processor on the actions of its target: one transaction each. */
@@ -56,7 +56,8 @@ export class ProcessorSteps {
         advance(tx, lane);
         return [];
       }
-      if (action.leaseId === workflow.leaseId) return [give(tx, workflow, lane, action, call)];
+      if (action.leaseId === workflow.leaseId)
+        return [reserveFirst(tx, workflow, lane, action, call)];
       // The action's tenure has ended. The next tenure emits it again when it begins.
       advance(tx, lane);
       parkAction(tx, workflow, action);
@@ -91,7 +92,7 @@ export class ProcessorSteps {
     if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
       return refuse('stale', last.epoch);
     if (call.claimMs === 0) return reserved(workflow, turn, action, 0);
-    return give(tx, workflow, turn, action, call);
+    return reserveFirst(tx, workflow, turn, action, call);
   }
 
   extend(tx: Tx, target: string, held: HeldAction, claimMs: number): HeldReply {
@@ -119,7 +120,7 @@ export class ProcessorSteps {
     addResult(tx, workflow, { actionId, target, epoch, outcome, json });
     if (outcome === 'dead') putAside(tx, lane, asStored(action), settlement.reason);
     advance(tx, lane);
-    note(tx, workflow, { kind: 'settled', actionId, target, outcome });
+    addHistory(tx, workflow, { kind: 'settled', actionId, target, outcome });
     saveWorkflow(tx, workflow);
     this.#signals.send(tx, workflow.inbox, workflow.id);
     return 'done';
@@ -143,14 +144,14 @@ export class ProcessorSteps {
     if (workflow === undefined || !reviveAction(tx, workflow, action)) return { kind: 'absent' };
     tx.connection.run('DELETE FROM dead WHERE number = ?', number);
     disownResult(tx, workflow, action.id);
-    note(tx, workflow, { kind: 'revived', actionId: action.id, target });
+    addHistory(tx, workflow, { kind: 'revived', actionId: action.id, target });
     saveWorkflow(tx, workflow);
     this.#signals.send(tx, workflow.inbox, workflow.id);
     return { kind: 'revived', workflow: workflow.id };
   }
 }
 
-function give(
+function reserveFirst(
   tx: Tx,
   workflow: Workflow,
   lane: Lane,

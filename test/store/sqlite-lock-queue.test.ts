@@ -47,7 +47,7 @@ async function openHolding(name: string) {
   return { path, clock, store, holdings };
 }
 
-it('K-03 cuts a large batch into short transactions, and answers it whole', async () => {
+it('K-03 a large batch is cut into short transactions, and gets all its replies', async () => {
   const { clock, store, holdings } = await openHolding('slices.db');
   let turns = 0;
   clock.stepMs = 1;
