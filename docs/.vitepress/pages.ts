@@ -98,6 +98,7 @@ const REFERENCE: PageGroup = {
         ['reference/cli', 'Every command'],
         ['reference/http', 'Every route'],
         ['reference/errors', 'Every error'],
+        ['reference/messages', 'Every message'],
         ['reference/events', 'Every event'],
         ['reference/metrics', 'Every metric'],
       ],

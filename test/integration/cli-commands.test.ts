@@ -99,7 +99,7 @@ describe.concurrent('a store that does not exist', () => {
       const { code, stderr } = await cli(args, { at: { url }, cwd: folder });
       expect({ code, stderr }).toEqual({
         code: 69,
-        stderr: expect.stringContaining('no such store'),
+        stderr: expect.stringContaining('does not exist'),
       });
       expect(readdirSync(folder)).toEqual([]);
     },

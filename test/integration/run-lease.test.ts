@@ -131,7 +131,7 @@ describe.concurrent('K-04 the command is dead before anyone else has the lease, 
     await using run = start('revoked', ticker);
     await ticker.runs();
     const revoked = await cli(['revoke', 'revoked', '--reason', 'a test'], { at: redis });
-    expect(revoked.stdout).toMatch(/^Revoked 'revoked' from .* may still act for up to .*nobody/);
+    expect(revoked.stdout).toMatch(/^Revoked 'revoked' from .* may act for up to .*stays blocked/);
     const { code, stderr } = await run.end();
     expect(stderr).toContain('it was revoked');
     expect(code).toBe(76);

@@ -37,7 +37,7 @@ it('holdfast run --slots has so many run at once, tells each which slot it has, 
   const refused = await cli(args('mixers', ['true']), { at: redis });
   expect(refused).toMatchObject({ code: 75, stdout: '' });
   expect(refused.stderr).toMatch(
-    /^holdfast: each of the 2 slots of 'mixers' is held; the first expires in .* Use --wait to wait for one\.\n$/,
+    /^holdfast: could not acquire a slot of 'mixers': all 2 are held; the first expires in .* Use --wait to wait for one\.\n$/,
   );
   const options = ['--json', '--held-exit-code', '0', '--wait', '10ms'];
   const json = await cli(args('mixers', ['true'], ...options), { at: redis });

@@ -54,7 +54,7 @@ describe('two of `holdfast up`', () => {
     await fleet.redis.kill();
     const args = ['up', '--config', writeConfig(fleet.url), '--log-level', 'debug'];
     ups = [startCli(args), startCli(args)];
-    const haveTried = () => ups.every(({ stdout }) => stdout.split('tried again').length > 3);
+    const haveTried = () => ups.every(({ stdout }) => stdout.split('Trying again').length > 3);
     await until(haveTried, { what: 'three attempts of both', deadlineMs: 10_000 });
     expect(fleet.polls).toEqual([]);
     await fleet.redis.restart();

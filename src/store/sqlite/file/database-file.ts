@@ -113,7 +113,7 @@ export class DatabaseFile {
   checkExists(): void {
     const { name: store, path } = this.location;
     if (this.#options.create || (identityOf(path)?.stats.size ?? 0) > 0) return;
-    const why = 'the file does not exist, and this process opened it with { create: false }';
+    const why = 'the file does not exist, and a process that only reads does not create it';
     throw new StoreUnreachableError({ store, operation: 'connect', why });
   }
 
