@@ -60,7 +60,7 @@ async function tick(machines, figures, inMs = 0) {
   );
   const others = machines.filter((machine) => machine !== runner);
   await until('the others to say why not', () =>
-    others.every((other) => lineOf(other, /is held by/)),
+    others.every((other) => lineOf(other, /could not acquire .*: held by/)),
   );
   const begun = machines.filter((machine) => lineOf(machine, /begins the report/));
   claim(

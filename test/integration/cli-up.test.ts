@@ -164,7 +164,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     [['up', '--store', 'memory:'], 78, /exclude no other process/],
     [['up', '--worker-name', 'a b'], 64, /--worker-name is "a b"/],
     [['up', '--roles', 'api,ape'], 64, /--roles is "api,ape": unknown role/],
-    [['up', '--host', '0.0.0.0'], 64, /--host is "0.0.0.0": others could reach it/],
+    [['up', '--host', '0.0.0.0'], 64, /--host is "0.0.0.0": other hosts could reach it/],
     [['up', '--host', 'nowhere.invalid'], 64, /--host is "nowhere.invalid"/],
     [
       ['up', '--port', '70000'],

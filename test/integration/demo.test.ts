@@ -261,7 +261,9 @@ describe('holdfast demo, from its beginning to its end,', { timeout: TIMEOUT_MS 
     const options = { env: { TMPDIR: folder } };
     const { code, stdout, stderr } = await cli(['demo', '--port', `${port}`], options);
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^holdfast: port ${port} of 127.0.0.1 is taken`));
+    expect(stderr).toMatch(
+      new RegExp(`^holdfast: port ${port} of 127.0.0.1 is used by another program`),
+    );
     expect(readdirSync(folder)).toEqual([]);
     server.close();
   });

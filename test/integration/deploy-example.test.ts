@@ -93,7 +93,7 @@ describe.concurrent('the manifests for Kubernetes (examples/deploy/kubernetes)',
     const { code, stderr } = await running.end('', DEADLINE_MS);
     expect({ code, stderr }).toEqual({
       code: 78,
-      stderr: expect.stringContaining('a token is 16 to'),
+      stderr: expect.stringContaining('must be 16 to'),
     });
     expect(stderr).not.toContain('REPLACE-ME');
   });
@@ -117,7 +117,7 @@ describe.concurrent('the manifests for Kubernetes (examples/deploy/kubernetes)',
       await redis.kill();
       await using running = await pod.start();
       await isSo('to be started', () => pod.passes(startupProbe));
-      await expectAway('the store has not been reached yet');
+      await expectAway('it has not connected to the store yet');
       await redis.restart();
       await isSo('to be ready', isReady);
       await redis.freeze();

@@ -16,7 +16,7 @@ const subpaths = Object.keys(exports)
 const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 180, 'holdfast/client': 20 };
 /** What of the package's own is for servers, operators and tests, or for a store that nobody has opened yet. */
 const APART =
-  /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|redis\/(?!adoptable)))/;
+  /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|redis\/(?!client\/adoptable)))/;
 
 /** Many small processes, on a machine that does something else, too. */
 const SLOW = { timeout: 60_000 };
@@ -109,7 +109,7 @@ describe.concurrent('what is loaded', SLOW, () => {
     expect(packagesIn(inMemory)).toEqual([]);
     const onFile = await consumer.loadedBy(leaseOn('sqlite:a.db'));
     // It loads libsql by require, which is not seen here.
-    expect(onFile).toContain('holdfast/dist/store/sqlite/libsql.js');
+    expect(onFile).toContain('holdfast/dist/store/sqlite/file/libsql.js');
     expect(packagesIn(onFile).filter((name) => /^(hono|zod|pino|commander)$/.test(name))).toEqual(
       [],
     );

@@ -53,7 +53,7 @@ describe('a command that only looks', () => {
   it('K-16 holdfast doctor says that the store has not been used yet, and tries a lease once it has', async () => {
     await using used = await startRedis();
     const doctor = async () => (await cli(['doctor'], { at: used })).stdout;
-    expect(await doctor()).toMatch(/^ok {6}No process that takes leases has used this store yet/m);
+    expect(await doctor()).toMatch(/^ok {6}No process has taken leases in this store yet/m);
     await (await openAt(used)).close();
     expect(await doctor()).toMatch(/^ok {6}A lease was had, waited for, used and released\.$/m);
   });

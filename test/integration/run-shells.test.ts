@@ -64,7 +64,7 @@ it('a held lease is said, and is 75, unless the operator wants it otherwise', as
     holdfast run --quiet --held-exit-code 0 held -- echo never && echo fine`;
   const { stdout, stderr } = await startShell('sh', line, { at: redis }).end();
   expect(stdout).toBe('75\nfine\n');
-  const said = `holdfast: 'held' is held by ${holder} (fence ${fence}), expires in `;
+  const said = `holdfast: could not acquire 'held': held by ${holder} (fence ${fence}), expires in `;
   expect(stderr.replace(/\d+ s\./, '')).toBe(`${said} Use --wait to wait for it.\n`);
 });
 

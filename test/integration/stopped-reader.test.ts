@@ -74,7 +74,9 @@ describe.concurrent('a reader that stands still', () => {
     let read = '';
     const isTold = () => {
       read += readAll(reader);
-      return /holdfast: (\d+) lines were dropped: nobody was reading this output\n$/.exec(read);
+      return /holdfast: (\d+) lines were dropped: the reader of this output was too slow\n$/.exec(
+        read,
+      );
     };
     const told = await until(isTold, { what: 'it to be said', every: 1 });
     expect(read.split('\n').length - 2 + Number(told[1])).toBe(LINES);

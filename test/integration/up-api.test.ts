@@ -154,7 +154,7 @@ describe('holdfast up, with the role api', () => {
       const told = await ready.json();
       expect(told).toMatchObject({
         code: 'NOT_READY',
-        reasons: ['the store has not been reached yet'],
+        reasons: ['it has not connected to the store yet'],
       });
       expect(JSON.stringify(told)).not.toContain(String(port));
       const health = await fetch(`${url}/healthz`);
@@ -246,7 +246,9 @@ describe('holdfast up, with the role api', () => {
     const { port } = other.address() as AddressInfo;
     const taken = await cli(['up', '--port', String(port)], { at });
     expect(taken).toMatchObject({ code: 78, stdout: '' });
-    expect(taken.stderr).toMatch(/^holdfast: port \d+ of 127\.0\.0\.1 is taken .* --port/);
+    expect(taken.stderr).toMatch(
+      /^holdfast: port \d+ of 127\.0\.0\.1 is used by another program.* --port/,
+    );
     other.close();
     const free = await freePort();
     const config = `api: { host: 'localhost', port: ${free} }`;
@@ -266,7 +268,7 @@ describe('holdfast up, with the role api', () => {
     });
     await using up = startUp('ana', { at, roles: 'api', env: WITH_TOKEN });
     const { msg, url } = await up.says(/^listens on /, START_MS);
-    expect(msg).toMatch(/: the usual port is taken$/);
+    expect(msg).toMatch(/: the default port is taken$/);
     expect(new URL(String(url)).port).not.toBe('4747');
     await up.says(/^is up/);
     expect((await fetch(`${url}/api/v3/sessions`)).status).toBe(401);
@@ -291,7 +293,7 @@ describe('holdfast up, with the role api', () => {
       const config = `api: { tokens: ${tokens}, limits: { inFlight: 50 } }, intents: { apiLeases: 'off' }, retention: { sessions: '1h' }`;
       await using up = startUp('ana', { at, roles: 'api', env, config });
       const url = await urlOf(up);
-      await up.says(/every user of this host may read the tokens/);
+      await up.says(/every user of this host can read the tokens/);
       await up.says(/^is up/);
       const { sessionId } = await clientOf(url, token).start({ serviceRef: 'a' });
       expect(await clientOf(url, token).session(sessionId)).toMatchObject({ tenant: 'acme' });

@@ -183,7 +183,7 @@ describe('holdfast up, with the role worker', () => {
     await running(client, (await client.start({ serviceRef: 'a' })).sessionId);
     await stopped(up);
     expect(up.log.map(({ msg }) => msg)).toContainEqual(
-      expect.stringMatching(/did not end, and their leases run out$/),
+      expect.stringMatching(/did not end, and their leases expire$/),
     );
     expect((await slots(at)).map(({ holder }) => holder)).not.toEqual([null, null]);
   });
@@ -200,7 +200,7 @@ describe('holdfast up, with the role worker', () => {
     const { code, stderr } = await ben.running.end();
     expect(code).toBe(78);
     expect(stderr).toMatch(
-      /^holdfast: there is a worker called 'box-1' already: .*a name of its own/,
+      /^holdfast: a worker called 'box-1' exists already: .*a name of its own/,
     );
     expect(ben.log.some(({ msg }) => msg.startsWith('is up'))).toBe(false);
     await stopped(ana);
