@@ -7,9 +7,9 @@ const HEAD_ARGS = 3;
 const CR = 13;
 
 const verbOf = new Map(
-  Object.values(scripts).flatMap(({ sha, source, verb }) => [
-    [sha, verb],
-    [source, verb],
+  Object.values(scripts).flatMap(({ sha, source, operation }) => [
+    [sha, operation],
+    [source, operation],
   ]),
 );
 
