@@ -64,6 +64,7 @@ const RUNNING: PageGroup = {
     ['timings', 'Timings'],
     ['retention', 'Retention'],
     ['upgrading', 'Upgrading'],
+    ['support', 'Support'],
     ['tracing', 'Traces'],
     ['problems', 'Problems over HTTP'],
   ],
