@@ -1,7 +1,7 @@
 /** The command line of the live fault run. */
 import { tmpdir } from 'node:os';
 import { EXIT } from '../src/cli/exit-codes.ts';
-import { StatusLine } from '../src/cli/ui/status-line.ts';
+import { StatusOutput } from '../src/cli/ui/status-output.ts';
 import { atExit } from '../test/support/process.ts';
 import requireRedis from '../test/support/require-redis.ts';
 import { HELP, readArguments, UsageError, type Wanted } from './arguments.ts';
@@ -62,7 +62,7 @@ function exitOf({ variant, verdict, isInterrupted }: RunReport): number {
 /** A line that changes on a terminal, else one from time to time; with --json not in the way of the result. */
 function progressShown(seconds: number, isJson: boolean): (progress: Progress | null) => void {
   if (process.stdout.isTTY && !isJson) {
-    const status = new StatusLine();
+    const status = new StatusOutput();
     return (progress) =>
       progress === null ? status.clear() : status.show(progressLine(progress, seconds));
   }

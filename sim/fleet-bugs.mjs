@@ -10,7 +10,7 @@ export const FLEET_BUGS = [
     patches: [
       {
         file: 'fleet/poll/poll-scheduler.js',
-        find: 'if (target === undefined)\n            this.#due.schedule(duty, nowMs + this.#settings.everyMs);',
+        find: 'if (target === undefined)\n            this.#due.schedule(polled, nowMs + this.#settings.everyMs);',
         replace: 'if (target === undefined)\n            return;',
       },
     ],

@@ -9,12 +9,12 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/verbs/intents.js',
-        find: "const reply = (await this.#run(scripts['intent/start'], args, call));",
+        find: "const reply = (await this.#work.run(scripts['intent/start'], args, call));",
         replace: `const lookup = ['HMGET', this.#work.keys.intents + 'keys', ...keys];
         const led = await this.#work.send('lookup', lookup, call);
         if (led.every((id) => id === null))
             args.push('');
-        const reply = (await this.#run(scripts['intent/start'], args, call));`,
+        const reply = (await this.#work.run(scripts['intent/start'], args, call));`,
       },
       {
         file: 'store/redis/lua/intent/start.lua',
@@ -76,7 +76,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'intents/secrets.js',
+        file: 'intents/secret-set.js',
         find: 'await store.records.put(COLLECTION, [{ id: ID, value, ifRevision }], CALL)',
         replace: "[{ kind: 'written', revision: ifRevision, store }]",
       },
@@ -88,12 +88,12 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'intents/secrets.js',
+        file: 'intents/secret-set.js',
         find: "rt.events.on('store.disconnected', askAgain);",
         replace: ';',
       },
       {
-        file: 'intents/recovery.js',
+        file: 'intents/start-recovery-loop.js',
         find: '            await this.#secrets.refresh();\n',
         replace: '',
       },
@@ -125,7 +125,7 @@ export const INTENT_BUGS = [
         file: 'store/redis/verbs/intents.js',
         find: 'const [, atMs] = reply;',
         replace: `const entry = ['intent:start', id, String(priority), entryOf(id)];
-        await this.#run(scripts['stream/append'], entry, call);
+        await this.#work.run(scripts['stream/append'], entry, call);
         const [, atMs] = reply;`,
       },
     ],
@@ -136,7 +136,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'intents/recovery.js',
+        file: 'intents/start-recovery-loop.js',
         find: 'await store.intents.republish(ids, CALL)',
         replace: '[]',
       },

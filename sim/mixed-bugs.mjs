@@ -39,7 +39,7 @@ export const MIXED_BUGS = [
     patches: [
       ...byHearsay('call.leaseClass'),
       {
-        file: 'lease/lease-requests.js',
+        file: 'lease/lease-request-queue.js',
         find: 'ttlMs: policy.timings.ttlMs,',
         replace: 'ttlMs: policy.timings.ttlMs, leaseClass: policy.leaseClass.name,',
       },

@@ -9,7 +9,7 @@ export const SEEDED_BUGS = [
     about: 'the TTL counts from when the answer came, not from when the request was sent',
     patches: [
       {
-        file: 'lease/lease-requests.js',
+        file: 'lease/lease-request-queue.js',
         find: '(reply) => ({ reply, sent })',
         replace: '(reply) => ({ reply, sent: confirmationNow(this.#clock) })',
       },
@@ -250,9 +250,9 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'fleet/poll/poll-scheduler.js',
-        find: 'void this.#poll(duty, target, run).then(() => {',
+        find: 'void this.#poll(polled, target, run).then(() => {',
         replace:
-          'const polling = this.#poll(duty, target, run);\n        run.isKnown = true;\n        void polling.then(() => {',
+          'const polling = this.#poll(polled, target, run);\n        run.isKnown = true;\n        void polling.then(() => {',
       },
       {
         file: 'fleet/poll/poll-scheduler.js',

@@ -15,6 +15,32 @@ const replacements = {
   ],
 };
 
+/** A worker is replaced while its store does not answer: some pipelines end by themselves meanwhile. */
+const replacedWhileCut = {
+  ...worlds,
+  hours: 0.1,
+  episodes: [
+    {
+      lastsMs: 160_000,
+      faults: Array.from({ length: 12 }, (_, i) => {
+        const atMs = 2_000 + 12_000 * i;
+        const seat = i % 3;
+        return [
+          { kind: 'cut', atMs, forMs: 9_000, seat, size: 0.5, point: 'clock' },
+          {
+            kind: 'worker is replaced',
+            atMs: atMs + 3_000,
+            forMs: 0,
+            seat,
+            size: 0.1,
+            point: 'clock',
+          },
+        ];
+      }).flat(),
+    },
+  ],
+};
+
 export const WORKER_BUGS = [
   {
     name: 'everything freed at a restart',
@@ -22,7 +48,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/worker-name.js',
+        file: 'worker/worker-name-lock.js',
         find: 'const isTheirs = holder === instance ||',
         replace: 'const isTheirs = true ||',
       },
@@ -35,7 +61,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/worker-name.js',
+        file: 'worker/worker-name-lock.js',
         find: `before.host === host.id &&
             before.lock === this.#lockName`,
         replace: 'true',
@@ -110,7 +136,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/session-monitor.js',
+        file: 'worker/open-session-watch.js',
         find: 'const isHeld = lease?.kind ===',
         replace: 'const isHeld = !lease && lease?.kind ===',
       },
@@ -132,7 +158,7 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/session-monitor.js',
+        file: 'worker/open-session-watch.js',
         find: 'this.#runs.recover(stored)',
         replace: 'stored === null',
       },
@@ -157,12 +183,12 @@ export const WORKER_BUGS = [
     worlds,
     patches: [
       {
-        file: 'worker/session-monitor.js',
+        file: 'worker/open-session-watch.js',
         find: 'for (const id of this.#runs.ids)\n                    changed.add(id);',
         replace: ';',
       },
       {
-        file: 'worker/session-monitor.js',
+        file: 'worker/open-session-watch.js',
         find: 'const ALL_EVERY_MS = 30_000;',
         replace: 'const ALL_EVERY_MS = 1e9;',
       },
@@ -194,10 +220,30 @@ export const WORKER_BUGS = [
       },
       {
         file: 'worker/session-run.js',
-        find: 'It finds the leases free.\n            await this.#release(outcome);',
-        replace: '',
+        find: 'await this.#releaseUntold(outcome);',
+        replace: ';',
       },
     ],
+  },
+  {
+    name: 'free before the store knows',
+    about:
+      'a worker that stops while the store is away releases the leases of a pipeline that has ended by itself: another worker runs the session again',
+    worlds: replacedWhileCut,
+    patches: [
+      {
+        file: 'worker/session-run.js',
+        find: 'return this.#leases.expire();',
+        replace: 'return this.#release(outcome);',
+      },
+    ],
+  },
+  {
+    name: 'expired, and never acquired again',
+    about:
+      'the leases of a pipeline whose end the store does not know expire, but this process still counts them as in use: it recovers the session for ever',
+    worlds: replacedWhileCut,
+    patches: [{ file: 'worker/session-leases.js', find: 'endWork();', replace: ';' }],
   },
   {
     name: "the interface's name is anybody's",
@@ -210,7 +256,7 @@ export const WORKER_BUGS = [
         find: 'return holder === tenure?.holder ?',
         replace: 'return tenure === null ?',
       },
-      { file: 'worker/worker-name.js', find: '&& !spared.has(holder)', replace: '' },
+      { file: 'worker/worker-name-lock.js', find: '&& !spared.has(holder)', replace: '' },
     ],
   },
 ];

@@ -163,7 +163,7 @@ export const WORKFLOW_BUGS = [
     worlds: { workflows: 2 },
     patches: [
       {
-        file: 'workflow/result-inbox.js',
+        file: 'workflow/result-queue.js',
         find: 'const POLL_EVERY_MS = 2_000;',
         replace: 'const POLL_EVERY_MS = 1e9;',
       },

@@ -1,6 +1,7 @@
 /**
- * The schema of `holdfast.config.mjs`. Every command checks the whole file, so that no command runs with
- * half of a configuration. Rules about several fields, or about the host, are checked by their users.
+ * The schema of `holdfast.config.mjs`. Every command checks the whole file, so that no command runs
+ * with half of a configuration. Rules about several fields, or about the host, are checked by their
+ * users.
  *
  * This file is apart from `config.ts`, which every program loads, because it loads zod.
  */
@@ -192,7 +193,9 @@ const config = section({
   worker: section({ name: text, starts: whole(1, 10_000), ttl: duration, grace: duration }),
 } satisfies Shape<HoldfastConfig>);
 
-/** Returns a valid configuration. Throws `CONFIG_INVALID` with the first problem of any other value. */
+/**
+ * Returns a valid configuration. Throws `CONFIG_INVALID` with the first problem of any other value.
+ */
 export function checkConfig(exported: unknown): HoldfastConfig {
   if (exported === undefined) {
     const rule = "it is missing. End the file with 'export default defineConfig({ … })'";

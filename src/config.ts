@@ -11,7 +11,9 @@ import type { WorkerOptions } from './worker/worker-options.ts';
 export const ROLES = ['api', 'poller', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** The address of the API, its clients and its limits. The server checks them; see `docs/cli.md`. */
+/**
+ * The address of the API, its clients and its limits. The server checks them; see `docs/cli.md`.
+ */
 export interface ApiConfig {
   /** Default 127.0.0.1. Without tokens it must be an address that only this host can reach. */
   host?: string;
@@ -82,22 +84,27 @@ export interface HoldfastConfig {
   store?: string | undefined;
   /** A text before every key in the store. */
   prefix?: string | undefined;
-  /** `off`, for development only: the store grants leases at once after it lost data. Default `on`. */
+  /**
+   * `off`, for development only: the store grants leases at once after it lost data. Default `on`.
+   */
   quarantine?: 'on' | 'off' | undefined;
   /**
-   * The longest TTL of leases: one for all, or one for each of `lease`, `poll` and `workflow`. Default
-   * 30 s, and 5 min for workflows. The same for every process of the store.
+   * The longest TTL of leases: one for all, or one for each of `lease`, `poll` and `workflow`.
+   * Default 30 s, and 5 min for workflows. The same for every process of the store.
    */
   maxTtl?: MaxTtlOption | undefined;
   /**
-   * SQLite only: durable data is on the disk within a second (`everysec`, the default), or before the
-   * call returns (`always`).
+   * SQLite only: durable data is on the disk within a second (`everysec`, the default), or before
+   * the call returns (`always`).
    */
   sync?: 'everysec' | 'always' | undefined;
   /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
   sessionIds?: TargetIds | undefined;
 
-  /** For `holdfast intents`, and for `holdfast up` with the role `api`. Secrets belong into the environment. */
+  /**
+   * For `holdfast intents`, and for `holdfast up` with the role `api`. Secrets belong into the
+   * environment.
+   */
   intents?: Pick<IntentOptions, 'apiLeases'> | undefined;
 
   // The rest is for `holdfast up`.
@@ -107,14 +114,14 @@ export interface HoldfastConfig {
   /** For the role `api`. */
   api?: ApiConfig | undefined;
   /**
-   * How long old data is kept: `{ sessions: '24h', deadLetters: '7d', history: '24h' }`. The same for
-   * all instances: the shortest time wins.
+   * How long old data is kept: `{ sessions: '24h', deadLetters: '7d', history: '24h' }`. The same
+   * for all instances: the shortest time wins.
    */
   retention?: RetentionOptions | undefined;
 
   /**
-   * Pools of scarce things, by name. Each session needs a slot of one pool. Default `{ tuners: 4 }`.
-   * The same for all workers.
+   * Pools of scarce things, by name. Each session needs a slot of one pool. Default `{ tuners: 4
+   * }`. The same for all workers.
    */
   resources?: NonNullable<WorkerOptions['resources']> | undefined;
   /** What runs for a session: a function or a command. Default: a small built-in pipeline. */
@@ -124,11 +131,16 @@ export interface HoldfastConfig {
 
   /** The readable part of the instance's id. Default: the host's name. */
   name?: string | undefined;
-  /** The instance's share of the targets, relative to other instances: a whole number, default 1. */
+  /**
+   * The instance's share of the targets, relative to other instances: a whole number, default 1.
+   */
   weight?: number | undefined;
   /** The poll interval of targets without one. Default 10 s. */
   every?: Duration | undefined;
-  /** The TTL of the leases of targets: after a crash, another instance takes over within it. Default 30 s. */
+  /**
+   * The TTL of the leases of targets: after a crash, another instance takes over within it. Default
+   * 30 s.
+   */
   ttl?: Duration | undefined;
   /** How long one poll may take before it is asked to stop. Default 30 s. */
   timeout?: Duration | undefined;
@@ -138,7 +150,10 @@ export interface HoldfastConfig {
   results?: 'on' | 'off' | undefined;
   /** How often to look for targets and instances of other programs in the store. Default 30 s. */
   discovery?: Duration | 'off' | undefined;
-  /** For the built-in poll. On the embedded store it may poll this host (`loopback`), else public addresses only. */
+  /**
+   * For the built-in poll. On the embedded store it may poll this host (`loopback`), else public
+   * addresses only.
+   */
   http?: HttpPollOptions | undefined;
   /** Polls one target. Default: an HTTP request to its `url`. */
   poll?: Poll | undefined;

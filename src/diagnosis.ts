@@ -1,21 +1,24 @@
-/** Examines a store and the fleet on it: what is fine, what to know, and what stands in the way. For the command, and for whoever asks a server. */
+/**
+ * Examines a store and the fleet on it: what works, what to know, and what prevents work. For the
+ * command `doctor`, and for the server.
+ */
 import type { Clock } from './core/clock.ts';
 import { StoreRefusedError } from './core/errors.ts';
 import { fleetFindings, type Margin, marginsOf } from './fleet/watch/findings.ts';
 import type { Holdfast } from './holdfast.ts';
 import type { ClockOffset, Finding } from './store/port/examination.ts';
 
-/** How many reads the round trip is measured over, unless that takes too long. */
+/** How many reads measure the round trip, unless they take longer than `MEASURE_MS`. */
 const READS = 100;
 const MEASURE_MS = 2_000;
-/** What is read: a key that nobody is likely to use, so that nothing is in the way. */
+/** The key of the probe: no program is likely to use it. */
 const PROBE = 'holdfast-doctor';
-/** How far back is looked for when a member was told to drain. */
+/** How many log entries are searched for the moment at which a member was told to drain. */
 const LOG_ENTRIES = 1_000;
 
 export interface DiagnosisFinding {
   readonly level: Finding['level'];
-  /** What it is about: `persistence`, `clock`, `renewals`, `event loop` … */
+  /** The subject of the finding: `persistence`, `clock`, `renewals`, `event loop` … */
   readonly subject: string;
   readonly fact: string;
   readonly advice?: string | undefined;
@@ -40,7 +43,7 @@ interface RoundTrip {
 }
 
 export interface DiagnosisOptions {
-  /** Whether to do once what a Holdfast does, which leaves a trace. */
+  /** Whether to acquire a lease and write a record, which leaves a trace. */
   readonly tryOut: boolean;
 }
 
@@ -63,7 +66,9 @@ export async function diagnose(
     : new Map<string, number>();
   const ofFleet = fleetFindings({ members, targets, p99Ms: roundTrip.p99Ms, drainingMs });
   return {
-    ...{ store, at: Math.round(clock.wallMs()), roundTrip },
+    store,
+    at: Math.round(clock.wallMs()),
+    roundTrip,
     findings: [...findings.map(({ clock: _, ...finding }) => finding), ...tried, ...ofFleet],
     clock: furthest(findings),
     members: marginsOf(members),
@@ -98,7 +103,10 @@ async function drainTimes(holdfast: Patient, clock: Clock): Promise<ReadonlyMap<
   return new Map(told.map(({ member, at }) => [String(member), clock.wallMs() - at]));
 }
 
-/** Does once what a Holdfast does, under a key of its own: a right that this user lacks shows here, and nowhere else. */
+/**
+ * Does once what a Holdfast does, under a key of its own: a right that this user lacks shows here,
+ * and nowhere else.
+ */
 async function triedOut(holdfast: Patient): Promise<Finding> {
   const subject = 'rights';
   const key = `${PROBE}-${holdfast.instanceId}`;
@@ -111,7 +119,7 @@ async function triedOut(holdfast: Patient): Promise<Finding> {
         'This ends by itself; run it again then, to see whether this user may do everything.';
       return { level: 'warn', subject, fact, advice };
     }
-    // Waiting for what is held is what needs signals.
+    // Waiting for a held key needs the right to use signals.
     await holdfast.acquire(key, { ttl: '5s', wait: 10 });
     await holdfast.records.put(key, { probe: true }, { fence: result.lease.fence });
     await holdfast.records.remove(key);

@@ -57,14 +57,14 @@ export interface OpenOptions {
   /** A text before every key in the store. Default: none. */
   prefix?: string | undefined;
   /**
-   * `off` skips the time without new grants after the store lost data. Use it only where two holders
-   * of one lease for up to one TTL do no harm.
+   * `off` skips the time without new grants after the store lost data. Use it only where two
+   * holders of one lease for up to one TTL do no harm.
    */
   quarantine?: 'on' | 'off' | undefined;
   /**
-   * The longest TTL of a lease: one for all keyspaces, or one for each. Default
-   * `{ lease: '30s', poll: '30s', workflow: '5m' }`. Every process of a store needs the same bounds.
-   * After the store lost data, it grants no new lease for this long and a second.
+   * The longest TTL of a lease: one for all keyspaces, or one for each. Default `{ lease: '30s',
+   * poll: '30s', workflow: '5m' }`. Every process of a store needs the same bounds. After the store
+   * lost data, it grants no new lease for this long and a second.
    */
   maxTtl?: MaxTtlOption | undefined;
   /**
@@ -74,13 +74,14 @@ export interface OpenOptions {
    */
   sync?: 'everysec' | 'always' | undefined;
   /**
-   * Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. It leaves
-   * a Redis that no process has used yet as it is, unless `create` is `true`.
+   * Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. It
+   * leaves a Redis that no process has used yet as it is, unless `create` is `true`.
    */
   observe?: boolean | undefined;
   /**
-   * `false`: a store that does not exist is a `STORE_UNREACHABLE` error: a SQLite file that is not there,
-   * a Redis that no process has used yet (with `observe` it counts as empty). Default `true`.
+   * `false`: a store that does not exist is a `STORE_UNREACHABLE` error: a SQLite file that is not
+   * there, a Redis that no process has used yet (with `observe` it counts as empty). Default
+   * `true`.
    */
   create?: boolean | undefined;
   /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
@@ -149,8 +150,9 @@ const MIN_CLOSE_MS = 1_000;
 const CALL = { timeoutMs: 5_000 };
 
 /**
- * Opens a store, and everything that is built on it. Without an address it opens the embedded store:
- * `.holdfast/holdfast.db` in the working directory, or in the nearest folder above that has one.
+ * Opens a store, and everything that is built on it. Without an address it opens the embedded
+ * store: `.holdfast/holdfast.db` in the working directory, or in the nearest folder above that has
+ * one.
  */
 export async function open(
   store?: string | AdoptableClient | Store,
@@ -211,7 +213,9 @@ interface HoldfastSettings {
 
 /** One opened Holdfast: leases, and everything that is built on them. `open()` makes it. */
 export class Holdfast implements AsyncDisposable {
-  /** Small JSON documents in the store. Each refuses a write with an older fence than it has seen. */
+  /**
+   * Small JSON documents in the store. Each refuses a write with an older fence than it has seen.
+   */
   readonly records: Records;
   /** The targets that the fleet shares: add, pause, resume, change and remove them here. */
   readonly targets: TargetStore;
@@ -338,8 +342,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Polls targets that all instances with a poller share; each target has one owner. Nothing happens
-   * before `start()`. An instance has one poller at a time.
+   * Polls targets that all instances with a poller share; each target has one owner. Nothing
+   * happens before `start()`. An instance has one poller at a time.
    */
   poller(options: PollerOptions = {}): Poller {
     this.#checkOpen('poller', this.#poller);
@@ -371,8 +375,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Runs sessions that intents started in this process, while it holds their leases. Nothing happens
-   * before `start()`. An instance has one worker at a time.
+   * Runs sessions that intents started in this process, while it holds their leases. Nothing
+   * happens before `start()`. An instance has one worker at a time.
    */
   worker(options: WorkerOptions = {}): Worker {
     this.#checkOpen('worker', this.#worker);
@@ -462,9 +466,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
-   * Ends waiting, asks work under leases to stop, and waits for it to release them. `close` takes at
-   * most `within` (2 s; never less than one second), even if the store does not answer. Leases that
-   * are not released by then expire: work that may still continue is never handed over.
+   * Ends waiting, asks work under leases to stop, and waits for it to release them. `close` takes
+   * at most `within` (2 s; never less than one second), even if the store does not answer. Leases
+   * that are not released by then expire: work that may still continue is never handed over.
    */
   close({ within = DEFAULT_CLOSE_MS }: { within?: Duration | undefined } = {}): Promise<void> {
     const withinMs = durationMs(within, 'within');
@@ -472,7 +476,9 @@ export class Holdfast implements AsyncDisposable {
     return this.#closing;
   }
 
-  /** Refuses a new service after `close`, and a second one of which an instance has one at a time. */
+  /**
+   * Refuses a new service after `close`, and a second one of which an instance has one at a time.
+   */
   #checkOpen(what: string, current: { readonly state: string } | null = null): void {
     if (this.#closing !== null) throw new ClosedError({ operation: what });
     if (current === null || current.state === 'stopped') return;

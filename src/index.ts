@@ -1,5 +1,5 @@
-// biome-ignore-all assist/source/organizeImports: the blocks are in the order in which one learns them
-/** Holdfast: leases with fences, and what is built on them. Start with docs/getting-started.md. */
+// biome-ignore-all assist/source/organizeImports: the blocks are in learning order
+/** Holdfast: leases with fences, and all that uses them. Start with docs/getting-started.md. */
 
 // Open a store.
 export {
@@ -57,7 +57,7 @@ export type {
   SlotResult,
   SlotView,
 } from './lease/pool/pool.ts';
-export type { Taken as TakenSlot } from './lease/pool/slots.ts';
+export type { Taken as TakenSlot } from './lease/pool/slot-set.ts';
 export type { Census, ClassCensus } from './lease/census.ts';
 export * from './lease/pool/errors.ts';
 
@@ -81,12 +81,12 @@ export type { Target } from './fleet/targets/target-source.ts';
 export type { Poller, PollerOptions } from './fleet/poller.ts';
 export type { Poll, PollContext } from './fleet/poll/poll-scheduler.ts';
 export type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
-export type { HttpResult } from './fleet/poll/http/http-poll.ts';
+export type { HttpResult } from './fleet/poll/http/http-poller.ts';
 export { ZONES, type Zone } from './fleet/poll/http/addresses.ts';
-export type { PollOutcome, StoredResult } from './fleet/poll/results.ts';
-export type { RecentPoll } from './fleet/poll/recent-polls.ts';
+export type { PollOutcome, StoredResult } from './fleet/poll/result-writer.ts';
+export type { RecentPoll } from './fleet/poll/poll-history.ts';
 export type { LeaseInfo, LeaseManager, ManagerState } from './fleet/member/lease-manager.ts';
-export type { Vitals } from './fleet/member/vitals.ts';
+export type { Vitals } from './fleet/view/member.ts';
 export type { Explanation } from './fleet/plan/explain.ts';
 export type { Obstacle } from './fleet/view/fleet-target.ts';
 export type {
@@ -160,7 +160,7 @@ export {
   type SessionBody,
   type SessionStatus,
 } from './intents/intent-session.ts';
-export type { SecretOptions } from './intents/secrets.ts';
+export type { SecretOptions } from './intents/secret-set.ts';
 export type { State as WorkerState, Worker } from './worker/worker.ts';
 export type {
   CommandPipeline,

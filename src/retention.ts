@@ -1,36 +1,30 @@
 /**
- * Forgets what has been kept for long enough: sessions that have ended, dead letters, and what the shared log says. Nothing else of Holdfast
- * does; so where nobody runs this, all of it stays, but for the log, which has a largest size.
+ * Forgets old data: ended sessions, dead letters, and old entries of the shared log. Nothing else
+ * in Holdfast does. Without a `Retention`, all of it stays, except that the log has a maximum size.
  *
- * Any number of instances may do it at once: what one has forgotten the others do not find. Where they are told different times, the
- * shortest counts. Sessions and dead letters are dated by the store's wall clock, and their age is taken from this instance's; the log's
- * from the store's own.
+ * Any number of instances may do it at once: the first one forgets an entry, the others do not find
+ * it. If they have different times, the shortest counts. The age of sessions and dead letters is
+ * the difference between the store's wall clock, which dated them, and this instance's. The store
+ * alone measures the age of log entries.
  */
 
-import type { Clock } from './core/clock.ts';
 import { type Duration, durationMs } from './core/duration.ts';
 import { ConfigError } from './core/errors.ts';
-import type { Emitter } from './core/events.ts';
 import { Loop } from './core/loop.ts';
 import { checkKnown } from './core/options.ts';
-import { jittered, type Random } from './core/random.ts';
-import type { Store } from './store/port/store.ts';
+import { jittered } from './core/random.ts';
+import type { Runtime } from './store/runtime.ts';
 
 export interface RetentionOptions {
   /** How long sessions from intents are kept after they have ended; default 24 hours. */
   sessions?: Duration;
-  /** How long work that was tried as often as it may be is kept; default 7 days. */
+  /** How long dead letters are kept; default 7 days. */
   deadLetters?: Duration;
-  /** How long what happened is kept in the shared log, which has 100,000 entries at most; default 24 hours. */
+  /** How long the shared log keeps its entries, at most 100,000 of them; default 24 hours. */
   history?: Duration;
 }
 
-export interface RetentionParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly events: Emitter;
-}
+type RetentionRuntime = Pick<Runtime, 'store' | 'clock' | 'random' | 'events'>;
 
 const KNOWN = new Set(['sessions', 'deadLetters', 'history']);
 const DEFAULTS = { sessions: '24h', deadLetters: '7d', history: '24h' } as const;
@@ -41,43 +35,43 @@ const EVERY_MS = 60_000;
 const CALL = { timeoutMs: 5_000 };
 /** Sessions forgotten in one request. */
 const PRUNE_MOST = 500;
-/** Of each sort, forgotten in one round; the next one goes on. */
+/** Entries of each sort forgotten in one round. The next round continues. */
 const ROUND_MOST = 10_000;
 
 export class Retention {
-  readonly #parts: RetentionParts;
+  readonly #rt: RetentionRuntime;
   readonly #keptMs: Readonly<Record<keyof RetentionOptions, number>>;
-  readonly #chore: Loop;
+  readonly #loop: Loop;
   #isRunning = false;
 
-  constructor(parts: RetentionParts, options: RetentionOptions = {}) {
-    this.#parts = parts;
+  constructor(rt: RetentionRuntime, options: RetentionOptions = {}) {
+    this.#rt = rt;
     this.#keptMs = readRetention(options);
-    this.#chore = new Loop(parts, {
+    this.#loop = new Loop(rt, {
       everyMs: EVERY_MS,
       round: () => this.#round(),
-      onStalled: (error) => parts.events.emit('sweep.failed', { error }),
+      onStalled: (error) => rt.events.emit('sweep.failed', { error }),
       onResumed: () => {},
     });
   }
 
-  /** Looks now, and then about once a minute, for what has been kept for long enough. */
+  /** Looks for old data now, and then about once a minute. */
   start(): this {
     if (this.#isRunning) return this;
     this.#isRunning = true;
-    void this.#chore.start();
+    void this.#loop.start();
     return this;
   }
 
-  /** Resolves when nothing of it is under way any more. */
+  /** Resolves when no round is under way any more. */
   stop(): Promise<void> {
     this.#isRunning = false;
-    return this.#chore.stop();
+    return this.#loop.stop();
   }
 
-  /** Says when to come back. */
+  /** Returns in how many milliseconds the next round is due. */
   async #round(): Promise<number> {
-    const { events, clock, random } = this.#parts;
+    const { events, clock, random } = this.#rt;
     const nowMs = clock.wallMs();
     const swept = { sessions: 0, deadLetters: 0, entries: 0 };
     try {
@@ -100,7 +94,7 @@ export class Retention {
   }
 
   async #forgetSessions(endedBeforeMs: number): Promise<number> {
-    const { intents } = this.#parts.store;
+    const { intents } = this.#rt.store;
     const call = { ...CALL, endedBeforeMs, most: PRUNE_MOST };
     return this.#repeat(async (count) => {
       const pruned = await intents.prune(call);
@@ -109,7 +103,7 @@ export class Retention {
   }
 
   async #dropLetters(beforeMs: number, onDropped: (count: number) => void): Promise<void> {
-    const { streams } = this.#parts.store;
+    const { streams } = this.#rt.store;
     let count = 0;
     const dropOf = async (stream: string) => {
       count = await this.#repeat(async (before) => {
@@ -117,7 +111,7 @@ export class Retention {
         const old = entries.filter(({ atMs }) => atMs < beforeMs).map(({ id }) => id);
         if (old.length === 0) return { count: before, isOver: true };
         const dropped = await streams.drop(stream, old, CALL);
-        // None: another instance was faster, and is at it.
+        // None: another instance was faster, and continues.
         const isOver = dropped === 0 || !more || old.length < entries.length;
         return { count: before + dropped, isOver };
       }, count);
@@ -130,12 +124,12 @@ export class Retention {
   #trimLog(): Promise<number> {
     const call = { ...CALL, keptMs: this.#keptMs.history };
     return this.#repeat(async (count) => {
-      const dropped = await this.#parts.store.log.trim(call);
+      const dropped = await this.#rt.store.log.trim(call);
       return { count: count + dropped, isOver: dropped === 0 };
     });
   }
 
-  /** Until it is over, or enough for one round, or nobody wants it any more. */
+  /** Repeats `step` until it is over, the round has done enough, or `stop` was called. */
   async #repeat(
     step: (count: number) => Promise<{ count: number; isOver: boolean }>,
     before = 0,
@@ -147,14 +141,14 @@ export class Retention {
   }
 }
 
-/** One after the other. What one of them can not forget keeps nobody from forgetting the rest; the first failure is thrown at the end. */
+/** Runs all jobs, one after the other, even if some fail. Then throws the first failure. */
 async function eachForItself(jobs: readonly (() => Promise<void>)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const job of jobs) await job().catch((error: unknown) => failures.push(error));
   if (failures.length > 0) throw failures[0];
 }
 
-/** For how many milliseconds each is kept; or a `CONFIG_INVALID`. */
+/** How many milliseconds each is kept. Throws `CONFIG_INVALID`. */
 function readRetention(
   options: RetentionOptions,
 ): Readonly<Record<keyof RetentionOptions, number>> {

@@ -38,7 +38,7 @@ describe('a page that leads through the files', () => {
     ['no such files', '`src/cli/`: `*-programme.ts`'],
     ['a name that is declared elsewhere', '`src/lease/tenure.ts` `Renewer`'],
     ['a member that there is not', '`src/lease/tenure.ts` `Tenure.isHeldStill`'],
-    ['a name that is only used there', '`src/lease/leases.ts` `LeaseRequests`'],
+    ['a name that is only used there', '`src/lease/leases.ts` `LeaseRequestQueue`'],
     ['a name that is nowhere', '`Holdslow`'],
     ['a verb that there is not', '`leases.grab`'],
     ['an event that there is not', '`lease.mislaid`'],

@@ -1,24 +1,27 @@
 /**
- * A call with retries. Every call is idempotent: starting or stopping a session twice changes nothing.
- * So transient failures are retried within one time limit for all attempts: no response, an
- * incomplete one, too many requests, an unavailable server or store. Other failures are thrown at
- * once.
+ * A call with retries. Every call is idempotent: starting or stopping a session twice changes
+ * nothing. So transient failures are retried within one time limit for all attempts: no response,
+ * an incomplete one, too many requests, an unavailable server or store. Other failures are thrown
+ * at once.
  */
 import type { PortableClock } from '../core/portable-clock.ts';
+import type { Random } from '../core/random.ts';
 import { sleepOn } from '../core/sleep.ts';
 import { apiErrorOf, HoldfastApiError, NoAnswerError, unexpectedAnswer } from './api-error.ts';
-import { backoffMs } from './backoff.ts';
 import {
   type ClientRequest,
   type ClientSettings,
   reasonOf,
   send,
-  TimeoutSignal,
   throwNoAnswer,
 } from './request.ts';
+import { TimeoutWatch } from './timeout-watch.ts';
 
 /** Sent by a server or proxy that is overloaded or unavailable. */
 const TRANSIENT_STATUSES = new Set([429, 502, 503, 504]);
+/** A pause is random between 0 and a limit, which doubles up to the maximum. */
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
 
 export function isTransient(error: unknown): boolean {
   return error instanceof HoldfastApiError
@@ -28,6 +31,15 @@ export function isTransient(error: unknown): boolean {
 
 export function retryAfterOf(error: unknown): number {
   return (error instanceof HoldfastApiError && error.retryAfterMs) || 0;
+}
+
+/** Full jitter, so that clients that failed together do not retry together. */
+export function backoffMs(
+  failures: number,
+  random: Pick<Random, 'next'>,
+  firstMs = FIRST_PAUSE_MS,
+): number {
+  return random.next() * Math.min(MAX_PAUSE_MS, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /** Resolves with the JSON of the response. */
@@ -67,13 +79,13 @@ async function attempt(
   signal: AbortSignal | undefined,
   withinMs: number,
 ): Promise<unknown> {
-  const timeout = new TimeoutSignal(settings.clock, signal);
+  const timeout = new TimeoutWatch(settings.clock, signal);
   timeout.restart(withinMs);
   try {
     const response = await send(settings, request, timeout.signal);
     const text = await response.text().catch(throwNoAnswer);
     if (!response.ok) throw refusalFrom(response, text, settings.clock);
-    return parsed(response, text);
+    return response.status === 204 ? null : jsonOf(text, response.status);
   } finally {
     timeout.end();
   }
@@ -87,12 +99,11 @@ export function refusalFrom(
   return apiErrorOf(response.status, text, retryAfterMs(response.headers, clock));
 }
 
-function parsed({ status }: Response, text: string): unknown {
-  if (status === 204) return null;
+/** The text is complete: an incomplete response fails earlier. */
+export function jsonOf(text: string, status: number): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Complete, but not from a Holdfast server: an incomplete response fails earlier.
     throw unexpectedAnswer(status);
   }
 }

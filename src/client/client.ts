@@ -140,9 +140,9 @@ export class HoldfastClient {
   }
 
   /**
-   * Events as they happen, until the signal fires. The client reconnects automatically and continues
-   * where it was. To continue after a restart of your program, store the `position` of the last
-   * event and pass it as `after`.
+   * Events as they happen, until the signal fires. The client reconnects automatically and
+   * continues where it was. To continue after a restart of your program, store the `position` of
+   * the last event and pass it as `after`.
    */
   events(query: EventsQuery = {}): AsyncGenerator<FollowedEvent, void, undefined> {
     return feed(this.#settings, query);

@@ -1,11 +1,8 @@
 /**
- * Follows the fleet: a picture, then changes. After a reconnect the server sends a new picture, so it
- * need not remember clients.
+ * Follows the fleet: a picture, then changes. After a reconnect the server sends a new picture, so
+ * it need not remember clients.
  */
-import { sleepOn } from '../core/sleep.ts';
-import { unexpectedAnswer } from './api-error.ts';
-import { backoffMs } from './backoff.ts';
-import { isTransient, retryAfterOf } from './calls.ts';
+import { jsonOf } from './calls.ts';
 import type {
   ApiMember,
   ApiTarget,
@@ -14,7 +11,7 @@ import type {
   TargetRow,
 } from './operating-messages.ts';
 import type { ClientSettings } from './request.ts';
-import { DEFAULT_RETRY_MS, frames } from './sse-stream.ts';
+import { DEFAULT_RETRY_MS, follow } from './sse-stream.ts';
 
 /** Enough for a hundred thousand targets. */
 const MAX_FRAME = 16_777_216;
@@ -28,34 +25,20 @@ export type FollowedFleet =
   /** The server is unreachable. The client retries, and a picture follows. */
   | { readonly kind: 'lost' };
 
-export async function* fleetFeed(
+export function fleetFeed(
   settings: ClientSettings,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<FollowedFleet, void, undefined> {
-  const { clock, random } = settings;
   const progress = { after: undefined, retryMs: DEFAULT_RETRY_MS };
   const request = { path: () => '/api/v3/fleet/live', progress, signal, maxFrame: MAX_FRAME };
-  let failures = 0;
-  while (!signal?.aborted) {
-    let pauseMs = 0;
-    try {
-      for await (const { event, data } of frames(settings, request)) {
-        failures = 0;
-        const one = readFrame(event, data);
-        if (one !== null) yield one;
-      }
-    } catch (error) {
-      if (signal?.aborted) return;
-      if (!isTransient(error)) throw error;
-      pauseMs = retryAfterOf(error);
-    }
-    // The server sends a new picture, so there is no position to continue from.
-    progress.after = undefined;
-    if (failures === 0) yield { kind: 'lost' };
-    failures += 1;
-    pauseMs += backoffMs(failures, random, progress.retryMs);
-    await sleepOn(clock, pauseMs, signal).catch(() => {});
-  }
+  return follow<FollowedFleet>(settings, request, {
+    read: ({ event, data }) => readFrame(event, data),
+    onLost(isNews) {
+      // The server sends a new picture, so there is no position to continue from.
+      progress.after = undefined;
+      return isNews ? { kind: 'lost' } : null;
+    },
+  });
 }
 
 /** The JSON of the server. */
@@ -71,18 +54,10 @@ export interface WireFleet {
 function readFrame(event: string, data: string | null): FollowedFleet | null {
   if (event === 'stalled' || event === 'resumed') return { kind: event };
   if (data === null || (event !== 'picture' && event !== 'change')) return null;
-  const wire = parsed(data);
+  const wire = jsonOf(data, 200) as WireFleet;
   return event === 'picture'
     ? { kind: 'picture', picture: pictureOf(wire) }
     : { kind: 'change', change: changeOf(wire) };
-}
-
-function parsed(data: string): WireFleet {
-  try {
-    return JSON.parse(data) as WireFleet;
-  } catch {
-    throw unexpectedAnswer(200);
-  }
 }
 
 export function pictureOf(wire: WireFleet): FleetPicture {

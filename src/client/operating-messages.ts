@@ -51,8 +51,8 @@ export interface ApiMember {
 /**
  * Why a target is where it is. `kept`: it is where it should be. `moving`: it changes its owner.
  * `late`: its owner is alive, but has missed a renewal. `expiring`: its owner sends no heartbeat.
- * `foreign`: a non-Holdfast instance owns it. `free`: it has no owner yet. `unplaced`: no instance may
- * own it. `quarantine`, `revoked`, `garbage`, `unsettled`: no instance can own it for a while.
+ * `foreign`: a non-Holdfast instance owns it. `free`: it has no owner yet. `unplaced`: no instance
+ * may own it. `quarantine`, `revoked`, `garbage`, `unsettled`: no instance can own it for a while.
  * `paused`: it is not polled.
  */
 export type TargetReason =
@@ -107,7 +107,7 @@ export interface FleetChange {
   readonly removed?: readonly string[] | undefined;
 }
 
-/** A target as a row. Owners are indexes in `names`, -1 for null: names would be half of the bytes. */
+/** A target as a row. Owners are indexes in `names`, -1 for null: names would be half the bytes. */
 export type TargetRow = readonly [
   id: string,
   owner: number,

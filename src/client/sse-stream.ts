@@ -1,8 +1,10 @@
 /** Reads server-sent events with `fetch`: an `EventSource` could send a token only in the URL. */
+import { sleepOn } from '../core/sleep.ts';
 import { unexpectedAnswer } from './api-error.ts';
-import { refusalFrom } from './calls.ts';
-import { type ClientSettings, send, TimeoutSignal, throwNoAnswer } from './request.ts';
-import { type Frame, FrameReader } from './sse-frames.ts';
+import { backoffMs, isTransient, refusalFrom, retryAfterOf } from './calls.ts';
+import { type Frame, FrameReader } from './frame-reader.ts';
+import { type ClientSettings, send, throwNoAnswer } from './request.ts';
+import { TimeoutWatch } from './timeout-watch.ts';
 
 /** The server sends a heartbeat every 15 seconds. */
 const SILENCE_MS = 45_000;
@@ -26,12 +28,49 @@ export interface StreamRequest {
   readonly onOpen?: (() => void) | undefined;
 }
 
+/** A reader of frames. Null: there is nothing to yield. */
+export interface FrameHandler<T> {
+  read(frame: Frame): T | null;
+  /** The connection ended, or failed. `isNews`: a frame had arrived since the last call. */
+  onLost(isNews: boolean): T | null;
+}
+
+/** Reconnects until the signal fires. Throws failures that a retry does not help against. */
+export async function* follow<T>(
+  settings: ClientSettings,
+  request: StreamRequest,
+  handler: FrameHandler<T>,
+): AsyncGenerator<T, void, undefined> {
+  const { clock, random } = settings;
+  const { progress, signal } = request;
+  let failures = 0;
+  while (!signal?.aborted) {
+    let pauseMs = 0;
+    try {
+      for await (const frame of frames(settings, request)) {
+        failures = 0;
+        const read = handler.read(frame);
+        if (read !== null) yield read;
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (!isTransient(error)) throw error;
+      pauseMs = retryAfterOf(error);
+    }
+    const lost = handler.onLost(failures === 0);
+    if (lost !== null) yield lost;
+    failures += 1;
+    pauseMs += backoffMs(failures, random, progress.retryMs);
+    await sleepOn(clock, pauseMs, signal).catch(() => {});
+  }
+}
+
 /** One connection, until either side ends it. */
-export async function* frames(
+async function* frames(
   settings: ClientSettings,
   { path, progress, signal, maxFrame, onOpen }: StreamRequest,
 ): AsyncGenerator<Frame, void, undefined> {
-  const timeout = new TimeoutSignal(settings.clock, signal);
+  const timeout = new TimeoutWatch(settings.clock, signal);
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   try {
     timeout.restart(settings.attemptMs);

@@ -32,7 +32,7 @@ export function backoff({ minMs, maxMs }: BackoffLimits, random?: Random): Backo
 
 const DEFAULT_LIMITS: BackoffLimits = { minMs: 100, maxMs: 5_000 };
 
-export interface FailureStreakOptions {
+export interface BackoffStateOptions {
   /** No pause is longer; default 5 s. */
   readonly maxPauseMs?: number | undefined;
   /** The first failure of a streak. */
@@ -45,13 +45,13 @@ export interface FailureStreakOptions {
  * Failures in a row of something that is tried until it succeeds. `onStalled` and `onResumed` are
  * called once for each streak, however many tries it has.
  */
-export class FailureStreak {
+export class BackoffState {
   readonly #clock: Clock;
-  readonly #options: FailureStreakOptions;
+  readonly #options: BackoffStateOptions;
   readonly #backoff: Backoff;
   #sinceMs: number | null = null;
 
-  constructor(clock: Clock, options: FailureStreakOptions) {
+  constructor(clock: Clock, options: BackoffStateOptions) {
     this.#clock = clock;
     this.#options = options;
     const { minMs, maxMs } = DEFAULT_LIMITS;

@@ -1,20 +1,29 @@
 import { sleepOn } from './sleep.ts';
 
 /**
- * The time of a process. Two clocks, because neither is enough alone. The monotonic clock decides expiry and never
- * goes back, but stands still while the host sleeps. The wall clock shows such a sleep, but an operator may set it.
- * No code outside `core/` reads a clock or starts a timer, so that a test controls all of time.
+ * The time of a process. Two clocks, because neither is enough alone. The monotonic clock decides
+ * expiry and never goes back, but stands still while the host sleeps. The wall clock shows such a
+ * sleep, but an operator may set it. No code outside `core/` reads a clock or starts a timer, so
+ * that a test controls all of time.
  */
 export interface Clock {
   /** When this process started, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** Milliseconds since some fixed moment, the same for every process of a host; never goes back; decides expiry. */
+  /**
+   * Milliseconds since some fixed moment, the same for every process of a host; never goes back;
+   * decides expiry.
+   */
   monotonicMs(): number;
-  /** Milliseconds since 1970 as the host believes; for records, and as the second opinion on elapsed time. */
+  /**
+   * Milliseconds since 1970 as the host believes; for records, and as the second opinion on elapsed
+   * time.
+   */
   wallMs(): number;
   /** Calls `run` once, `delayMs` from now or later: a blocked event loop makes every timer late. */
   after(delayMs: number, run: () => void): Timer;
-  /** Calls `run` after the current code and its promise callbacks, before the next input is read. */
+  /**
+   * Calls `run` after the current code and its promise callbacks, before the next input is read.
+   */
   soon(run: () => void): void;
   /** Calls `run` after the input that has arrived so far has been read. */
   afterInput(run: () => void): void;
@@ -32,7 +41,10 @@ const MAX_DELAY_MS = 2 ** 31 - 1;
 class SystemClock implements Clock {
   readonly startedAtMs = performance.timeOrigin;
 
-  /** Not `performance.now`, which counts from the start of each thread: all processes of a host share this one. */
+  /**
+   * Not `performance.now`, which counts from the start of each thread: all processes of a host
+   * share this one.
+   */
   monotonicMs(): number {
     return Number(process.hrtime.bigint()) / 1e6;
   }

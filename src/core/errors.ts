@@ -1,7 +1,7 @@
 /**
- * Every error that Holdfast throws on purpose has a stable `code`, its facts as fields, and a message that says what
- * happened and what to do. Here are the errors of leases and stores; every subject has its own in its `errors.ts`.
- * `docs/errors.md` has a section per code.
+ * Every error that Holdfast throws on purpose has a stable `code`, its facts as fields, and a
+ * message that says what happened and what to do. Here are the errors of leases and stores; every
+ * subject has its own in its `errors.ts`. `docs/errors.md` has a section per code.
  */
 export abstract class HoldfastError extends Error {
   abstract readonly code: string;
@@ -12,14 +12,17 @@ export abstract class HoldfastError extends Error {
   }
 }
 
-/** What an error means to a caller. The exit code, the HTTP status and whether a retry can help follow from it. */
+/**
+ * What an error means to a caller. The exit code, the HTTP status and whether a retry can help
+ * follow from it.
+ */
 export type ErrorKind =
   /** The request itself is wrong. */
   | 'invalid'
   | 'not-found'
   /** The request does not fit the present state. */
   | 'conflict'
-  /** Another holder has what was asked for. */
+  /** Another holder has the key, or every slot. */
   | 'busy'
   /** The store grants nothing for a while, because it may have forgotten grants. */
   | 'quarantined'
@@ -42,7 +45,10 @@ export interface ErrorClass<C extends string, F extends object> {
   new (facts: F, options?: ErrorOptions): HoldfastError & Readonly<F> & { readonly code: C };
 }
 
-/** An error class from its code, its kind and the message that its facts make. The facts become fields. */
+/**
+ * An error class from its code, its kind and the message that its facts make. The facts become
+ * fields.
+ */
 export function defineError<C extends string>(code: C, kind: ErrorKind) {
   return <F extends object>(message: (facts: F) => string): ErrorClass<C, F> => {
     class DefinedError extends HoldfastError {
@@ -65,7 +71,7 @@ export function kindOf(error: unknown): ErrorKind {
 
 const TRANSIENT: ReadonlySet<ErrorKind> = new Set(['unavailable', 'unknown-outcome', 'unsuitable']);
 
-/** Whether the same request may succeed later without anybody changing it. */
+/** Whether the same request may succeed later, unchanged. */
 export function isTransient(error: unknown): boolean {
   return TRANSIENT.has(kindOf(error));
 }
@@ -93,9 +99,15 @@ export class InternalError extends defineError(
 export type BusyReason =
   /** Another holder has it. */
   | 'held'
-  /** It was revoked, and its last holder may act until the tombstone expires; or it was revoked from this instance. */
+  /**
+   * It was revoked, and its last holder may act until the tombstone expires; or it was revoked from
+   * this instance.
+   */
   | 'revoked'
-  /** The store may have forgotten grants, and makes no new ones until every forgotten one has expired. */
+  /**
+   * The store may have forgotten grants, and makes no new ones until every forgotten one has
+   * expired.
+   */
   | 'quarantine'
   /** The same holder had it before, and its earlier work has not stopped yet. */
   | 'unsettled';
@@ -121,7 +133,10 @@ export interface QuarantineFacts {
   waitedMs: number;
 }
 
-/** Another holder has the lease. `acquire` returns this as a result; `withLease` and `acquireAll` throw it. */
+/**
+ * Another holder has the lease. `acquire` returns this as a result; `withLease` and `acquireAll`
+ * throw it.
+ */
 export class LeaseHeldError extends defineError(
   'LEASE_HELD',
   'busy',
@@ -145,7 +160,10 @@ function busyAdvice({ reason, waitedMs }: HeldFacts): string {
   return `${waited}Pass ${waitedMs > 0 ? 'a longer wait' : '{ wait }'} to wait for it.`;
 }
 
-/** The store may have forgotten leases that are still held, and grants nothing new until the last of them has expired. */
+/**
+ * The store may have forgotten leases that are still held, and grants nothing new until the last of
+ * them has expired.
+ */
 export class StoreQuarantinedError extends defineError(
   'STORE_QUARANTINED',
   'quarantined',
@@ -187,7 +205,10 @@ export class LeaseLostError extends defineError(
     'Stop the work it covered, and acquire it again. Writes still in flight carry the old fence.',
 ) {}
 
-/** The wall clock jumped past the deadline: the host may have slept through it. A renewal has been sent. */
+/**
+ * The wall clock jumped past the deadline: the host may have slept through it. A renewal has been
+ * sent.
+ */
 export class LeaseUncertainError extends defineError(
   'LEASE_UNCERTAIN',
   'busy',
@@ -294,7 +315,7 @@ export class ValueTooLargeError extends defineError(
   'VALUE_TOO_LARGE',
   'invalid',
 )<{
-  /** What it is: a record, a heartbeat, an action. */
+  /** The kind of the value: a record, a heartbeat, an action. */
   kind: string;
   /** Which one. */
   id: string;
@@ -312,7 +333,10 @@ export class StoreUnsuitableError extends HoldfastError {
   readonly code = 'STORE_UNSUITABLE';
   readonly store: string;
   readonly problems: readonly string[];
-  /** Another process may be granted what this one holds: its leases end at once, not at their deadlines. */
+  /**
+   * Another process may be granted what this one holds: its leases end at once, not at their
+   * deadlines.
+   */
   readonly voidsLeases: boolean;
 
   constructor(facts: { store: string; problems: readonly string[]; voidsLeases?: boolean }) {

@@ -13,8 +13,8 @@ export interface LeaseFacts {
 }
 
 /**
- * The one catalogue of events. Logs, metrics and tests subscribe to it; there is no second source of truth.
- * `docs/events.md` has a line per name.
+ * The one catalogue of events. Logs, metrics and tests subscribe to it; there is no second source
+ * of truth. `docs/events.md` has a line per name.
  */
 export interface Events {
   'lease.acquired': LeaseFacts & { ttlMs: number; remainingMs: number; waitedMs: number };
@@ -29,7 +29,10 @@ export interface Events {
   'lease.released': LeaseFacts & { heldForMs: number };
   'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
   'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
-  /** `lateMs`: how long after its deadline the holder noticed. If it is long, the process stood still. */
+  /**
+   * `lateMs`: how long after its deadline the holder noticed. If it is long, the process stood
+   * still.
+   */
   'lease.lost': LeaseFacts & { reason: LossReason; heldForMs: number; lateMs: number };
   'lease.revoked': LeaseFacts & { reason: string; force: boolean; mayActForMs: number };
   'lease.returned': LeaseFacts;
@@ -52,9 +55,10 @@ export interface Events {
   };
   'fleet.asked': { member: string; count: number };
   /**
-   * This instance took a target. `first`: it knew of no owner before. `handover`: `from` gave the target to this
-   * instance, or released it early. `failover`: the lease of `from` expired, or was revoked. The `Gap` says how long
-   * no instance worked on the target; for a handover it begins when the offer arrived.
+   * This instance took a target. `first`: it knew of no owner before. `handover`: `from` gave the
+   * target to this instance, or released it early. `failover`: the lease of `from` expired, or was
+   * revoked. The `Gap` says how long no instance worked on the target; for a handover it begins
+   * when the offer arrived.
    */
   'target.taken': Gap & {
     target: string;
@@ -62,7 +66,10 @@ export interface Events {
     from: string | null;
     how: 'first' | 'handover' | 'failover';
   };
-  /** The instance cannot read the fleet, or send its heartbeat. It keeps what it owns while it can, and retries. */
+  /**
+   * The instance cannot read the fleet, or send its heartbeat. It keeps its targets while it
+   * can, and retries.
+   */
   'fleet.stalled': { error: unknown };
   'fleet.resumed': { afterMs: number };
   /** Targets that other programs write into the store cannot be found for now. */
@@ -76,10 +83,16 @@ export interface Events {
   'session.unreadable': { session: string; why: string; tenant?: string | null };
   /** A session that an intent started changed its state. */
   'session.advanced': { session: string; tenant: string; state: string; reason: string | null };
-  /** Another worker continues the session, because its worker was lost, or left it (then `from` is null). */
+  /**
+   * Another worker continues the session, because its worker was lost, or left it (then `from` is
+   * null).
+   */
   'session.recovered': { session: string; tenant: string; from: string | null };
   'pipeline.started': { session: string; tenant: string; slot: string | null; fence: number };
-  /** `isGone`: no process of the pipeline is left. If one is, the leases of the session are left to expire. */
+  /**
+   * `isGone`: no process of the pipeline is left. If one is, the leases of the session are left to
+   * expire.
+   */
   'pipeline.ended': {
     session: string;
     tenant: string;
@@ -112,7 +125,10 @@ export interface Events {
   'secret.differs': Record<string, never>;
   'poll.done': { target: string; fence: number; tookMs: number };
   'poll.failed': { target: string; fence: number; tookMs: number; why: string };
-  /** The poll was told to stop, and still runs. Its target is not polled again, nor handed over, until it ends. */
+  /**
+   * The poll was told to stop, and still runs. Its target is not polled again, nor handed over,
+   * until it ends.
+   */
   'poll.stuck': { target: string; fence: number; runsForMs: number };
   'poll.settled': { target: string; fence: number; tookMs: number };
   /** A result came after the target had moved to another owner. */
@@ -157,7 +173,10 @@ export interface Events {
   };
   /** Another processor has the action now. The outcome of this attempt does not count. */
   'action.gone': ActionFacts & { fence: number };
-  /** The handler was told to stop, and still runs after its claim ended. The action is tried again elsewhere. */
+  /**
+   * The handler was told to stop, and still runs after its claim ended. The action is tried again
+   * elsewhere.
+   */
   'action.stuck': ActionFacts & { fence: number; tries: number; runsForMs: number };
   /** The processor cannot take actions, or report their outcomes. It retries automatically. */
   'processor.stalled': { processor: string; error: unknown };
@@ -197,7 +216,10 @@ export interface Violation {
 export type EventName = keyof Events;
 export type Listener<N extends EventName> = (facts: Events[N]) => void;
 
-/** Delivers events to its listeners, in order, synchronously. A listener that throws does not affect the others. */
+/**
+ * Delivers events to its listeners, in order, synchronously. A listener that throws does not affect
+ * the others.
+ */
 export class Emitter {
   readonly #listeners = new Map<EventName, Set<(facts: never) => void>>();
 

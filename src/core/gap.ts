@@ -1,10 +1,11 @@
 /**
- * How long no instance worked on a target, as one number. The event, the terminal, the metrics and the dashboard all
- * use this one.
+ * How long no instance worked on a target, as one number. The event, the terminal, the metrics and
+ * the dashboard all use this one.
  *
- * A gap begins at the last moment at which the old owner could act. For a killed or frozen owner that is its last
- * renewal; for an owner that released the target, the release. The gap ends when the new owner may act. Both moments
- * are read from the clock of the new owner: no two clocks are compared.
+ * A gap begins at the last moment at which the old owner could act. For a killed or frozen owner
+ * that is its last renewal; for an owner that released the target, the release. The gap ends when
+ * the new owner may act. Both moments are read from the clock of the new owner: no two clocks are
+ * compared.
  */
 
 /** A process that notices a loss later than this stood still; a busy process notices sooner. */
@@ -33,7 +34,10 @@ export function gapOf(parts: GapParts): Gap {
   return { gapMs: silentMs + wakeMs + grantMs, silentMs, wakeMs, grantMs };
 }
 
-/** The gap in an entry of the shared log. Other programs write there too: a value that is no number counts as 0. */
+/**
+ * The gap in an entry of the shared log. Other programs write there too: a value that is no number
+ * counts as 0.
+ */
 export function readGap(facts: Readonly<Record<string, unknown>>): Gap {
   const read = (value: unknown) => (typeof value === 'number' ? value : 0);
   const { silentMs, wakeMs, grantMs } = facts;

@@ -4,10 +4,16 @@ import type { Random } from './random.ts';
 
 export { shortName } from './short-name.ts';
 
-/** Longest lease key and holder, in bytes of UTF-8: far above any sensible name, far below what hurts a store. */
+/**
+ * Longest lease key and holder, in bytes of UTF-8: far above any sensible name, far below what
+ * hurts a store.
+ */
 const MAX_NAME_BYTES = 256;
 
-/** Control characters would break logs; braces decide the slot on a Redis Cluster and are ours to set. */
+/**
+ * Control characters would break logs; braces decide the slot on a Redis Cluster and are ours to
+ * set.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f{}]/;
 
@@ -23,7 +29,10 @@ export function checkKey(key: unknown, field = 'key'): asserts key is string {
   if (!isName(key)) throw new ConfigError({ field, value: key, rule: `a key is ${NAME_RULE}` });
 }
 
-/** Throws unless `holder` may name a holder. A leading `!` marks a tombstone in the store, so no holder has one. */
+/**
+ * Throws unless `holder` may name a holder. A leading `!` marks a tombstone in the store, so no
+ * holder has one.
+ */
 export function checkHolder(holder: unknown, field = 'holder'): asserts holder is string {
   if (!isName(holder) || holder.startsWith('!')) {
     throw new ConfigError({
@@ -70,15 +79,18 @@ export function isName(name: unknown): name is string {
   );
 }
 
-/** When the process of an instance id started, in milliseconds since 1970; null for any other text. */
+/**
+ * When the process of an instance id started, in milliseconds since 1970; null for any other text.
+ */
 export function startedAtOf(id: string): number | null {
   const nanoseconds = /-(\d{16,19})-[0-9a-f]{8}$/.exec(id)?.[1];
   return nanoseconds === undefined ? null : Math.floor(Number(nanoseconds) / 1e6);
 }
 
 /**
- * `{name}-{boot ns}-{8 hex}`: a readable name, the start of this process, and random digits. A restarted process has a
- * new id, so it can never renew its predecessor's leases. Parse it from the right: the name may contain dashes.
+ * `{name}-{boot ns}-{8 hex}`: a readable name, the start of this process, and random digits. A
+ * restarted process has a new id, so it can never renew its predecessor's leases. Parse it from the
+ * right: the name may contain dashes.
  */
 export function instanceId(random: Random, startedAtMs: number, name = hostname()): string {
   const safeName = name.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 100) || 'node';
@@ -86,7 +98,10 @@ export function instanceId(random: Random, startedAtMs: number, name = hostname(
   return `${safeName}-${bootMicros * 1_000n}-${random.hex(8)}`;
 }
 
-/** A name that another system chose: well-formed text without control characters. Keys contain it only encoded. */
+/**
+ * A name that another system chose: well-formed text without control characters. Keys contain it
+ * only encoded.
+ */
 export function isForeignText(text: unknown, mostBytes: number): text is string {
   if (typeof text !== 'string' || text.length === 0 || text.length > mostBytes) return false;
   return !CONTROL.test(text) && text.isWellFormed() && Buffer.byteLength(text) <= mostBytes;

@@ -7,12 +7,12 @@
  * **Stopped.** By `stop()`, for ever; a round that is under way finishes.
  */
 
-import { FailureStreak, type FailureStreakOptions } from './backoff.ts';
+import { BackoffState, type BackoffStateOptions } from './backoff.ts';
 import type { Clock, Timer } from './clock.ts';
 import { jittered, type Random } from './random.ts';
 import type { BaseRuntime } from './runtime.ts';
 
-export interface LoopOptions extends FailureStreakOptions {
+export interface LoopOptions extends BackoffStateOptions {
   /** The longest time between two rounds. */
   readonly everyMs: number;
   /** One round. May return in how many milliseconds the next one is due, if that is earlier. */
@@ -23,7 +23,7 @@ export class Loop {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #options: LoopOptions;
-  readonly #failures: FailureStreak;
+  readonly #failures: BackoffState;
   #isRunning = false;
   #isWoken = false;
   #round: Promise<void> | null = null;
@@ -33,7 +33,7 @@ export class Loop {
     this.#clock = rt.clock;
     this.#random = rt.random;
     this.#options = options;
-    this.#failures = new FailureStreak(rt.clock, options);
+    this.#failures = new BackoffState(rt.clock, options);
   }
 
   /** Resolves when the first round is over, well or badly. */

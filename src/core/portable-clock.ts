@@ -1,4 +1,6 @@
-/** Time and chance without Node: for browsers and other runtimes. This module imports types only. */
+/**
+ * Time and chance without Node: for browsers and other runtimes. This module imports types only.
+ */
 import type { Clock, Timer } from './clock.ts';
 import type { Random } from './random.ts';
 

@@ -8,7 +8,10 @@ export interface Random {
   hex(digits: number): string;
 }
 
-/** Random bytes are fetched in blocks of this size, because a few bytes cost as much as many. Each is used once. */
+/**
+ * Random bytes are fetched in blocks of this size, because a few bytes cost as much as many. Each
+ * is used once.
+ */
 const POOL_BYTES = 4_096;
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
@@ -44,7 +47,10 @@ export function seededRandom(seed: number): Random {
   return { next, hex };
 }
 
-/** `ms`, shortened by up to a tenth, so that loops that started together drift apart and none is late. */
+/**
+ * `ms`, shortened by up to a tenth, so that loops that started together drift apart and none is
+ * late.
+ */
 export function jittered(ms: number, random: Random): number {
   return ms * (1 - random.next() / 10);
 }

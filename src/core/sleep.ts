@@ -1,6 +1,8 @@
 import type { Clock } from './clock.ts';
 
-/** `sleep` for any clock that has `after`: resolves after `ms`, or rejects with the signal's reason. */
+/**
+ * `sleep` for any clock that has `after`: resolves after `ms`, or rejects with the signal's reason.
+ */
 export function sleepOn(
   clock: Pick<Clock, 'after'>,
   ms: number,

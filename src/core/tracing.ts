@@ -1,13 +1,15 @@
 /**
- * Spans without a dependency on OpenTelemetry. Without a tracing SDK, `untraced` only calls the work; the real
- * implementation is loaded in `telemetry/`. `docs/tracing.md` has every name.
+ * Spans without a dependency on OpenTelemetry. Without a tracing SDK, `untraced` only calls the
+ * work; the real implementation is loaded in `telemetry/`. `docs/tracing.md` has every name.
  */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanStart {
   readonly name: string;
   readonly attributes: Attributes;
-  /** A timer started the work. The span that was active when the timer was set is not its parent. */
+  /**
+   * A timer started the work. The span that was active when the timer was set is not its parent.
+   */
   readonly isRoot?: true;
   readonly kind?: 'producer' | 'consumer';
   /** The span that caused it, as `origin` returned it there. */
@@ -23,7 +25,10 @@ export interface Span {
 }
 
 export interface Tracing {
-  /** Runs `work` in a new span. Its error is recorded and rethrown. Spans made inside `work` are children. */
+  /**
+   * Runs `work` in a new span. Its error is recorded and rethrown. Spans made inside `work` are
+   * children.
+   */
   run<T>(start: SpanStart, work: (span: Span) => T | Promise<T>): T | Promise<T>;
   /** The active span as text, for links from other spans; null if there is none. */
   origin(): string | null;

@@ -16,7 +16,7 @@
  * so the clocks no longer prove that the host was awake. The remaining time is *unproven*: it
  * counts as nothing until the store confirms again. It is not over either. The holder keeps its
  * lease and renews at once; checks throw in the meantime. A command cannot be paused, so its
- * supervisor waits a short time for the confirmation (`worker/supervisor/supervision.ts`).
+ * supervisor waits a short time for the confirmation (`worker/supervisor/group-run.ts`).
  *
  * **The monotonic clock has passed the end.** The time is over, whatever the wall clock says.
  * Setting the wall clock back never makes a lease last longer.

@@ -7,7 +7,7 @@ export class TransferRefusedError extends defineError(
 )<{
   target: string;
   member: string;
-  /** `draining`: it hands everything over. `foreign`: a non-Holdfast program, which is given nothing. */
+  /** `draining`: the instance hands everything over. `foreign`: it is a non-Holdfast program. */
   why: 'draining' | 'foreign';
 }>(({ target, member, why }) => {
   const reason =

@@ -12,22 +12,22 @@ import type { Runtime } from '../store/runtime.ts';
 import { LeaseManager, type ManagerState } from './member/lease-manager.ts';
 import type { Explanation } from './plan/explain.ts';
 import { checkHttpPollOptions, type HttpPollOptions } from './poll/http/http-options.ts';
-import type { HttpPoll } from './poll/http/http-poll.ts';
+import type { HttpPoller } from './poll/http/http-poller.ts';
 import {
   type Poll,
   type PollContext,
   type PollHandler,
   PollScheduler,
 } from './poll/poll-scheduler.ts';
-import { Results } from './poll/results.ts';
-import { TargetFeed } from './targets/target-feed.ts';
+import { ResultWriter } from './poll/result-writer.ts';
 import { MAX_EVERY_MS, MIN_EVERY_MS, type TargetIds } from './targets/target-record.ts';
 import {
-  ListedTargets,
-  StoredTargets,
+  listedTargets,
+  StoredTargetSet,
   type Target,
   type TargetSource,
 } from './targets/target-source.ts';
+import { TargetWatch } from './targets/target-watch.ts';
 import { isWeight, MAX_WEIGHT, MIN_WEIGHT } from './view/member.ts';
 
 export interface PollerOptions extends TimingOptions {
@@ -84,7 +84,7 @@ export class Poller implements AsyncDisposable {
   readonly manager: LeaseManager;
   readonly #rt: Runtime;
   readonly #targets: TargetSource;
-  readonly #results: Results | null;
+  readonly #results: ResultWriter | null;
   readonly #handler: PollHandler;
   readonly #scheduler: PollScheduler;
   readonly #unlisten: () => void;
@@ -98,12 +98,12 @@ export class Poller implements AsyncDisposable {
     this.#rt = rt;
     this.#targets =
       options.targets === undefined
-        ? new StoredTargets(new TargetFeed(rt.store, targetIds, rt.events), (id) =>
+        ? new StoredTargetSet(new TargetWatch(rt.store, targetIds, rt.events), (id) =>
             this.#onChanged(id),
           )
-        : new ListedTargets(options.targets);
-    this.#results = options.results === 'off' ? null : new Results(rt);
-    this.#handler = poll === undefined ? new BuiltInPoll(rt, http ?? {}) : { poll };
+        : listedTargets(options.targets);
+    this.#results = options.results === 'off' ? null : new ResultWriter(rt);
+    this.#handler = poll === undefined ? new BuiltInPoller(rt, http ?? {}) : { poll };
     this.#scheduler = new PollScheduler(rt, this.#targets, this.#results, {
       handler: this.#handler,
       everyMs: durationMs(every, 'every'),
@@ -112,7 +112,7 @@ export class Poller implements AsyncDisposable {
     });
     this.manager = new LeaseManager(rt, leases, {
       targets: this.#targets,
-      duties: this.#scheduler,
+      work: this.#scheduler,
       timings: timingsOf(options),
       weight,
       discoverEveryMs:
@@ -183,10 +183,10 @@ export class Poller implements AsyncDisposable {
 }
 
 /** The built-in poll, which is loaded with its first use. */
-class BuiltInPoll implements PollHandler {
+class BuiltInPoller implements PollHandler {
   readonly #rt: Runtime;
   readonly #options: HttpPollOptions;
-  #loaded: Promise<HttpPoll> | null = null;
+  #loaded: Promise<HttpPoller> | null = null;
 
   constructor(rt: Runtime, options: HttpPollOptions) {
     this.#rt = rt;
@@ -194,10 +194,10 @@ class BuiltInPoll implements PollHandler {
   }
 
   readonly poll = async (target: Target, context: PollContext): Promise<unknown> => {
-    this.#loaded ??= import('./poll/http/http-poll.ts').then(({ httpPoll }) =>
-      httpPoll(this.#rt, this.#options),
+    this.#loaded ??= import('./poll/http/http-poller.ts').then(
+      ({ HttpPoller }) => new HttpPoller(this.#rt, this.#options),
     );
-    const poll = await this.#loaded;
+    const { poll } = await this.#loaded;
     return poll(target, context);
   };
 
@@ -206,7 +206,7 @@ class BuiltInPoll implements PollHandler {
   }
 
   async close(): Promise<void> {
-    (await this.#loaded)?.close();
+    await (await this.#loaded)?.close();
   }
 }
 

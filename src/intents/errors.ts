@@ -1,6 +1,9 @@
 import { defineError } from '../core/errors.ts';
 
-/** The other instances have a secret for idempotency. This one would start their requests a second time. */
+/**
+ * The other instances have a secret for idempotency. This one would start their requests a second
+ * time.
+ */
 export class SecretMissingError extends defineError(
   'SECRET_MISSING',
   'unavailable',

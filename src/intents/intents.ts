@@ -32,9 +32,9 @@ import {
   type SessionStatus,
   sessionOf,
 } from './intent-session.ts';
-import { StartRecovery } from './recovery.ts';
-import { type SecretOptions, Secrets } from './secrets.ts';
+import { type SecretOptions, SecretSet } from './secret-set.ts';
 import { readable, readSessions, reportForeign } from './session-reading.ts';
+import { StartRecoveryLoop } from './start-recovery-loop.ts';
 
 export interface IntentOptions extends SecretOptions {
   /**
@@ -100,18 +100,18 @@ const STOPPED_STATUS = JSON.stringify(STOPPED);
 
 export class Intents {
   readonly #rt: Runtime;
-  readonly #secrets: Secrets;
+  readonly #secrets: SecretSet;
   readonly #hasApiLeases: boolean;
-  readonly #recovery: StartRecovery;
+  readonly #recovery: StartRecoveryLoop;
 
   constructor(rt: Runtime, options: IntentOptions = {}) {
     checkKnown(options, KNOWN);
     const { apiLeases = 'off', ...secrets } = options;
     checkSwitch(apiLeases, 'apiLeases');
     this.#rt = rt;
-    this.#secrets = new Secrets(rt, secrets);
+    this.#secrets = new SecretSet(rt, secrets);
     this.#hasApiLeases = apiLeases === 'on';
-    this.#recovery = new StartRecovery(rt, this.#secrets);
+    this.#recovery = new StartRecoveryLoop(rt, this.#secrets);
   }
 
   /**

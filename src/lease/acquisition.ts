@@ -26,7 +26,7 @@ export interface Acquisition extends Claim {
   tenure: Tenure | null;
 }
 
-/** Whether the caller still waits for a result, or holds what it was granted. */
+/** Whether the caller still waits for a result, or holds the granted lease. */
 export function isActive({ isPending, tenure }: Acquisition): boolean {
   return isPending || (tenure !== null && !tenure.isOver);
 }

@@ -1,8 +1,8 @@
 /**
- * Acquires leases. Behind `Leases` are `LeaseRequests` (sends many requests as few), `WaitQueue`
- * (for keys that are held), `Renewer`, `Releaser`, `OrphanedGrants` (releases grants whose answers
- * never came), `WakeWatch` (makes sure that a freed key is taken) and `LossNotices` (after the
- * store lost data).
+ * Acquires leases. Behind `Leases` are `LeaseRequestQueue` (sends many requests as few),
+ * `WaitQueue` (for keys that are held), `Renewer`, `Releaser`, `OrphanedGrantQueue` (releases
+ * grants whose answers never came), `WakeWatch` (makes sure that a freed key is taken) and
+ * `LossWatch` (after the store lost data).
  */
 import { isDoneWithin, timeLeft } from '../core/clock.ts';
 import { ClosedError, ConfigError, type HeldReason, OutcomeUnknownError } from '../core/errors.ts';
@@ -15,11 +15,11 @@ import { acquireAll } from './acquire-all.ts';
 import type { Acquisition, AttemptResult, Busy } from './acquisition.ts';
 import { type Census, censusOf } from './census.ts';
 import { Lease, type LeaseSet } from './lease.ts';
-import { LeaseRequests } from './lease-requests.ts';
-import { LossNotices } from './loss-notices.ts';
-import { NamedHolders } from './named-holders.ts';
+import { LeaseRequestQueue } from './lease-request-queue.ts';
+import { LossWatch } from './loss-watch.ts';
+import { NamedHolderSet } from './named-holder-set.ts';
 import { type AcquireOptions, checkAcquireOptions, waitMs } from './options.ts';
-import { OrphanedGrants } from './orphaned-grants.ts';
+import { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import { Releaser } from './release.ts';
 import { Renewer } from './renewer.ts';
 import { type RevokeOptions, type RevokeResult, revokeByFence } from './revocation.ts';
@@ -35,7 +35,7 @@ const OBSERVER = {
   value: true,
   rule: 'a Holdfast that was opened with observe takes no leases. Open one without it',
 };
-/** How long `close` waits for the last answers of the store, and to release what they granted. */
+/** How long `close` waits for the last answers of the store, and for the release of late grants. */
 const LAST_ANSWERS_MS = 1_000;
 /** The share of that for the answers. */
 const ANSWERS_SHARE = 1 / 2;
@@ -76,13 +76,13 @@ export class Leases {
   readonly #rt: Runtime;
   readonly #isObserver: boolean;
   readonly #policies: PolicyCache;
-  readonly #holders = new NamedHolders();
+  readonly #holders = new NamedHolderSet();
   readonly #wakeWatch: WakeWatch;
-  readonly #requests: LeaseRequests;
-  readonly #orphans: OrphanedGrants;
+  readonly #requests: LeaseRequestQueue;
+  readonly #orphans: OrphanedGrantQueue;
   readonly #renewer: Renewer;
   readonly #releaser: Releaser;
-  readonly #notices: LossNotices;
+  readonly #notices: LossWatch;
   readonly #waitQueue: WaitQueue;
   #calls = 0;
   #closed: Promise<void> | null = null;
@@ -93,11 +93,11 @@ export class Leases {
     this.#isObserver = maxTtls === null;
     this.#policies = new PolicyCache(maxTtls);
     this.#wakeWatch = new WakeWatch(rt);
-    this.#requests = new LeaseRequests(rt, this.#wakeWatch);
-    this.#orphans = new OrphanedGrants(rt, this.#holders, this.#wakeWatch);
+    this.#requests = new LeaseRequestQueue(rt, this.#wakeWatch);
+    this.#orphans = new OrphanedGrantQueue(rt, this.#holders, this.#wakeWatch);
     this.#renewer = new Renewer(rt, this.#orphans);
     this.#releaser = new Releaser(rt, this.#requests, this.#renewer, this.#orphans);
-    this.#notices = new LossNotices(rt, this.#renewer);
+    this.#notices = new LossWatch(rt, this.#renewer);
     this.#waitQueue = new WaitQueue(rt, this, this.#wakeWatch, this.#notices);
   }
 
@@ -235,8 +235,8 @@ export class Leases {
   }
 
   /**
-   * Asks the work under all leases to stop, and waits for their release. What is not released
-   * expires.
+   * Asks the work under all leases to stop, and waits for their release. Leases that are not
+   * released expire.
    */
   close(withinMs: number, wholeMs = withinMs + LAST_ANSWERS_MS): Promise<void> {
     this.#closed ??= this.#close(withinMs, wholeMs);

@@ -2,13 +2,13 @@
  * Ends tenures because their holder wants it. First the work stops, then the store is told, then
  * the tenure ends here. In that order: a key whose work may still run is never handed over.
  */
-import type { Clock } from '../core/clock.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import type { LossReason } from '../core/errors.ts';
 import { checkHolder } from '../core/ids.ts';
 import type { Runtime } from '../store/runtime.ts';
-import type { LeaseRequests } from './lease-requests.ts';
-import type { OrphanedGrants } from './orphaned-grants.ts';
+import type { LeaseRequestQueue } from './lease-request-queue.ts';
+import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import type { Renewer } from './renewer.ts';
 import type { Tenure } from './tenure.ts';
 
@@ -54,13 +54,18 @@ type NotSent = LossReason | 'unsettled' | 'released';
 export class Releaser {
   readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #requests: LeaseRequests;
+  readonly #requests: LeaseRequestQueue;
   readonly #renewer: Renewer;
-  readonly #orphans: OrphanedGrants;
+  readonly #orphans: OrphanedGrantQueue;
   /** Per tenure whose work has not stopped yet: the function that ends the wait for it. */
   readonly #waits = new Map<Tenure, () => void>();
 
-  constructor(rt: Runtime, requests: LeaseRequests, renewer: Renewer, orphans: OrphanedGrants) {
+  constructor(
+    rt: Runtime,
+    requests: LeaseRequestQueue,
+    renewer: Renewer,
+    orphans: OrphanedGrantQueue,
+  ) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#requests = requests;
@@ -154,13 +159,16 @@ export class Releaser {
   /** Whether the work ends, well or badly, before the time is over or the caller gives up. */
   #hasStopped(tenure: Tenure, settled: Promise<unknown>, limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
+      let timer: Timer | null = null;
       const end = (hasStopped: boolean) => {
-        timer.cancel();
+        timer?.cancel();
         this.#waits.delete(tenure);
         resolve(hasStopped);
       };
-      const timer = this.#clock.after(limitMs, () => end(false));
       this.#waits.set(tenure, () => end(false));
+      // A caller that does not wait may be about to close: no timer may be left behind (G24).
+      if (limitMs === 0) this.#clock.soon(() => end(false));
+      else timer = this.#clock.after(limitMs, () => end(false));
       settled.then(
         () => end(true),
         () => end(true),

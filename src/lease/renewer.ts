@@ -15,7 +15,7 @@ import { TimerHeap } from '../core/timer-heap.ts';
 import { type Confirmation, confirmationNow } from '../core/validity.ts';
 import { FENCE_RECORD_MS, type RenewReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
-import type { OrphanedGrants } from './orphaned-grants.ts';
+import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import type { Tenure } from './tenure.ts';
 import type { LeasePolicy } from './timings.ts';
 
@@ -45,14 +45,14 @@ type Batches = Map<LeasePolicy, Map<string, Tenure[]>>;
 
 export class Renewer {
   readonly #rt: Runtime;
-  readonly #orphans: OrphanedGrants;
+  readonly #orphans: OrphanedGrantQueue;
   readonly #timers: TimerHeap<Tenure>;
   /** Keys that were revoked from this process, and until when it does not ask for them. */
   readonly #revoked = new Map<string, number>();
   /** The pause after the next renewal that fails. */
   #pauseMs = MIN_RETRY_MS;
 
-  constructor(rt: Runtime, orphans: OrphanedGrants) {
+  constructor(rt: Runtime, orphans: OrphanedGrantQueue) {
     this.#rt = rt;
     this.#orphans = orphans;
     this.#timers = new TimerHeap(rt.clock, (lateMs) => this.#onDue(lateMs));

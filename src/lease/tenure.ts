@@ -1,6 +1,6 @@
 /**
  * One tenure: `(key, holder, fence)`, from its grant to its end. No I/O happens here: `Renewer` and
- * `Releaser` bring the answers of the store, and `Tenure` decides what they mean.
+ * `Releaser` bring the answers of the store, and `Tenure` decides their meaning.
  *
  * **Held.** In: the store granted the key. New work may begin. Out: a renewal fails or the wall
  * clock jumps → uncertain; the holder releases → releasing; the store names another holder, or the
@@ -21,7 +21,7 @@
  * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock.
  * The store counts its TTL from a later moment, so it expires the key after our deadline. Timers
  * only announce the end promptly: a blocked event loop makes them late, so every check reads the
- * clocks itself. What it means if the clocks disagree: `core/validity.ts`.
+ * clocks itself. If the clocks disagree, `core/validity.ts` decides.
  */
 import { assert } from '../core/assert.ts';
 import { LeaseLostError, LeaseUncertainError, type LossReason } from '../core/errors.ts';

@@ -22,7 +22,7 @@ import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
 import type { Acquisition, AttemptResult, Busy } from './acquisition.ts';
 import type { Leases } from './leases.ts';
-import type { LossNotices } from './loss-notices.ts';
+import type { LossWatch } from './loss-watch.ts';
 import type { WakeWatch } from './wake-watch.ts';
 
 /**
@@ -75,7 +75,7 @@ export class WaitQueue {
   readonly #clock: Clock;
   readonly #leases: Leases;
   readonly #wakeWatch: WakeWatch;
-  readonly #notices: LossNotices;
+  readonly #notices: LossWatch;
   readonly #lines = new Map<string, Line>();
   /** Called for a hint about a key without a line; returns whether it wants the key. */
   #onOffer: (storeKey: string) => boolean = () => false;
@@ -85,7 +85,7 @@ export class WaitQueue {
   #isListening = false;
   #isClosed = false;
 
-  constructor(rt: Runtime, leases: Leases, wakeWatch: WakeWatch, notices: LossNotices) {
+  constructor(rt: Runtime, leases: Leases, wakeWatch: WakeWatch, notices: LossWatch) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#leases = leases;

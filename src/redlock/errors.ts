@@ -7,7 +7,7 @@ export class ResourceLockedError extends HoldfastError {
   readonly code = 'RESOURCE_LOCKED';
 }
 
-/** A lock could not be acquired, extended or released. `cause` says why, `attempts` what the store answered. */
+/** Could not acquire, extend or release a lock. `cause` says why; `attempts` has the votes. */
 export class ExecutionError extends HoldfastError {
   readonly code = 'EXECUTION_FAILED';
   readonly attempts: Attempts;

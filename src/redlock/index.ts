@@ -1,4 +1,4 @@
-/** redlock 5's door, with Holdfast's leases behind it. docs/coming-from/redlock.md says what is the same and what is not. */
+/** The API of redlock 5 on Holdfast’s leases; docs/coming-from/redlock.md lists the differences. */
 export type { RedlockClient } from './client.ts';
 export { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
 export type {
@@ -7,8 +7,8 @@ export type {
   ExecutionResult,
   ExecutionStats,
 } from './execution.ts';
-export type { RedlockAbortSignal } from './hold.ts';
 export { Lock } from './lock.ts';
+export type { RedlockAbortSignal } from './lock-tenure.ts';
 export {
   Redlock,
   Redlock as default,

@@ -1,7 +1,7 @@
 import { ConfigError } from '../core/errors.ts';
 
-/** Characters that a lease's key must not have. Braces decide the slot of a key in Redis Cluster. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is encoded
+/** Characters that a key must not have. Braces decide the slot of a key in Redis Cluster. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are encoded
 const ENCODED = /[%{}\u0000-\u001f\u007f-\u009f]/g;
 
 /** The resources as text. redlock also accepts numbers, which its client turns into text. */

@@ -1,14 +1,14 @@
 import { ConfigError } from '../core/errors.ts';
 import type { Attempts, ExecutionResult } from './execution.ts';
-import type { Hold, RedlockAbortSignal } from './hold.ts';
+import type { LockTenure, RedlockAbortSignal } from './lock-tenure.ts';
 import type { Redlock } from './redlock.ts';
 
-/** The hold of each lock. Users get locks, but only `Redlock` can make them. */
-const HOLDS = new WeakMap<Lock, Hold>();
+/** The tenure of each lock. Users get locks, but only `Redlock` can make them. */
+const TENURES = new WeakMap<Lock, LockTenure>();
 /** Locks that were released, or replaced by an extension. */
 const SPENT = new WeakSet<Lock>();
 
-/** An acquired lock, until it is released or expires. `extend` returns a new lock for the same hold. */
+/** An acquired lock, until it is released or expires. `extend` returns a new lock. */
 export class Lock {
   readonly redlock: Redlock;
   readonly resources: string[];
@@ -20,13 +20,13 @@ export class Lock {
   /** Set by the user; the lock may expire earlier. */
   #expiration = Number.POSITIVE_INFINITY;
 
-  constructor(redlock: Redlock, hold: Hold, attempts: Attempts) {
+  constructor(redlock: Redlock, tenure: LockTenure, attempts: Attempts) {
     this.redlock = redlock;
-    this.resources = [...hold.resources];
-    this.value = hold.value;
+    this.resources = [...tenure.resources];
+    this.value = tenure.value;
     this.attempts = attempts;
-    this.fences = hold.fences;
-    HOLDS.set(this, hold);
+    this.fences = tenure.fences;
+    TENURES.set(this, tenure);
   }
 
   /** The fence of its first resource. */
@@ -36,7 +36,7 @@ export class Lock {
 
   /** When it expires, in milliseconds since 1970; 0 after it expired, was extended or released. */
   get expiration(): number {
-    return SPENT.has(this) ? 0 : Math.min(this.#expiration, holdOf(this).expiration());
+    return SPENT.has(this) ? 0 : Math.min(this.#expiration, tenureOf(this).expiration());
   }
 
   set expiration(atMs: number) {
@@ -45,12 +45,12 @@ export class Lock {
 
   /** Fires when the lock expires or is lost. Pass it to your work, so that it stops. */
   get signal(): RedlockAbortSignal {
-    return holdOf(this).signal;
+    return tenureOf(this).signal;
   }
 
   /** May new work begin? Synchronous, and reads the clocks itself. */
   isHeld(): boolean {
-    return !SPENT.has(this) && holdOf(this).isHeld();
+    return !SPENT.has(this) && tenureOf(this).isHeld();
   }
 
   async release(): Promise<ExecutionResult> {
@@ -70,9 +70,9 @@ export function spend(lock: Lock): void {
   SPENT.add(lock);
 }
 
-export function holdOf(lock: Lock): Hold {
-  const hold = HOLDS.get(lock);
-  if (hold !== undefined) return hold;
+export function tenureOf(lock: Lock): LockTenure {
+  const tenure = TENURES.get(lock);
+  if (tenure !== undefined) return tenure;
   const rule =
     'must be a lock that acquire or extend of this process returned; to hand a lock to another process, ' +
     'use transfer of a Holdfast lease';

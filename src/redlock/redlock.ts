@@ -15,9 +15,9 @@ import { refusalError } from '../lease/refusal-error.ts';
 import { clientsOf, prefixOf, quitClient, type RedlockClient } from './client.ts';
 import { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
 import { type ExecutionResult, type ExecutionStats, voteAgainst, voteFor } from './execution.ts';
-import { Hold, type RedlockAbortSignal } from './hold.ts';
 import { keyOf, resourcesOf } from './keys.ts';
-import { holdOf, isSpent, Lock, spend } from './lock.ts';
+import { isSpent, Lock, spend, tenureOf } from './lock.ts';
+import { LockTenure, type RedlockAbortSignal } from './lock-tenure.ts';
 import {
   checkDuration,
   checkThreshold,
@@ -57,7 +57,7 @@ export class Redlock extends EventEmitter {
   #opening: Promise<Holdfast> | null = null;
   #quitting: Promise<void> | null = null;
 
-  /** A client of ioredis or node-redis, an address, or a Holdfast. `options` are those of `open`. */
+  /** `clients`: an ioredis or node-redis client, an address or a Holdfast. `options`: of `open`. */
   constructor(
     clients: Iterable<RedlockClient> | Holdfast,
     settings: Partial<Settings> = {},
@@ -90,48 +90,48 @@ export class Redlock extends EventEmitter {
     checkDuration(duration);
     const asked = settingsOf(settings, this.settings);
     const terms = timingsOf(duration, asked);
-    const { hold, attempts } = await this.#acquireHold(resources, terms, asked);
-    hold.expireAfter(terms, hold.grantedAtMs);
-    const { loss } = hold;
-    if (loss === undefined) return new Lock(this, hold, attempts);
+    const { tenure, attempts } = await this.#acquireTenure(resources, terms, asked);
+    tenure.expireAfter(terms, tenure.grantedAtMs);
+    const { loss } = tenure;
+    if (loss === undefined) return new Lock(this, tenure, attempts);
     // The reply took longer than the lock lasts. redlock would return the expired lock.
-    await hold.release();
+    await tenure.release();
     throw this.#failed(attempts, loss.message, loss);
   }
 
   /** Releases the lock. Throws an `ExecutionError` if it was over, or the store did not answer. */
   async release(lock: Lock, _settings: Partial<Settings> = {}): Promise<ExecutionResult> {
-    const hold = holdOf(lock);
-    const wasReleased = hold.isReleased;
+    const tenure = tenureOf(lock);
+    const wasReleased = tenure.isReleased;
     spend(lock);
-    const results = await hold.release();
+    const results = await tenure.release();
     const freed = wasReleased ? 0 : results.filter(({ released }) => released).length;
-    if (freed === hold.resources.length) return { attempts: [voteFor(this.#client)] };
+    if (freed === tenure.resources.length) return { attempts: [voteFor(this.#client)] };
     const isUnknown = results.some((result) => !result.released && result.reason === 'unknown');
     const why = isUnknown
       ? 'The store did not answer. The release is repeated when it does, or the lock expires.'
       : 'The lock was already released, or had expired.';
-    throw this.#failed([this.#voteAgainst(appliedTo(freed, hold.resources.length))], why);
+    throw this.#failed([this.#voteAgainst(appliedTo(freed, tenure.resources.length))], why);
   }
 
-  /** A new lock for the same resources, valid for `duration` ms from now. It replaces the old one. */
+  /** A new lock for the same resources, valid for `duration` ms from now. Replaces the old one. */
   async extend(existing: Lock, duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
     checkDuration(duration);
     const asked = settingsOf(settings, this.settings);
-    const hold = holdOf(existing);
-    const cause = hold.loss;
-    if (cause !== undefined || hold.isReleased || isSpent(existing)) {
+    const tenure = tenureOf(existing);
+    const cause = tenure.loss;
+    if (cause !== undefined || tenure.isReleased || isSpent(existing)) {
       const why = cause === undefined ? '' : ` ${cause.message}`;
       throw new ExecutionError(`Cannot extend an already-expired lock.${why}`, [], { cause });
     }
     const attempts: Promise<ExecutionStats>[] = [];
-    const sentAtMs = await this.#renew(hold, asked, attempts);
-    hold.expireAfter(timingsOf(duration, asked), sentAtMs);
+    const sentAtMs = await this.#renew(tenure, asked, attempts);
+    tenure.expireAfter(timingsOf(duration, asked), sentAtMs);
     spend(existing);
-    return new Lock(this, hold, [...attempts, voteFor(this.#client)]);
+    return new Lock(this, tenure, [...attempts, voteFor(this.#client)]);
   }
 
-  /** Runs the routine under a lock that is extended until it ends. The signal fires if it is lost. */
+  /** Runs the routine and extends its lock meanwhile. The signal fires if the lock is lost. */
   using<T>(
     resources: readonly string[],
     duration: number,
@@ -153,8 +153,8 @@ export class Redlock extends EventEmitter {
       throw new ConfigError({ field: 'routine', value: routine, rule: 'must be a function' });
     checkThreshold(duration, asked);
     const terms = timingsOf(duration, asked, asked.automaticExtensionThreshold);
-    const { hold, attempts } = await this.#acquireHold(resources, terms, asked);
-    return this.#run(hold, new Lock(this, hold, attempts), routine);
+    const { tenure, attempts } = await this.#acquireTenure(resources, terms, asked);
+    return this.#run(tenure, new Lock(this, tenure, attempts), routine);
   }
 
   /** Closes the client, as redlock does. Stops routines and waits for them; other locks expire. */
@@ -192,12 +192,12 @@ export class Redlock extends EventEmitter {
     return holdfast;
   }
 
-  /** Tries until granted or the retry window is over. Waits for held resources; retries store failures. */
-  async #acquireHold(
+  /** Tries until granted, or until the retry window ends. Waits while a resource is held. */
+  async #acquireTenure(
     resources: readonly string[],
     { timings }: LockTimings,
     settings: Settings,
-  ): Promise<{ hold: Hold; attempts: Promise<ExecutionStats>[] }> {
+  ): Promise<{ tenure: LockTenure; attempts: Promise<ExecutionStats>[] }> {
     const clock = this.#clock;
     const names = resourcesOf(resources);
     const untilMs = clock.monotonicMs() + retryWindowMs(settings);
@@ -211,7 +211,7 @@ export class Redlock extends EventEmitter {
         const wait = Math.min(leftMs(), MAX_WAIT_MS);
         const leases = await acquireLeases(holdfast, names, { ...timings, wait, holder: value });
         attempts.push(voteFor(this.#client));
-        return { hold: new Hold(clock, leases, names, value), attempts };
+        return { tenure: new LockTenure(clock, leases, names, value), attempts };
       } catch (error) {
         if (error instanceof ConfigError) throw error;
         addAttempt(attempts, this.#voteAgainst(asVote(error)));
@@ -224,9 +224,9 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** Renews until the store confirms, the retry window is over or the lock is. Returns when it was sent. */
+  /** Renews until the store confirms, and returns when that request was sent. */
   async #renew(
-    hold: Hold,
+    tenure: LockTenure,
     settings: Settings,
     attempts: Promise<ExecutionStats>[],
   ): Promise<number> {
@@ -234,23 +234,23 @@ export class Redlock extends EventEmitter {
     const untilMs = clock.monotonicMs() + retryWindowMs(settings);
     for (;;) {
       const sentAtMs = clock.monotonicMs();
-      if (await hold.renew()) return sentAtMs;
-      addAttempt(attempts, this.#voteAgainst(appliedTo(0, hold.resources.length)));
+      if (await tenure.renew()) return sentAtMs;
+      addAttempt(attempts, this.#voteAgainst(appliedTo(0, tenure.resources.length)));
       const pauseMs = retryPauseMs(settings, this.#random);
       const isLast = clock.monotonicMs() + pauseMs > untilMs;
       // A lock that is over is not waited for.
-      if (!isLast && hold.loss === undefined)
-        await clock.sleep(pauseMs, hold.signal).catch(() => {});
-      const { loss, isReleased } = hold;
+      if (!isLast && tenure.loss === undefined)
+        await clock.sleep(pauseMs, tenure.signal).catch(() => {});
+      const { loss, isReleased } = tenure;
       if (loss !== undefined) throw this.#failed(attempts, loss.message, loss);
       if (isReleased) throw this.#failed(attempts, 'The lock was released meanwhile.');
       if (isLast) throw this.#failed(attempts, UNCONFIRMED);
     }
   }
 
-  async #run<T>(hold: Hold, lock: Lock, routine: Routine<T>): Promise<T> {
-    const count = { key: keyOf(hold.resources[0] ?? ''), extensions: 0 };
-    this.#routines.set(hold.value, count);
+  async #run<T>(tenure: LockTenure, lock: Lock, routine: Routine<T>): Promise<T> {
+    const count = { key: keyOf(tenure.resources[0] ?? ''), extensions: 0 };
+    this.#routines.set(tenure.value, count);
     const context = {
       lock,
       get extensions() {
@@ -258,14 +258,14 @@ export class Redlock extends EventEmitter {
       },
     };
     try {
-      const result = await routine(hold.signal, context);
-      // Part of the work may have run while another holder had the lock, so it does not count as done.
-      if (hold.loss !== undefined) throw hold.loss;
+      const result = await routine(tenure.signal, context);
+      // Part of the work may have run while another holder had the lock: it is not done.
+      if (tenure.loss !== undefined) throw tenure.loss;
       return result;
     } finally {
       // The lock covered the work to its end. If the release fails, the key expires.
-      if (!hold.isReleased) await this.release(lock).catch(() => {});
-      this.#routines.delete(hold.value);
+      if (!tenure.isReleased) await this.release(lock).catch(() => {});
+      this.#routines.delete(tenure.value);
     }
   }
 

@@ -1,7 +1,7 @@
 /**
- * redlock's settings, and what they mean here. redlock retries after pauses; Holdfast waits for a
- * wake-up. So the sum of redlock's pauses is the time that Holdfast waits, and the pauses themselves
- * apply only while the store does not answer.
+ * redlock's settings, and their meaning here. redlock retries after pauses; Holdfast waits for a
+ * wake-up. So the sum of redlock's pauses is the time that Holdfast waits, and the pauses
+ * themselves apply only while the store does not answer.
  */
 import { ConfigError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
@@ -85,9 +85,9 @@ export interface LockTimings {
 }
 
 /**
- * The timings for `duration` ms, renewed at the latest when `threshold` ms are left. The shortest TTL
- * of a lease is 600 ms: if the process dies, the key of a shorter lock lives that long. Else it is
- * released when the duration is over.
+ * The timings for `duration` ms, renewed at the latest when `threshold` ms are left. The shortest
+ * TTL of a lease is 600 ms: if the process dies, the key of a shorter lock lives that long. Else it
+ * is released when the duration is over.
  */
 export function timingsOf(duration: number, settings: Settings, threshold = 0): LockTimings {
   const ttl = Math.max(duration, SHORTEST_TTL_MS);

@@ -10,18 +10,18 @@ import { checkKnown } from '../core/options.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
-import { builtPage, DashboardFiles } from './dashboard-files.ts';
-import { AllowedHosts } from './http/allowed-hosts.ts';
+import { builtPage, pageReader } from './dashboard-files.ts';
 import { EntryPasses } from './http/entry-passes.ts';
-import { IpRestriction, type LanSettings } from './http/ip-restriction.ts';
+import { hostNames } from './http/foreign-pages.ts';
+import { type LanSettings, parseLan } from './http/lan.ts';
 import { mount } from './http/mount.ts';
 import { type FailedRequest, handleRequest, type RequestPolicy } from './http/request.ts';
 import { type LimitSettings, RequestLimits } from './http/request-limits.ts';
 import { directFetch } from './http/response.ts';
 import type { Route } from './http/route.ts';
-import { makeToken, type TokenSettings, Tokens } from './http/tokens.ts';
+import { makeToken, TokenSet, type TokenSettings } from './http/token-set.ts';
 import { Metrics } from './metrics/metrics.ts';
-import { Readiness } from './readiness.ts';
+import { type Readiness, ReadinessState } from './readiness-state.ts';
 import { type RouteOptions, routeTable } from './routes/route-table.ts';
 import type { ServerContext } from './server-context.ts';
 import { EventStream } from './streams/event-stream.ts';
@@ -38,7 +38,7 @@ export interface AppOptions extends RouteOptions {
    * say which client is connected, and every request is refused.
    */
   lan?: LanSettings;
-  /** Host names of this server, besides `localhost` and bare addresses. Default any; none for the page. */
+  /** Host names, besides `localhost` and bare addresses. Default any; for the page none. */
   hosts?: readonly string[];
   /** Folder of the page's files; default those of this package. */
   pageFolder?: string;
@@ -100,7 +100,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const made = tokens.length === 0 ? makeToken(random) : null;
   const policy = {
     ...policyOf(options, clock),
-    tokens: new Tokens(made === null ? tokens : [made], clock),
+    tokens: new TokenSet(made === null ? tokens : [made], clock),
   };
   const intents = options.intents ?? holdfast.intents();
   const ownsIntents = options.intents === undefined;
@@ -109,8 +109,8 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
   const server = contextOf(holdfast, intents, options, closing.signal);
   server.readiness.add('intents', () => intents.trouble);
   const passes = options.passes ?? (made && new EntryPasses({ token: made.token, clock, random }));
-  const files = new DashboardFiles(options.pageFolder ?? builtPage());
-  const routes = routeTable(server, options, { files, passes });
+  const read = pageReader(options.pageFolder ?? builtPage());
+  const routes = routeTable(server, options, { read, passes });
   const onAnswered: RequestPolicy['onAnswered'] = (answered) =>
     server.metrics.recordRequest(answered);
   const whole: RequestPolicy = { ...policy, server, onAnswered };
@@ -133,9 +133,9 @@ function policyOf(options: AppOptions, clock: Clock) {
   const { lan, hosts, limits = {}, onError = logError } = options;
   return {
     limits: new RequestLimits(limits, clock),
-    ipRestriction: lan === undefined ? null : new IpRestriction(lan),
-    hosts: hosts === undefined ? null : new AllowedHosts(hosts),
-    pageHosts: new AllowedHosts(hosts ?? []),
+    lan: lan === undefined ? null : parseLan(lan),
+    hosts: hosts === undefined ? null : hostNames(hosts),
+    pageHosts: hostNames(hosts ?? []),
     bodyTimeoutMs: durationMs(options.bodyTimeout ?? DEFAULT_BODY_MS, 'bodyTimeout'),
     handlerTimeoutMs: durationMs(options.handlerTimeout ?? DEFAULT_HANDLER_MS, 'handlerTimeout'),
     onError,
@@ -151,7 +151,7 @@ function contextOf(
   const { clock = systemClock, random = systemRandom, events = {} } = options;
   const eventStream = new EventStream(holdfast.log, clock, events);
   const fleetStream = new FleetStream(holdfast.fleet, clock, events);
-  const readiness = new Readiness(holdfast, clock, closing);
+  const readiness = new ReadinessState(holdfast, clock, closing);
   const metrics = new Metrics(holdfast, clock, eventStream);
   const closeAll = () => {
     for (const each of [eventStream, fleetStream, readiness, metrics]) each.close();

@@ -9,6 +9,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { memoizeBase } from './http/mount.ts';
 
 export type Encoding = 'br' | 'gzip' | 'identity';
 
@@ -20,11 +21,13 @@ export interface PageFile {
   readonly bodies: Readonly<Partial<Record<Encoding, Uint8Array>>>;
 }
 
-export interface Page {
+interface Page {
   /** The HTML for a page that is mounted at `base`; empty for the root. */
   index(base: string): Promise<PageFile>;
   readonly assets: ReadonlyMap<string, PageFile>;
 }
+
+export type PageReader = () => Promise<Page | null>;
 
 /** Text is compressed, other types are not. */
 const TEXT_TYPES: Readonly<Record<string, string>> = {
@@ -56,51 +59,34 @@ export function builtPage(): string {
     : fileURLToPath(new URL('../../dist/dashboard/', import.meta.url));
 }
 
-export class DashboardFiles {
-  readonly #folder: string;
-  #page: Promise<Page | null> | null = null;
-
-  constructor(folder: string) {
-    this.#folder = folder.endsWith('/') ? folder : `${folder}/`;
-  }
-
-  /** Null where the page was not built. The next call tries again. */
-  async page(): Promise<Page | null> {
-    this.#page ??= this.#read();
-    const page = await this.#page;
-    if (page === null) this.#page = null;
+/** Reads the page once. Null where the page was not built: then the next call tries again. */
+export function pageReader(folder: string): PageReader {
+  let reading: Promise<Page | null> | null = null;
+  return async () => {
+    reading ??= readPage(folder);
+    const page = await reading;
+    if (page === null) reading = null;
     return page;
-  }
-
-  async #read(): Promise<Page | null> {
-    try {
-      const html = await readFile(`${this.#folder}index.html`, 'utf8');
-      const names = await readdir(`${this.#folder}assets`);
-      const files = names.map(async (name): Promise<[string, PageFile]> => {
-        const content = await readFile(`${this.#folder}assets/${name}`);
-        return [name, await pageFile(content, extname(name))];
-      });
-      return { index: memoizedIndex(html), assets: new Map(await Promise.all(files)) };
-    } catch {
-      // An incomplete page counts as none.
-      return null;
-    }
-  }
+  };
 }
 
-/** Only a request tells where the app is mounted. It is the same for all, so the last is kept. */
-function memoizedIndex(html: string): Page['index'] {
-  let last: { readonly base: string; readonly file: Promise<PageFile> } | null = null;
-  return (base) => {
-    if (last?.base !== base) {
-      const based = html.replace(
-        RELATIVE_LINK,
-        (_, before: string) => `${before}${escapeAttribute(base)}/`,
-      );
-      last = { base, file: pageFile(Buffer.from(based), '.html') };
-    }
-    return last.file;
-  };
+async function readPage(folder: string): Promise<Page | null> {
+  try {
+    const html = await readFile(`${folder}/index.html`, 'utf8');
+    const names = await readdir(`${folder}/assets`);
+    const files = names.map(async (name): Promise<[string, PageFile]> => {
+      const content = await readFile(`${folder}/assets/${name}`);
+      return [name, await pageFile(content, extname(name))];
+    });
+    const index = memoizeBase((base) => {
+      const link = (_: string, before: string) => `${before}${escapeAttribute(base)}/`;
+      return pageFile(Buffer.from(html.replace(RELATIVE_LINK, link)), '.html');
+    });
+    return { index, assets: new Map(await Promise.all(files)) };
+  } catch {
+    // An incomplete page counts as none.
+    return null;
+  }
 }
 
 /** `base` comes from a request, so it must not be able to end the attribute. */

@@ -1,6 +1,6 @@
 /**
- * The instances of `holdfast demo`, which users may kill, freeze and start from the page. Routes for
- * them exist only where a server is given a stage: a production server must not start or kill
+ * The instances of `holdfast demo`, which users may kill, freeze and start from the page. Routes
+ * for them exist only where a server is given a stage: a production server must not start or kill
  * processes.
  */
 
@@ -23,7 +23,7 @@ export interface StagePicture {
 export interface Stage {
   /** From memory, without I/O. */
   picture(): StagePicture;
-  /** Resolves when the action is done; `start` resolves when it has begun. See `STAGE_DIRECTIONS`. */
+  /** Resolves when the action is done, or `start` has begun. See `STAGE_DIRECTIONS`. */
   direct(name: string, action: StageAction): Promise<void>;
 }
 

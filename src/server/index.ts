@@ -7,7 +7,7 @@ export {
   type StagePicture,
 } from './demo-stage.ts';
 export { EntryPasses } from './http/entry-passes.ts';
-export type { LanSettings } from './http/ip-restriction.ts';
+export type { LanSettings } from './http/lan.ts';
 export { PROBLEMS, type ProblemName } from './http/problem.ts';
 export type { FailedRequest } from './http/request.ts';
 export type { LimitSettings, RateSettings } from './http/request-limits.ts';
@@ -21,10 +21,10 @@ export {
   SCOPES,
   type Scope,
 } from './http/route.ts';
+export type { TokenSettings } from './http/token-set.ts';
 export { type Environment, type FoundTokens, readTokens } from './http/token-sources.ts';
-export type { TokenSettings } from './http/tokens.ts';
 export { createMetrics, type Metrics, type MetricsOptions } from './metrics/metrics.ts';
-export type { Check, Readiness } from './readiness.ts';
+export type { Check, Readiness } from './readiness-state.ts';
 export type { RouteOptions } from './routes/route-table.ts';
 export { type Servable, type ServeOptions, type Serving, serve } from './serve.ts';
 export type { AnsweredRequest } from './server-context.ts';

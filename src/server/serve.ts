@@ -1,7 +1,7 @@
 /**
  * Serves an app over HTTP/1.1, with limits against slow and malformed clients: headers and bodies
- * must arrive in time, connections are limited, and silent ones are closed. Malformed requests get a
- * problem like all others.
+ * must arrive in time, connections are limited, and silent ones are closed. Malformed requests get
+ * a problem like all others.
  */
 import {
   createServer,
@@ -19,7 +19,7 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkKnown } from '../core/options.ts';
 import type { HoldfastApp } from './app.ts';
-import { isLoopback } from './http/ip-restriction.ts';
+import { isLoopback } from './http/lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './http/problem.ts';
 import { markServed } from './http/response.ts';
 
@@ -70,7 +70,7 @@ const DEFAULT_REQUEST_MS = 30_000;
 const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_CONNECTIONS = 10_000;
 const DEFAULT_CLOSE_MS = 5_000;
-/** Longer than that of usual proxies, so that a proxy never reuses a connection just closed here. */
+/** Longer than that of usual proxies, so that none reuses a connection just closed here. */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16_384;
 /** How often timeouts of connections are checked: a tenth of the timeout, within these limits. */
@@ -88,7 +88,7 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
   const listener = getRequestListener(
     (request, env) => app.fetch(request, markServed(env, request)),
     {
-      // The replacements are faster, but `fetch` in the same process would no longer give a `Response`.
+      // Replacements are faster, but `fetch` in this process would no longer give a `Response`.
       overrideGlobalObjects: false,
       errorHandler: () => malformedResponse(),
     },
@@ -106,7 +106,7 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
     socket.end(problemText(connectRefused()), () => socket.destroy());
   });
   server.maxConnections = maxConnections;
-  // Node would drop headers above a count, possibly those of a proxy. Their size is limited instead.
+  // Node would drop headers above a count, even those of a proxy. Their size is limited instead.
   server.maxHeadersCount = 0;
   server.setTimeout(durationMs(options.idleTimeout ?? DEFAULT_IDLE_MS, 'idleTimeout'));
   answerMalformed(server);
@@ -200,7 +200,7 @@ function malformedResponse(): Response {
 
 function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    // Later errors are failed accepts, such as a lack of file descriptors. Open connections continue.
+    // Later errors are failed accepts (too few file descriptors). Open connections continue.
     server.on('error', (error: NodeJS.ErrnoException) => {
       const rule = `cannot listen there (${error.code ?? error.message})`;
       reject(new ConfigError({ field: 'host and port', value: `${host}:${port}`, rule }));

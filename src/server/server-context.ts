@@ -3,7 +3,7 @@ import type { Random } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import type { Readiness } from './readiness.ts';
+import type { Readiness } from './readiness-state.ts';
 import type { EventStream } from './streams/event-stream.ts';
 import type { FleetStream } from './streams/fleet-stream.ts';
 

@@ -1,8 +1,7 @@
 /**
- * Reads what changes in a collection of records as a caller should: page after page, from the
- * beginning again where the store says so. Each refresh asks only for what has changed since the
- * last one. Where everything is listed again, nothing is taken for removed before the listing is
- * complete.
+ * Reads the changes of a collection of records: page after page, and from the beginning again where
+ * the store says so. Each refresh asks only for changes since the last one. Where everything is
+ * listed again, no record counts as removed before the listing is complete.
  */
 import { StoreRefusedError } from '../core/errors.ts';
 import type { ChangesPage } from './port/record-store.ts';
@@ -25,7 +24,7 @@ export class ChangeReader {
   readonly #taker: ChangeTaker;
   #since = 0;
   #began: number | undefined;
-  /** What the listing has shown so far; null once it is complete. */
+  /** The ids that the listing has shown so far; null once it is complete. */
   #listed: Set<string> | null = new Set();
   /** Counts how often everything was to be listed again. */
   #beginning = 0;
@@ -40,7 +39,7 @@ export class ChangeReader {
     return this.#listed !== null;
   }
 
-  /** The next refresh lists everything again; and one that is under way. */
+  /** The next refresh, and one under way, list everything again. */
   beginAgain(): void {
     this.#beginning++;
     this.#since = 0;

@@ -1,7 +1,7 @@
 import { SIZE_LIMITS, sized } from './port/limits.ts';
 import { LOG_PAGE, type LogEntry, type LogPage } from './port/log-store.ts';
 
-/** What all logs have in common, wherever they are kept: entries as text, in pages. */
+/** The log of every store has its entries as text, in pages. */
 
 /** Entries have no names: so much of the text shows which one it is. */
 const NAMED = 80;
@@ -12,7 +12,7 @@ export function pageSize(most: number = LOG_PAGE): number {
 }
 
 /**
- * The text of each value; throws for what is no JSON, or too large, before anything has been added.
+ * The text of each value. Throws for a value that is not JSON or too large, before any is added.
  */
 export function asEntries(values: readonly unknown[]): string[] {
   return values.map((value) => {
@@ -23,8 +23,8 @@ export function asEntries(values: readonly unknown[]): string[] {
 }
 
 /**
- * A page out of what was found: one more than it may have, if there is more. What another program
- * has put there keeps its place, without a value.
+ * A page of the entries found, which are one more than its size if there is more. An entry of
+ * another program keeps its place, without a value.
  */
 export function pageOf(
   found: readonly (readonly [position: string, json: string])[],
@@ -37,7 +37,7 @@ export function pageOf(
   return { entries, more: found.length > size, gap };
 }
 
-/** Undefined for what is no JSON, and for more than an entry may be. */
+/** Undefined for a text that is not JSON, or larger than an entry may be. */
 function jsonValue(json: string): unknown {
   if (json.length > SIZE_LIMITS['log entry']) return undefined;
   try {

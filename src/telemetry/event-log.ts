@@ -83,8 +83,8 @@ export class EventLog {
   }
 
   /**
-   * Events as they happen, until the signal fires: after a position, or else from now on or from the
-   * oldest.
+   * Events as they happen, until the signal fires: after a position, or else from now on or from
+   * the oldest.
    */
   async *follow(options: FollowOptions): AsyncGenerator<Followed, void, undefined> {
     for await (const one of this.pages(options)) {
@@ -103,7 +103,11 @@ export class EventLog {
     from = 'now',
     signal,
   }: FollowOptions): AsyncGenerator<FollowedPage, void, undefined> {
-    const wakeup = new Wakeup(this.#clock, signal);
+    // Ends a wait when a hint arrives. A hint that arrives before the wait ends it at once.
+    let hinted = new AbortController();
+    const onHint = () => hinted.abort();
+    // One listener for all waits, so that following for days does not collect listeners.
+    signal.addEventListener('abort', onHint, { once: true });
     let unsubscribe: (() => void) | null = null;
     let position: string | undefined = after;
     let isPositioned = after !== undefined || from === 'oldest';
@@ -111,7 +115,10 @@ export class EventLog {
     try {
       while (!signal.aborted) {
         try {
-          unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, wakeup);
+          unsubscribe ??= await this.#store.signals.subscribe(LOG_TOPIC, {
+            onMessage: onHint,
+            onGap: onHint,
+          });
           if (!isPositioned) position = (await this.recall({ most: 1 })).position;
           isPositioned = true;
           const after = position;
@@ -126,7 +133,8 @@ export class EventLog {
           if (!isStalled) yield { kind: 'stalled', error };
           isStalled = true;
         }
-        await wakeup.wait(READ_EVERY_MS);
+        await this.#clock.sleep(READ_EVERY_MS, hinted.signal).catch(() => {});
+        hinted = new AbortController();
       }
     } finally {
       unsubscribe?.();
@@ -148,37 +156,6 @@ export class EventLog {
   #reportUnreadable(position: string): void {
     this.#events?.emit('log.unreadable', { position });
     this.#events = null;
-  }
-}
-
-/** Ends a wait when a hint arrives. A hint that arrives before the wait ends it at once. */
-class Wakeup {
-  readonly #clock: Clock;
-  #isWoken = false;
-  #wake: () => void = () => {};
-
-  constructor(clock: Clock, signal: AbortSignal) {
-    this.#clock = clock;
-    // One listener for all waits, so that following for days does not collect listeners.
-    signal.addEventListener('abort', () => this.onMessage(), { once: true });
-  }
-
-  onMessage(): void {
-    this.#isWoken = true;
-    this.#wake();
-  }
-
-  onGap(): void {
-    this.onMessage();
-  }
-
-  async wait(maxMs: number): Promise<void> {
-    if (!this.#isWoken) {
-      const woken = new AbortController();
-      this.#wake = () => woken.abort();
-      await this.#clock.sleep(maxMs, woken.signal).catch(() => {});
-    }
-    this.#isWoken = false;
   }
 }
 

@@ -3,8 +3,8 @@
  * events (renewals, refusals, successful polls) would push out those that people look for.
  *
  * No other work waits for it. Events are lost only after a long outage of the store, which
- * `log.dropped` reports, or in a crash, which loses the last quarter of a second. After a reply that
- * never came, entries may be in the log twice.
+ * `log.dropped` reports, or in a crash, which loses the last quarter of a second. After a reply
+ * that never came, entries may be in the log twice.
  */
 import { isDoneWithin, type Timer, timeLeft } from '../core/clock.ts';
 import type { EventName } from '../core/events.ts';
@@ -185,7 +185,9 @@ export class History {
   }
 }
 
-/** For a target without an earlier owner `lease.acquired` says it all, and a start takes thousands. */
+/**
+ * For a target without an earlier owner `lease.acquired` says it all, and a start takes thousands.
+ */
 function isRedundant(name: EventName, facts: object): boolean {
   return name === 'target.taken' && (facts as { how?: unknown }).how === 'first';
 }

@@ -1,6 +1,6 @@
 /**
- * The log of one instance: one line of JSON per event, with the time, the instance, the target where
- * there is one, the event's name and facts, and a sentence.
+ * The log of one instance: one line of JSON per event, with the time, the instance, the target
+ * where there is one, the event's name and facts, and a sentence.
  */
 import { type Logger, pino } from 'pino';
 import type { Clock } from '../core/clock.ts';

@@ -6,8 +6,8 @@ import type { Facts } from './facts.ts';
 import { exactly, spanOf } from './span.ts';
 
 /**
- * A sentence whose subject is the instance: `took device-7`. Facts are plain, as in the log. They may
- * come from the store, where other programs write too, so any of them may be missing or wrong.
+ * A sentence whose subject is the instance: `took device-7`. Facts are plain, as in the log. They
+ * may come from the store, where other programs write too, so any of them may be missing or wrong.
  */
 export function sentenceOf(event: string, facts: Facts, instance?: string): string {
   const words = Object.hasOwn(SENTENCES, event) ? SENTENCES[event as EventName] : undefined;

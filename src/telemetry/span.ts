@@ -13,7 +13,9 @@ function joined(...parts: readonly (readonly [number, string])[]): string {
   return parts.flatMap(([count, unit]) => (count > 0 ? [`${count} ${unit}`] : [])).join(' ');
 }
 
-/** `840 ms`, `1.84 s`, `30.02 s`, `2 min 5.5 s`: to the millisecond, so that sums can be checked. */
+/**
+ * `840 ms`, `1.84 s`, `30.02 s`, `2 min 5.5 s`: to the millisecond, so that sums can be checked.
+ */
 export function exactly(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const minutes = Math.floor(ms / 60_000);

@@ -7,7 +7,7 @@
  * session holds, but that the store may not grant yet, is waited for: the store is in quarantine,
  * or a lease was revoked.
  */
-import type { BusyReason } from '../core/errors.ts';
+import { assert } from '../core/assert.ts';
 import { isTargetId } from '../core/ids.ts';
 import { retryStore } from '../core/retry.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
@@ -98,6 +98,18 @@ export class SessionLeases {
     await Promise.all(leases.map((lease) => lease.release({ settled, within: 0 })));
   }
 
+  /** Stops renewing the leases of a pipeline that has ended, so that they expire. */
+  async expire(): Promise<void> {
+    let endWork = () => {};
+    const settled = new Promise<void>((resolve) => {
+      endWork = resolve;
+    });
+    await this.abandon(settled);
+    // A holder whose work has not ended cannot acquire the key again: this worker may recover the
+    // session under the same name.
+    endWork();
+  }
+
   /** Acquires the lease of what the session shows, or says how the run ends without it. */
   async acquireOwn(signal: AbortSignal): Promise<Lease | RunOutcome> {
     const { id } = this.#session;
@@ -137,7 +149,9 @@ export class SessionLeases {
 
   /** Acquires a slot of the pool, or says how the session ends without it. */
   async acquireSlot(poolName: string, signal: AbortSignal): Promise<Lease | Ended> {
-    const { pool, waitMs } = this.#resources.pool(poolName);
+    const found = this.#resources.pools.get(poolName);
+    assert(found !== undefined, `the worker has a pool '${poolName}'`);
+    const { pool, waitMs } = found;
     const holder = this.#holder;
     for (let wait = this.#isRecovery ? Math.max(waitMs, LOST_SLOT_WAIT_MS) : waitMs; ; ) {
       const result = await retryStore(this.#rt, signal, () =>
@@ -150,7 +164,7 @@ export class SessionLeases {
         this.#slot = { name: result.slot, key: result.lease.key };
         return this.#keep(result.lease);
       }
-      if (isUnheld(result.reason)) {
+      if (result.reason !== 'held') {
         wait = waitMsFor(result.expiresInMs);
         continue;
       }
@@ -225,8 +239,4 @@ async function hasSlot(pool: Pool, holder: string): Promise<boolean> {
 
 function waitMsFor(expiresInMs: number): number {
   return Math.min(expiresInMs, MAX_WAIT_MS) + EXTRA_WAIT_MS;
-}
-
-function isUnheld(reason: BusyReason): boolean {
-  return reason !== 'held';
 }

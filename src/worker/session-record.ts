@@ -116,7 +116,7 @@ export class SessionRecord {
   }
 }
 
-/** The part of a session that its workers write. JSON leaves out what is undefined. */
+/** The part of a session that its workers write. JSON leaves out undefined fields. */
 function statusOf(session: IntentSession): Record<keyof SessionStatus, unknown> {
   const { reason, outcome, worker, slot, losses, group, progress, detail } = session;
   return { ...NO_STATUS, reason, outcome, worker, slot, losses, group, progress, detail };

@@ -16,7 +16,8 @@
  * released, the last acquired first, and then `ENDED` is written. So a client that reads `ENDED`
  * finds the leases free, and a worker that recovers the session before that knows its reason. A
  * session that is only left, because this worker stops, keeps its state: its leases are released,
- * and then the worker's name is removed from it, so that another worker continues. Out: → over.
+ * and then the worker's name is removed from it, so that another worker continues. If the store
+ * cannot be told that the pipeline has ended, the leases are not released: they expire. Out: → over.
  *
  * **Over.** The worker holds nothing for the session.
  */
@@ -33,7 +34,7 @@ import {
 } from '../store/port/intent-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { Pipeline, PipelineEnd, PipelineHold, Running } from './pipelines/pipeline.ts';
-import { Progress } from './pipelines/progress.ts';
+import { ProgressWriter } from './pipelines/progress-writer.ts';
 import { type Ended, ended, type RunOutcome } from './run-outcome.ts';
 import { SessionLeases } from './session-leases.ts';
 import type { SessionRecord } from './session-record.ts';
@@ -84,13 +85,19 @@ export class SessionRun {
   #isClaimed: boolean;
 
   /** `isRecovery`: the session belonged to another worker, which is dead or has left it. */
-  constructor(rt: Runtime, resources: WorkerResources, record: SessionRecord, isRecovery: boolean) {
+  constructor(
+    rt: Runtime,
+    resources: WorkerResources,
+    pipeline: Pipeline,
+    record: SessionRecord,
+    isRecovery: boolean,
+  ) {
     this.#rt = rt;
     this.#record = record;
     this.#isRecovery = isRecovery;
     this.#isClaimed = !isRecovery;
     this.#leases = new SessionLeases(rt, resources, record.session, isRecovery);
-    this.#pipeline = resources.pipeline(record.session.kind);
+    this.#pipeline = pipeline;
     this.#graceMs = resources.graceMs;
   }
 
@@ -143,9 +150,7 @@ export class SessionRun {
       if (outcome.kind === 'ended') await this.#endSession(outcome);
       else await this.#leaveSession(outcome);
     } catch {
-      // The store could not be told. The worker that recovers the session continues from what the
-      // store has. It finds the leases free.
-      await this.#release(outcome);
+      await this.#releaseUntold(outcome);
     }
     this.#enter('over');
   }
@@ -179,7 +184,7 @@ export class SessionRun {
 
   /**
    * The previous holder of the lease may have recovered and ended this session. No other worker can
-   * do that while this one holds the lease, so what is read now stays true.
+   * do that while this one holds the lease, so this read stays true.
    */
   async #readAgain(): Promise<null> {
     const { signal } = this.#stop;
@@ -216,7 +221,7 @@ export class SessionRun {
     const { fence, slot } = this.#leases;
     this.#stop.signal.throwIfAborted();
     this.#leases.assertHeld();
-    const progress = new Progress(clock, (value) => this.#writeProgress(value));
+    const progress = new ProgressWriter(clock, (value) => this.#writeProgress(value));
     const running = this.#pipeline.start(session, this.#hold(progress));
     this.#running = running;
     this.#enter('running');
@@ -239,7 +244,7 @@ export class SessionRun {
     return this.#outcomeOf(end);
   }
 
-  #hold(progress: Progress): PipelineHold {
+  #hold(progress: ProgressWriter): PipelineHold {
     const { signal } = this.#stop;
     return {
       signal,
@@ -325,6 +330,18 @@ export class SessionRun {
 
   #release({ isPipelineGone }: RunOutcome): Promise<void> {
     return isPipelineGone ? this.#leases.release() : this.#leases.abandon();
+  }
+
+  /**
+   * The store could not be told how the run ended. If it says `STOPPING`, the worker that recovers
+   * the session only ends it, and may do so at once. If it still says `RUNNING`, that worker would
+   * start the pipeline again: the leases are left to expire, so that a write that is still under
+   * way arrives first.
+   */
+  #releaseUntold(outcome: RunOutcome): Promise<void> {
+    const isStopping = this.#record.session.state === 'STOPPING';
+    if (isStopping || !outcome.isPipelineGone) return this.#release(outcome);
+    return this.#leases.expire();
   }
 
   async #endSession(outcome: Ended): Promise<void> {

@@ -37,8 +37,8 @@ export type PipelineOption = PipelineFunction | FunctionPipeline | CommandPipeli
 export interface WorkerOptions {
   /**
    * Unique among all workers of the store, and the same at every start. A named worker that was
-   * killed, and is restarted on the same host, frees at once what it held. Without a name, its
-   * leases have to expire. Do not use the name of the host.
+   * killed, and is restarted on the same host, frees at once the leases it held. Without a name,
+   * they have to expire. Do not use the name of the host.
    */
   name?: string;
   /** Pools of scarce things, by name; default `{ tuners: 4 }`. The same at all workers. */

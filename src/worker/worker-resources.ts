@@ -1,7 +1,5 @@
-/**
- * What all runs of one worker share: leases, the pools of its slots, its pipelines and commands.
- */
-import { assert } from '../core/assert.ts';
+/** The leases, pools and pipelines that all runs of one worker share. */
+import type { Clock } from '../core/clock.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { Pool } from '../lease/pool/pool.ts';
@@ -28,70 +26,43 @@ interface SizedPool {
   readonly waitMs: number;
 }
 
-export class WorkerResources {
+export interface WorkerResources {
   readonly leases: Leases;
   /** How the worker acquires its leases. */
   readonly acquireOptions: AcquireOptions;
   /** How long a pipeline may take to end. */
   readonly graceMs: number;
-  readonly #rt: Runtime;
-  readonly #settings: WorkerSettings;
-  readonly #pools = new Map<string, SizedPool>();
-  #pipelines: Readonly<Record<Kind, Pipeline>> | null = null;
-  #commands: Commands | null = null;
+  /** The pools of its slots, by name. */
+  readonly pools: ReadonlyMap<string, SizedPool>;
+}
 
-  constructor(rt: Runtime, leases: Leases, settings: WorkerSettings) {
-    const { resources, timings, graceMs } = settings;
-    this.#rt = rt;
-    this.leases = leases;
-    this.#settings = settings;
-    this.graceMs = graceMs;
-    this.acquireOptions = { ...timings, class: 'resource' };
-    leases.check(this.acquireOptions);
-    for (const { name, slots, key, waitMs } of resources) {
-      const options = { ...this.acquireOptions, slots, key };
-      this.#pools.set(name, { pool: new Pool(rt, leases, name, options), waitMs });
-    }
-  }
+export type Pipelines = Readonly<Record<Kind, Pipeline>>;
 
-  get pools(): readonly Pool[] {
-    return [...this.#pools.values()].map(({ pool }) => pool);
-  }
-
-  pool(name: string): SizedPool {
-    const found = this.#pools.get(name);
-    assert(found !== undefined, `the worker has a pool '${name}'`);
-    return found;
-  }
-
-  pipeline(kind: Kind): Pipeline {
-    assert(
-      this.#pipelines !== null,
-      'the pipelines of a worker are opened before it runs sessions',
-    );
-    return this.#pipelines[kind];
-  }
-
-  /** Makes the pipelines. Starts the supervisor of commands if one of them is a command. */
-  openPipelines(commands: () => Commands): void {
-    const { live, vod } = this.#settings.pipelines;
-    this.#pipelines = { live: this.#open(live, commands), vod: this.#open(vod, commands) };
-  }
-
-  /** Resolves when no command runs any more. */
-  async closePipelines(): Promise<void> {
-    await this.#commands?.close();
-  }
-
-  #open(settings: PipelineSettings, commands: () => Commands): Pipeline {
-    const { clock } = this.#rt;
-    const { work, resource } = settings;
-    if (typeof work === 'function') return functionPipeline(clock, work, resource);
-    this.#commands ??= commands();
-    return commandPipeline(clock, this.#commands, {
-      command: work,
-      resource,
-      graceMs: this.graceMs,
+export function workerResources(
+  rt: Runtime,
+  leases: Leases,
+  { resources, timings, graceMs }: WorkerSettings,
+): WorkerResources {
+  const acquireOptions: AcquireOptions = { ...timings, class: 'resource' };
+  leases.check(acquireOptions);
+  const pools = new Map<string, SizedPool>();
+  for (const { name, slots, key, waitMs } of resources)
+    pools.set(name, {
+      pool: new Pool(rt, leases, name, { ...acquireOptions, slots, key }),
+      waitMs,
     });
-  }
+  return { leases, acquireOptions, graceMs, pools };
+}
+
+/** Makes the pipelines. `commands` is called for each that is a command. */
+export function openPipelines(
+  clock: Clock,
+  { pipelines: { live, vod }, graceMs }: WorkerSettings,
+  commands: () => Commands,
+): Pipelines {
+  const open = ({ work, resource }: PipelineSettings) =>
+    typeof work === 'function'
+      ? functionPipeline(clock, work, resource)
+      : commandPipeline(clock, commands(), { command: work, resource, graceMs });
+  return { live: open(live), vod: open(vod) };
 }

@@ -30,13 +30,19 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { Pool } from '../lease/pool/pool.ts';
 import type { Runtime } from '../store/runtime.ts';
-import { builtIn } from './pipelines/built-in.ts';
-import { SessionMonitor } from './session-monitor.ts';
-import { SessionRuns } from './session-runs.ts';
-import { StartConsumer } from './start-consumer.ts';
-import { WorkerName } from './worker-name.ts';
-import { readWorkerOptions, type WorkerOptions } from './worker-options.ts';
-import { type WorkerEnvironment, WorkerResources } from './worker-resources.ts';
+import { OpenSessionWatch } from './open-session-watch.ts';
+import { builtIn } from './pipelines/function.ts';
+import { SessionRunSet } from './session-run-set.ts';
+import { StartReader } from './start-reader.ts';
+import type { Commands } from './supervisor/commands.ts';
+import { WorkerNameLock } from './worker-name-lock.ts';
+import { readWorkerOptions, type WorkerOptions, type WorkerSettings } from './worker-options.ts';
+import {
+  openPipelines,
+  type WorkerEnvironment,
+  type WorkerResources,
+  workerResources,
+} from './worker-resources.ts';
 
 const DEFAULT_STOP_MS = 15_000;
 
@@ -53,11 +59,14 @@ const FROM: Readonly<Record<State, readonly State[]>> = {
 export class Worker implements AsyncDisposable {
   readonly #rt: Runtime;
   readonly #environment: WorkerEnvironment;
+  readonly #settings: WorkerSettings;
   readonly #resources: WorkerResources;
-  readonly #runs: SessionRuns;
-  readonly #consumer: StartConsumer;
-  readonly #monitor: SessionMonitor;
-  readonly #name: WorkerName | null;
+  readonly #runs: SessionRunSet;
+  readonly #starts: StartReader;
+  readonly #watch: OpenSessionWatch;
+  readonly #name: WorkerNameLock | null;
+  /** Null: no pipeline is a command, or the worker does not run yet. */
+  #commands: Commands | null = null;
   #unsubscribes: (() => void)[] = [];
   #state: State = 'new';
   #stopping: Promise<void> | null = null;
@@ -68,18 +77,18 @@ export class Worker implements AsyncDisposable {
     environment: WorkerEnvironment,
     options: WorkerOptions = {},
   ) {
-    const settings = readWorkerOptions(options, builtIn(rt.clock));
-    const { name, starts, timings } = settings;
+    this.#settings = readWorkerOptions(options, builtIn(rt.clock));
+    const { name, starts, timings } = this.#settings;
     this.#rt = rt;
     this.#environment = environment;
-    this.#resources = new WorkerResources(rt, leases, settings);
-    this.#name = name === null ? null : new WorkerName(rt, this.#resources, environment, name);
-    this.#runs = new SessionRuns(rt, this.#resources, starts);
-    this.#consumer = new StartConsumer(rt, this.#runs);
-    this.#monitor = new SessionMonitor(rt, this.#runs, timings.ttl);
+    this.#resources = workerResources(rt, leases, this.#settings);
+    this.#name = name === null ? null : new WorkerNameLock(rt, this.#resources, environment, name);
+    this.#runs = new SessionRunSet(rt, this.#resources, starts);
+    this.#starts = new StartReader(rt, this.#runs);
+    this.#watch = new OpenSessionWatch(rt, this.#runs, timings.ttl);
     this.#runs.listen(
-      () => this.#consumer.wake(),
-      (id) => this.#monitor.refresh(id),
+      () => this.#starts.wake(),
+      (id) => this.#watch.refresh(id),
     );
   }
 
@@ -94,7 +103,7 @@ export class Worker implements AsyncDisposable {
 
   /** The pools of its resources. */
   get pools(): readonly Pool[] {
-    return this.#resources.pools;
+    return [...this.#resources.pools.values()].map(({ pool }) => pool);
   }
 
   /**
@@ -112,15 +121,15 @@ export class Worker implements AsyncDisposable {
     }
     if (this.#isStopRequested) return this;
     this.#enter('running');
-    const lock = this.#name?.lock ?? null;
-    this.#resources.openPipelines(() => this.#environment.commands(lock));
-    const { events } = this.#rt;
+    const { clock, events } = this.#rt;
+    // Starts the supervisor of commands now, so that no command has to wait for it.
+    this.#runs.open(openPipelines(clock, this.#settings, () => this.#openCommands()));
     const extend = () => this.#runs.extend();
     this.#unsubscribes = [
       events.on('lease.renewed', extend),
       events.on('lease.reasserted', extend),
     ];
-    await Promise.all([this.#consumer.start(), this.#monitor.start()]);
+    await Promise.all([this.#starts.start(), this.#watch.start()]);
     return this;
   }
 
@@ -146,7 +155,7 @@ export class Worker implements AsyncDisposable {
     const isInTime = await isDoneWithin(this.#rt.clock, withinMs, ending);
     await this.#runs.abandon();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
-    await this.#resources.closePipelines();
+    await this.#commands?.close();
     const unlock = () => this.#name?.unlock();
     // A function that still runs keeps the lock: a worker that got it would free leases at once
     // that have yet to expire.
@@ -157,9 +166,14 @@ export class Worker implements AsyncDisposable {
 
   /** Resolves when no run is left and the name is released. */
   async #end(): Promise<void> {
-    await Promise.all([this.#consumer.stop(), this.#monitor.stop()]);
+    await Promise.all([this.#starts.stop(), this.#watch.stop()]);
     await this.#runs.over();
     await this.#name?.release();
+  }
+
+  #openCommands(): Commands {
+    this.#commands ??= this.#environment.commands(this.#name?.lock ?? null);
+    return this.#commands;
   }
 
   get #isStopRequested(): boolean {

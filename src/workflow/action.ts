@@ -119,50 +119,48 @@ export interface DraftFacts {
   readonly origin: string | null;
 }
 
-/**
- * An action without an epoch yet, checked like an action. `stored` is what the store keeps;
- * `emitted` is the action itself. It is built from the facts, because parsing the stored text again
- * would be slower.
- */
-export class Draft {
+/** An action without an epoch yet, checked like an action. */
+export interface Draft {
+  readonly facts: DraftFacts;
+  readonly createdAt: string;
+  /** As JSON. */
+  readonly payload: string;
+  /** The part of the action that the store keeps. */
   readonly stored: NewAction;
-  readonly #facts: DraftFacts;
-  readonly #createdAt: string;
-  readonly #payload: string;
+}
 
-  constructor(facts: DraftFacts) {
-    const { actionId, type, target, priority, timeoutMs } = facts;
-    checkField('action_id', FIELDS.action_id, actionId);
-    checkField('action_type', FIELDS.action_type, type);
-    checkField('target_node_type', FIELDS.target_node_type, target);
-    checkField('priority', FIELDS.priority, priority);
-    checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
-    this.#facts = facts;
-    this.#createdAt = isoOf(facts.createdAtMs);
-    this.#payload = jsonOf(facts.payload, 'payload');
-    // The checked fields contain no character that JSON would escape.
-    const rest = `"action_type":"${type}","created_at":"${this.#createdAt}","timeout_ms":${timeoutMs}`;
-    const origin = facts.origin === null ? '' : `"origin":"${facts.origin}",`;
-    const body = `{${origin}${rest},"payload":${this.#payload}}`;
-    this.stored = { id: actionId, target, priority, body };
-  }
+export function draftAction(facts: DraftFacts): Draft {
+  const { actionId, type, target, priority, timeoutMs } = facts;
+  checkField('action_id', FIELDS.action_id, actionId);
+  checkField('action_type', FIELDS.action_type, type);
+  checkField('target_node_type', FIELDS.target_node_type, target);
+  checkField('priority', FIELDS.priority, priority);
+  checkField('timeout_ms', FIELDS.timeout_ms, timeoutMs);
+  const createdAt = isoOf(facts.createdAtMs);
+  const payload = jsonOf(facts.payload, 'payload');
+  // The checked fields contain no character that JSON would escape.
+  const rest = `"action_type":"${type}","created_at":"${createdAt}","timeout_ms":${timeoutMs}`;
+  const origin = facts.origin === null ? '' : `"origin":"${facts.origin}",`;
+  const body = `{${origin}${rest},"payload":${payload}}`;
+  return { facts, createdAt, payload, stored: { id: actionId, target, priority, body } };
+}
 
-  emitted(leaseId: string, epoch: number): Action {
-    const { actionId, workflow, type, target, priority, timeoutMs } = this.#facts;
-    return Object.freeze({
-      action_id: actionId,
-      workflow_id: workflow,
-      action_type: type,
-      target_node_type: target,
-      // A copy of what was sent: the caller may change its own object.
-      payload: frozen<unknown>(JSON.parse(this.#payload)),
-      lease_id: leaseId,
-      epoch,
-      priority,
-      created_at: this.#createdAt,
-      timeout_ms: timeoutMs,
-    });
-  }
+/** The action itself. Parsing the stored text again would be slower. */
+export function emittedAction(draft: Draft, leaseId: string, epoch: number): Action {
+  const { actionId, workflow, type, target, priority, timeoutMs } = draft.facts;
+  return Object.freeze({
+    action_id: actionId,
+    workflow_id: workflow,
+    action_type: type,
+    target_node_type: target,
+    // A copy of the payload that was sent: the caller may change its own object.
+    payload: frozen<unknown>(JSON.parse(draft.payload)),
+    lease_id: leaseId,
+    epoch,
+    priority,
+    created_at: draft.createdAt,
+    timeout_ms: timeoutMs,
+  });
 }
 
 /** The last date that was formatted: many actions share one. */
@@ -219,7 +217,7 @@ export function resultOf(workflow: string, stored: StoredResult): ActionResult {
   });
 }
 
-/** Freezes the whole value, so that an action stays what was emitted. */
+/** Freezes the whole value, so that an action stays as it was emitted. */
 function frozen<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

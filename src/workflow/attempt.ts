@@ -1,6 +1,6 @@
 /**
  * One try at one action. The handler may run until its claim expires here, which is earlier than in
- * the store. `Claims` extends the claim while the handler runs.
+ * the store. `ClaimSet` extends the claim while the handler runs.
  *
  * An attempt is **stuck** if its handler was asked to stop, and still runs when the claim has
  * expired in the store: another try may have begun.
@@ -54,12 +54,12 @@ const MAX_MESSAGE_LENGTH = 10_000;
 const CLAIM_EXPIRED = 'its claim has expired: another process may have the action by now';
 
 /** The reason of `context.signal`. */
-class Stopped extends Error {
+class ActionStoppedError extends Error {
   override readonly name = 'ActionStoppedError';
 }
 
 /** Every try that the action may have ended without reporting a result. */
-class Exhausted extends Error {
+class ActionExhaustedError extends Error {
   override readonly name = 'ActionExhaustedError';
 }
 
@@ -125,7 +125,7 @@ export class Attempt {
 
   stop(why: string): void {
     if (this.isStopped) return;
-    this.#controller.abort(new Stopped(why));
+    this.#controller.abort(new ActionStoppedError(why));
     this.#timer?.cancel();
     if (!this.#isRunning) return;
     this.#timer = this.#clock.after(this.#leftMs() + this.#graceMs, () => this.#onStuck?.());
@@ -149,7 +149,9 @@ export class Attempt {
   /** How an action ends whose tries are used up: it may have ended the processes that tried it. */
   exhausted(): Ending {
     const triesBefore = this.tries - 1;
-    return failed(new Exhausted(`${triesBefore} attempts ended without reporting a result`));
+    return failed(
+      new ActionExhaustedError(`${triesBefore} attempts ended without reporting a result`),
+    );
   }
 
   /** What to tell the store about this attempt: its result, or when to try again. */

@@ -1,4 +1,4 @@
-/** Errors of workflow steps. Their facts stand in `context`, under the names that go over the wire. */
+/** Errors of workflow steps. `context` has their facts, under the names that go over the wire. */
 import { defineError, HoldfastError } from '../core/errors.ts';
 
 /** A step or an action came from a process that does not hold the workflow. */
@@ -106,7 +106,10 @@ export class ActionInvalidError extends defineError(
   rule: string;
 }>(({ field, rule }) => `${field} of the action: ${rule}`) {}
 
-/** Which limit was hit: on actions without a result, or on these plus results that the orchestrator has not read. */
+/**
+ * Which limit was hit: on actions without a result, or on these plus results that the orchestrator
+ * has not read.
+ */
 export type WorkflowLimit = 'unresolved' | 'unread';
 
 /** Nothing can be emitted before some actions have results, or before results have been read. */
@@ -129,7 +132,10 @@ export class WorkflowFullError extends defineError(
     : `${has}: together they may be at most ${most}. Read the results: for await (const result of workflow.results()), or result(actionId) for each action.`;
 }) {}
 
-/** For handlers to throw: the step has failed, and trying again would not help. It becomes the action's result as it is. */
+/**
+ * For handlers to throw: the step has failed, and trying again would not help. It becomes the
+ * action's result as it is.
+ */
 export class StepFailedError extends HoldfastError {
   static readonly kind = 'internal';
   readonly code = 'STEP_FAILED';

@@ -17,7 +17,8 @@ import {
   type ActionResult,
   actionOf,
   DEFAULT_PRIORITY,
-  Draft,
+  draftAction,
+  emittedAction,
   readAction,
 } from './action.ts';
 import {
@@ -26,7 +27,7 @@ import {
   LeaseViolationError,
   StaleEpochError,
 } from './errors.ts';
-import { ResultInbox } from './result-inbox.ts';
+import { ResultQueue } from './result-queue.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { StepQueue } from './step-queue.ts';
 import { violation } from './violation.ts';
@@ -78,7 +79,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   readonly #tenure: WorkflowTenure;
   readonly #actions: ActionDefinitions;
   readonly #steps: StepQueue;
-  readonly #inbox: ResultInbox;
+  readonly #results: ResultQueue;
   #state: unknown;
 
   constructor(rt: Runtime, tenure: WorkflowTenure, begun: BegunTenure, actions: A) {
@@ -92,7 +93,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     this.dropped = dropped.map((action) => actionOf(workflow.id, action));
     this.#steps = new StepQueue(rt, tenure, workflow.epoch);
     const onPoll = () => void this.hear().catch(() => {});
-    this.#inbox = new ResultInbox(rt, tenure, this.#steps, onPoll);
+    this.#results = new ResultQueue(rt, tenure, this.#steps, onPoll);
   }
 
   get workflowId(): string {
@@ -155,7 +156,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
     const createdAtMs = clock.wallMs();
     span.set({ 'holdfast.action': actionId, 'holdfast.processor': target });
-    const draft = new Draft({
+    const draft = draftAction({
       actionId,
       workflow,
       type,
@@ -168,10 +169,10 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     });
     const mayBeKnown = options.actionId !== undefined;
     const epoch = await this.#reported(this.#steps.emit(draft.stored, mayBeKnown));
-    if (epoch === null) return draft.emitted(leaseId, await this.#epochOf(actionId));
+    if (epoch === null) return emittedAction(draft, leaseId, await this.#epochOf(actionId));
     if (events.hasListener('action.emitted'))
       events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
-    return draft.emitted(leaseId, epoch);
+    return emittedAction(draft, leaseId, epoch);
   }
 
   /** The epoch of an action that was emitted before. */
@@ -216,14 +217,14 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     actionId: string,
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<ActionResult<ResultOut<A[K]>>> {
-    return this.#inbox.of(actionId, signal) as Promise<ActionResult<ResultOut<A[K]>>>;
+    return this.#results.of(actionId, signal) as Promise<ActionResult<ResultOut<A[K]>>>;
   }
 
   /**
    * All unread results, and then each as it comes in. A result counts as read with the next step.
    */
   results({ signal }: { signal?: AbortSignal } = {}): AsyncGenerator<ActionResult, void, void> {
-    return this.#inbox.all(signal);
+    return this.#results.all(signal);
   }
 
   /**
@@ -336,13 +337,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
    */
   async hear(): Promise<void> {
     // Nearly always the hint is about a result that a caller waits for.
-    if (await this.#inbox.hasMore()) return;
+    if (await this.#results.hasMore()) return;
     const found = await this.#tenure.read();
     if (found?.leaseId !== this.leaseId) {
       void this.#tenure.verify();
       return;
     }
-    if (found.unread > 0 && this.#inbox.isAwaited) void this.#inbox.refresh();
+    if (found.unread > 0 && this.#results.isAwaited) void this.#results.refresh();
     if (found.parked > 0) await this.#unpark();
   }
 

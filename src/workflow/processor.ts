@@ -23,7 +23,7 @@ import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
 import { type Action, type ActionResult, readAction, resultOf } from './action.ts';
 import { Attempt, type Ending, type HandlerContext, type ReservedAction } from './attempt.ts';
-import { Claims } from './claims.ts';
+import { ClaimSet } from './claim-set.ts';
 import { FutureEpochError, LeaseViolationError, StaleEpochError } from './errors.ts';
 import {
   type ProcessorOptions,
@@ -56,7 +56,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   readonly #rt: Runtime;
   readonly #settings: ProcessorSettings;
   readonly #settlements: Batcher<Settlement, HeldReply>;
-  readonly #claims: Claims;
+  readonly #claims: ClaimSet;
   readonly #hints: Subscription;
   readonly #loop: Loop;
   readonly #violations = new Map<string, number>();
@@ -75,7 +75,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     const settle = (all: readonly Settlement[]) =>
       store.workflows.settle(name, all, { timeoutMs: TIMEOUT_MS });
     this.#settlements = new Batcher(settle, MAX_SETTLEMENTS);
-    this.#claims = new Claims(rt, name, claimMs);
+    this.#claims = new ClaimSet(rt, name, claimMs);
     this.#loop = new Loop(rt, {
       everyMs: POLL_EVERY_MS,
       round: () => this.#takeAll(),

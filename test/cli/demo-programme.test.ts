@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { printAlmanac } from '../../src/cli/commands/demo/almanac.ts';
 import { watchChannels } from '../../src/cli/commands/demo/channels.ts';
-import { FORECAST, Forecast } from '../../src/cli/commands/demo/forecast.ts';
-import { Stations } from '../../src/cli/commands/demo/stations.ts';
+import { FORECAST, ForecastRun } from '../../src/cli/commands/demo/forecast-run.ts';
+import { StationServer } from '../../src/cli/commands/demo/station-server.ts';
 import type { Violation } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
@@ -55,8 +55,11 @@ describe('the programme of the demo', () => {
     const { clock, over, violations } = ground;
     const operator = await ground.open('demo');
     const orchestrators = [await ground.open('dora'), await ground.open('emily')];
-    const stations = new Stations(seededRandom(7));
-    const running = new Forecast({ clock, stations, operator, orchestrators }, over.signal).run();
+    const stations = new StationServer(seededRandom(7));
+    const running = new ForecastRun(
+      { clock, stations, operator, orchestrators },
+      over.signal,
+    ).run();
     const codes = () => [...new Set(violations.map(({ code }) => code))].sort();
     await ground.until(() => codes().length === 2, 'refusals of both kinds');
     expect(codes()).toEqual(['LEASE_VIOLATION', 'STALE_EPOCH']);
@@ -76,8 +79,8 @@ describe('the programme of the demo', () => {
     await using ground = new Ground();
     const { clock, over } = ground;
     const operator = await ground.open('demo');
-    const parts = { clock, stations: new Stations(seededRandom(7)), operator };
-    const running = new Forecast({ ...parts, orchestrators: [operator] }, over.signal).run();
+    const parts = { clock, stations: new StationServer(seededRandom(7)), operator };
+    const running = new ForecastRun({ ...parts, orchestrators: [operator] }, over.signal).run();
     const { workflows } = operator;
     const heldBy = async () => {
       const view = await workflows.get(FORECAST);

@@ -55,7 +55,7 @@ describe('what the server is made of', () => {
   });
 
   it('is loaded where it is needed', () => {
-    const names = loadedWith('src/cli/commands/up/front-door.ts');
+    const names = loadedWith('src/cli/commands/up/up-server.ts');
     expect([...names].some((name) => ofServer.test(name))).toBe(true);
   });
 });

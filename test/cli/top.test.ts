@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { Board, type Moment } from '../../src/cli/commands/top/board.ts';
 import { drawTop, type Frame, type KeyState } from '../../src/cli/commands/top/drawing.ts';
 import { NO_KEYS, pressed } from '../../src/cli/commands/top/keys.ts';
-import { LastMinute } from '../../src/cli/commands/top/last-minute.ts';
 import { sharesOf } from '../../src/cli/commands/top/lines.ts';
+import { MinuteMetrics } from '../../src/cli/commands/top/minute-metrics.ts';
+import { type Moment, TopState } from '../../src/cli/commands/top/top-state.ts';
 import type { FleetPicture, MemberView, PicturedTarget } from '../../src/fleet/watch/fleet.ts';
 import type { LoggedEvent } from '../../src/telemetry/event-log.ts';
 import fc from '../support/fast-check.ts';
@@ -47,8 +47,8 @@ function event(name: string, who: string, facts: Record<string, unknown> = {}): 
   return { position: '1', at: AT - 1_000, instance: idOf(who), event: name, ...facts };
 }
 
-function board(...events: readonly LoggedEvent[]): Board {
-  const made = new Board();
+function board(...events: readonly LoggedEvent[]): TopState {
+  const made = new TopState();
   made.see(
     {
       kind: 'picture',
@@ -74,7 +74,7 @@ function board(...events: readonly LoggedEvent[]): Board {
 }
 
 function drawn(
-  from: Board,
+  from: TopState,
   facts: Partial<Frame> = {},
   keys: Partial<KeyState> = {},
   now: Moment = NOW,
@@ -178,7 +178,7 @@ q quit   / filter   s order: name   p pause…
         fc.integer({ min: 1, max: 50 }),
         fc.array(name, { maxLength: 30 }),
         (columns, rows, names) => {
-          const made = new Board();
+          const made = new TopState();
           const members = names.map((id) => member('x', { id }));
           const targets = names.map((id) => target(id, null));
           made.see({ kind: 'picture', picture: picture({ members, targets }) }, NOW);
@@ -192,14 +192,14 @@ q quit   / filter   s order: name   p pause…
   });
 
   it('escapes what ids could do to a terminal', () => {
-    const made = new Board();
+    const made = new TopState();
     const members = [member('x', { id: '\u001b[2Jx', version: '\u0007' })];
     made.see({ kind: 'picture', picture: picture({ members }) }, NOW);
     expect(drawn(made)).toContain('\\x1b[2Jx ');
   });
 
   it('says what to do where there is nothing to show', () => {
-    const made = new Board();
+    const made = new TopState();
     expect(drawn(made)).toContain('no data yet');
     made.see({ kind: 'picture', picture: picture() }, NOW);
     const shown = drawn(made);
@@ -314,7 +314,7 @@ describe('keys', () => {
 
 describe('what happened in the last minute', () => {
   it('is counted, and forgotten after it', () => {
-    const minute = new LastMinute();
+    const minute = new MinuteMetrics();
     minute.note(AT, AT);
     minute.note(AT - 59_000, AT);
     minute.note(AT - 61_000, AT);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dialSocket } from '../../src/store/redis/client/socket-link.ts';
+import { dialSocket } from '../../src/store/redis/client/socket-connection.ts';
 import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 import { leaveNothingBehind, openAt, take } from './support/holdfasts.ts';

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { Emitter } from '../../src/core/events.ts';
 import { systemRandom } from '../../src/core/random.ts';
-import { Results } from '../../src/fleet/poll/results.ts';
-import { TargetFeed } from '../../src/fleet/targets/target-feed.ts';
+import { ResultWriter } from '../../src/fleet/poll/result-writer.ts';
 import { TargetStore } from '../../src/fleet/targets/target-store.ts';
+import { TargetWatch } from '../../src/fleet/targets/target-watch.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -52,7 +52,7 @@ function office(store: Store) {
   const sessions = new TargetStore(
     testRuntime({ store, clock: systemClock, random: systemRandom, events }),
   );
-  const watch = new TargetFeed(store, 'any', events);
+  const watch = new TargetWatch(store, 'any', events);
   const look = async () => {
     await watch.discover();
     return [...(await watch.refresh())].sort();
@@ -190,12 +190,12 @@ describe('results', () => {
     const refused: unknown[] = [];
     events.on('result.refused', (facts) => refused.push(facts));
     const parts = { store, clock: systemClock, random: systemRandom, events };
-    const results = new Results(testRuntime({ ...parts, instanceId: 'new' }));
+    const results = new ResultWriter(testRuntime({ ...parts, instanceId: 'new' }));
     const before = await scriptCalls();
     for (let i = 0; i < 2_000; i++) results.record(`d-${i}`, 8, { ok: true, tookMs: 1 });
     await results.close();
     expect((await scriptCalls()) - before).toBeLessThanOrEqual(11);
-    const zombie = new Results(testRuntime({ ...parts, instanceId: 'old' }));
+    const zombie = new ResultWriter(testRuntime({ ...parts, instanceId: 'old' }));
     zombie.record('d-7', 7, { ok: true, tookMs: 1 });
     await zombie.close();
     expect(refused).toEqual([{ target: 'd-7', fence: 7, seen: 8 }]);

@@ -303,7 +303,7 @@ describe('Intents: lists', () => {
   });
 });
 
-describe('StartRecovery', () => {
+describe('StartRecoveryLoop', () => {
   it('I-13 starts that the stream has lost are put back, and no others', async () => {
     const { api, clock, consume, store } = setting();
     const { intents, happened } = await api();

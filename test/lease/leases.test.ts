@@ -70,6 +70,17 @@ describe('acquiring', () => {
     expect((await waiting).fence).toBeGreaterThan(first.fence);
   });
 
+  it('K-05 a release that does not wait for its work leaves the key to expire, and no timer behind', async () => {
+    const { clock, actor } = world();
+    const { take } = await actor();
+    const lease = await take('k');
+    const timers = clock.pendingTimers;
+    const releasing = lease.release({ settled: new Promise(() => {}), within: 0 });
+    expect(clock.pendingTimers).toBeLessThanOrEqual(timers);
+    expect(await releasing).toEqual({ released: false, reason: 'unsettled' });
+    expect(lease.isHeld()).toBe(false);
+  });
+
   it('K-01 a lost lease that is never released does not keep its named holder from the key', async () => {
     const { clock, store, actor } = world();
     const a = await actor();

@@ -1,12 +1,12 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../src/server/app.ts';
-import { AllowedHosts } from '../../src/server/http/allowed-hosts.ts';
+import { hostNames } from '../../src/server/http/foreign-pages.ts';
 import { mount } from '../../src/server/http/mount.ts';
 import { handleRequest, type RequestPolicy } from '../../src/server/http/request.ts';
 import { RequestLimits } from '../../src/server/http/request-limits.ts';
 import { type Route, type RouteRequest, route } from '../../src/server/http/route.ts';
-import { Tokens } from '../../src/server/http/tokens.ts';
+import { TokenSet } from '../../src/server/http/token-set.ts';
 import type { AnsweredRequest, ServerContext } from '../../src/server/server-context.ts';
 import { requestOf, serverWorld, TOKENS } from '../support/server-world.ts';
 
@@ -40,12 +40,12 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
   });
   const policy: RequestPolicy = {
     server: server as unknown as ServerContext,
-    ipRestriction: null,
+    lan: null,
     hosts: null,
-    pageHosts: new AllowedHosts([]),
+    pageHosts: hostNames([]),
     bodyTimeoutMs: 1_000,
     handlerTimeoutMs: 5_000,
-    tokens: new Tokens(Object.values(TOKENS), clock),
+    tokens: new TokenSet(Object.values(TOKENS), clock),
     limits: new RequestLimits({ inFlight: 2 }, clock),
     onError: (error) => errors.push(error),
     onAnswered: (one) => answered.push(one),

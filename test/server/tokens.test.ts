@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/core/errors.ts';
 import { seededRandom } from '../../src/core/random.ts';
-import { readTokens } from '../../src/server/http/token-sources.ts';
 import {
   checkTokens,
   makeToken,
+  TokenSet,
   type TokenSettings,
-  Tokens,
-} from '../../src/server/http/tokens.ts';
+} from '../../src/server/http/token-set.ts';
+import { readTokens } from '../../src/server/http/token-sources.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const SECRET = 'a-secret-of-some-length';
@@ -62,7 +62,7 @@ describe('tokens', () => {
   });
 
   it('I-19 are recognized whole or not at all, whatever their length', () => {
-    const tokens = new Tokens([one({ tenant: 'acme' }) as TokenSettings], new FakeClock());
+    const tokens = new TokenSet([one({ tenant: 'acme' }) as TokenSettings], new FakeClock());
     const caller = {
       tokenId: 'one',
       scope: 'v3:read',
@@ -76,7 +76,7 @@ describe('tokens', () => {
 
   it('are valid twice while they are changed', () => {
     const settings = one({ token: [SECRET, 'the-token-before-it'] }) as TokenSettings;
-    const tokens = new Tokens([settings], new FakeClock());
+    const tokens = new TokenSet([settings], new FakeClock());
     expect(tokens.recognize(SECRET).kind).toBe('known');
     expect(tokens.recognize('the-token-before-it').kind).toBe('known');
   });
@@ -84,7 +84,7 @@ describe('tokens', () => {
   it('expire at their moment', async () => {
     const clock = new FakeClock({ wallMs: Date.parse('2026-01-01T00:00:00Z') });
     const settings = one({ expiresAt: '2026-01-01T01:00:01+01:00' }) as TokenSettings;
-    const tokens = new Tokens([settings], clock);
+    const tokens = new TokenSet([settings], clock);
     await clock.advance(999);
     expect(tokens.recognize(SECRET).kind).toBe('known');
     await clock.advance(1);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { KEYSPACES } from '../../src/store/port/keyspaces.ts';
 import { checkPrefix } from '../../src/store/port/prefix.ts';
-import { fenceOf, Keys } from '../../src/store/redis/keys.ts';
+import { fenceOf, keysOf } from '../../src/store/redis/keys.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import fc from '../support/fast-check.ts';
 
 const refusal = { code: 'CONFIG_INVALID', field: 'prefix' };
 const refused = async (prefix: string) => {
-  expect(() => new Keys(prefix)).toThrow(expect.objectContaining(refusal));
+  expect(() => keysOf(prefix)).toThrow(expect.objectContaining(refusal));
   await expect(openSqliteStore('not-made.db', { prefix })).rejects.toMatchObject(refusal);
 };
 
@@ -15,7 +15,7 @@ describe('a prefix', () => {
   it.each(['', 'app:', 'a:b:', '{team}:', 'app:{team}:', 'polls:', 'lease-2:'])(
     'K-15 %j is one',
     (prefix) => {
-      expect(new Keys(prefix).prefix).toBe(prefix);
+      expect(keysOf(prefix).prefix).toBe(prefix);
       expect(() => checkPrefix(prefix)).not.toThrow();
     },
   );
@@ -37,7 +37,7 @@ describe('a prefix', () => {
     );
     const usable = prefix.filter((one) => {
       try {
-        return new Keys(one).prefix === one;
+        return keysOf(one).prefix === one;
       } catch {
         return false;
       }
@@ -52,7 +52,7 @@ describe('a prefix', () => {
       fc.property(lease, lease, (one, other) => {
         if (one.join(' ') === other.join(' ')) return;
         const names = ([own, keyspace, id]: typeof one) => {
-          const key = new Keys(own).lease(keyspace + id);
+          const key = keysOf(own).lease(keyspace + id);
           return [key, fenceOf(key)];
         };
         expect(names(one).filter((name) => names(other).includes(name))).toEqual([]);

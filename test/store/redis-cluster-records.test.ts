@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
-import { Keys } from '../../src/store/redis/keys.ts';
-import type { Primary } from '../../src/store/redis/topology/primary.ts';
+import { keysOf } from '../../src/store/redis/keys.ts';
+import type { PrimaryServer } from '../../src/store/redis/topology/primary-server.ts';
 import type { Part, Servers, Work } from '../../src/store/redis/topology/servers.ts';
 import { RedisRecords } from '../../src/store/redis/verbs/records.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -31,11 +31,11 @@ function scene() {
   /** One key at a time, as on a Cluster. */
   function execute({ script, keys, perKey, head, before }: Work): Part[] {
     return keys.map((key, from) => {
-      const args = [...(head?.({} as Primary) ?? []), ...(perKey[from] ?? [])];
+      const args = [...(head?.({} as PrimaryServer) ?? []), ...(perKey[from] ?? [])];
       const all = before === undefined ? [key] : [key, key];
       const words = ['EVAL', script.source, String(all.length), ...all, ...args];
       const reply = server.execute(link, words);
-      return { kind: 'reply', from, count: 1, reply, primary: {} as Primary };
+      return { kind: 'reply', from, count: 1, reply, primary: {} as PrimaryServer };
     });
   }
 
@@ -54,7 +54,7 @@ function scene() {
     },
   } as unknown as Servers;
   const rt = { clock, random: seededRandom(1), events: new Emitter() };
-  const client = () => new RedisRecords(rt, new Keys(''), servers, 1_000);
+  const client = () => new RedisRecords(rt, keysOf(''), servers, 1_000);
 
   /** Lets the requests arrive in the order that the picks say, until all that was begun is done. */
   async function inOrder(work: readonly Promise<unknown>[], picks: readonly number[]) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
 import { Connection } from '../../src/store/redis/client/connection.ts';
 import type { Deadline, Dialer, Link } from '../../src/store/redis/client/link.ts';
-import { TOO_LATE, UnsentError } from '../../src/store/redis/client/socket-link.ts';
+import { TOO_LATE, UnsentError } from '../../src/store/redis/client/socket-connection.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 /** A connection to a server whose answers take a while. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { judge, readInfo, SAME_CLOCK } from '../../src/store/redis/examination.ts';
-import { Keys } from '../../src/store/redis/keys.ts';
+import { keysOf } from '../../src/store/redis/keys.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { type SimClient, SimRedis } from '../../testing/sim-redis/server.ts';
@@ -75,7 +75,7 @@ describe('what another program keeps under a name of ours', () => {
     const found = await store.records.get('things', ['large', 'small'], CALL);
     expect(found).toMatchObject([{ kind: 'failed', error: { code: 'KEY_FOREIGN' } }, { value: 1 }]);
     await store.members.beat({ id: 'me', attributes: { a: 1 } }, { ...CALL, ttlMs: 60_000 });
-    cli('SET', new Keys('').member('me'), JSON.stringify({ a: 'x'.repeat(70_000) }));
+    cli('SET', keysOf('').member('me'), JSON.stringify({ a: 'x'.repeat(70_000) }));
     expect(await store.members.list(CALL)).toMatchObject([{ id: 'me', attributes: null }]);
   });
 });

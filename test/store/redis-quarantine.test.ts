@@ -12,7 +12,7 @@ import { Leases } from '../../src/lease/leases.ts';
 import type { AcquireOptions } from '../../src/lease/options.ts';
 import { readMaxTtl } from '../../src/store/port/keyspaces.ts';
 import type { Dialer } from '../../src/store/redis/client/link.ts';
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { SimRedis } from '../../testing/sim-redis/server.ts';
@@ -410,7 +410,7 @@ class Site {
         const reply = isGone ? Promise.reject(new Error('connection reset')) : link.send(args);
         return reply.catch((error: unknown) => {
           // An answer that says no is no reason to give the connection up.
-          if (!(error instanceof ErrorReply)) attempt.onEnd(String(error));
+          if (!(error instanceof ReplyError)) attempt.onEnd(String(error));
           throw error;
         });
       };

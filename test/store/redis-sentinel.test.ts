@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Link } from '../../src/store/redis/client/link.ts';
-import { sentinelDialer } from '../../src/store/redis/topology/sentinel.ts';
+import { sentinelDialer } from '../../src/store/redis/topology/sentinel-set.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;

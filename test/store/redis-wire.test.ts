@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { REPLY_MOST_BYTES } from '../../src/store/port/limits.ts';
-import { dialSocket, UnsentError } from '../../src/store/redis/client/socket-link.ts';
+import { dialSocket, UnsentError } from '../../src/store/redis/client/socket-connection.ts';
 import {
-  ErrorReply,
   encodeCommand,
   type Reply,
+  ReplyError,
   ReplyReader,
 } from '../../src/store/redis/client/wire.ts';
 import fc from '../support/fast-check.ts';
@@ -26,7 +26,7 @@ const { reply: anyReply } = fc.letrec<{ reply: Reply }>((tie) => ({
     fc.string({ unit: 'grapheme' }),
     fc.maxSafeInteger(),
     fc.constant(null),
-    fc.constantFrom('NOSCRIPT No matching script.', 'ERR').map((text) => new ErrorReply(text)),
+    fc.constantFrom('NOSCRIPT No matching script.', 'ERR').map((text) => new ReplyError(text)),
     fc.array(tie('reply'), { maxLength: 5 }),
   ),
 }));

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
-import { Redirection } from '../../src/store/redis/topology/redirection.ts';
-import { type Reach, type ServedSlots, Witness } from '../../src/store/redis/witness.ts';
+import { RedirectionError } from '../../src/store/redis/topology/redirection.ts';
+import { type Reach, type ServedSlots, WitnessState } from '../../src/store/redis/witness-state.ts';
 
 const NAMES = { recorded: '', former: '', own: 'run:' };
 const ALL: ServedSlots = { isEmpty: false, has: () => true };
 
-function witness(served = ALL): Witness {
-  return new Witness({ random: seededRandom(1) }, 'marker', served);
+function witness(served = ALL): WitnessState {
+  return new WitnessState({ random: seededRandom(1) }, 'marker', served);
 }
 
 /** A server that answers each command in turn, and a marker that records whatever is placed. */
@@ -49,7 +49,7 @@ it('K-15 a witness whose slot has gone is placed under another name', async () =
   const own = witness();
   await own.confirm(reach('OK'), { ...NAMES, era: 'e1' });
   const { name } = own;
-  const moved = new Redirection('MOVED 1 b:1');
+  const moved = new RedirectionError('MOVED 1 b:1');
   const again = reach(moved, 'OK');
   expect(await own.confirm(again, { ...NAMES, recorded: name, era: 'e1' })).toBe('confirmed');
   expect(own.name).not.toBe(name);

@@ -6,7 +6,7 @@ import { afterAll, expect, it } from 'vitest';
 import { StoreRefusedError } from '../../src/core/errors.ts';
 import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
-import type { DatabaseFile } from '../../src/store/sqlite/file/database-file.ts';
+import type { FileConnection } from '../../src/store/sqlite/file/file-connection.ts';
 import { LockQueue } from '../../src/store/sqlite/file/lock-queue.ts';
 import type { Tx } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -149,7 +149,7 @@ it('K-07 where the disk has no room for all requests of a transaction, those tha
     work({} as Tx);
     if (bytes > 10) throw new StoreRefusedError(full);
   };
-  const file = { transaction } as unknown as DatabaseFile;
+  const file = { transaction } as unknown as FileConnection;
   const clock = new FakeClock();
   const rt = { clock, random: seededRandom(1), events: new Emitter() };
   const queue = new LockQueue(rt, file, 's');

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Emitter } from '../../src/core/events.ts';
 import { open } from '../../src/holdfast.ts';
 import type { Store } from '../../src/store/port/store.ts';
-import { logSyncer } from '../../src/store/sqlite/file/log-sync.ts';
+import { logSyncer } from '../../src/store/sqlite/file/durable-queue.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 

@@ -2,7 +2,7 @@ import { seededRandom } from '../../src/core/random.ts';
 import { open } from '../../src/holdfast.ts';
 import type { IntentOptions } from '../../src/intents/intents.ts';
 import { type AppOptions, createApp } from '../../src/server/app.ts';
-import type { TokenSettings } from '../../src/server/http/tokens.ts';
+import type { TokenSettings } from '../../src/server/http/token-set.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';

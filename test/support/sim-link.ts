@@ -1,5 +1,5 @@
 import type { Dialer, Link, MessageListener } from '../../src/store/redis/client/link.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { SimRedis } from '../../testing/sim-redis/server.ts';
 
 /** Leads to a simulated server over a network without faults or delay. */
@@ -15,7 +15,7 @@ function simLink(server: SimRedis): Link {
   });
   const send = async (args: readonly string[]): Promise<Reply> => {
     const reply = server.execute(client, args);
-    if (reply instanceof ErrorReply) throw reply;
+    if (reply instanceof ReplyError) throw reply;
     return reply;
   };
   return {

@@ -321,7 +321,7 @@ it('docs/tracing.md names every span and every attribute there is, and no other'
     'lease/spans',
     'lease/pool/pool',
     'fleet/poll/poll-scheduler',
-    'fleet/member/ownership',
+    'fleet/member/target-leases',
     'worker/session-run',
     'worker/session-leases',
     'workflow/orchestrator',

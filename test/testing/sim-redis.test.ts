@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
 import { LOSS_MS } from '../../testing/sim-redis/journal.ts';
 import { type SimClient, SimRedis } from '../../testing/sim-redis/server.ts';
@@ -36,7 +36,7 @@ function run(source: string, ...keys: string[]): Reply {
 }
 
 function error(reply: Reply): string {
-  return reply instanceof ErrorReply ? reply.message : `no error: ${JSON.stringify(reply)}`;
+  return reply instanceof ReplyError ? reply.message : `no error: ${JSON.stringify(reply)}`;
 }
 
 const READERS: Record<string, readonly string[]> = {

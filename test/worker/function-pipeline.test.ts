@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { builtIn } from '../../src/worker/pipelines/built-in.ts';
-import { functionPipeline } from '../../src/worker/pipelines/function.ts';
+import { builtIn, functionPipeline } from '../../src/worker/pipelines/function.ts';
 import type { PipelineFunction } from '../../src/worker/pipelines/pipeline.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { FakeHold, sessionFor } from './support/fake-hold.ts';

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { OutcomeUnknownError } from '../../src/core/errors.ts';
 import type { PipelineContext } from '../../src/worker/pipelines/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
 
@@ -57,15 +58,72 @@ describe('a worker that stops before a pipeline has ended', () => {
     expect((await leases()).map(({ kind }) => kind)).toEqual(['free', 'free']);
   });
 
-  it('I-08 frees the leases of a pipeline that has ended, even if the store cannot be told why', async () => {
+  it('I-08 lets the leases expire when the store does not know that the pipeline has ended', async () => {
+    const world = workerWorld();
+    const { worker, leases, store, happened } = await world.worker();
+    await worker.start();
+    const id = await world.start('channel-7');
+    await world.reaches(id, 'RUNNING');
+    store.intents.advance = () => Promise.reject(new Error('it cannot be written'));
+    world.played[0]?.end();
+    await world.until(() => leases.held === 0, 'nothing is renewed', 1_000);
+    expect((await world.lease('tuner:1')).kind).toBe('held');
+    expect(happened.map(({ name }) => name)).not.toContain('lease.released');
+    await world.clock.advance(30_000);
+    expect((await world.lease('tuner:1')).kind).toBe('free');
+  });
+
+  it('I-11 recovers a session in the process that could not report its end, once its leases have expired', async () => {
+    const world = workerWorld();
+    const { worker, leases, store } = await world.worker();
+    await worker.start();
+    const id = await world.start('channel-7');
+    await world.reaches(id, 'RUNNING');
+    const { advance } = store.intents;
+    store.intents.advance = () => Promise.reject(new Error('it cannot be written'));
+    world.played[0]?.end();
+    await world.until(() => leases.held === 0, 'nothing is renewed', 1_000);
+    store.intents.advance = (...step) => advance.apply(store.intents, step);
+    await world.until(() => world.played.length === 2, 'it runs again', 65_000);
+    world.played[1]?.end();
+    expect(await world.reaches(id, 'ENDED')).toMatchObject({ reason: 'R_PIPELINE_ENDED' });
+  });
+
+  it('I-08 does not run a completed pipeline again when its end reaches the store after the worker has stopped', async () => {
+    const world = workerWorld();
+    const first = await world.worker();
+    await first.worker.start();
+    const id = await world.start('channel-7');
+    await world.reaches(id, 'RUNNING');
+    const { advance } = first.store.intents;
+    const late: (() => Promise<unknown>)[] = [];
+    first.store.intents.advance = (...step) => {
+      late.push(() => advance.apply(first.store.intents, step));
+      const facts = { store: 'test', operation: 'advance', afterMs: 2_000, why: 'no answer' };
+      return Promise.reject(new OutcomeUnknownError(facts));
+    };
+    world.played[0]?.end();
+    await world.until(() => late.length > 0, 'the end is on its way', 1_000);
+    const stopping = first.worker.stop({ within: 500 });
+    await world.clock.advance(501);
+    await stopping;
+    const second = await world.worker();
+    await second.worker.start();
+    await world.clock.advance(1_000);
+    await late[0]?.();
+    expect(await world.reaches(id, 'ENDED', 35_000)).toMatchObject({ reason: 'R_PIPELINE_ENDED' });
+    expect(world.played).toHaveLength(1);
+  });
+
+  it('I-08 releases the leases at once when the store knows that the session is stopping', async () => {
     const world = workerWorld();
     const { worker, leases, store } = await world.worker();
     await worker.start();
     const id = await world.start('channel-7');
     await world.reaches(id, 'RUNNING');
     store.intents.advance = () => Promise.reject(new Error('it cannot be written'));
-    world.played[0]?.end();
-    await world.until(() => leases.held === 0, 'nothing is leased', 1_000);
+    await world.stop(id);
+    await world.until(() => leases.held === 0, 'nothing is held', 5_000);
     expect((await world.lease('tuner:1')).kind).toBe('free');
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { confirmationNow } from '../../src/core/validity.ts';
-import { Draft } from '../../src/workflow/action.ts';
+import { draftAction } from '../../src/workflow/action.ts';
 import { Attempt, type HandlerContext } from '../../src/workflow/attempt.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
@@ -18,7 +18,7 @@ function scene() {
     origin: null,
     createdAtMs: clock.wallMs(),
   };
-  const action = { ...new Draft({ ...draft, ...more }).stored, leaseId: LEASE_ID, epoch: 0 };
+  const action = { ...draftAction({ ...draft, ...more }).stored, leaseId: LEASE_ID, epoch: 0 };
   const claimNow = () => ({ ...confirmationNow(clock), validMs: 19_000, jumpMs: 500 });
   const taken = { kind: 'reserved', workflow: 'order', action, fence: 7, tries: 1 } as const;
   const attempt = new Attempt(clock, taken, claimNow());

@@ -1,13 +1,13 @@
 /** Commands about hashes and sets. In both, the order is that in which things came. */
 
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Command, CommandContext } from './command.ts';
 import type { Value } from './value.ts';
 
 function hset({ database }: CommandContext, args: readonly string[]): Value {
   const [name = '', key = ''] = args;
   if (args.length % 2 !== 0)
-    throw new ErrorReply(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
+    throw new ReplyError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
   const hash = database.open('hash', key, () => new Map());
   let added = 0;
   for (let i = 2; i < args.length; i += 2) {

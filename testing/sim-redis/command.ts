@@ -14,7 +14,7 @@ export interface Command {
   /** `grow` where it may need memory: refused when there is none. */
   readonly writes?: 'shrink' | 'grow';
   readonly isForLoading?: boolean;
-  /** Errors are thrown, as `ErrorReply`. */
+  /** Errors are thrown, as `ReplyError`. */
   run(context: CommandContext, args: readonly string[]): Value;
 }
 

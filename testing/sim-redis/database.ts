@@ -1,4 +1,4 @@
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import { Journal } from './journal.ts';
 import { SortedSet } from './sorted-set.ts';
 import { Stream } from './stream.ts';
@@ -53,7 +53,7 @@ export class Database {
   read<K extends Kind>(kind: K, key: string): Kinds[K] | undefined {
     const entry = this.find(key);
     if (entry === undefined) return undefined;
-    if (entry.kind !== kind) throw new ErrorReply(WRONG_TYPE);
+    if (entry.kind !== kind) throw new ReplyError(WRONG_TYPE);
     return entry.content as Kinds[K];
   }
 

@@ -1,5 +1,5 @@
 /** Commands about keys and plain texts. */
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Command, CommandContext } from './command.ts';
 import type { Database } from './database.ts';
 import { globMatcher } from './glob.ts';
@@ -51,7 +51,7 @@ function readTtl(args: readonly string[], i: number): number {
 function set({ database }: CommandContext, args: readonly string[]): Value {
   const { condition, isGet, keepsTtl, ttlMs } = readSetOptions(args);
   if (ttlMs !== undefined && (ttlMs <= 0 || database.nowMs + ttlMs > MOST_MS))
-    throw new ErrorReply("ERR invalid expire time in 'set' command");
+    throw new ReplyError("ERR invalid expire time in 'set' command");
   const old = isGet ? (database.read('string', key(args)) ?? null) : null;
   const found = database.find(key(args));
   if (condition !== '' && (condition === 'NX') === (found !== undefined)) return old;
@@ -100,7 +100,7 @@ function pexpire(fromNow: boolean): Command['run'] {
     const isTooFar = Math.abs(atMs) > MOST_MS;
     if (args.length > 3) throw new NotSimulatedError(`${args[0]} … ${args[3]}`);
     if (isTooFar)
-      throw new ErrorReply(`ERR invalid expire time in '${args[0]?.toLowerCase()}' command`);
+      throw new ReplyError(`ERR invalid expire time in '${args[0]?.toLowerCase()}' command`);
     return expire(database, key(args), atMs);
   };
 }
@@ -137,7 +137,7 @@ function readScanOptions(args: readonly string[]): ScanOptions {
 /** The cursor is the serial of the last key looked at: what is there from begin to end is met, whatever comes and goes. */
 function scan({ database }: CommandContext, args: readonly string[]): Value {
   const after = Number(/^\d+$/.test(key(args)) ? key(args) : Number.NaN);
-  if (Number.isNaN(after)) throw new ErrorReply('ERR invalid cursor');
+  if (Number.isNaN(after)) throw new ReplyError('ERR invalid cursor');
   const options = readScanOptions(args);
   const names: string[] = [];
   let seen = 0;

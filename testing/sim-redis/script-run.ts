@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { ScriptHost } from './lua.ts';
 import { redisText } from './lua-number.ts';
 import { LuaError, LuaTable, type LuaValue } from './lua-value.ts';
@@ -16,7 +16,7 @@ export class ScriptRun implements ScriptHost {
 
   call(line: number, ...args: LuaValue[]): LuaValue {
     const value = this.#run(args);
-    if (value instanceof ErrorReply) throw new LuaError(value.message, line);
+    if (value instanceof ReplyError) throw new LuaError(value.message, line);
     return toLua(value);
   }
 
@@ -45,12 +45,12 @@ export class ScriptRun implements ScriptHost {
   /** Makes texts of what it is given, in place: this is on the way of every command. */
   #run(args: LuaValue[]): Value {
     if (args.length === 0)
-      return new ErrorReply('ERR Please specify at least one argument for this redis lib call');
+      return new ReplyError('ERR Please specify at least one argument for this redis lib call');
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];
       if (typeof arg === 'number') args[i] = redisText(arg);
       else if (typeof arg !== 'string')
-        return new ErrorReply('ERR Lua redis lib command arguments must be strings or integers');
+        return new ReplyError('ERR Lua redis lib command arguments must be strings or integers');
     }
     return this.#execute(args as string[]);
   }
@@ -76,7 +76,7 @@ export function fromLua(value: LuaValue): Value {
   if (value === true) return 1;
   if (!(value instanceof LuaTable)) return null;
   const [error, ok] = [value.fields?.get('err'), value.fields?.get('ok')];
-  if (typeof error === 'string') return new ErrorReply(error);
+  if (typeof error === 'string') return new ReplyError(error);
   if (typeof ok === 'string') return new Status(ok);
   const list: Value[] = [];
   for (const item of value.items) {

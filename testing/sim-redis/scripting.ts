@@ -1,4 +1,4 @@
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import { type CompiledScript, compileLua } from './lua.ts';
 import { first } from './lua-operators.ts';
 import { LuaError, LuaTable, NotSimulatedError } from './lua-value.ts';
@@ -22,17 +22,17 @@ export class Scripting {
     const sha = isByDigest ? (args[1] ?? '').toLowerCase() : this.#learn(args[1] ?? '');
     const count = readInteger(args[2]);
     if (count > args.length - 3)
-      throw new ErrorReply("ERR Number of keys can't be greater than number of args");
-    if (count < 0) throw new ErrorReply("ERR Number of keys can't be negative");
+      throw new ReplyError("ERR Number of keys can't be greater than number of args");
+    if (count < 0) throw new ReplyError("ERR Number of keys can't be negative");
     const script = this.#known.get(sha);
-    if (script === undefined) throw new ErrorReply('NOSCRIPT No matching script. Please use EVAL.');
+    if (script === undefined) throw new ReplyError('NOSCRIPT No matching script. Please use EVAL.');
     const keys = new LuaTable(args.slice(3, 3 + count));
     const rest = new LuaTable(args.slice(3 + count));
     try {
       return fromLua(first(script.run(new ScriptRun(execute), keys, rest)));
     } catch (error) {
       if (!(error instanceof LuaError)) throw inScript(error, script.name);
-      return new ErrorReply(`${error.message} script: ${sha}, on @user_script:${error.line}.`);
+      return new ReplyError(`${error.message} script: ${sha}, on @user_script:${error.line}.`);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Random } from '../../src/core/random.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { COLLECTION_COMMANDS } from './collection-commands.ts';
 import { type Command, type CommandContext, hasArity } from './command.ts';
 import { Database } from './database.ts';
@@ -213,11 +213,11 @@ export class SimRedis {
     const command = outer ?? inner;
     if (command === undefined) throw new NotSimulatedError(args.join(' ').slice(0, 100));
     if (!hasArity(command.arity, args))
-      return new ErrorReply(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
-    if (this.isOutOfMemory && command.writes === 'grow') return new ErrorReply(OUT_OF_MEMORY);
-    if (this.isReadOnly && command.writes !== undefined) return new ErrorReply(READ_ONLY);
+      return new ReplyError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
+    if (this.isOutOfMemory && command.writes === 'grow') return new ReplyError(OUT_OF_MEMORY);
+    if (this.isReadOnly && command.writes !== undefined) return new ReplyError(READ_ONLY);
     if (client.channels.size > 0 && !outer?.isForListeners) return deafTo(name);
-    if (this.isLoading && !command.isForLoading) return new ErrorReply(LOADING);
+    if (this.isLoading && !command.isForLoading) return new ReplyError(LOADING);
     if (inner !== undefined) return this.#run(inner, args);
     try {
       return outer?.run(client, args) ?? null;
@@ -234,10 +234,10 @@ export class SimRedis {
       const command = COMMANDS.get(name) ?? COMMANDS.get(name.toUpperCase());
       if (command === undefined) return this.#unknownToScripts(name);
       if (!hasArity(command.arity, args))
-        return new ErrorReply('ERR Wrong number of args calling Redis command from script');
+        return new ReplyError('ERR Wrong number of args calling Redis command from script');
       if (command.writes !== undefined && !hasWritten) {
-        if (this.isReadOnly) return new ErrorReply(READ_ONLY);
-        if (this.isOutOfMemory && command.writes === 'grow') return new ErrorReply(OUT_OF_MEMORY);
+        if (this.isReadOnly) return new ReplyError(READ_ONLY);
+        if (this.isOutOfMemory && command.writes === 'grow') return new ReplyError(OUT_OF_MEMORY);
         hasWritten = true;
       }
       return this.#run(command, args);
@@ -246,7 +246,7 @@ export class SimRedis {
 
   #unknownToScripts(name: string): Value {
     if (this.#outerCommands.has(name.toUpperCase()))
-      return new ErrorReply('ERR This Redis command is not allowed from script');
+      return new ReplyError('ERR This Redis command is not allowed from script');
     throw new NotSimulatedError(`${name} in a script`);
   }
 
@@ -331,19 +331,19 @@ function onlyChannel(args: readonly string[]): string {
 }
 
 function ping(client: SimClient, [, text, ...more]: readonly string[]): Value {
-  if (more.length > 0) throw new ErrorReply("ERR wrong number of arguments for 'ping' command");
+  if (more.length > 0) throw new ReplyError("ERR wrong number of arguments for 'ping' command");
   if (client.channels.size > 0) return ['pong', text ?? ''];
   return text ?? new Status('PONG');
 }
 
-function deafTo(name: string): ErrorReply {
+function deafTo(name: string): ReplyError {
   const only = '(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET';
-  return new ErrorReply(
+  return new ReplyError(
     `ERR Can't execute '${name.toLowerCase()}': only ${only} are allowed in this context`,
   );
 }
 
-function asError(error: unknown): ErrorReply {
-  if (error instanceof ErrorReply) return error;
+function asError(error: unknown): ReplyError {
+  if (error instanceof ReplyError) return error;
   throw error;
 }

@@ -1,5 +1,5 @@
 /** Commands about sorted sets. */
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Command, CommandContext } from './command.ts';
 import type { Database } from './database.ts';
 import { readNumber, redisText } from './lua-number.ts';
@@ -10,7 +10,7 @@ import { compareTexts, readInteger, syntaxError, type Value } from './value.ts';
 function readScore(text: string): number {
   const score = /^\s|\s$/.test(text) ? undefined : readNumber(text);
   if (score === undefined || Number.isNaN(score))
-    throw new ErrorReply('ERR value is not a valid float');
+    throw new ReplyError('ERR value is not a valid float');
   return score;
 }
 
@@ -110,7 +110,7 @@ function readBound(text: string): [score: number, isIncluded: boolean] {
   const digits = isExcluded ? text.slice(1) : text;
   const score = digits === '' ? 0 : readNumber(digits);
   if (score === undefined || Number.isNaN(score) || /\s$/.test(digits))
-    throw new ErrorReply('ERR min or max is not a float');
+    throw new ReplyError('ERR min or max is not a float');
   return [score, !isExcluded];
 }
 
@@ -139,7 +139,7 @@ function readNameBound(text: string, side: 'from' | 'to'): (name: string) => num
   if (text === '+') return () => -1;
   const isIncluded = text.startsWith('[');
   if (!isIncluded && !text.startsWith('('))
-    throw new ErrorReply('ERR min or max not valid string range item');
+    throw new ReplyError('ERR min or max not valid string range item');
   const onIt = isIncluded ? 0 : side === 'from' ? -1 : 1;
   return (name) => compareTexts(name, text.slice(1)) || onIt;
 }

@@ -1,5 +1,5 @@
 /** Commands about streams, with ids that their writers choose, or the time does. */
-import { ErrorReply } from '../../src/store/redis/client/wire.ts';
+import { ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Command, CommandContext } from './command.ts';
 import type { Database } from './database.ts';
 import { NotSimulatedError } from './lua-value.ts';
@@ -13,7 +13,7 @@ const ID = /^[ \t-\r]*\+?(\d{1,19})(?:-[ \t-\r]*\+?(\d{1,19}))?$/;
 /** `missing` is what stands for a second part that is left out. */
 function readId(text: string, missing: number): StreamId {
   const [, ms, number] = ID.exec(text) ?? [];
-  if (ms === undefined) throw new ErrorReply(INVALID_ID);
+  if (ms === undefined) throw new ReplyError(INVALID_ID);
   return { ms: Number(ms), number: number === undefined ? missing : Number(number) };
 }
 
@@ -29,14 +29,14 @@ function xadd({ database }: CommandContext, args: readonly string[]): Value {
     throw new NotSimulatedError(`XADD … ${idWord}`);
   const given = idWord === '*' ? null : readId(idWord, 0);
   if (fields.length < 2 || fields.length % 2 !== 0)
-    throw new ErrorReply("ERR wrong number of arguments for 'xadd' command");
+    throw new ReplyError("ERR wrong number of arguments for 'xadd' command");
   if (given !== null && compareIds(given, NO_ID) === 0)
-    throw new ErrorReply('ERR The ID specified in XADD must be greater than 0-0');
+    throw new ReplyError('ERR The ID specified in XADD must be greater than 0-0');
   const stream = database.open('stream', key, () => new Stream());
   const { lastId } = stream;
   const id = given ?? nextId(lastId, database.nowMs);
   if (compareIds(id, lastId) <= 0)
-    throw new ErrorReply(
+    throw new ReplyError(
       'ERR The ID specified in XADD is equal or smaller than the target stream top item',
     );
   stream.append({ id, fields });
@@ -93,7 +93,7 @@ function trimExactly(database: Database, key: string, minId: StreamId): number {
 
 function readKept(text: string): number {
   const kept = readInteger(text);
-  if (kept < 0) throw new ErrorReply('ERR The MAXLEN argument must be >= 0.');
+  if (kept < 0) throw new ReplyError('ERR The MAXLEN argument must be >= 0.');
   return kept;
 }
 
@@ -105,7 +105,7 @@ function readBound(text: string, side: 'from' | 'to'): StreamId {
   if (!text.startsWith('(')) return readId(text, missing);
   const id = readId(text.slice(1), missing);
   if (side === 'from') return { ms: id.ms, number: id.number + 1 };
-  if (compareIds(id, NO_ID) === 0) throw new ErrorReply('ERR invalid end ID for the interval');
+  if (compareIds(id, NO_ID) === 0) throw new ReplyError('ERR invalid end ID for the interval');
   return id.number === 0
     ? { ms: id.ms - 1, number: Infinity }
     : { ms: id.ms, number: id.number - 1 };
@@ -139,7 +139,7 @@ function xinfo({ database }: CommandContext, args: readonly string[]): Value {
   if (args[1]?.toUpperCase() !== 'STREAM' || args.length !== 3)
     throw new NotSimulatedError(`XINFO ${args[1]}`);
   const stream = database.read('stream', args[2] ?? '');
-  if (stream === undefined) throw new ErrorReply('ERR no such key');
+  if (stream === undefined) throw new ReplyError('ERR no such key');
   return ['length', stream.length, 'last-generated-id', idText(stream.lastId)];
 }
 

@@ -1,4 +1,4 @@
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 
 /** A short text such as `OK`: on the wire like any other, but not for a script. */
 export class Status {
@@ -12,7 +12,7 @@ export class Status {
 export const OK = new Status('OK');
 
 /** What a command gives. */
-export type Value = string | number | null | Status | ErrorReply | Value[];
+export type Value = string | number | null | Status | ReplyError | Value[];
 
 /** As a client sees it. */
 export function asReply(value: Value): Reply {
@@ -26,15 +26,15 @@ const INTEGER = /^(?:0|-?[1-9]\d{0,18})$/;
 /** Beyond 2⁵³ numbers are only about right here; nothing of ours is that large. */
 const MOST = 2 ** 63;
 
-export function syntaxError(): ErrorReply {
-  return new ErrorReply('ERR syntax error');
+export function syntaxError(): ReplyError {
+  return new ReplyError('ERR syntax error');
 }
 
 /** A whole number as Redis accepts it: without a plus, spaces or zeros before it. */
 export function readInteger(text: string | undefined): number {
   const number = text !== undefined && INTEGER.test(text) ? Number(text) : Number.NaN;
   if (number >= -MOST && number < MOST) return number;
-  throw new ErrorReply(NOT_AN_INTEGER);
+  throw new ReplyError(NOT_AN_INTEGER);
 }
 
 /** In the order of their bytes. That of UTF-16 is another one, but only beyond the plane of all common scripts. */

@@ -16,7 +16,7 @@
  */
 import { mayFollow, type Reason, type SessionStatus } from '../../src/intents/intent-session.ts';
 import type { SessionState } from '../../src/store/port/intent-store.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -104,7 +104,7 @@ export class IntentAudit {
 
   /** A script of this verb was carried out; arguments without its keys. */
   served(verb: string, argv: readonly string[], reply: Reply, by: SimProcess): void {
-    if (!(reply instanceof ErrorReply)) this.#verbs[verb]?.(argv, reply, by);
+    if (!(reply instanceof ReplyError)) this.#verbs[verb]?.(argv, reply, by);
   }
 
   /** The store may have lost data. `isTorn`: some keys, and others not. `isSilent`: no connection broke. */

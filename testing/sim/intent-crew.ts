@@ -7,7 +7,7 @@ import type { Emitter } from '../../src/core/events.ts';
 import { untraced } from '../../src/core/tracing.ts';
 import { wantedBy } from '../../src/intents/intent.ts';
 import { type Accepted, Intents } from '../../src/intents/intents.ts';
-import type { SecretOptions } from '../../src/intents/secrets.ts';
+import type { SecretOptions } from '../../src/intents/secret-set.ts';
 import { Leases } from '../../src/lease/leases.ts';
 import { Retention } from '../../src/retention.ts';
 import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';

@@ -8,7 +8,7 @@ import { type Holdfast, open } from '../../src/holdfast.ts';
 import type { Lease } from '../../src/lease/lease.ts';
 import { LEASE_CLASSES, type LeaseClassName } from '../../src/lease/timings.ts';
 import type { Store } from '../../src/store/port/store.ts';
-import { Keys } from '../../src/store/redis/keys.ts';
+import { keysOf } from '../../src/store/redis/keys.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
 import type { Audit } from './audit.ts';
 import type { Believers } from './believers.ts';
@@ -230,7 +230,7 @@ export class MixedClient implements Occupant {
   }
 
   #storeKeyOf({ leaseClass, key }: Job): string {
-    return new Keys(this.#setting.prefix).lease(LEASE_CLASSES[leaseClass].keyspace + key);
+    return keysOf(this.#setting.prefix).lease(LEASE_CLASSES[leaseClass].keyspace + key);
   }
 
   #heard(name: EventName, facts: object): void {

@@ -3,7 +3,7 @@
  * fleet in it: it looks for what combinations of configurations and losses of data do to leases themselves.
  */
 import { seededRandom } from '../../src/core/random.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { Address } from './address.ts';
 import { Audit } from './audit.ts';
 import { Believers } from './believers.ts';
@@ -133,7 +133,7 @@ export class MixedWorld {
   readonly #witness = (args: readonly string[], reply: Reply, by: SimProcess): void => {
     const verb = verbOf(args);
     this.#trace.mix(verb);
-    if (reply instanceof ErrorReply) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
+    if (reply instanceof ReplyError) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
       this.#believers.examined(by);

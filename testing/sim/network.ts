@@ -13,8 +13,8 @@ import type {
   Link,
   MessageListener,
 } from '../../src/store/redis/client/link.ts';
-import { TOO_LATE, UnsentError } from '../../src/store/redis/client/socket-link.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { TOO_LATE, UnsentError } from '../../src/store/redis/client/socket-connection.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { scripts } from '../../src/store/redis/scripts.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -337,7 +337,7 @@ export class SimLink implements Link, Served {
     }
     const waiting = this.#waiting.shift();
     if (waiting === undefined) throw new Error('an answer came that nobody had asked for');
-    if (reply instanceof ErrorReply) waiting.reject(reply);
+    if (reply instanceof ReplyError) waiting.reject(reply);
     else waiting.resolve(reply);
   }
 

@@ -4,8 +4,8 @@
  * so that what takes thousands of sessions elsewhere takes a few dozen here.
  */
 import { Emitter } from '../../src/core/events.ts';
-import { TargetFeed } from '../../src/fleet/targets/target-feed.ts';
 import { TARGET_COLLECTION, type TargetRecord } from '../../src/fleet/targets/target-record.ts';
+import { TargetWatch } from '../../src/fleet/targets/target-watch.ts';
 import type { RecordStore } from '../../src/store/port/record-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
@@ -40,7 +40,7 @@ export class RecordsClient implements Occupant {
   readonly #parts: RecordsClientParts;
   readonly #events = new Emitter();
   readonly #over = new AbortController();
-  #watch: TargetFeed | null = null;
+  #watch: TargetWatch | null = null;
   #store: Store | null = null;
   #isStopping = false;
   /** It follows what others do, and changes nothing itself. */
@@ -66,7 +66,7 @@ export class RecordsClient implements Occupant {
     const store = await this.#openStore();
     if (store === null) return;
     const records = withShortPages(store.records);
-    const watch = new TargetFeed({ ...store, records }, 'any', this.#events);
+    const watch = new TargetWatch({ ...store, records }, 'any', this.#events);
     this.#watch = watch;
     void this.#every(REFRESH_EVERY_MS, () => this.#refresh(watch));
     void this.#every(DISCOVER_EVERY_MS, () => watch.discover());
@@ -114,7 +114,7 @@ export class RecordsClient implements Occupant {
     }
   }
 
-  async #refresh(watch: TargetFeed): Promise<void> {
+  async #refresh(watch: TargetWatch): Promise<void> {
     const before = watch.records.size;
     const changed = await watch.refresh();
     this.#parts.counters.add('records: refreshed');

@@ -85,8 +85,8 @@ export class WorkerAudit {
   readonly #contested = new Set<string>();
   /** When the pipelines of a session have last done something, and where. */
   readonly #beats = new Map<string, { readonly atMs: number; readonly process: SimProcess }>();
-  /** Where the last pipeline of a session has ended by itself. */
-  readonly #done = new Map<string, SimProcess>();
+  /** Where and when the last pipeline of a session has ended by itself. */
+  readonly #done = new Map<string, { readonly atMs: number; readonly process: SimProcess }>();
   readonly #tenures = new Map<string, Tenure>();
   /** Sessions that have ended, and until when they may have leases. */
   #ended: { readonly id: string; readonly untilMs: number }[] = [];
@@ -114,7 +114,8 @@ export class WorkerAudit {
     beat();
     const over = (isByItself: boolean) => {
       this.#drop(begun);
-      if (isByItself && !process.isDead) remember(this.#done, session, process);
+      const atMs = this.#parts.nowMs();
+      if (isByItself && !process.isDead) remember(this.#done, session, { atMs, process });
     };
     return { beat, over };
   }
@@ -166,14 +167,17 @@ export class WorkerAudit {
   }
 
   /** By who was granted it: then nothing that it was granted for is left. */
-  #letGo(key: string, { holder, process }: Tenure): void {
+  #letGo(key: string, { holder, process, atMs }: Tenure): void {
     const session = holder.slice(holder.lastIndexOf('/') + 1);
     const name = key.slice(KEYSPACE.length);
     const things = [`slot:${name}`, `channel:${name}`];
     const running = things.flatMap((thing) => [...(this.#running.get(thing) ?? [])]);
     if (running.some((one) => one.process === process && one.session === session))
       this.#parts.report('slots', key, `${holder} has let go of ${key}, and still runs`, [process]);
-    const isSaid = this.#done.get(session) !== process || !this.#parts.isGoingOn(session, process);
+    const done = this.#done.get(session);
+    // A tenure that began later is that of a recovery, which has not run anything yet.
+    const hasRunOnIt = done?.process === process && atMs <= done.atMs;
+    const isSaid = !hasRunOnIt || !this.#parts.isGoingOn(session, process);
     const text = `${holder} has let go of ${key}, and has not said that it is over`;
     if (!isSaid) this.#parts.report('slots', key, text, [process]);
   }

@@ -11,7 +11,7 @@
  * When the store has lost data, what it still knows is looked at there and then, and counts from then on: epochs and actions
  * that it has forgotten may come again, or never.
  */
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -73,7 +73,7 @@ export class WorkflowAudit {
 
   /** A script of this verb was carried out; arguments without its keys. */
   served(verb: string, argv: readonly string[], reply: Reply): void {
-    if (!(reply instanceof ErrorReply)) this.#verbs[verb]?.(argv, reply);
+    if (!(reply instanceof ReplyError)) this.#verbs[verb]?.(argv, reply);
   }
 
   /** The store may have lost data. `isTorn`: some keys, and others not. */

@@ -3,7 +3,7 @@
  * In turns, things go wrong for a while and are then let heal; in between it is checked that they do.
  */
 import { type Random, seededRandom } from '../../src/core/random.ts';
-import { ErrorReply, type Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { Audit, type Violation } from './audit.ts';
 import { Counters } from './counters.ts';
 import { Courier } from './courier.ts';
@@ -121,7 +121,7 @@ class World {
     const witness = (args: readonly string[], reply: Reply, by: SimProcess) => {
       const verb = verbOf(args);
       trace.mix(verb);
-      if (reply instanceof ErrorReply) counters.add(`answered: ${reply.message.split(' ', 1)}`);
+      if (reply instanceof ReplyError) counters.add(`answered: ${reply.message.split(' ', 1)}`);
       audit.served(args, reply, by);
       this.#nemesis.served(verb);
     };

@@ -22,7 +22,7 @@ export async function writeList<T>(
   items: AsyncIterable<T>,
   form: ListForm<T>,
 ): Promise<void> {
-  const list = output.json ? new JsonList(form) : new TableList(output, form);
+  const list = output.json ? new JsonListWriter(form) : new TableListWriter(output, form);
   let block: T[] = [];
   for await (const item of items) {
     if (block.push(item) < BLOCK) continue;
@@ -32,7 +32,7 @@ export async function writeList<T>(
   if (list.add(block)) list.end();
 }
 
-class JsonList<T> {
+class JsonListWriter<T> {
   readonly #form: ListForm<T>;
   #count = 0;
 
@@ -54,7 +54,7 @@ class JsonList<T> {
   }
 }
 
-class TableList<T> {
+class TableListWriter<T> {
   readonly #output: Output;
   readonly #form: ListForm<T>;
   /** The width of each column so far. It never shrinks. */

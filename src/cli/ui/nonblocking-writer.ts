@@ -17,7 +17,7 @@ const LINE_FEED = 10;
 /** Takes as much of it as can be taken now, and says how much that was. Throws when nobody will ever read it. */
 export type Accept = (bytes: Buffer) => number;
 
-export interface WriterParts {
+export interface WriterOptions {
   readonly clock: Clock;
   readonly accept: Accept;
   /** The reader is back, and did not get so many lines. What is written now, it gets. */
@@ -25,7 +25,7 @@ export interface WriterParts {
 }
 
 export class NonblockingWriter {
-  readonly #parts: WriterParts;
+  readonly #options: WriterOptions;
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
   #droppedLines = 0;
@@ -34,8 +34,8 @@ export class NonblockingWriter {
   #timer: Timer | null = null;
   #onEmpty: (() => void)[] = [];
 
-  constructor(parts: WriterParts) {
-    this.#parts = parts;
+  constructor(options: WriterOptions) {
+    this.#options = options;
   }
 
   /** The reader has not taken yet what was written. */
@@ -62,7 +62,7 @@ export class NonblockingWriter {
   async flushed(withinMs: number): Promise<void> {
     if (!this.isBehind) return;
     await new Promise<void>((resolve) => {
-      const timer = this.#parts.clock.after(withinMs, resolve);
+      const timer = this.#options.clock.after(withinMs, resolve);
       this.#onEmpty.push(() => {
         timer.cancel();
         resolve();
@@ -88,7 +88,7 @@ export class NonblockingWriter {
 
   #take(bytes: Buffer): number {
     try {
-      return this.#parts.accept(bytes);
+      return this.#options.accept(bytes);
     } catch {
       this.#isGone = true;
       this.#queue.length = 0;
@@ -98,13 +98,13 @@ export class NonblockingWriter {
 
   #tryLater(taken: number): void {
     this.#pauseMs = taken > 0 ? TRY_FIRST_MS : Math.min(this.#pauseMs * 2, TRY_MOST_MS);
-    this.#timer = this.#parts.clock.after(this.#pauseMs, () => this.#flush());
+    this.#timer = this.#options.clock.after(this.#pauseMs, () => this.#flush());
   }
 
   #empty(): void {
     const lines = this.#droppedLines;
     this.#droppedLines = 0;
-    if (lines > 0 && !this.#isGone) this.#parts.onDropped(lines);
+    if (lines > 0 && !this.#isGone) this.#options.onDropped(lines);
     if (this.isBehind) return;
     for (const run of this.#onEmpty.splice(0)) run();
   }

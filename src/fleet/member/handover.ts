@@ -15,7 +15,7 @@ import type { Runtime } from '../../store/runtime.ts';
 import { mayGive, type Share } from '../plan/decide.ts';
 import type { FleetTarget } from '../view/fleet-target.ts';
 import type { Attributes, FleetMember } from '../view/member.ts';
-import type { Ownership } from './ownership.ts';
+import type { TargetLeases } from './target-leases.ts';
 
 /** Moves asked for and not made yet; more are asked for as these arrive. */
 const MAX_ASKED = 500;
@@ -24,7 +24,7 @@ const MAX_REPEATED = 100;
 
 export class Handover {
   readonly #rt: Runtime;
-  readonly #ownership: Ownership;
+  readonly #targetLeases: TargetLeases;
   readonly #patienceMs: number;
   /** Targets asked for: the owner, and when. */
   readonly #asked = new Map<FleetTarget, { owner: string; atMs: number }>();
@@ -32,9 +32,9 @@ export class Handover {
   #unanswered = new Map<string, readonly string[]>();
 
   /** An ask that brought nothing is repeated after `patienceMs`. */
-  constructor(rt: Runtime, ownership: Ownership, patienceMs: number) {
+  constructor(rt: Runtime, targetLeases: TargetLeases, patienceMs: number) {
     this.#rt = rt;
-    this.#ownership = ownership;
+    this.#targetLeases = targetLeases;
     this.#patienceMs = patienceMs;
   }
 
@@ -56,7 +56,7 @@ export class Handover {
     const isPinnedHere = ({ pinned }: FleetTarget) => pinned === instanceId;
     const unasked = wanted.filter((target) => !this.#asked.has(target));
     const pinned = unasked.filter(isPinnedHere).slice(0, Math.max(0, MAX_ASKED - this.#asked.size));
-    const lacking = Math.min(quota - this.#ownership.claimed, MAX_ASKED);
+    const lacking = Math.min(quota - this.#targetLeases.claimed, MAX_ASKED);
     const others = unasked
       .filter((target) => !isPinnedHere(target))
       .slice(0, Math.max(0, lacking - this.#asked.size - pinned.length));
@@ -99,10 +99,10 @@ export class Handover {
   #give(asker: FleetMember, ids: readonly string[], share: Share): number {
     let given = 0;
     for (const id of ids) {
-      const target = this.#ownership.get(id);
-      const owned = this.#ownership.owned.size;
+      const target = this.#targetLeases.get(id);
+      const owned = this.#targetLeases.owned.size;
       if (target === undefined || !mayGive(target, asker, owned, share)) continue;
-      void this.#ownership.give(target, asker.id, share.withinMs);
+      void this.#targetLeases.give(target, asker.id, share.withinMs);
       given++;
     }
     return given;

@@ -3,8 +3,7 @@ import { packageVersion } from '../../core/version.ts';
 import type { Timings } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { hashMember } from '../plan/hash.ts';
-import type { Attributes, FleetMember } from '../view/member.ts';
-import { VitalSigns } from './vitals.ts';
+import type { Attributes, FleetMember, Vitals } from '../view/member.ts';
 
 /** The collection of the orders to drain: one record per member, by its id. */
 export const DRAIN_COLLECTION = 'drain';
@@ -14,11 +13,18 @@ export const orderFor = (member: string) => `order:${member}`;
 export const isOrder = (message: string) => message.startsWith(orderFor(''));
 
 const VERSION = packageVersion();
+/** Renewals kept, each of a whole batch; beyond this the oldest goes. */
+const MAX_RENEWALS = 128;
+const RENEWALS_MS = 5 * 60_000;
+/** The last minute; of every ten seconds the longest delay is kept. */
+const SPANS = 6;
+const SPAN_MS = 10_000;
 
-/** This instance as a member: it beats, follows operators' orders, and announces that it leaves. */
+/**
+ * This instance as a member: it beats, follows operators' orders, and announces that it leaves.
+ * Every beat says how the instance is doing.
+ */
 export class Heartbeat {
-  /** How this instance is doing; every beat says it. */
-  readonly vitals: VitalSigns;
   readonly #rt: Runtime;
   readonly #weight: number;
   readonly #timings: Timings;
@@ -29,12 +35,15 @@ export class Heartbeat {
   #leaveByMs: number | null = null;
   /** `new`: the store has not seen a beat yet. `left`: no beat may follow. */
   #presence: 'new' | 'present' | 'left' = 'new';
+  #renewals: { readonly atMs: number; readonly tookMs: number }[] = [];
+  /** The longest delay of each span, and which span that is. */
+  readonly #delays = Array.from({ length: SPANS }, () => ({ span: -1, lateMs: 0 }));
+  readonly #unlisten: readonly (() => void)[];
 
   constructor(rt: Runtime, weight: number, timings: Timings) {
     this.#rt = rt;
     this.#weight = weight;
     this.#timings = timings;
-    this.vitals = new VitalSigns(rt, timings);
     this.#member = {
       ...hashMember(rt.instanceId),
       weight,
@@ -47,6 +56,14 @@ export class Heartbeat {
       vitals: null,
       expiresAtMs: Number.POSITIVE_INFINITY,
     };
+    this.#unlisten = [
+      rt.events.on('lease.renewed', ({ leaseClass, tookMs }) => {
+        if (leaseClass !== 'poll') return;
+        this.#renewals.push({ atMs: rt.clock.monotonicMs(), tookMs });
+        if (this.#renewals.length > MAX_RENEWALS) this.#renewals.shift();
+      }),
+      rt.events.on('loop.delayed', ({ lateMs }) => this.noteDelay(lateMs)),
+    ];
   }
 
   /** This instance hands everything over and takes nothing. */
@@ -78,7 +95,7 @@ export class Heartbeat {
       version: VERSION,
       asks,
       beatTtlMs: ttlMs,
-      vitals: this.vitals.read(),
+      vitals: this.vitals(),
     };
     await store.members.beat(
       { id: instanceId, attributes: { ...attributes } },
@@ -109,17 +126,30 @@ export class Heartbeat {
     return true;
   }
 
-  async #hasOrder(): Promise<boolean> {
-    const { store, instanceId } = this.#rt;
-    const call = { timeoutMs: this.#timings.operationTimeoutMs };
-    try {
-      const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], call);
-      if (order?.kind === 'failed') throw order.error;
-      return order?.kind === 'found';
-    } catch (error) {
-      this.expectOrder();
-      throw error;
-    }
+  /** A timer fired that much later than it was due. */
+  noteDelay(lateMs: number): void {
+    const span = this.#span();
+    const delay = this.#delays[span % SPANS];
+    if (delay === undefined || (delay.span === span && delay.lateMs >= lateMs)) return;
+    delay.span = span;
+    delay.lateMs = lateMs;
+  }
+
+  /** How this instance is doing. */
+  vitals(): Vitals {
+    const { ttlMs, renewEveryMs } = this.#timings;
+    const sinceMs = this.#rt.clock.monotonicMs() - RENEWALS_MS;
+    this.#renewals = this.#renewals.filter(({ atMs }) => atMs >= sinceMs);
+    const sorted = this.#renewals.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
+    const earliest = this.#span() - SPANS;
+    const delays = this.#delays.flatMap(({ span, lateMs }) => (span > earliest ? [lateMs] : []));
+    return {
+      ttlMs,
+      renewEveryMs,
+      renewP50Ms: percentile(sorted, 0.5),
+      renewP99Ms: percentile(sorted, 0.99),
+      loopDelayMs: rounded(Math.max(0, ...delays)),
+    };
   }
 
   /** From now on this instance hands everything over, until it leaves. */
@@ -146,4 +176,36 @@ export class Heartbeat {
     const { store, instanceId } = this.#rt;
     store.signals.publish(FLEET_TOPIC, instanceId).catch(() => {});
   }
+
+  /** From now on the vitals do not change. */
+  close(): void {
+    for (const unlisten of this.#unlisten) unlisten();
+  }
+
+  async #hasOrder(): Promise<boolean> {
+    const { store, instanceId } = this.#rt;
+    const call = { timeoutMs: this.#timings.operationTimeoutMs };
+    try {
+      const [order] = await store.records.get(DRAIN_COLLECTION, [instanceId], call);
+      if (order?.kind === 'failed') throw order.error;
+      return order?.kind === 'found';
+    } catch (error) {
+      this.expectOrder();
+      throw error;
+    }
+  }
+
+  #span(): number {
+    return Math.floor(this.#rt.clock.monotonicMs() / SPAN_MS);
+  }
+}
+
+/** The smallest of the sorted values that `share` of them do not exceed. */
+function percentile(sorted: readonly number[], share: number): number | null {
+  const value = sorted[Math.ceil(sorted.length * share) - 1];
+  return value === undefined ? null : rounded(value);
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }

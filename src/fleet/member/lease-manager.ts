@@ -7,8 +7,8 @@
  * late or wrong, which costs time and is never unsafe.
  *
  * **new** –start→ **running** –stop→ **stopping** (it announces that, takes nothing more, hands
- * over what is asked for, then the rest) → **stopped**. It does not start again: an instance id is
- * good for one life.
+ * over the targets that others ask for, then the rest) → **stopped**. It does not start again: an
+ * instance id is good for one life.
  */
 import { isDoneWithin } from '../../core/clock.ts';
 import { ClosedError } from '../../core/errors.ts';
@@ -29,17 +29,17 @@ import {
 import { type Explanation, explain, loadsOf } from '../plan/explain.ts';
 import { hashTarget } from '../plan/hash.ts';
 import { firstChoice } from '../plan/plan.ts';
-import { Planner } from '../plan/planner.ts';
+import { PlanCache } from '../plan/plan-cache.ts';
 import type { TargetSource } from '../targets/target-source.ts';
+import { FleetMembers } from '../view/fleet-members.ts';
 import { FleetTarget } from '../view/fleet-target.ts';
 import { SCAN_CHUNK, scanLeases } from '../view/lease-scan.ts';
 import type { FleetMember } from '../view/member.ts';
-import { Membership } from '../view/membership.ts';
-import { Pins } from '../view/pins.ts';
+import { PinSet } from '../view/pin-set.ts';
 import { askTopic, Handover, readAsk } from './handover.ts';
 import { FLEET_TOPIC, Heartbeat, isOrder, orderFor } from './heartbeat.ts';
-import { EVERYTHING, MemberRounds, type Need, NOTHING } from './member-rounds.ts';
-import { Ownership, type OwnershipOptions } from './ownership.ts';
+import { EVERYTHING, MemberLoop, type Need, NOTHING } from './member-loop.ts';
+import { TargetLeases, type TargetLeasesOptions } from './target-leases.ts';
 
 /** An ask that brought nothing is repeated with the next regular round, which may be early. */
 const PATIENCE_SHARE = 0.8;
@@ -63,7 +63,7 @@ const WALK_MS = 30_000;
 /** After a walk that failed: pauses double from this to the time between two walks. */
 const WALK_RETRY_MS = 1_000;
 
-export interface LeaseManagerOptions extends OwnershipOptions {
+export interface LeaseManagerOptions extends TargetLeasesOptions {
   readonly targets: TargetSource;
   readonly weight: number;
   /** How often to look for members and targets of other programs; Infinity for never. */
@@ -89,11 +89,11 @@ export class LeaseManager {
   /** Every target in the source, and those that are still being released. */
   readonly #targets = new Map<string, FleetTarget>();
   readonly #heartbeat: Heartbeat;
-  readonly #membership: Membership;
-  readonly #pins: Pins;
-  readonly #planner = new Planner();
-  readonly #rounds: MemberRounds;
-  readonly #ownership: Ownership;
+  readonly #fleetMembers: FleetMembers;
+  readonly #pins: PinSet;
+  readonly #plans = new PlanCache();
+  readonly #loop: MemberLoop;
+  readonly #targetLeases: TargetLeases;
   readonly #handover: Handover;
   readonly #unsubscribes: (() => void)[] = [];
   readonly #unlisten: () => void;
@@ -116,12 +116,12 @@ export class LeaseManager {
     this.#source = options.targets;
     this.#timings = leases.check({ ...options.timings, class: 'poll' });
     const { renewEveryMs } = this.#timings;
-    this.#pins = new Pins(rt.store);
+    this.#pins = new PinSet(rt.store);
     this.#heartbeat = new Heartbeat(rt, options.weight, this.#timings);
-    this.#membership = new Membership(rt);
-    this.#rounds = new MemberRounds(rt, renewEveryMs, (need, lateMs) => this.#round(need, lateMs));
-    this.#ownership = new Ownership(rt, leases, this.#rounds, options);
-    this.#handover = new Handover(rt, this.#ownership, renewEveryMs * PATIENCE_SHARE);
+    this.#fleetMembers = new FleetMembers(rt);
+    this.#loop = new MemberLoop(rt, renewEveryMs, (need, lateMs) => this.#round(need, lateMs));
+    this.#targetLeases = new TargetLeases(rt, leases, this.#loop, options);
+    this.#handover = new Handover(rt, this.#targetLeases, renewEveryMs * PATIENCE_SHARE);
     this.#unlisten = rt.events.on('store.forgot', () => this.#pins.reset());
   }
 
@@ -159,7 +159,7 @@ export class LeaseManager {
     if (target === undefined || !this.#source.has(id)) return false;
     target.notBeforeMs = 0;
     if (!this.#heartbeat.isDraining) {
-      await this.#ownership.take([target]);
+      await this.#targetLeases.take([target]);
       this.#onArrived(target);
     }
     return this.isOwned(id);
@@ -178,11 +178,11 @@ export class LeaseManager {
 
   /** May new work on the target begin here? Synchronous, no I/O, reads the clocks itself. */
   isOwned(id: string): boolean {
-    return this.#ownership.get(id)?.lease?.isHeld() === true;
+    return this.#targetLeases.get(id)?.lease?.isHeld() === true;
   }
 
   ownedSessions(): string[] {
-    return [...this.#ownership.owned].flatMap(({ id, lease }) => (lease?.isHeld() ? [id] : []));
+    return [...this.#targetLeases.owned].flatMap(({ id, lease }) => (lease?.isHeld() ? [id] : []));
   }
 
   /** The ids of all instances with a heartbeat, as the store has them now. */
@@ -215,7 +215,7 @@ export class LeaseManager {
     if (target === undefined) return null;
     return explain(target, {
       members: this.#members,
-      quotas: this.#planner.last.quotas,
+      quotas: this.#plans.last.quotas,
       loads: loadsOf(this.#targets.values()),
       nowMs: this.#rt.clock.monotonicMs(),
     });
@@ -232,20 +232,20 @@ export class LeaseManager {
     // No store mints a fence that high: a program other than Holdfast wrote it.
     if (target?.lease?.fence !== fence || seen >= MAX_FENCE) return;
     target.fenceFloor = seen + 1;
-    void this.#ownership.retake(target);
+    void this.#targetLeases.retake(target);
   }
 
   async #start(): Promise<void> {
     this.#state = 'running';
     void this.#listen();
     void this.#discover();
-    await this.#rounds.start();
+    await this.#loop.start();
   }
 
   /** Looks, decides, acts. Returns when the next round is due, unless the rounds are woken. */
   async #round(need: Need, lateMs: number): Promise<number> {
     const { clock } = this.#rt;
-    this.#heartbeat.vitals.late(lateMs);
+    this.#heartbeat.noteDelay(lateMs);
     const areMembersNew = await this.#refresh(need);
     await this.#readLeases(need.owners || areMembersNew);
     const planMs = this.#replan();
@@ -254,16 +254,16 @@ export class LeaseManager {
       this.#self(),
       clock.monotonicMs(),
     );
-    for (const target of release) void this.#ownership.release(target);
+    for (const target of release) void this.#targetLeases.release(target);
     for (const { id } of drop) this.#targets.delete(id);
     for (const { target, atMs } of refresh) target.refreshAtMs = atMs;
     this.#reportPlan(planMs);
     this.#handover.answerAll(this.#members, this.#share());
-    await this.#ownership.take(take);
+    await this.#targetLeases.take(take);
     return Math.min(
       this.#ask(ask),
       lookAgainAtMs(this.#targets.values(), this.#self()),
-      this.#membership.earliestExpiryMs,
+      this.#fleetMembers.earliestExpiryMs,
     );
   }
 
@@ -271,12 +271,12 @@ export class LeaseManager {
   async #refresh(need: Need): Promise<boolean> {
     const { operationTimeoutMs: timeoutMs, ttlMs } = this.#timings;
     const nowMs = this.#rt.clock.monotonicMs();
-    const isMembersDue = need.members || this.#membership.earliestExpiryMs <= nowMs;
+    const isMembersDue = need.members || this.#fleetMembers.earliestExpiryMs <= nowMs;
     const readPins = async () => {
       if (await this.#pins.refreshIfDue(nowMs, ttlMs, timeoutMs)) this.#arePinsNew = true;
     };
     const [areMembersNew] = await Promise.all([
-      isMembersDue && this.#membership.refresh(timeoutMs),
+      isMembersDue && this.#fleetMembers.refresh(timeoutMs),
       need.targets && this.#source.refresh(),
       isMembersDue && this.#beat(),
       isMembersDue && readPins(),
@@ -286,13 +286,20 @@ export class LeaseManager {
     return areMembersNew;
   }
 
+  /** Beats, and once more if operators have given this instance an order. */
   async #beat(): Promise<void> {
-    const beat = () =>
-      this.#heartbeat.beat({ owned: this.#ownership.owned.size, asks: this.#handover.asks });
-    const [isOrderNew] = await Promise.all([this.#heartbeat.readOrder(), beat()]);
-    if (!isOrderNew) return;
-    await beat();
+    const [isOrderNew] = await Promise.all([this.#heartbeat.readOrder(), this.#beatOnce()]);
+    if (isOrderNew) await this.#beatAndAnnounce();
+  }
+
+  async #beatAndAnnounce(): Promise<void> {
+    await this.#beatOnce();
     this.#heartbeat.announce();
+  }
+
+  #beatOnce(): Promise<void> {
+    const { asks } = this.#handover;
+    return this.#heartbeat.beat({ owned: this.#targetLeases.owned.size, asks });
   }
 
   /**
@@ -302,8 +309,8 @@ export class LeaseManager {
    */
   #removeOrphanedPins(): void {
     const orphaned = [...this.#pins.all].flatMap(([target, { member }]) => {
-      const isLive = member === this.instanceId || this.#membership.get(member) !== undefined;
-      return isLive || this.#ownership.get(target) === undefined ? [] : [target];
+      const isLive = member === this.instanceId || this.#fleetMembers.get(member) !== undefined;
+      return isLive || this.#targetLeases.get(target) === undefined ? [] : [target];
     });
     const removable = orphaned.filter((target) => this.#orphanedPins.has(target));
     this.#orphanedPins = new Set(orphaned);
@@ -327,7 +334,7 @@ export class LeaseManager {
     for (let at = 0; at < due.length; at += SCAN_CHUNK) {
       const chunk = due.slice(at, at + SCAN_CHUNK);
       const lapsed = await scanLeases(this.#rt, chunk, this.#timings.operationTimeoutMs);
-      for (const owner of lapsed) this.#membership.markLapsed(owner);
+      for (const owner of lapsed) this.#fleetMembers.markLapsed(owner);
     }
   }
 
@@ -335,13 +342,13 @@ export class LeaseManager {
   #replan(): number {
     const { clock } = this.#rt;
     const startMs = clock.monotonicMs();
-    this.#members = [this.#heartbeat.member, ...this.#membership.others()];
+    this.#members = [this.#heartbeat.member, ...this.#fleetMembers.others()];
     if (this.#arePinsNew) {
       for (const target of this.#targets.values()) target.pinned = this.#pins.memberOf(target.id);
       this.#arePinsNew = false;
     }
     const listed = [...this.#targets.values()].filter(({ id }) => this.#source.has(id));
-    this.#planner.assign(this.#members, listed);
+    this.#plans.assign(this.#members, listed);
     return clock.monotonicMs() - startMs;
   }
 
@@ -350,9 +357,9 @@ export class LeaseManager {
     if (!events.hasListener('fleet.planned')) return;
     events.emit('fleet.planned', {
       members: this.#members.length,
-      targets: this.#planner.last.planned.length,
+      targets: this.#plans.last.planned.length,
       quota: this.#share().quota,
-      owned: this.#ownership.owned.size,
+      owned: this.#targetLeases.owned.size,
       tookMs,
     });
   }
@@ -363,9 +370,9 @@ export class LeaseManager {
       targets: this.#targets.values(),
       isListed: (id) => this.#source.has(id),
       members: this.#members,
-      memberOf: (id) => this.#membership.get(id),
+      memberOf: (id) => this.#fleetMembers.get(id),
       settledAtMs:
-        this.#membership.joinedAtMs + Math.min(Math.max(settleMs, MIN_SETTLE_MS), MAX_SETTLE_MS),
+        this.#fleetMembers.joinedAtMs + Math.min(Math.max(settleMs, MIN_SETTLE_MS), MAX_SETTLE_MS),
     };
   }
 
@@ -378,7 +385,7 @@ export class LeaseManager {
     const { isDraining, leaveByMs } = this.#heartbeat;
     const leftMs = leaveByMs === null ? undefined : leaveByMs - this.#rt.clock.monotonicMs();
     return {
-      quota: this.#planner.last.quotas[0] ?? Number.POSITIVE_INFINITY,
+      quota: this.#plans.last.quotas[0] ?? Number.POSITIVE_INFINITY,
       isDraining,
       withinMs: leftMs === undefined ? undefined : Math.max(0, leftMs),
     };
@@ -404,13 +411,13 @@ export class LeaseManager {
     const onGap = () => {
       this.#heartbeat.expectOrder();
       this.#pins.expect();
-      this.#rounds.wake(EVERYTHING, GAP_SPREAD_MS);
+      this.#loop.wake(EVERYTHING, GAP_SPREAD_MS);
     };
     const onFleet = (message: string) => {
       if (message === orderFor(instanceId)) this.#heartbeat.expectOrder();
       // A pin concerns the plan of every instance.
       if (isOrder(message)) this.#pins.expect();
-      if (message !== instanceId) this.#rounds.wake(EVERYTHING);
+      if (message !== instanceId) this.#loop.wake(EVERYTHING);
     };
     const onAsk = (message: string) => this.#onAsk(message);
     const { signals } = store;
@@ -453,7 +460,7 @@ export class LeaseManager {
         // One after the other: nothing waits for them, and the store serves others.
         await this.#source.discover();
         await store.members.list({ thorough: true, timeoutMs: WALK_MS });
-        if (!signal.aborted) this.#rounds.wake({ ...NOTHING, members: true, targets: true });
+        if (!signal.aborted) this.#loop.wake({ ...NOTHING, members: true, targets: true });
         retryMs = WALK_RETRY_MS;
       } catch (error) {
         if (!signal.aborted) events.emit('discovery.failed', { error });
@@ -465,17 +472,17 @@ export class LeaseManager {
   }
 
   #wakeForTargets(): void {
-    this.#rounds.wake({ ...NOTHING, targets: true });
+    this.#loop.wake({ ...NOTHING, targets: true });
   }
 
   #onAsk(message: string): void {
     const ask = readAsk(message);
     if (ask === null) return;
-    const asker = this.#membership.get(ask.from);
+    const asker = this.#fleetMembers.get(ask.from);
     if (this.#handover.answer(ask, asker, this.#share())) return;
     // An operator may have moved the target there, and this instance missed the signal.
     this.#pins.expect();
-    this.#rounds.wake({ ...NOTHING, members: true });
+    this.#loop.wake({ ...NOTHING, members: true });
   }
 
   #onOffer(id: string): void {
@@ -483,12 +490,12 @@ export class LeaseManager {
     if (target === undefined || !this.#source.has(id)) this.#wakeForTargets();
     // Even while draining: the owner has given it up, and from here it can be handed on.
     else if (this.#heartbeat.leaveByMs === null)
-      void this.#ownership.claim(target).then(() => this.#onArrived(target));
+      void this.#targetLeases.claim(target).then(() => this.#onArrived(target));
   }
 
   /** When the last target that was asked for has arrived, a round may ask for more. */
   #onArrived(target: FleetTarget): void {
-    if (this.#handover.arrived(target)) this.#rounds.wake(NOTHING);
+    if (this.#handover.arrived(target)) this.#loop.wake(NOTHING);
   }
 
   async #stop(withinMs: number): Promise<void> {
@@ -502,30 +509,23 @@ export class LeaseManager {
     const untilMs = clock.monotonicMs() + withinMs;
     const workUntilMs = untilMs - Math.min(withinMs * LEAVE_SHARE, MAX_LEAVE_MS);
     this.#heartbeat.prepareToLeave(workUntilMs);
-    this.#ownership.takeNoMore();
+    this.#targetLeases.takeNoMore();
     // First: the other instances are to ask for the targets.
-    await isDoneWithin(clock, withinMs * ANNOUNCE_SHARE, this.#announceLeaving());
+    const announced = this.#beatAndAnnounce().catch(() => {});
+    await isDoneWithin(clock, withinMs * ANNOUNCE_SHARE, announced);
     await this.#handOver(workUntilMs);
     // A round that is under way may still be granted a lease, and releases it.
-    await isDoneWithin(clock, leftMs(workUntilMs), this.#rounds.stop());
-    await this.#ownership.settled(leftMs(workUntilMs));
+    await isDoneWithin(clock, leftMs(workUntilMs), this.#loop.stop());
+    await this.#targetLeases.settled(leftMs(workUntilMs));
     this.#over.abort();
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
-    this.#ownership.close();
-    this.#heartbeat.vitals.close();
+    this.#targetLeases.close();
+    this.#heartbeat.close();
     this.#unlisten();
     // If the store does not answer, the heartbeat expires.
     const leaveMs = Math.min(leftMs(untilMs), this.#timings.operationTimeoutMs);
     await isDoneWithin(clock, leaveMs, this.#heartbeat.leave(leaveMs));
     this.#state = 'stopped';
-  }
-
-  async #announceLeaving(): Promise<void> {
-    const { asks } = this.#handover;
-    await this.#heartbeat
-      .beat({ owned: this.#ownership.owned.size, asks })
-      .then(() => this.#heartbeat.announce())
-      .catch(() => {});
   }
 
   /**
@@ -536,21 +536,21 @@ export class LeaseManager {
   async #handOver(untilMs: number): Promise<void> {
     const { clock } = this.#rt;
     const settledAtMs = new Map<FleetTarget, number>();
-    for (const target of this.#ownership.owned) {
+    for (const target of this.#targetLeases.owned) {
       const markSettled = () => settledAtMs.set(target, clock.monotonicMs());
-      const settled = this.#options.duties.end(target.id, false);
+      const settled = this.#options.work.end(target.id, false);
       if (settled === null) markSettled();
       else void settled.then(markSettled);
     }
     const waitMs = this.#successors().length > 0 ? ASK_WAIT_MS : 0;
-    while (this.#ownership.owned.size > 0) {
+    while (this.#targetLeases.owned.size > 0) {
       const nowMs = clock.monotonicMs();
       const isOver = nowMs >= untilMs;
-      for (const target of this.#ownership.owned) {
+      for (const target of this.#targetLeases.owned) {
         const sinceMs = settledAtMs.get(target) ?? Number.POSITIVE_INFINITY;
         if (isOver || nowMs - sinceMs >= waitMs) void this.#passOn(target, 0);
       }
-      if (this.#ownership.owned.size > 0) await clock.sleep(STOP_CHECK_MS);
+      if (this.#targetLeases.owned.size > 0) await clock.sleep(STOP_CHECK_MS);
     }
   }
 
@@ -559,13 +559,13 @@ export class LeaseManager {
     const successors = this.#successors().filter(({ id }) => id !== this.instanceId);
     const planned = successors.find(({ id }) => id === target.planned);
     const successor = planned ?? firstChoice(target, successors);
-    if (successor === undefined) return this.#ownership.release(target, withinMs);
-    return this.#ownership.give(target, successor.id, withinMs);
+    if (successor === undefined) return this.#targetLeases.release(target, withinMs);
+    return this.#targetLeases.give(target, successor.id, withinMs);
   }
 
   /** The members that may take over. */
   #successors(): FleetMember[] {
-    return [this.#heartbeat.member, ...this.#membership.others()].filter(
+    return [this.#heartbeat.member, ...this.#fleetMembers.others()].filter(
       ({ isForeign, isDraining }) => !isForeign && !isDraining,
     );
   }

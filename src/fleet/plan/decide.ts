@@ -79,7 +79,7 @@ export function decide(view: RoundView, self: RoundSelf, nowMs: number): Decisio
 
 /**
  * When to read a lease again, for targets that this instance does not own but may. Called after the
- * round has acted: what was acquired needs no reading, and what was refused says when it expires.
+ * round has acted: an acquired lease needs no reading, and a refusal says when the lease expires.
  */
 export function lookAgainAtMs(targets: Iterable<FleetTarget>, self: RoundSelf): number {
   let atMs = Number.POSITIVE_INFINITY;

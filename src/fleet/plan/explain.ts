@@ -40,15 +40,15 @@ interface Facts extends ExplainedFleet {
   readonly rank: number;
 }
 
-export function explain(entry: FleetTarget, sight: ExplainedFleet): Explanation {
+export function explain(entry: FleetTarget, fleet: ExplainedFleet): Explanation {
   const { id: target, owner, planned, pinned, obstacle, lease, expiresAtMs } = entry;
-  const planner = sight.members.find(({ id }) => id === planned);
-  const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - sight.nowMs);
-  const rank = planner === undefined ? 0 : rankOf(planner, entry, sight.members);
-  const facts: Facts = { ...sight, owner, planned, pinned, expiresInMs, rank };
+  const plannedMember = fleet.members.find(({ id }) => id === planned);
+  const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - fleet.nowMs);
+  const rank = plannedMember === undefined ? 0 : rankOf(plannedMember, entry, fleet.members);
+  const facts: Facts = { ...fleet, owner, planned, pinned, expiresInMs, rank };
   const reason = reasonFor(
     { owner, planned, obstacle },
-    sight.members.find(({ id }) => id === owner),
+    fleet.members.find(({ id }) => id === owner),
   );
   const text = `${wordsFor(reason, facts)}.${uselessPin(facts)}`;
   return { target, owner, planned, pinned, expiresInMs, reason, text };

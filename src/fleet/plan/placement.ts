@@ -18,7 +18,7 @@ export function place(
 ): void {
   const hosts = members.flatMap((member, m) => {
     const seats = room[m] ?? 0;
-    return seats > 0 ? [{ m, member, guests: new Guests(targets, seats) }] : [];
+    return seats > 0 ? [{ m, member, guests: new GuestHeap(targets, seats) }] : [];
   });
   // In the order that decides between equal costs: then the first one found is the right one.
   hosts.sort((a, b) => (before(a.member, b.member) ? -1 : 1));
@@ -53,7 +53,7 @@ export function place(
 }
 
 /** The targets placed with one member so far: a heap with the worst on top. */
-class Guests {
+class GuestHeap {
   readonly #targets: readonly Hashed[];
   readonly #seats: number;
   readonly #guests: number[] = [];

@@ -1,32 +1,35 @@
 /**
- * Who should own what. A pure function of the members, the targets and who owns them now: every instance that sees the
- * same comes to the same plan, in whatever order it sees it, without a leader.
+ * Which member should own which target. A pure function of the members, the targets and their
+ * owners: every instance that reads the same makes the same plan, in whatever order it reads it,
+ * without a leader.
  *
- * 1. **Quota**: floor or ceil of a member's share by weight. The odd ones go to those who hold more already, so that
- *    nothing moves for them. A draining member has none.
- * 2. **Keep**: what is pinned to a member is that member's, however many that are, and counts as the first of its quota. Up to that,
- *    it keeps what it owns: the targets that like it best. The rest it gives up.
- * 3. **Place**: what has no owner, or is given up, goes to members below their quota, the pair that likes each other best
- *    first. Of all ways to fill the quotas, only one leaves no pair that would rather have each other.
+ * 1. **Quota**: floor or ceil of a member's share by weight. The odd targets go to the members that
+ *    own more already, so that nothing moves for them. A draining member has a quota of 0.
+ * 2. **Keep**: a member gets all targets that are pinned to it, even beyond its quota. They count
+ *    first. For the rest of its quota it keeps the targets it owns that prefer it most, and gives
+ *    up the others.
+ * 3. **Place**: targets without an owner, and those given up, go to members below their quota, the
+ *    cheapest pair first. Of all ways to fill the quotas, only one leaves no pair that would both
+ *    prefer each other.
  *
- * So a join or a leave moves as few targets as the quotas allow, and one that was moved by hand and pinned stays where it is: another
- * goes in its place. Foreign members keep what they hold and get nothing; pins to members that are gone, foreign or draining have no effect.
+ * So a join or a leave moves as few targets as the quotas allow. A pinned target stays in its
+ * place, and another goes instead. Foreign members keep their targets and get no others. A pin to a
+ * member that is gone, foreign or draining has no effect.
  */
 import { before, cost, type Hashed } from './hash.ts';
 import { place } from './placement.ts';
-import { quotas } from './quotas.ts';
 
 export interface PlanMember extends Hashed {
   readonly weight: number;
   readonly isDraining: boolean;
-  /** Of another make: what it holds it keeps, and it is given nothing. */
+  /** A non-Holdfast program: it keeps its targets and gets no others. */
   readonly isForeign: boolean;
 }
 
 export interface PlanTarget extends Hashed {
-  /** The id of whoever owns it, member or not; null for nobody. */
+  /** The id of its owner, member or not; null for none. */
   readonly owner: string | null;
-  /** The id of whom an operator has moved it to; null for nobody. */
+  /** The id of the member that an operator has moved it to; null for none. */
   readonly pinned: string | null;
 }
 
@@ -35,9 +38,9 @@ export interface Plan {
   readonly members: readonly PlanMember[];
   /** Per member, how many targets it should own. */
   readonly quotas: readonly number[];
-  /** Per target the index of the member that should own it; -1 where nobody may. */
+  /** Per target the index of the member that should own it; -1 where none may. */
   readonly planned: Int32Array;
-  /** Per target the index of the member that owns it; -1 for nobody, or somebody who is no member. */
+  /** Per target the index of the member that owns it; -1 where no member does. */
   readonly owned: Int32Array;
 }
 
@@ -53,7 +56,7 @@ export function plan(members: readonly PlanMember[], targets: readonly PlanTarge
     (sum, { isForeign }, m) => sum + (isForeign ? (holdings[m]?.length ?? 0) : 0),
     0,
   );
-  const shares = quotas(
+  const shares = sharesOf(
     members,
     holdings.map(({ length }) => length),
     targets.length - foreign,
@@ -62,7 +65,7 @@ export function plan(members: readonly PlanMember[], targets: readonly PlanTarge
   const room = members.map((member, m) => {
     const held = holdings[m]?.filter((t) => planned[t] === -1) ?? [];
     const quota = Math.max(0, (shares.quotas[m] ?? 0) - (pinned[m] ?? 0));
-    // A foreign member keeps all; so does one that drains while there is nobody to take over.
+    // A foreign member keeps all; so does a draining one while no member can take over.
     const isFixed = member.isForeign || shares.isStuck;
     for (const t of cheapest(member, targets, held, isFixed ? held.length : quota)) planned[t] = m;
     return isFixed ? 0 : Math.max(0, quota - held.length);
@@ -71,7 +74,42 @@ export function plan(members: readonly PlanMember[], targets: readonly PlanTarge
   return { members, quotas: shares.quotas, planned, owned };
 }
 
-/** Plans what is pinned for whom it is pinned to; says how many that are for each member. */
+interface Shares {
+  /** Per member; draining and foreign members have 0. */
+  readonly quotas: number[];
+  /** No member could take a target over: every owner keeps its targets. */
+  readonly isStuck: boolean;
+}
+
+/**
+ * Shares out `count` targets by weight. Each member gets the whole part of its share. The rest goes
+ * to the largest fractions; among equal ones to the members that own more already, then by hash.
+ */
+function sharesOf(members: readonly PlanMember[], held: readonly number[], count: number): Shares {
+  const weights = members.map(({ weight, isDraining, isForeign }) =>
+    isDraining || isForeign ? 0 : weight,
+  );
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  if (total === 0) return { quotas: members.map(() => 0), isStuck: true };
+  // Whole numbers only: two instances must not round differently.
+  const shares = weights.map((weight) => Math.floor((count * weight) / total));
+  const odd = count - shares.reduce((sum, share) => sum + share, 0);
+  const fractions = weights.map((weight) => (count * weight) % total);
+  const order = members
+    .map((_, m) => m)
+    .filter((m) => (weights[m] ?? 0) > 0)
+    .sort((a, b) => {
+      const byFraction = (fractions[b] ?? 0) - (fractions[a] ?? 0);
+      if (byFraction !== 0) return byFraction;
+      const byHeld = (held[b] ?? 0) - (held[a] ?? 0);
+      if (byHeld !== 0) return byHeld;
+      return before(members[a] as Hashed, members[b] as Hashed) ? -1 : 1;
+    });
+  for (const m of order.slice(0, odd)) shares[m] = (shares[m] ?? 0) + 1;
+  return { quotas: shares, isStuck: false };
+}
+
+/** Plans each pinned target for its member. Returns how many each member gets. */
 function placePinned(
   members: readonly PlanMember[],
   targets: readonly PlanTarget[],
@@ -94,7 +132,7 @@ function placePinned(
   return counts;
 }
 
-/** Those of the targets that like the member best. */
+/** The held targets that prefer the member most. */
 function cheapest(
   member: Hashed,
   targets: readonly Hashed[],
@@ -116,7 +154,7 @@ function cheapest(
   return held.toSorted(byCost).slice(0, most);
 }
 
-/** The place of a member among those who may own a target, by how much the target likes them: 0 for the first. */
+/** The rank of a member among those that may own a target: 0 for the one that it prefers. */
 export function rankOf(member: PlanMember, target: Hashed, members: readonly PlanMember[]): number {
   const own = cost(member.hi, member.lo, target.hi, target.lo);
   let rank = 0;
@@ -128,7 +166,7 @@ export function rankOf(member: PlanMember, target: Hashed, members: readonly Pla
   return rank;
 }
 
-/** Whom a target likes best of those who may own it: the one of rank 0. Undefined where nobody may. */
+/** The member that a target prefers of those that may own it; undefined where none may. */
 export function firstChoice<M extends PlanMember>(
   target: Hashed,
   members: readonly M[],

@@ -19,11 +19,11 @@ import { jittered } from '../../core/random.ts';
 import { TimerHeap } from '../../core/timer-heap.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { Runtime } from '../../store/runtime.ts';
-import type { Duties } from '../member/ownership.ts';
+import type { TargetWork } from '../member/target-leases.ts';
 import { PollTimeoutError } from '../targets/errors.ts';
 import type { Target, TargetSource } from '../targets/target-source.ts';
-import { RecentPolls } from './recent-polls.ts';
-import type { PollOutcome, Results } from './results.ts';
+import { PollHistory } from './poll-history.ts';
+import type { PollOutcome, ResultWriter } from './result-writer.ts';
 
 /** A poll that was told to stop gets this long before it is reported as stuck. */
 const STUCK_AFTER_MS = 1_000;
@@ -57,21 +57,16 @@ export interface PollSettings {
 }
 
 /** One owned target. */
-class Duty {
+interface PolledTarget {
   readonly id: string;
   readonly lease: Lease;
-  readonly recent = new RecentPolls();
-  dueAtMs = 0;
-  index = -1;
+  readonly recent: PollHistory;
+  dueAtMs: number;
+  index: number;
   /** When its last poll began; null before the first. */
-  startedAtMs: number | null = null;
-  run: PollRun | null = null;
-  isOver = false;
-
-  constructor(id: string, lease: Lease) {
-    this.id = id;
-    this.lease = lease;
-  }
+  startedAtMs: number | null;
+  run: PollRun | null;
+  isOver: boolean;
 }
 
 /** One poll, as its handler sees it. */
@@ -131,19 +126,24 @@ class PollRun implements PollContext {
   }
 }
 
-export class PollScheduler implements Duties {
+export class PollScheduler implements TargetWork {
   readonly #rt: Runtime;
   readonly #targets: TargetSource;
-  readonly #results: Results | null;
+  readonly #results: ResultWriter | null;
   readonly #settings: PollSettings;
-  readonly #duties = new Map<string, Duty>();
-  readonly #due: TimerHeap<Duty>;
-  #ready: Duty[] = [];
+  readonly #polled = new Map<string, PolledTarget>();
+  readonly #due: TimerHeap<PolledTarget>;
+  #ready: PolledTarget[] = [];
   #inFlight = 0;
   #isPumping = false;
   #isOver = false;
 
-  constructor(rt: Runtime, targets: TargetSource, results: Results | null, settings: PollSettings) {
+  constructor(
+    rt: Runtime,
+    targets: TargetSource,
+    results: ResultWriter | null,
+    settings: PollSettings,
+  ) {
     this.#rt = rt;
     this.#targets = targets;
     this.#results = results;
@@ -157,30 +157,40 @@ export class PollScheduler implements Duties {
   }
 
   begin(id: string, lease: Lease): void {
-    const duty = new Duty(id, lease);
-    this.#duties.set(id, duty);
-    if (!this.#isOver) this.#due.schedule(duty, this.#rt.clock.monotonicMs());
+    const polled: PolledTarget = {
+      id,
+      lease,
+      recent: new PollHistory(),
+      dueAtMs: 0,
+      index: -1,
+      startedAtMs: null,
+      run: null,
+      isOver: false,
+    };
+    this.#polled.set(id, polled);
+    if (!this.#isOver) this.#due.schedule(polled, this.#rt.clock.monotonicMs());
   }
 
   end(id: string, isLost: boolean): Promise<void> | null {
-    const duty = this.#duties.get(id);
-    if (duty === undefined) return null;
-    duty.isOver = true;
-    this.#due.remove(duty);
+    const polled = this.#polled.get(id);
+    if (polled === undefined) return null;
+    polled.isOver = true;
+    this.#due.remove(polled);
     this.#settings.handler.forget?.(id);
-    const { run } = duty;
+    const { run } = polled;
     if (run === null) {
-      this.#duties.delete(id);
+      this.#polled.delete(id);
       return null;
     }
-    if (isLost) this.#stop(duty, run, duty.lease.signal.reason);
+    if (isLost) this.#stop(polled, run, polled.lease.signal.reason);
     return run.settled;
   }
 
   /** The record of the target has changed: its next poll may be due earlier or later. */
   reschedule(id: string): void {
-    const duty = this.#duties.get(id);
-    if (duty !== undefined && this.#due.has(duty)) this.#due.schedule(duty, this.#nextMs(duty));
+    const polled = this.#polled.get(id);
+    if (polled !== undefined && this.#due.has(polled))
+      this.#due.schedule(polled, this.#nextMs(polled));
   }
 
   /** Begins no more polls; those under way may finish. No timer keeps the process alive. */
@@ -192,14 +202,14 @@ export class PollScheduler implements Duties {
 
   /** Tells every poll under way to stop. */
   stopAll(reason: Error): void {
-    for (const duty of this.#duties.values())
-      if (duty.run !== null) this.#stop(duty, duty.run, reason);
+    for (const polled of this.#polled.values())
+      if (polled.run !== null) this.#stop(polled, polled.run, reason);
   }
 
   #onDue(): void {
     const nowMs = this.#rt.clock.monotonicMs();
-    for (let duty = this.#due.takeFirst(nowMs); duty; duty = this.#due.takeFirst(nowMs))
-      this.#ready.push(duty);
+    for (let polled = this.#due.takeFirst(nowMs); polled; polled = this.#due.takeFirst(nowMs))
+      this.#ready.push(polled);
     this.#pump();
   }
 
@@ -209,21 +219,21 @@ export class PollScheduler implements Duties {
     this.#isPumping = true;
     let taken = 0;
     while (taken < this.#ready.length && this.#inFlight < this.#settings.concurrency)
-      this.#try(this.#ready[taken++] as Duty);
+      this.#try(this.#ready[taken++] as PolledTarget);
     // One copy for all that were begun: many may wait.
     this.#ready = this.#ready.slice(taken);
     this.#isPumping = false;
   }
 
-  #try(duty: Duty): void {
-    if (duty.isOver || this.#isOver) return;
-    const target = this.#find(duty.id);
+  #try(polled: PolledTarget): void {
+    if (polled.isOver || this.#isOver) return;
+    const target = this.#find(polled.id);
     const nowMs = this.#rt.clock.monotonicMs();
     // Paused or removed: the manager releases it, or `reschedule` says that it is resumed.
-    if (target === undefined) this.#due.schedule(duty, nowMs + this.#settings.everyMs);
+    if (target === undefined) this.#due.schedule(polled, nowMs + this.#settings.everyMs);
     // Fail closed: without a certain lease nothing begins. A confirmed renewal brings it back.
-    else if (duty.lease.isHeld()) this.#begin(duty, target);
-    else if (!duty.isOver) this.#due.schedule(duty, nowMs + UNCERTAIN_RETRY_MS);
+    else if (polled.lease.isHeld()) this.#begin(polled, target);
+    else if (!polled.isOver) this.#due.schedule(polled, nowMs + UNCERTAIN_RETRY_MS);
   }
 
   /** The target, if it is to be polled. */
@@ -232,7 +242,7 @@ export class PollScheduler implements Duties {
   }
 
   /** When its next poll is due. */
-  #nextMs({ id, startedAtMs }: Duty): number {
+  #nextMs({ id, startedAtMs }: PolledTarget): number {
     const { clock, random } = this.#rt;
     const nowMs = clock.monotonicMs();
     if (startedAtMs === null) return nowMs;
@@ -240,44 +250,44 @@ export class PollScheduler implements Duties {
     return Math.max(nowMs, startedAtMs + jittered(everyMs, random));
   }
 
-  #begin(duty: Duty, target: Target): void {
+  #begin(polled: PolledTarget, target: Target): void {
     const { clock } = this.#rt;
     const { timeoutMs } = this.#settings;
-    const run = new PollRun(duty.lease, clock.monotonicMs());
-    duty.run = run;
-    duty.startedAtMs = run.startMs;
+    const run = new PollRun(polled.lease, clock.monotonicMs());
+    polled.run = run;
+    polled.startedAtMs = run.startMs;
     this.#inFlight++;
     const timer = clock.after(timeoutMs, () =>
-      this.#stop(duty, run, new PollTimeoutError({ target: duty.id, timeoutMs })),
+      this.#stop(polled, run, new PollTimeoutError({ target: polled.id, timeoutMs })),
     );
-    void this.#poll(duty, target, run).then(() => {
+    void this.#poll(polled, target, run).then(() => {
       timer.cancel();
-      this.#settle(duty, run);
+      this.#settle(polled, run);
       run.settle();
     });
   }
 
   /** Never rejects. */
-  async #poll(duty: Duty, target: Target, run: PollRun): Promise<void> {
+  async #poll(polled: PolledTarget, target: Target, run: PollRun): Promise<void> {
     const { clock, events } = this.#rt;
     const { startMs, fence } = run;
     const took = () => clock.monotonicMs() - startMs;
     try {
       const value = await this.#handle(target, run);
-      this.#record(duty, fence, { ok: true, tookMs: took(), value });
+      this.#record(polled, fence, { ok: true, tookMs: took(), value });
       if (events.hasListener('poll.done'))
-        events.emit('poll.done', { target: duty.id, fence, tookMs: took() });
+        events.emit('poll.done', { target: polled.id, fence, tookMs: took() });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      events.emit('poll.failed', { target: duty.id, fence, tookMs: took(), why });
+      events.emit('poll.failed', { target: polled.id, fence, tookMs: took(), why });
       // A poll that was stopped because its lease is lost says nothing about its target.
-      if (!duty.isOver || run.stopReason instanceof PollTimeoutError)
-        this.#record(duty, fence, { ok: false, tookMs: took(), error: why });
+      if (!polled.isOver || run.stopReason instanceof PollTimeoutError)
+        this.#record(polled, fence, { ok: false, tookMs: took(), error: why });
     }
   }
 
   /** A target that was removed meanwhile leaves no result. */
-  #record({ id, recent }: Duty, fence: number, outcome: PollOutcome): void {
+  #record({ id, recent }: PolledTarget, fence: number, outcome: PollOutcome): void {
     if (this.#targets.has(id)) this.#results?.record(id, fence, outcome, recent);
   }
 
@@ -290,7 +300,7 @@ export class PollScheduler implements Duties {
     });
   }
 
-  #stop(duty: Duty, run: PollRun, reason: unknown): void {
+  #stop(polled: PolledTarget, run: PollRun, reason: unknown): void {
     if (!run.stop(reason)) return;
     const { clock, events } = this.#rt;
     const timer = clock.after(STUCK_AFTER_MS, () => {
@@ -298,26 +308,26 @@ export class PollScheduler implements Duties {
       // Its place is free: one target that hangs must not delay the others.
       this.#inFlight--;
       const runsForMs = clock.monotonicMs() - run.startMs;
-      events.emit('poll.stuck', { target: duty.id, fence: run.fence, runsForMs });
+      events.emit('poll.stuck', { target: polled.id, fence: run.fence, runsForMs });
       this.#pump();
     });
     void run.settled.then(() => timer.cancel());
   }
 
-  #settle(duty: Duty, run: PollRun): void {
+  #settle(polled: PolledTarget, run: PollRun): void {
     const { clock, events } = this.#rt;
     if (run.isStuck) {
-      const { id, lease } = duty;
+      const { id, lease } = polled;
       const tookMs = clock.monotonicMs() - run.startMs;
       events.emit('poll.settled', { target: id, fence: lease.fence, tookMs });
     } else {
       this.#inFlight--;
     }
-    duty.run = null;
-    if (duty.isOver) {
-      if (this.#duties.get(duty.id) === duty) this.#duties.delete(duty.id);
+    polled.run = null;
+    if (polled.isOver) {
+      if (this.#polled.get(polled.id) === polled) this.#polled.delete(polled.id);
     } else if (!this.#isOver) {
-      this.#due.schedule(duty, this.#nextMs(duty));
+      this.#due.schedule(polled, this.#nextMs(polled));
     }
     this.#pump();
   }

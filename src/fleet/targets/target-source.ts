@@ -2,8 +2,8 @@
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import type { TargetFeed } from './target-feed.ts';
 import { InvalidRecord, readEveryMs, type TargetRecord } from './target-record.ts';
+import type { TargetWatch } from './target-watch.ts';
 
 /** What a poll handler is given: the fields of the target, and everything else in its record. */
 export interface Target {
@@ -23,7 +23,7 @@ export interface TargetSource {
   get(id: string): Target | undefined;
   /** Counts the changes. */
   readonly version: number;
-  /** Reads what has changed. */
+  /** Reads the targets that changed. */
   refresh(): Promise<void>;
   /** Finds targets that other programs have written. */
   discover(): Promise<void>;
@@ -33,14 +33,14 @@ export interface TargetSource {
 }
 
 /** The targets in the store: records of kind `poll` that are not paused. */
-export class StoredTargets implements TargetSource {
-  readonly #feed: TargetFeed;
+export class StoredTargetSet implements TargetSource {
+  readonly #watch: TargetWatch;
   readonly #onChanged: (id: string) => void;
   #version = 0;
 
   /** `onChanged` is called for every target that was added, changed or removed. */
-  constructor(feed: TargetFeed, onChanged: (id: string) => void) {
-    this.#feed = feed;
+  constructor(watch: TargetWatch, onChanged: (id: string) => void) {
+    this.#watch = watch;
     this.#onChanged = onChanged;
   }
 
@@ -49,37 +49,37 @@ export class StoredTargets implements TargetSource {
   }
 
   *ids(): Iterable<string> {
-    for (const record of this.#feed.records.values()) if (isPolled(record)) yield record.id;
+    for (const record of this.#watch.records.values()) if (isPolled(record)) yield record.id;
   }
 
   has(id: string): boolean {
-    return isPolled(this.#feed.records.get(id));
+    return isPolled(this.#watch.records.get(id));
   }
 
   /** Also a paused target. */
   get(id: string): Target | undefined {
-    const record = this.#feed.records.get(id);
+    const record = this.#watch.records.get(id);
     if (record === undefined) return undefined;
     const { url, everyMs, data } = record;
     return { ...data, id, url, everyMs };
   }
 
   async refresh(): Promise<void> {
-    const changed = await this.#feed.refresh();
+    const changed = await this.#watch.refresh();
     if (changed.size > 0) this.#version++;
     for (const id of changed) this.#onChanged(id);
   }
 
   async discover(): Promise<void> {
-    await this.#feed.discover();
+    await this.#watch.discover();
   }
 
   listen(onHint: () => void): Promise<() => void> {
-    return this.#feed.listen(onHint);
+    return this.#watch.listen(onHint);
   }
 
   close(): void {
-    this.#feed.close();
+    this.#watch.close();
   }
 }
 
@@ -88,40 +88,23 @@ function isPolled(record: TargetRecord | undefined): boolean {
 }
 
 /** A list that never changes. Every instance needs the same one. */
-export class ListedTargets implements TargetSource {
-  readonly version = 0;
-  readonly #targets: ReadonlyMap<string, Target>;
-
-  constructor(targets: readonly Target[]) {
-    for (const target of targets) checkTargetId(target?.id, 'targets: id');
-    this.#targets = new Map(targets.map((target) => [target.id, withInterval(target)]));
-    if (this.#targets.size < targets.length) {
-      const rule = 'each target has an id of its own';
-      throw new ConfigError({ field: 'targets', value: `${targets.length} targets`, rule });
-    }
+export function listedTargets(targets: readonly Target[]): TargetSource {
+  for (const target of targets) checkTargetId(target?.id, 'targets: id');
+  const byId = new Map(targets.map((target) => [target.id, withInterval(target)]));
+  if (byId.size < targets.length) {
+    const rule = 'each target has an id of its own';
+    throw new ConfigError({ field: 'targets', value: `${targets.length} targets`, rule });
   }
-
-  ids(): Iterable<string> {
-    return this.#targets.keys();
-  }
-
-  has(id: string): boolean {
-    return this.#targets.has(id);
-  }
-
-  get(id: string): Target | undefined {
-    return this.#targets.get(id);
-  }
-
-  async refresh(): Promise<void> {}
-
-  async discover(): Promise<void> {}
-
-  async listen(): Promise<() => void> {
-    return () => {};
-  }
-
-  close(): void {}
+  return {
+    version: 0,
+    ids: () => byId.keys(),
+    has: (id) => byId.has(id),
+    get: (id) => byId.get(id),
+    refresh: async () => {},
+    discover: async () => {},
+    listen: async () => () => {},
+    close: () => {},
+  };
 }
 
 function withInterval(target: Target): Target {

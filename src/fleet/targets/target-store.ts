@@ -9,7 +9,6 @@ import { randomUuid } from '../../core/ids.ts';
 import type { PutReply } from '../../store/port/record-store.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { SessionExistsError, SessionNotFoundError, SessionUnreadableError } from './errors.ts';
-import { TargetFeed } from './target-feed.ts';
 import {
   InvalidRecord,
   idProblem,
@@ -25,6 +24,7 @@ import {
   withPaused,
 } from './target-record.ts';
 import { shownUrl, urlProblem } from './target-url.ts';
+import { TargetWatch } from './target-watch.ts';
 
 export interface NewTarget {
   /** Default: a random UUID. */
@@ -151,12 +151,12 @@ export class TargetStore {
 
   async list({ thorough = false }: ListTargetsOptions = {}): Promise<TargetList> {
     // Without events: the caller gets the unreadable records as part of the result.
-    const feed = new TargetFeed(this.#rt.store, this.#ids);
-    if (thorough) await feed.discover();
-    await feed.refresh();
-    const unreadable = [...feed.unreadable].map(([id, { why }]) => ({ id, why }));
-    for (const [id, { message }] of feed.unread) unreadable.push({ id, why: message });
-    const targets = [...feed.records.values()].sort(byId);
+    const watch = new TargetWatch(this.#rt.store, this.#ids);
+    if (thorough) await watch.discover();
+    await watch.refresh();
+    const unreadable = [...watch.unreadable].map(([id, { why }]) => ({ id, why }));
+    for (const [id, { message }] of watch.unread) unreadable.push({ id, why: message });
+    const targets = [...watch.records.values()].sort(byId);
     return { targets, sessions: targets, unreadable: unreadable.sort(byId) };
   }
 

@@ -1,7 +1,21 @@
 import type { LiveMember } from '../../store/port/member-store.ts';
-import { isSpan, readVitals, type Vitals } from '../member/vitals.ts';
 import type { Hashed } from '../plan/hash.ts';
 import type { PlanMember } from '../plan/plan.ts';
+
+/**
+ * How an instance is doing: whether its renewals are fast enough, and whether its event loop keeps
+ * up. Operators see in it that an instance is about to lose its leases.
+ */
+export interface Vitals {
+  /** How long the lease of a target lasts without a renewal, and how often it is renewed. */
+  readonly ttlMs: number;
+  readonly renewEveryMs: number;
+  /** How long its renewals took in the last few minutes; null where there were none. */
+  readonly renewP50Ms: number | null;
+  readonly renewP99Ms: number | null;
+  /** The longest delay of its event loop in the last minute. */
+  readonly loopDelayMs: number;
+}
 
 /** The attributes in every heartbeat of an instance. */
 export interface Attributes {
@@ -76,4 +90,24 @@ function readAsks(asks: unknown): Attributes['asks'] {
       return isList ? [[owner, ids]] : [];
     }),
   );
+}
+
+/** The vitals in a heartbeat; null where it has none that are valid: other versions beat too. */
+function readVitals(value: unknown): Vitals | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { ttlMs, renewEveryMs, renewP50Ms, renewP99Ms, loopDelayMs } = value as {
+    [field: string]: unknown;
+  };
+  if (!isSpan(ttlMs) || !isSpan(renewEveryMs) || !isSpan(loopDelayMs)) return null;
+  return {
+    ttlMs,
+    renewEveryMs,
+    loopDelayMs,
+    renewP50Ms: isSpan(renewP50Ms) ? renewP50Ms : null,
+    renewP99Ms: isSpan(renewP99Ms) ? renewP99Ms : null,
+  };
+}
+
+function isSpan(ms: unknown): ms is number {
+  return typeof ms === 'number' && Number.isFinite(ms) && ms >= 0;
 }

@@ -15,7 +15,7 @@ export interface FleetFinding {
 /** How much time an instance has to spare when it renews. */
 export interface Margin {
   readonly id: string;
-  /** What is left of the TTL after a renewal as slow as the p99; null where unknown. */
+  /** The rest of the TTL after a renewal as slow as the p99; null where unknown. */
   readonly marginMs: number | null;
   readonly renewP99Ms: number | null;
   readonly ttlMs: number | null;

@@ -1,8 +1,7 @@
 /** The fleet as operators see it: a picture, and the changes that make it the next one. */
 import { startedAtOf } from '../../core/ids.ts';
-import type { Vitals } from '../member/vitals.ts';
 import type { Explanation } from '../plan/explain.ts';
-import type { FleetMember } from '../view/member.ts';
+import type { FleetMember, Vitals } from '../view/member.ts';
 
 export interface MemberView {
   readonly id: string;
@@ -57,7 +56,7 @@ export interface FleetPicture {
   readonly targets: readonly PicturedTarget[];
 }
 
-/** What has changed since the picture, or the change, before. */
+/** The difference to the picture, or the change, before. */
 export interface FleetChange {
   readonly at: number;
   readonly roundTripMs: number;

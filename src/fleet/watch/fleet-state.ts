@@ -1,19 +1,19 @@
 /**
- * What one process knows of a fleet that it watches. It reads only what it is told to: a watcher of
- * a large fleet cannot read all of it all the time. `publish` puts several reads together: it
- * plans, and returns what has changed since the last time.
+ * The fleet as one process that watches it knows it. Its caller says which part to read: a watcher
+ * of a large fleet cannot read all of it all the time. `publish` puts several reads together: it
+ * plans, and returns the changes since the last time.
  */
 import type { ReadReply } from '../../store/port/lease-store.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { type ExplainedFleet, explain, loadsOf } from '../plan/explain.ts';
 import { hashMember } from '../plan/hash.ts';
 import { firstChoice } from '../plan/plan.ts';
-import { Planner } from '../plan/planner.ts';
-import { TargetFeed } from '../targets/target-feed.ts';
+import { PlanCache } from '../plan/plan-cache.ts';
 import type { TargetIds, TargetRecord } from '../targets/target-record.ts';
+import { TargetWatch } from '../targets/target-watch.ts';
 import { markLease, SCAN_CHUNK, scanLeases } from '../view/lease-scan.ts';
 import { type FleetMember, fleetMember } from '../view/member.ts';
-import { Pins } from '../view/pins.ts';
+import { PinSet } from '../view/pin-set.ts';
 import {
   areSameMembers,
   type FleetChange,
@@ -41,7 +41,7 @@ const LATE_SHARE = 1 / 3;
 /** A lease that is about to expire is not read more often than this. */
 const MIN_PAUSE_MS = 50;
 
-/** What has changed since the last `publish`. */
+/** The changes since the last `publish`. */
 export interface Difference {
   readonly targets: readonly WatchedTarget[];
   readonly removed: readonly string[];
@@ -50,9 +50,9 @@ export interface Difference {
 
 export class FleetState {
   readonly #rt: Runtime;
-  readonly #feed: TargetFeed;
-  readonly #pins: Pins;
-  readonly #planner = new Planner();
+  readonly #watch: TargetWatch;
+  readonly #pins: PinSet;
+  readonly #plans = new PlanCache();
   readonly #targets = new Map<string, WatchedTarget>();
   /** In order of id. */
   #ordered: readonly WatchedTarget[] = [];
@@ -82,8 +82,8 @@ export class FleetState {
   constructor(rt: Runtime, targetIds: TargetIds) {
     this.#rt = rt;
     // Without events: the owners of the targets report unreadable records.
-    this.#feed = new TargetFeed(rt.store, targetIds);
-    this.#pins = new Pins(rt.store);
+    this.#watch = new TargetWatch(rt.store, targetIds);
+    this.#pins = new PinSet(rt.store);
   }
 
   /** In order of id; paused ones too. */
@@ -114,7 +114,7 @@ export class FleetState {
     // Instances find what other programs wrote now and then. Where none runs, none has.
     if ([...this.#members.values()].every(({ isForeign }) => isForeign)) {
       await this.refreshMembers({ ...WALK, thorough: true });
-      await this.#feed.discover();
+      await this.#watch.discover();
     }
     await this.refreshTargets();
     await this.refreshPins();
@@ -140,9 +140,9 @@ export class FleetState {
   }
 
   async refreshTargets(): Promise<void> {
-    const changed = await this.#feed.refresh();
+    const changed = await this.#watch.refresh();
     if (changed.size === 0) return;
-    for (const id of changed) this.#setTarget(id, this.#feed.records.get(id));
+    for (const id of changed) this.#setTarget(id, this.#watch.records.get(id));
     this.#ordered = [...this.#targets.values()].sort(byId);
     this.#polled = this.#ordered.filter(({ isPaused }) => !isPaused);
   }
@@ -172,11 +172,11 @@ export class FleetState {
 
   /** After data loss: the next refresh reads targets and pins from the beginning. */
   reset(): void {
-    this.#feed.reset();
+    this.#watch.reset();
     this.#pins.reset();
   }
 
-  /** Plans with what was read. From now on pictures show it. */
+  /** Plans with the latest reads. From now on pictures show them. */
   publish(): Difference {
     const { clock } = this.#rt;
     this.#publishedAtMs = clock.monotonicMs();
@@ -247,7 +247,7 @@ export class FleetState {
   get explained(): ExplainedFleet {
     return {
       members: [...this.#members.values()],
-      quotas: this.#planner.last.quotas,
+      quotas: this.#plans.last.quotas,
       loads: this.#loads,
       nowMs: this.#rt.clock.monotonicMs(),
     };
@@ -299,10 +299,10 @@ export class FleetState {
   #replan(): boolean {
     if (this.#hasOtherMembers)
       for (const target of this.#ordered) target.preferred = this.#preferredOf(target);
-    const before = this.#planner.last;
-    const moved = this.#planner.assign([...this.#members.values()], this.#polled);
+    const before = this.#plans.last;
+    const moved = this.#plans.assign([...this.#members.values()], this.#polled);
     for (const target of moved) this.#touched.add(target);
-    if (this.#planner.last === before) return false;
+    if (this.#plans.last === before) return false;
     this.#loads = loadsOf(this.#polled);
     return true;
   }
@@ -322,7 +322,7 @@ export class FleetState {
   }
 
   #viewMembers(): readonly MemberView[] {
-    const { quotas } = this.#planner.last;
+    const { quotas } = this.#plans.last;
     return [...this.#members.values()].map((member, m) =>
       memberView(member, this.#loads.get(member.id) ?? 0, quotas[m] ?? 0, this.#publishedAtMs),
     );

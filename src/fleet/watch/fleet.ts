@@ -3,7 +3,7 @@
  * process, even from one without a poller.
  */
 
-import { ConfigError } from '../../core/errors.ts';
+import { ClosedError, ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
 import { LEASE_CLASSES } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
@@ -11,13 +11,13 @@ import { MemberNotFoundError, TransferRefusedError } from '../errors.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../member/heartbeat.ts';
 import { type Explanation, explain } from '../plan/explain.ts';
 import { hashMember } from '../plan/hash.ts';
-import { readRecent } from '../poll/recent-polls.ts';
-import type { StoredResult } from '../poll/results.ts';
+import { readRecent } from '../poll/poll-history.ts';
+import type { StoredResult } from '../poll/result-writer.ts';
 import { SessionNotFoundError } from '../targets/errors.ts';
 import { RESULT_COLLECTION, type TargetIds } from '../targets/target-record.ts';
 import type { TargetStore } from '../targets/target-store.ts';
 import { fleetMember } from '../view/member.ts';
-import { PINS_COLLECTION, Pins, type StoredPin } from '../view/pins.ts';
+import { PINS_COLLECTION, PinSet, type StoredPin } from '../view/pin-set.ts';
 import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
 import { FleetState } from './fleet-state.ts';
 import { FleetWatch } from './fleet-watch.ts';
@@ -80,13 +80,14 @@ export class Fleet {
   readonly #rt: Runtime;
   readonly #targets: TargetStore;
   readonly #targetIds: TargetIds;
-  readonly #watch: FleetWatch;
+  /** Shared by all subscribers; over after the last of them. */
+  #watch: FleetWatch | null = null;
+  #isClosed = false;
 
   constructor(rt: Runtime, targets: TargetStore, targetIds: TargetIds) {
     this.#rt = rt;
     this.#targets = targets;
     this.#targetIds = targetIds;
-    this.#watch = new FleetWatch(rt, targetIds);
   }
 
   /** The members, the owners of all targets, and why, in words. */
@@ -110,8 +111,22 @@ export class Fleet {
    * it, within seconds otherwise. All watchers of a process share their reads of the store, which
    * cost next to nothing while nothing happens.
    */
-  watch({ signal }: { signal: AbortSignal }): AsyncGenerator<FleetSighting, void, undefined> {
-    return this.#watch.watch({ signal });
+  async *watch({
+    signal,
+  }: {
+    signal: AbortSignal;
+  }): AsyncGenerator<FleetSighting, void, undefined> {
+    if (this.#isClosed) throw new ClosedError({ operation: 'watch' });
+    if (signal.aborted) return;
+    let watch = this.#watch;
+    if (watch === null || watch.isOver) watch = new FleetWatch(this.#rt, this.#targetIds);
+    this.#watch = watch;
+    try {
+      yield* watch.follow(signal);
+    } finally {
+      // It keeps the whole fleet in memory.
+      if (watch.isOver && this.#watch === watch) this.#watch = null;
+    }
   }
 
   /** Everything that the store has about one target; null where there is none of this id. */
@@ -120,7 +135,7 @@ export class Fleet {
     const record = await this.#targets.get(id);
     if (record?.kind !== 'poll') return null;
     // If the fleet is being watched, its state is recent enough to plan this target.
-    const watched = this.#watch.state;
+    const watched = this.#watch?.state ?? null;
     const isKnown = watched?.target(id) !== undefined;
     const state = isKnown ? watched : await this.#readState();
     const [lease] = await store.leases.read([LEASE_CLASSES.poll.keyspace + id], CALL);
@@ -216,7 +231,8 @@ export class Fleet {
 
   /** Ends all watching. */
   close(): void {
-    this.#watch.close();
+    this.#isClosed = true;
+    this.#watch?.close();
   }
 
   async #readState(): Promise<FleetState> {
@@ -263,7 +279,7 @@ export class Fleet {
 
   /** Removes the pins to instances that are gone. */
   async #removeDeadPins(live: readonly string[]): Promise<void> {
-    const pins = new Pins(this.#rt.store);
+    const pins = new PinSet(this.#rt.store);
     await pins.refresh(CALL.timeoutMs);
     const dead = [...pins.all].flatMap(([id, { member }]) => (live.includes(member) ? [] : [id]));
     if (dead.length > 0) await pins.remove(dead, CALL.timeoutMs);

@@ -24,7 +24,7 @@ import { assert } from '../../core/assert.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { OutcomeUnknownError } from '../../core/errors.ts';
 import type { Runtime } from '../../store/runtime.ts';
-import { type Asker, asError, type Obstacle, type Slots, type Taken } from './slots.ts';
+import { type Asker, asError, type Obstacle, type SlotSet, type Taken } from './slot-set.ts';
 
 /** How much longer than its time a waiter waits for the first answer. */
 const LAST_ANSWER_MS = 1_000;
@@ -44,12 +44,12 @@ interface Waiter {
 export class PoolQueue {
   readonly #rt: Runtime;
   readonly #clock: Clock;
-  readonly #slots: Slots;
+  readonly #slots: SlotSet;
   readonly #arriving: Waiter[] = [];
   #isAdmitting = false;
   #standing = 0;
 
-  constructor(rt: Runtime, slots: Slots) {
+  constructor(rt: Runtime, slots: SlotSet) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#slots = slots;

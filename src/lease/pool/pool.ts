@@ -23,7 +23,7 @@ import type { LeaseClassName, TimingOptions } from '../timings.ts';
 import { checkWork, workUnder } from '../with-lease.ts';
 import { PoolFullError } from './errors.ts';
 import { PoolQueue, type WaitOutcome } from './pool-queue.ts';
-import { type Asker, refusalOf, Slots, type Taken } from './slots.ts';
+import { type Asker, refusalOf, SlotSet, type Taken } from './slot-set.ts';
 
 /** All slots are read in one request, and every waiter asks for each of them. */
 const MAX_SLOTS = 256;
@@ -97,7 +97,7 @@ export class Pool {
   readonly slots: readonly string[];
   readonly #prefix: string;
   readonly #rt: Runtime;
-  readonly #slots: Slots;
+  readonly #slots: SlotSet;
   readonly #queue: PoolQueue;
   readonly #attributes: Attributes;
 
@@ -118,7 +118,7 @@ export class Pool {
     this.#rt = rt;
     this.#attributes = { 'holdfast.pool': name, 'holdfast.class': options.class ?? 'lease' };
     const keys = new Map(this.slots.map((slot) => [slot, this.keyOf(slot)]));
-    this.#slots = new Slots(rt, leases, keys, leaseOptions);
+    this.#slots = new SlotSet(rt, leases, keys, leaseOptions);
     this.#queue = new PoolQueue(rt, this.#slots);
   }
 

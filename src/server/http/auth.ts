@@ -2,14 +2,14 @@
 import { DEFAULT_TENANT } from '../../intents/intent.ts';
 import { Problem } from './problem.ts';
 import { type Caller, type Route, SCOPES, type Scope } from './route.ts';
-import { ANONYMOUS, type Tokens } from './tokens.ts';
+import { ANONYMOUS, type TokenSet } from './token-set.ts';
 
-/** Two Authorization headers arrive as one, joined by a comma and a space: not a token, so refused. */
+/** Two Authorization headers arrive as one with a comma and a space: no token, so refused. */
 const BEARER = /^bearer +([\x21-\x7e]+)$/i;
 const CHALLENGE = 'Bearer realm="holdfast"';
 
 /** The caller, if its token is valid and allows the route. */
-export function authorize(route: Route, headers: Headers, tokens: Tokens): Caller {
+export function authorize(route: Route, headers: Headers, tokens: TokenSet): Caller {
   if (route.access === 'open') return ANONYMOUS;
   const caller = authenticate(headers, tokens);
   if (!includes(caller.scope, route.access)) throw missingScope(route.access);
@@ -42,7 +42,7 @@ export function visibleTenant({ tenant, scope }: Caller): string | null {
   return tenant ?? (includes(scope, 'v3:admin') ? null : DEFAULT_TENANT);
 }
 
-function authenticate(headers: Headers, tokens: Tokens): Caller {
+function authenticate(headers: Headers, tokens: TokenSet): Caller {
   const header = headers.get('authorization');
   if (header === null) {
     throw new Problem('unauthenticated', {

@@ -14,7 +14,7 @@ const VALID_MS = 600_000;
 const PASS_DIGITS = 32;
 /** Above this number of unused passes, the oldest are dropped. */
 const MAX_PASSES = 16;
-/** Wrong passes that are tolerated in a window: nobody types a pass, so more of them is guessing. */
+/** Wrong passes that are tolerated in a window. Users do not type passes: more is guessing. */
 const MAX_WRONG = 10;
 const WRONG_WINDOW_MS = 60_000;
 

@@ -16,6 +16,18 @@ export function mount(
   return hono;
 }
 
+/**
+ * Keeps the result for the last `base`, the path that the app is mounted at. Only a request tells
+ * it, but it is the same for all requests, and the results take milliseconds to make.
+ */
+export function memoizeBase<T>(make: (base: string) => T): (base: string) => T {
+  let last: { readonly base: string; readonly made: T } | null = null;
+  return (base) => {
+    if (last?.base !== base) last = { base, made: make(base) };
+    return last.made;
+  };
+}
+
 /** `{id}` in the route table is `:id` in Hono. */
 function patternOf(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');

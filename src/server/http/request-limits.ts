@@ -1,4 +1,4 @@
-/** Limits of concurrency and rate. A request above a limit is refused with `Retry-After`, not queued. */
+/** Limits of concurrency and rate. A request above a limit is refused with `Retry-After`. */
 import type { Clock } from '../../core/clock.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { Problem } from './problem.ts';

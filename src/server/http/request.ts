@@ -7,35 +7,34 @@
 import type { Context } from 'hono';
 import { baseRoutePath } from 'hono/route';
 import type { AnsweredRequest, ServerContext } from '../server-context.ts';
-import type { AllowedHosts } from './allowed-hosts.ts';
 import { authorize } from './auth.ts';
 import { readBody, refuseBody } from './body.ts';
-import { csrf } from './csrf.ts';
 import {
   clientClosedRequest,
   outcomeUnknown,
   problemFor,
   storeUnavailable,
 } from './error-mapping.ts';
+import { checkHost, checkOrigin } from './foreign-pages.ts';
 import { type Input, validateInput } from './input.ts';
-import type { IpRestriction } from './ip-restriction.ts';
+import { checkClient, type Lan } from './lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './problem.ts';
 import type { RequestLimits } from './request-limits.ts';
 import { type BufferedResponse, bufferedResponse, send } from './response.ts';
 import type { Caller, Route, RouteRequest, RouteResult } from './route.ts';
-import type { Tokens } from './tokens.ts';
+import type { TokenSet } from './token-set.ts';
 
 /** What every request is checked against, whatever its route. */
 export interface RequestPolicy {
   readonly server: ServerContext;
-  readonly tokens: Tokens;
+  readonly tokens: TokenSet;
   readonly limits: RequestLimits;
   /** Null: clients of all networks are accepted. */
-  readonly ipRestriction: IpRestriction | null;
+  readonly lan: Lan | null;
   /** Null: routes of the API answer under any host name. */
-  readonly hosts: AllowedHosts | null;
+  readonly hosts: ReadonlySet<string> | null;
   /** The page answers only under these. */
-  readonly pageHosts: AllowedHosts;
+  readonly pageHosts: ReadonlySet<string>;
   readonly bodyTimeoutMs: number;
   readonly handlerTimeoutMs: number;
   onError(error: unknown, where: FailedRequest): void;
@@ -82,10 +81,11 @@ async function runPipeline(
   const { server, limits } = policy;
   const { headers } = c.req.raw;
   const url = new URL(c.req.url);
-  policy.hosts?.check(url);
-  if (!(destination instanceof Problem) && destination.isPage === true) policy.pageHosts.check(url);
-  csrf(c.req.method, headers, url);
-  policy.ipRestriction?.check(peerOf(c), headers.get('x-forwarded-for'));
+  if (policy.hosts !== null) checkHost(policy.hosts, url);
+  if (!(destination instanceof Problem) && destination.isPage === true)
+    checkHost(policy.pageHosts, url);
+  checkOrigin(c.req.method, headers, url);
+  if (policy.lan !== null) checkClient(policy.lan, peerOf(c), headers.get('x-forwarded-for'));
   if (destination instanceof Problem) throw destination;
   const caller = authorize(destination, headers, policy.tokens);
   // Open routes are cheap and include the health checks, which must answer under load: no limits.

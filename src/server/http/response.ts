@@ -1,7 +1,7 @@
 /**
- * Sends responses. Making a `Response`, reading it again and writing it takes as long as the rest of
- * a request. So a buffered response goes straight to Node where `serve` serves this app and no other
- * code is in between. Elsewhere, and for streams, it is a `Response`.
+ * Sends responses. Making a `Response`, reading it again and writing it takes as long as the rest
+ * of a request. So a buffered response goes straight to Node where `serve` serves this app and no
+ * other code is in between. Elsewhere, and for streams, it is a `Response`.
  */
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -43,7 +43,7 @@ export function directFetch({ fetch }: Hono): Hono['fetch'] {
 
 const JSON_HEADERS = { ...COMMON_HEADERS, 'Content-Type': 'application/json' };
 
-/** `Object.assign`, because a spread takes several times as long and every request comes by here. */
+/** `Object.assign`: a spread takes several times as long, and every request comes by here. */
 export function bufferedResponse({ status = 200, body, headers }: RouteResult): BufferedResponse {
   if (body === undefined)
     return { status, headers: Object.assign({}, COMMON_HEADERS, headers), body: null };

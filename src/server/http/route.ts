@@ -1,5 +1,5 @@
 /**
- * One route of the API: who may call it, what it accepts and what it returns. The server mounts it,
+ * One route of the API: its access, its input and its output. The server mounts it,
  * validates requests by it and describes it in `/openapi.json`, so the three cannot differ.
  */
 import type { z } from 'zod';
@@ -11,7 +11,7 @@ export type Scope = (typeof SCOPES)[number];
 
 /** The client of a request, by its token. */
 export interface Caller {
-  /** Names the token in logs, and the client where it sends no `clientId`. Never the token itself. */
+  /** Names the token in logs, and a client that sends no `clientId`. Never the token itself. */
   readonly tokenId: string;
   readonly scope: Scope;
   /** Null: the token belongs to no tenant. */
@@ -62,7 +62,7 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly access: Scope | 'open';
   /** `no`: tokens of a tenant are refused, because the route is not limited to one tenant. */
   readonly tenants: 'yes' | 'no';
-  /** For browsers: the route answers only under `pageHosts`, whether `hosts` is configured or not. */
+  /** For browsers: the route answers only under `pageHosts`, even if `hosts` is not configured. */
   readonly isPage?: true;
   /** Another route replaces this one. Its responses have the headers `Deprecation` and `Link`. */
   readonly isDeprecated?: true;

@@ -1,7 +1,7 @@
 /**
- * Parses JSON that every parser reads the same way. Parsers differ on duplicate keys, invalid Unicode
- * and byte order marks. Where one program checks a request and another acts on it, such a difference
- * is a security hole, so this parser refuses all three.
+ * Parses JSON that every parser reads the same way. Parsers differ on duplicate keys, invalid
+ * Unicode and byte order marks. Where one program checks a request and another acts on it, such a
+ * difference is a security hole, so this parser refuses all three.
  */
 import { Problem } from './problem.ts';
 

@@ -1,7 +1,7 @@
 /** Reads tokens from the environment, or from a file that only its owner can change. */
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { ConfigError } from '../../core/errors.ts';
-import { checkTokens, type TokenSettings } from './tokens.ts';
+import { checkTokens, type TokenSettings } from './token-set.ts';
 
 export interface FoundTokens {
   readonly tokens: readonly TokenSettings[];

@@ -110,7 +110,7 @@ const EVENTS: MetricEntry = {
   type: 'counter',
   help: 'Events of this instance, by name.',
   labels: { event: Object.keys(LEVELS) },
-  // `lease.extended` is emitted only if it has listeners, so the batches of `lease.renewed` are counted.
+  // `lease.extended` is emitted only if it has listeners, so this counts `lease.renewed`.
   feeds: (Object.keys(LEVELS) as EventName[]).map((name) =>
     name === 'lease.extended'
       ? from('lease.renewed', ({ count }, observe) => observe(count, name))

@@ -97,8 +97,9 @@ export class Metrics {
   }
 
   #counter(entry: MetricEntry): Observe {
-    // Summed here and passed to prom-client at a scrape: one `inc` is slower than what it counts.
-    const sums = new Series(entry, (labels) => ({ labels, sum: 0 }));
+    // Summed here and passed to prom-client at a scrape: one `inc` takes longer than most counted
+    // operations.
+    const sums = new SeriesSet(entry, (labels) => ({ labels, sum: 0 }));
     const collect = () => {
       counter.reset();
       for (const { labels, sum } of sums) counter.inc(labels, sum);
@@ -112,7 +113,7 @@ export class Metrics {
   #histogram(entry: MetricEntry): Observe {
     const buckets = [...(entry.buckets ?? [])];
     const histogram = new Histogram({ ...this.#settings(entry), buckets });
-    const all = new Series(entry, (labels) => {
+    const all = new SeriesSet(entry, (labels) => {
       histogram.zero(labels);
       return histogram.labels(labels);
     });
@@ -121,19 +122,25 @@ export class Metrics {
 
   #gauge(entry: MetricEntry): Observe {
     const { read, countsDown, addsUp } = entry;
+    const clock = this.#clock;
     const observe: Observe = (value, ...labels) => gauge.set(bounded(entry, labels), value);
-    const countdown = countsDown && new Countdown(this.#clock);
+    /** When each series that counts down reaches 0. */
+    const ends = new Map<string, { readonly labels: readonly string[]; readonly atMs: number }>();
     const collect = () => {
       // Series without a current value are dropped.
       if (read !== undefined) gauge.reset();
       read?.(this.#gauges, observe);
-      countdown?.observeTo(observe);
+      const nowMs = clock.monotonicMs();
+      for (const { labels, atMs } of ends.values())
+        observe(Math.max(0, atMs - nowMs) / 1_000, ...labels);
     };
     const gauge = new Gauge({ ...this.#settings(entry), collect });
     const lists = Object.values(entry.labels).map((values) => values ?? []);
     if (read === undefined) for (const labels of combinations(lists)) observe(0, ...labels);
     if (addsUp) return sumUp(entry, observe);
-    return countdown === undefined ? observe : (...observed) => countdown.start(...observed);
+    if (!countsDown) return observe;
+    return (seconds, ...labels) =>
+      ends.set(labels.join(), { labels, atMs: clock.monotonicMs() + seconds * 1_000 });
   }
 
   #settings({ name, help, labels }: MetricEntry) {
@@ -144,7 +151,7 @@ export class Metrics {
 
 /** Never below 0: a part may resume that stalled before counting began. */
 function sumUp(entry: MetricEntry, observe: Observe): Observe {
-  const sums = new Series(entry, () => ({ sum: 0 }));
+  const sums = new SeriesSet(entry, () => ({ sum: 0 }));
   return (value, ...labels) => {
     const series = sums.of(labels);
     series.sum = Math.max(0, series.sum + value);
@@ -152,31 +159,10 @@ function sumUp(entry: MetricEntry, observe: Observe): Observe {
   };
 }
 
-/** Values that decrease with time, down to 0. */
-class Countdown {
-  readonly #clock: Clock;
-  readonly #ends = new Map<string, { readonly labels: readonly string[]; readonly atMs: number }>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  start(seconds: number, ...labels: readonly string[]): void {
-    const atMs = this.#clock.monotonicMs() + seconds * 1_000;
-    this.#ends.set(labels.join(), { labels, atMs });
-  }
-
-  observeTo(observe: Observe): void {
-    const nowMs = this.#clock.monotonicMs();
-    for (const { labels, atMs } of this.#ends.values())
-      observe(Math.max(0, atMs - nowMs) / 1_000, ...labels);
-  }
-}
-
 type Labels = { [label: string]: string };
 
 /** One value per combination of labels. Known combinations exist from the start. */
-class Series<T> implements Iterable<T> {
+class SeriesSet<T> implements Iterable<T> {
   readonly #entry: MetricEntry;
   readonly #make: (labels: Labels) => T;
   readonly #all = new Map<string, T>();

@@ -1,10 +1,10 @@
-/** HTML that was made by the `html` template, so it need not be escaped. */
-export class Html {
-  readonly text: string;
+/** Only this file can set it, so text from outside never counts as `Html`. */
+const IS_HTML = Symbol('html');
 
-  constructor(text: string) {
-    this.text = text;
-  }
+/** HTML that was made by the `html` template, so it need not be escaped. */
+export interface Html {
+  readonly text: string;
+  readonly [IS_HTML]: true;
 }
 
 type Part = Html | string | number | readonly (Html | string)[];
@@ -13,15 +13,14 @@ type Part = Html | string | number | readonly (Html | string)[];
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   let text = strings[0] ?? '';
   for (const [i, part] of parts.entries()) text += shown(part) + (strings[i + 1] ?? '');
-  return new Html(text);
+  return { text, [IS_HTML]: true };
 }
 
-export const NOTHING = new Html('');
+export const NOTHING: Html = { text: '', [IS_HTML]: true };
 
 function shown(part: Part): string {
-  if (part instanceof Html) return part.text;
-  if (typeof part === 'object') return part.map(shown).join('');
-  return escaped(String(part));
+  if (typeof part !== 'object') return escaped(String(part));
+  return IS_HTML in part ? part.text : part.map(shown).join('');
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

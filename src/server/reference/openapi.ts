@@ -99,8 +99,8 @@ export function openApi(
   routes: readonly Route[],
   { version, base }: { version: string; base: string },
 ): OpenApi {
-  const schemas = new Schemas();
-  schemas.add(problemSchema, 'output');
+  const schemas: SharedSchemas = {};
+  jsonSchema(problemSchema, 'output', schemas);
   const paths: Record<string, Record<string, Operation>> = {};
   for (const route of routes) {
     paths[route.path] ??= {};
@@ -115,32 +115,28 @@ export function openApi(
     tags: Object.entries(GROUPS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas: schemas.shared,
+      schemas,
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
     },
   };
 }
 
-/** Named schemas are described once, and referenced. */
-class Schemas {
-  readonly shared: Record<string, JsonSchema> = {};
+/** Named schemas by name. They are described once, and referenced. */
+type SharedSchemas = Record<string, JsonSchema>;
 
-  /** `input`: the form that clients send; `output`: the form that they receive. */
-  add(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-    const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-    const { $schema: _, $defs = {}, ...own } = relocated(json) as Record<string, unknown>;
-    Object.assign(this.shared, $defs);
-    return own as JsonSchema;
-  }
+/**
+ * The schema as JSON; its named parts are added to `shared`. `input`: the form that clients send;
+ * `output`: the form that they receive.
+ */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', shared: SharedSchemas): JsonSchema {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: 'any' }));
+  const json = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
+  const { $schema: _, $defs = {}, ...own } = json as Record<string, unknown>;
+  Object.assign(shared, $defs);
+  return own as JsonSchema;
 }
 
-/** Points references to OpenAPI's place for shared schemas. */
-function relocated(json: unknown): unknown {
-  const text = JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(text);
-}
-
-function operationOf(route: Route, schemas: Schemas): Operation {
+function operationOf(route: Route, schemas: SharedSchemas): Operation {
   const { access, body, summary } = route;
   const parameters = [
     ...parametersOf('path', route.params, schemas),
@@ -163,7 +159,7 @@ function operationOf(route: Route, schemas: Schemas): Operation {
         ? undefined
         : {
             required: true,
-            content: { 'application/json': { schema: schemas.add(body, 'input') } },
+            content: { 'application/json': { schema: jsonSchema(body, 'input', schemas) } },
           },
     responses: Object.fromEntries([...documented, ...problemResponses(route)]),
   };
@@ -193,10 +189,10 @@ function accessWords({ access, tenants }: Route): string {
 function parametersOf(
   place: 'path' | 'query',
   schema: z.ZodType | undefined,
-  schemas: Schemas,
+  schemas: SharedSchemas,
 ): Parameter[] {
   if (schema === undefined) return [];
-  const { properties = {}, required = [] } = schemas.add(schema, 'input');
+  const { properties = {}, required = [] } = jsonSchema(schema, 'input', schemas);
   return Object.entries(properties).map(([name, { description, ...rest }]) => ({
     name,
     in: place,
@@ -211,9 +207,9 @@ function repeatable(schema: JsonSchema): JsonSchema {
   return schema.anyOf?.find(({ type }) => type === 'array') ?? schema;
 }
 
-function responseOf({ description, body, mediaType }: DocumentedResponse, schemas: Schemas) {
+function responseOf({ description, body, mediaType }: DocumentedResponse, schemas: SharedSchemas) {
   if (body === undefined && mediaType === undefined) return { description };
-  const schema = body === undefined ? { type: 'string' } : schemas.add(body, 'output');
+  const schema = body === undefined ? { type: 'string' } : jsonSchema(body, 'output', schemas);
   return { description, content: { [mediaType ?? 'application/json']: { schema } } };
 }
 

@@ -1,4 +1,4 @@
-/** The reference page, generated from the OpenAPI document. It needs no scripts and loads nothing external. */
+/** The reference page, made from the OpenAPI document, without scripts. */
 
 import { PROBLEMS, type ProblemName } from '../http/problem.ts';
 import { curlExample, refName, resolved } from './curl-example.ts';
@@ -185,15 +185,18 @@ function kindOf(schema: JsonSchema): Html {
   if (name !== undefined) return html`<a href="#shape-${name}">${name}</a>`;
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
   if (schema.enum !== undefined)
-    return joined(schema.enum.map((one) => html`<code>${String(one)}</code>`));
+    return joined(
+      schema.enum.map((one) => html`<code>${String(one)}</code>`),
+      ' | ',
+    );
   const options = schema.oneOf ?? schema.anyOf;
-  if (options !== undefined) return joined(options.map(kindOf));
+  if (options !== undefined) return joined(options.map(kindOf), ' | ');
   if (schema.type === 'array') return html`list of ${kindOf(schema.items ?? {})}`;
   return html`${[schema.type ?? 'anything'].flat().join(' | ')}`;
 }
 
-function joined(parts: readonly Html[]): Html {
-  return html`${parts.map((part, i) => (i === 0 ? part : html` | ${part}`))}`;
+function joined(all: readonly Html[], separator: string): Html {
+  return html`${all.map((one, i) => (i === 0 ? one : html`${separator}${one}`))}`;
 }
 
 /** Problems are common to most routes, so they take little space. */
@@ -209,7 +212,10 @@ function responseItem([status, response]: [string, OperationResponse]): Html {
   const said =
     names === undefined
       ? html`${prose(response.description)} ${contentOf(response)}`
-      : html`${joinedWords(names.map((name) => html`<a href="${FROM_DOCS.problem(name)}">${name}</a>`))}`;
+      : joined(
+          names.map((name) => html`<a href="${FROM_DOCS.problem(name)}">${name}</a>`),
+          ', ',
+        );
   const sort = names === undefined ? 'good' : 'bad';
   return html`<div><dt class="${sort}">${status}</dt><dd>${said}</dd></div>`;
 }
@@ -220,10 +226,6 @@ function contentOf({ content = {} }: OperationResponse): Html {
   const isNamed = refName(schema) !== undefined || schema.properties === undefined;
   const kind = type === 'application/json' && isNamed ? kindOf(schema) : html`<code>${type}</code>`;
   return html`<span class="kind">${kind}</span>`;
-}
-
-function joinedWords(parts: readonly Html[]): Html {
-  return html`${parts.map((part, i) => (i === 0 ? part : html`, ${part}`))}`;
 }
 
 function shapes({ components }: OpenApi): Html {

@@ -1,6 +1,7 @@
-/** The description of the API, for programs and for people. It is public and loads nothing external. */
+/** The description of the API, for programs and for people. It is public. */
 import { z } from 'zod';
 import { packageVersion } from '../../core/version.ts';
+import { memoizeBase } from '../http/mount.ts';
 import { PROBLEMS, Problem, type ProblemName } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
 import { openApi } from '../reference/openapi.ts';
@@ -18,9 +19,9 @@ const OPEN = { method: 'GET', access: 'open', tenants: 'yes', group: 'operation'
 /** `table` returns all routes, these included. It is called with the first request. */
 export function documentRoutes(table: () => readonly Route[]): Route[] {
   const version = packageVersion();
-  const document = memoizeLast((base) => openApi(table(), { version, base }));
-  const json = memoizeLast((base) => JSON.stringify(document(base)));
-  const page = memoizeLast((base) => referencePage(document(base)));
+  const document = memoizeBase((base) => openApi(table(), { version, base }));
+  const json = memoizeBase((base) => JSON.stringify(document(base)));
+  const page = memoizeBase((base) => referencePage(document(base)));
   return [
     route({
       ...OPEN,
@@ -88,16 +89,4 @@ function textResponse(text: string, type: string): Response {
   return new Response(text, {
     headers: { 'Content-Type': type, 'Content-Security-Policy': POLICY },
   });
-}
-
-/**
- * Keeps the result of the last `base`. Only a request tells where the app is mounted, but then it is
- * the same for all, and a document takes some milliseconds to make.
- */
-function memoizeLast<T>(make: (base: string) => T): (base: string) => T {
-  let last: { readonly base: string; readonly made: T } | null = null;
-  return (base) => {
-    if (last?.base !== base) last = { base, made: make(base) };
-    return last.made;
-  };
 }

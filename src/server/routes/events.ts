@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { isName } from '../../core/ids.ts';
 import { type Route, route } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
+import { BEGINNING } from '../streams/event-cache.ts';
 import { type EventQuery, eventFilter, isEventName } from '../streams/event-filter.ts';
-import { BEGINNING } from '../streams/event-window.ts';
 import { idSchema } from './json/schemas.ts';
 
 const EVENT_RULE = 'must be the name of an event, or the part of it before the dot';

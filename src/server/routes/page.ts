@@ -3,12 +3,12 @@
  * token, like any client. It answers only under `pageHosts`, against DNS rebinding.
  */
 import { z } from 'zod';
-import type { DashboardFiles, Encoding, PageFile } from '../dashboard-files.ts';
+import type { Encoding, PageFile, PageReader } from '../dashboard-files.ts';
 import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
 import { html } from '../reference/html.ts';
 
-/** The page loads only files of this server, has no inline code, cannot be framed, and connects only here. */
+/** The page loads and connects to this server only, has no inline code, and cannot be framed. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -40,11 +40,11 @@ const OPEN = {
 
 const fileParams = z.strictObject({ file: z.string() });
 
-export function pageRoutes(files: DashboardFiles): Route[] {
-  return [indexRoute(files), assetRoute(files)];
+export function pageRoutes(readPage: PageReader): Route[] {
+  return [indexRoute(readPage), assetRoute(readPage)];
 }
 
-function indexRoute(files: DashboardFiles): Route {
+function indexRoute(readPage: PageReader): Route {
   return route({
     ...OPEN,
     path: '/',
@@ -54,14 +54,14 @@ function indexRoute(files: DashboardFiles): Route {
     responses: { 200: { description: 'The page.', mediaType: 'text/html' } },
     problems: [],
     async handle({ base, headers }) {
-      const page = await files.page();
+      const page = await readPage();
       if (page === null) return notBuilt();
       return fileResponse(await page.index(base), headers, REVALIDATE);
     },
   });
 }
 
-function assetRoute(files: DashboardFiles): Route {
+function assetRoute(readPage: PageReader): Route {
   return route({
     ...OPEN,
     path: '/assets/{file}',
@@ -71,7 +71,7 @@ function assetRoute(files: DashboardFiles): Route {
     responses: { 200: { description: 'The file.', mediaType: 'application/octet-stream' } },
     problems: ['not-found'],
     async handle({ params: { file }, headers }) {
-      const found = (await files.page())?.assets.get(file);
+      const found = (await readPage())?.assets.get(file);
       if (found === undefined)
         throw new Problem('not-found', { detail: 'There is no such file. Reload the page.' });
       return fileResponse(found, headers, IMMUTABLE);

@@ -1,5 +1,5 @@
 /** All routes of the server, in the order in which they are described. */
-import type { DashboardFiles } from '../dashboard-files.ts';
+import type { PageReader } from '../dashboard-files.ts';
 import type { Stage } from '../demo-stage.ts';
 import type { EntryPasses } from '../http/entry-passes.ts';
 import type { Route } from '../http/route.ts';
@@ -33,7 +33,7 @@ export interface RouteOptions {
 export function routeTable(
   server: ServerContext,
   { metrics, stage }: RouteOptions,
-  page: { readonly files: DashboardFiles; readonly passes: EntryPasses | null },
+  page: { readonly read: PageReader; readonly passes: EntryPasses | null },
 ): readonly Route[] {
   const routes: readonly Route[] = [
     intentRoutes(server),
@@ -53,7 +53,7 @@ export function routeTable(
     healthRoutes(server, metrics === 'open' ? 'open' : 'v3:read'),
     documentRoutes(() => routes),
     enterRoutes(page.passes),
-    pageRoutes(page.files),
+    pageRoutes(page.read),
   ].flat();
   return routes;
 }

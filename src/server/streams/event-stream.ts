@@ -1,10 +1,10 @@
 /**
- * Streams events to all clients of this process, behind one tail of the log: a thousand clients cost
- * the store as much as one.
+ * Streams events to all clients of this process, behind one tail of the log: a thousand clients
+ * cost the store as much as one.
  *
  * The tail runs from the first client until some seconds after the last. It keeps the latest events
- * in a window. Each client starts at a position of its choice and is **behind**: it gets pages from
- * the window, or from the store where the window does not reach back so far. When the window has no
+ * in a cache. Each client starts at a position of its choice and is **behind**: it gets pages from
+ * the cache, or from the store where the cache does not reach back so far. When the cache has no
  * more for it, it **joins** in the same step: from then on the tail sends it every new page. So no
  * event is lost or sent twice, and no two positions are ever compared.
  *
@@ -14,8 +14,8 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { EventLog, EventPage, FollowedPage } from '../../telemetry/event-log.ts';
 import type { Caller } from '../http/route.ts';
+import { BEGINNING, EventCache, type Item } from './event-cache.ts';
 import type { EventFilter } from './event-filter.ts';
-import { BEGINNING, EventWindow, type Item } from './event-window.ts';
 import { CATCH_UP_PAGE, LogReader } from './log-reader.ts';
 import { commentFrame, eventFrame, GAP, positionFrame } from './sse-frames.ts';
 import { StreamClient, type StreamClientOptions } from './stream-client.ts';
@@ -44,7 +44,7 @@ export interface Watching {
 interface Tail {
   readonly end: AbortController;
   /** Null until the end of the log is known. */
-  window: EventWindow | null;
+  cache: EventCache | null;
   isStalled: boolean;
 }
 
@@ -57,7 +57,7 @@ interface Audience {
 /**
  * A client that watches events.
  *
- * **Behind.** In: it connected. Out: the window has no more for it → joined.
+ * **Behind.** In: it connected. Out: the cache has no more for it → joined.
  *
  * **Joined.** In: it has every event that the tail has read. Out: it ends, as every stream does.
  */
@@ -151,7 +151,7 @@ export class EventStream {
    */
   untilPositioned(): Promise<void> {
     const tail = this.#tail;
-    if (tail === null || tail.window !== null || tail.isStalled) return Promise.resolve();
+    if (tail === null || tail.cache !== null || tail.isStalled) return Promise.resolve();
     return new Promise((resolve) => this.#positioning.push(resolve));
   }
 
@@ -180,10 +180,10 @@ export class EventStream {
     this.#linger = null;
     this.#scheduleHeartbeat();
     if (this.#tail !== null) return this.#tail;
-    const tail: Tail = { end: new AbortController(), window: null, isStalled: false };
+    const tail: Tail = { end: new AbortController(), cache: null, isStalled: false };
     this.#tail = tail;
     this.#run(tail).catch(() => {
-      // `pages` survives every failure of the store. Should it fail, clients must not wait for ever.
+      // `pages` survives every failure of the store. If it fails, clients must not wait for it.
       for (const client of this.#clients) client.end('failed');
       this.#endTail();
     });
@@ -216,8 +216,8 @@ export class EventStream {
       for (const client of this.#clients) client.sendText(tail.isStalled ? STALLED : RESUMED);
       return this.#clients.size;
     }
-    tail.window ??= new EventWindow(followed.after ?? BEGINNING);
-    const added = tail.window.add(followed.page);
+    tail.cache ??= new EventCache(followed.after ?? BEGINNING);
+    const added = tail.cache.add(followed.page);
     if (added.length === 0) return 0;
     let writes = 0;
     for (const { filter, clients } of this.#audiences.values()) {
@@ -234,7 +234,7 @@ export class EventStream {
   async #catchUp(client: EventClient, tail: Tail): Promise<void> {
     while (client.state === 'behind') {
       await client.untilRoom();
-      if (this.#sendFromWindow(client, tail)) continue;
+      if (this.#sendFromCache(client, tail)) continue;
       if (client.position === null) {
         await this.#nextPage(client);
         continue;
@@ -243,21 +243,21 @@ export class EventStream {
       const page = await this.#reader.read(client.position).catch(() => null);
       if (client.isEnded) return;
       if (page !== null) sendPage(client, page);
-      if (page?.more !== true && !this.#sendFromWindow(client, tail)) await this.#nextPage(client);
+      if (page?.more !== true && !this.#sendFromCache(client, tail)) await this.#nextPage(client);
     }
   }
 
   /**
-   * Sends the next items of the window, and lets the client join where they are the last. False
-   * where the window does not know the client's position.
+   * Sends the next items of the cache, and lets the client join where they are the last. False
+   * where the cache does not know the client's position.
    */
-  #sendFromWindow(client: EventClient, { window }: Tail): boolean {
-    if (window === null || client.state !== 'behind') return false;
-    client.position ??= window.head;
-    const next = window.after(client.position, CATCH_UP_PAGE);
+  #sendFromCache(client: EventClient, { cache }: Tail): boolean {
+    if (cache === null || client.state !== 'behind') return false;
+    client.position ??= cache.head;
+    const next = cache.after(client.position, CATCH_UP_PAGE);
     if (next === null) return false;
     if (next.more) client.position = next.items.at(-1)?.event?.position ?? client.position;
-    else client.position = window.head;
+    else client.position = cache.head;
     client.sendText(textFor(client.filter, next.items) || positionFrame(client.position));
     if (!next.more) this.#join(client);
     return true;
@@ -291,7 +291,7 @@ export class EventStream {
   #scheduleHeartbeat(): void {
     this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => {
       this.#heartbeat = null;
-      const head = this.#tail?.window?.head ?? null;
+      const head = this.#tail?.cache?.head ?? null;
       for (const client of this.#clients)
         client.beat(client.state === 'joined' ? head : client.position);
       if (this.#clients.size > 0) this.#scheduleHeartbeat();

@@ -3,7 +3,7 @@
  * once they reconnect at once: those at the same position share one read.
  */
 import type { EventLog, EventPage } from '../../telemetry/event-log.ts';
-import { BEGINNING } from './event-window.ts';
+import { BEGINNING } from './event-cache.ts';
 
 /** Reads at a time, each of up to a megabyte. Further reads wait. */
 const MAX_READS = 4;

@@ -1,6 +1,6 @@
 /**
- * Frames of `text/event-stream`. Values from outside must not end a line: they could write frames of
- * their own.
+ * Frames of `text/event-stream`. Values from outside must not end a line: they could write frames
+ * of their own.
  */
 import type { LoggedEvent } from '../../telemetry/event-log.ts';
 import { printable } from '../../telemetry/facts.ts';

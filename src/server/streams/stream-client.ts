@@ -1,7 +1,7 @@
 /**
  * One client of an event stream (SSE), with the queue of bytes that it has not read. A client that
- * does not keep up is disconnected: a growing queue does not help it, and harms the others. After it
- * reconnects, it catches up at its own pace.
+ * does not keep up is disconnected: a growing queue does not help it, and harms the others. After
+ * it reconnects, it catches up at its own pace.
  *
  * **Open.** In: the client connected. Out: the client closes the connection, or the server ends the
  * stream with a `bye` that says why → ended.
@@ -70,9 +70,7 @@ export class StreamClient {
     return this.#isEnded;
   }
 
-  /**
-   * Queues bytes, which many clients may share. Checks the token's expiry too: its timer may be late.
-   */
+  /** Queues bytes, which clients may share. Checks the token's expiry: its timer may be late. */
   send(bytes: Uint8Array): void {
     if (this.#isEnded) return;
     if (this.#isTokenExpired()) this.end('token-expired');
@@ -95,7 +93,7 @@ export class StreamClient {
     });
   }
 
-  /** A heartbeat: keeps proxies from closing a silent connection, and finds clients that are gone. */
+  /** A heartbeat: keeps proxies from closing a silent connection, and finds lost clients. */
   beat(position: string | null = null): void {
     if (this.#isEnded) return;
     const readBytes = this.#sentBytes - this.#queuedBytes;

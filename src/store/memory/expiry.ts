@@ -1,4 +1,4 @@
-/** What a map has under a key, unless its time is over: then it is forgotten. */
+/** Returns the entry of a key. Removes an expired entry, and returns undefined. */
 export function notExpired<T extends { expiresAtMs: number }>(
   from: Map<string, T>,
   key: string,

@@ -46,7 +46,7 @@ export class MemoryLeases implements LeaseStore {
   readonly #signals: MemorySignals;
   readonly #leases = new Map<string, Lease>();
   readonly #fences = new Map<string, FenceRecord>();
-  /** Per key the inboxes that wait, with the moment since when. */
+  /** By key: the inboxes that wait, and since when. */
   readonly #lines = new Map<string, Map<string, number>>();
 
   constructor(clock: Clock, signals: MemorySignals) {
@@ -79,7 +79,7 @@ export class MemoryLeases implements LeaseStore {
 
   async reassert(tenures: readonly Tenancy[], { ttlMs }: ReassertCall): Promise<ReassertReply[]> {
     return tenures.map(({ key, holder, fence }) => {
-      // This store never forgets, so what has no record was never granted.
+      // This store loses no records, so a key without a record was never granted.
       const record = this.#record(key);
       if (this.#live(key) !== undefined || record?.fence !== fence || record.revoked) {
         return 'refused';
@@ -245,7 +245,7 @@ export class MemoryLeases implements LeaseStore {
     });
   }
 
-  /** Tells the first in line who still listen that the key may be free; says how many. */
+  /** Sends a wake hint to the first waiters that still subscribe, and returns how many. */
   #wake(key: string, { most, apartMs } = { most: 1, apartMs: 0 }): number {
     const line = [...(this.#lines.get(key) ?? [])].sort(([, a], [, b]) => a - b);
     let told = 0;

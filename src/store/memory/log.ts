@@ -15,13 +15,13 @@ interface Row {
 }
 
 /**
- * Entries are numbered without gaps, and their number is their position. The first is made from the
- * time: so nobody takes a position in the log of an earlier process for one in this.
+ * The number of an entry is its position. Numbers have no gaps. The first number is made from the
+ * time: a position in the log of an earlier process is no position in this one.
  */
 export class MemoryLog implements LogStore {
   readonly #clock: Clock;
   readonly #rows: Row[] = [];
-  /** The number before that of the first row. */
+  /** The number before the first row. */
   #dropped: number;
 
   constructor(clock: Clock) {
@@ -70,7 +70,7 @@ export class MemoryLog implements LogStore {
   }
 }
 
-/** NaN for what is no position of such a log. */
+/** NaN if the position is malformed. */
 function numberOf(position: string): number {
   return /^\d{1,16}$/.test(position) ? Number(position) : Number.NaN;
 }

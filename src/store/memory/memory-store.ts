@@ -10,15 +10,12 @@ import type { openTables } from './tables.ts';
 
 const IDENTITY_DIGITS = 16;
 
-/**
- * SQLite is loaded when the first streams, workflows or intents of a process are used: most who
- * keep leases in memory never do.
- */
+/** The first call of streams, workflows or intents loads SQLite. Most processes make none. */
 let loading: Promise<typeof import('./tables.ts')> | null = null;
 
 /**
- * Everything among the parts of one process: for tests, for demonstrations, and as the plainest
- * statement of what the other stores must do. Several Holdfasts may share one.
+ * A store for one process: for tests, for demonstrations, and as the simplest model of the other
+ * stores. Several Holdfasts may share one.
  */
 export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
   const signals = new MemorySignals(clock);
@@ -27,12 +24,12 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
   const tables = async () => {
     loading ??= import('./tables.ts');
     const { openTables } = await loading;
-    opened ??= openTables({ clock, leases, signals });
+    opened ??= openTables(clock, leases, signals);
     return opened;
   };
   return {
     name: 'memory:',
-    // Another process that has a memory store has another one.
+    // The memory store of another process is another store.
     identity: `memory:${systemRandom.hex(IDENTITY_DIGITS)}`,
     leases,
     members: new MemoryMembers(clock),
@@ -47,11 +44,11 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
   };
 }
 
-/** A part of the store that is opened when one of its verbs is first asked for. */
+/** Returns a part of the store that the first call of one of its verbs opens. */
 function lazily<Part extends object>(open: () => Promise<Part>): Part {
   return new Proxy({} as Part, {
     get: (_, verb) => {
-      // Who awaits the part itself must not take it for a promise.
+      // `await` on the part itself must not take it for a promise.
       if (verb === 'then') return undefined;
       return async (...args: unknown[]) => {
         const part: object = await open();

@@ -15,28 +15,22 @@ import {
 } from '../port/record-store.ts';
 
 interface Row {
-  /**
-   * Null once removed: the row stays for a day, for the fence it has seen and for those who ask
-   * what has changed.
-   */
+  /** Null once removed: the row stays for a day, for its fence and for `changes`. */
   json: string | null;
   revision: number;
   fence: number;
   version: number;
-  /** Infinity while it is there. */
+  /** Infinity unless the record was removed. */
   expiresAtMs: number;
 }
 
-/**
- * Rows in the order of their versions: one that changes goes to the end of the map that it belongs
- * to.
- */
+/** Rows in the order of their versions: a change moves a row to the end of its map. */
 interface Collection {
   readonly live: Map<string, Row>;
   readonly removed: Map<string, Row>;
-  /** Of the last change. */
+  /** The version of the last change. */
   version: number;
-  /** Of the newest removal that was dropped. */
+  /** The version of the newest removal that was dropped. */
   forgotten: number;
 }
 
@@ -85,10 +79,10 @@ export class MemoryRecords implements RecordStore {
   async changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
     const { since, most = CHANGES_PAGE } = call;
     const { live, removed, version, forgotten } = this.#collection(collection);
-    // Most who ask have heard of everything.
+    // Most callers have read every change already.
     if (since === version) return { written: [], removed: [], version, more: false, reset: false };
     const began = since === 0 ? version : (call.began ?? 0);
-    // A listing shows nothing that was removed before it began: its reader need not hear of that.
+    // A listing shows no record that was removed before it began, so it skips those removals.
     const known = Math.max(since, began);
     const reset = since > 0 && (known < forgotten || known > version);
     const changed = [...after(live, since), ...after(removed, known)];
@@ -102,7 +96,7 @@ export class MemoryRecords implements RecordStore {
     return { ...facts, version: page.at(-1)?.[1].version ?? since, more: true, began };
   }
 
-  /** Nobody else can write here. */
+  /** Only this process writes here, so there is nothing to discover. */
   async discover(): Promise<number> {
     return 0;
   }
@@ -129,7 +123,7 @@ export class MemoryRecords implements RecordStore {
     return rows;
   }
 
-  /** Removals expire in their order. */
+  /** Removals expire in the order of their versions. */
   #dropExpired(rows: Collection): void {
     const nowMs = this.#clock.monotonicMs();
     for (const [id, { version, expiresAtMs }] of rows.removed) {
@@ -148,10 +142,7 @@ function after(rows: ReadonlyMap<string, Row>, version: number): [string, Row][]
   return [...rows].filter(([, row]) => row.version > version);
 }
 
-/**
- * Why a change of a record may not be made, or null. Fences go first: who is too late need not know
- * more.
- */
+/** Returns why a write is refused, or null. The fence is checked before the revision. */
 function refusal(row: Row | undefined, { fence, ifRevision }: RecordRef): RefusedWrite | null {
   if (fence !== undefined && row !== undefined && fence < row.fence)
     return { kind: 'stale', seen: row.fence };

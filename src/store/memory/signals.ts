@@ -13,7 +13,7 @@ export class MemorySignals implements SignalStore {
     this.deliver(topic, message);
   }
 
-  /** Says how many will hear it; they do in a moment, as over a network. */
+  /** Returns how many subscribers get the message: a moment later, as over a network. */
   deliver(topic: string, message: string): number {
     const subscribers = [...(this.#subscribers.get(topic) ?? [])];
     this.#clock.soon(() => {

@@ -7,35 +7,30 @@ import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
 import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
 import { SqliteIntents } from '../sqlite/verbs/intents.ts';
+import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
 import { SqliteStreams } from '../sqlite/verbs/streams.ts';
 import { SqliteWorkflows } from '../sqlite/verbs/workflows.ts';
 import type { MemoryLeases } from './leases.ts';
 import type { MemorySignals } from './signals.ts';
 
-interface Parts {
-  readonly clock: Clock;
-  readonly leases: MemoryLeases;
-  readonly signals: MemorySignals;
-}
-
-/**
- * Streams, workflows and intents of a memory store: as those of SQLite, on a database of their own
- * that is nowhere but here.
- */
-export function openTables({ clock, leases, signals }: Parts): {
+/** Opens the streams, workflows and intents of a memory store: those of SQLite, in memory. */
+export function openTables(
+  clock: Clock,
+  leases: MemoryLeases,
+  signals: MemorySignals,
+): {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
 } {
-  const transactions = new MemoryTables(clock);
+  const transactions = new MemoryConnection(clock);
   const txSignals = {
     send: (tx: Tx, topic: string, message: string) =>
       void tx.afterCommit.push(() => signals.deliver(topic, message)),
   };
   const txLeases = {
     look: (_: Tx, key: string) => leases.look(key),
-    handOver: (_: Tx, handover: Parameters<MemoryLeases['handOver']>[0]) =>
-      leases.handOver(handover),
+    handOver: (_: Tx, handover: LeaseHandover) => leases.handOver(handover),
     free: (_: Tx, key: string) => leases.free(key),
   };
   return {
@@ -45,8 +40,8 @@ export function openTables({ clock, leases, signals }: Parts): {
   };
 }
 
-/** Nobody else is at these tables: each call has its turn at once. */
-class MemoryTables implements Transactions {
+/** The only connection to a database in memory. So each transaction begins at once. */
+class MemoryConnection implements Transactions {
   readonly #clock: Clock;
   readonly #connection = new SqliteConnection(':memory:');
   readonly #fenceTime = () => fenceTime(this.#clock);
@@ -83,11 +78,10 @@ class MemoryTables implements Transactions {
   }
 
   #tx(): Tx {
-    const nowMs = this.#clock.monotonicMs();
     return {
       connection: this.#connection,
       scope: '',
-      nowMs,
+      nowMs: this.#clock.monotonicMs(),
       wallMs: this.#clock.wallMs(),
       fenceTime: this.#fenceTime,
       afterCommit: [],

@@ -1,4 +1,4 @@
-/** What a store, and what is around it, is like: for people who want to trust it with leases. */
+/** A store and its surroundings, for people who want to trust it with leases. */
 
 export interface Examination {
   readonly store: string;

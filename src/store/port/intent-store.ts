@@ -1,22 +1,22 @@
 /**
- * What was asked for and accepted: the part of the port that keeps sessions which somebody started
- * by an intent, from the moment it is accepted until some while after it has ended. Each verb is
- * one atomic step; for those about several sessions, each of these is.
+ * The part of the port that keeps sessions: from the moment an intent is accepted until some time
+ * after the session has ended. Each verb is one atomic step. A verb about several sessions is one
+ * atomic step for each of them.
  *
- * A **session** is in a state: `NEW` when it is made, `ENDED` at last; what is between is its
- * worker's affair. It has a **revision**, which grows by one with every change of state or status;
- * who changes one says which revision it has seen.
+ * A **session** is in a state: `NEW` when it is made, `ENDED` at last. Its worker sets the states
+ * between. It has a **revision**, which grows by one with every change of state or status. A change
+ * names the revision that its caller has seen.
  *
- * It has **keys**, made from what was asked for. While a session has not ended, each of its keys
- * leads to it, so that the same request, come again, finds it; as it ends, they lead nowhere, in
- * the same step. There may be several, because secrets are changed: a request brings one key per
- * secret that its sender knows, the current one's first.
+ * It has **keys**, made from the intent. While a session has not ended, each of its keys leads to
+ * it, so that a repeated request finds it. The step that ends the session also ends its keys. There
+ * may be several keys, because secrets are changed: a request has one key for each secret that its
+ * sender knows, the current secret first.
  *
- * It has **clients**, those who want it to be. Each is there once, however often it asks.
+ * It has **clients**, which want the session. Each is listed once, however often it asks.
  *
- * What is to be started is put into the stream `START_STREAM`, in a lane of its own, named by the
- * session's id; the value is `{ session: id }`. Who wants to hear of changes of state listens to
- * `SESSION_CHANGES_TOPIC`; what is said there is the session's id.
+ * A session to start has an entry in the stream `START_STREAM`, in a lane of its own, named by the
+ * session's id. The value is `{ session: id }`. Each change of state sends the session's id to the
+ * topic `SESSION_CHANGES_TOPIC`.
  */
 import type { Call } from './store.ts';
 
@@ -36,8 +36,8 @@ export interface IntentStore {
   /** Changes state and status, if the session still has this revision, and has not ended. */
   advance(id: string, change: Advance, call: Call): Promise<AdvanceReply>;
   /**
-   * Puts those of the sessions into the stream of starts that are `NEW` and not in it, neither
-   * waiting nor in somebody's hands: the stream has lost them. Gives the ids of these.
+   * Puts those sessions into the stream of starts that are `NEW` and not in it, neither waiting nor
+   * taken by a worker: the stream has lost them. Returns their ids.
    */
   republish(ids: readonly string[], call: Call): Promise<string[]>;
   read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]>;
@@ -60,7 +60,7 @@ export interface StartRequest {
   readonly client: string;
   /** What never changes of it, as JSON; the store does not look into it. */
   readonly body: string;
-  /** What its worker says of it, as JSON; here what it is to begin with. */
+  /** The first status, as JSON. Later its worker sets the status. */
   readonly status: string;
   readonly priority: number;
 }
@@ -72,7 +72,7 @@ export type StartReply =
 
 export interface StopRequest {
   readonly id: string;
-  /** A session of another tenant is `absent`. Null for whoever may stop any. */
+  /** A session of another tenant is `absent`. Null for a caller that may stop any session. */
   readonly tenant: string | null;
   readonly client: string;
   readonly force: boolean;
@@ -92,7 +92,7 @@ export interface Advance {
 
 export type AdvanceReply =
   | { readonly kind: 'advanced'; readonly session: StoredSession }
-  /** It has another revision, or has ended: this is what it is. */
+  /** The session has another revision, or has ended. */
   | { readonly kind: 'conflict'; readonly session: StoredSession }
   | Absent;
 
@@ -121,9 +121,9 @@ export interface StoredSession {
 export interface SessionListCall extends Call {
   /** Only of this tenant; absent: of all. */
   readonly tenant?: string | undefined;
-  /** Only what has not ended. */
+  /** Only sessions that have not ended. */
   readonly isOpen?: boolean;
-  /** The `cursor` of the page before. What is no cursor of this store begins at the beginning. */
+  /** The `cursor` of the page before. An invalid cursor begins at the beginning. */
   readonly cursor?: string | undefined;
   /** Default and limit `SESSIONS_PAGE`. */
   readonly most?: number;

@@ -2,8 +2,8 @@
  * Where leases live in a store, and how long they may last there.
  *
  * After a store has lost data, no client may be granted a key while an earlier holder of it may
- * still act. How long that is cannot be learnt from the store: what it knew is lost, and the holder
- * may be cut off. So every keyspace has a bound, `maxTtl`, that all of its clients are configured
+ * still act. The store cannot tell how long that is: it has lost the leases, and the holder may be
+ * cut off. So every keyspace has a bound, `maxTtl`, that all of its clients are configured
  * with. No lease lasts longer without a renewal, and a quarantine lasts as long as the bound, and a
  * second. The store records the bounds and refuses a client with others.
  */
@@ -26,7 +26,7 @@ export const KEYSPACE_NAMES = Object.keys(KEYSPACES) as Keyspace[];
 /** The longest TTL of each keyspace, in milliseconds. */
 export type MaxTtls = Readonly<Record<Keyspace, number>>;
 
-/** One bound for all keyspaces, or one for each; what is left out has its default. */
+/** One bound for all keyspaces, or one for each. A keyspace left out has its default. */
 export type MaxTtlOption = Duration | { readonly [K in Keyspace]?: Duration };
 
 export const DEFAULT_MAX_TTLS: MaxTtls = { lease: 30_000, poll: 30_000, workflow: 300_000 };

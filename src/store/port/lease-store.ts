@@ -31,9 +31,9 @@ export interface LeaseStore {
   release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]>;
   /**
    * Names a successor as holder for a short claim window, with a new fence; the successor acquires
-   * to claim. In a quarantine it may claim what it was handed since that began, and anyone what it
-   * has not claimed in time; nothing of earlier handovers, for the store may have forgotten what
-   * became of them.
+   * to claim. In a quarantine the successor may claim a lease that was handed over since the
+   * quarantine began, and after the window any caller may. No caller may claim an earlier handover:
+   * the store may have forgotten its end.
    */
   transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]>;
   /**
@@ -104,14 +104,14 @@ export interface BusyReply {
   readonly reason: 'held' | 'revoked' | 'quarantine';
   readonly holder: string;
   readonly fence: number;
-  /** Infinity for a key without expiry: somebody else's doing. */
+  /** Infinity for a key without expiry, which only another program writes. */
   readonly expiresInMs: number;
 }
 
 export interface RenewCall extends Call {
   readonly ttlMs: number;
   /**
-   * Also keeps the fence records of what it renews for another `FENCE_RECORD_MS`: a tenure may last
+   * Also keeps the fence records of renewed leases for another `FENCE_RECORD_MS`: a tenure may last
    * longer than that.
    */
   readonly keepFences?: boolean;
@@ -134,7 +134,7 @@ export type ReassertReply = 'reasserted' | 'refused';
 export type ReleaseReply =
   /** `woke`: a waiter was told. It may be frozen: see to it that the key is taken (`wakeNext`). */
   | { readonly kind: 'released'; readonly woke: boolean }
-  /** The store does not name this holder and fence; what it names instead, if anything. */
+  /** The store does not name this holder and fence, but these, if any. */
   | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number }
   | { readonly kind: 'failed'; readonly error: Error };
 
@@ -169,8 +169,8 @@ export type RevokeReply =
       readonly woke: boolean;
     }
   /**
-   * The store does not name this fence, or it is revoked already; what it names instead, if
-   * anything.
+   * The store does not name this fence, or the tenure is revoked already. These are the holder and
+   * the fence that the store names, if any.
    */
   | { readonly kind: 'not-held'; readonly holder: string | null; readonly fence: number };
 

@@ -1,7 +1,7 @@
 /**
- * How large what is kept in a store may be: the same in every store, and looked at before anything
- * is sent. One large value costs all who share the store: Redis serves nobody else while a script
- * copies it, and no process that reads it does anything else until it has been taken apart.
+ * The largest values of a store: the same in every store, and checked before a request is sent. One
+ * large value costs every process of the store: Redis serves no other request while a script copies
+ * it, and a process that reads it does nothing else until it is parsed.
  */
 import { ValueTooLargeError } from '../../core/errors.ts';
 

@@ -1,7 +1,7 @@
 import type { Call } from './store.ts';
 
 /**
- * What has happened, in one order for all: JSON values that are kept for a while and never change.
+ * Events in one order for all readers: JSON values that are kept for a while and never change.
  */
 export interface LogStore {
   /**
@@ -10,13 +10,13 @@ export interface LogStore {
    */
   append(values: readonly unknown[], call: Call): Promise<void>;
   /**
-   * One page of what comes after a position, the oldest first; from the oldest there is without
-   * one.
+   * One page of the entries after a position, the oldest first. Without a position it begins with
+   * the oldest entry.
    */
   read(call: LogReadCall): Promise<LogPage>;
   /**
-   * One page of what came before a position, the newest first; from the newest there is without
-   * one.
+   * One page of the entries before a position, the newest first. Without a position it begins with
+   * the newest entry.
    */
   recall(call: LogRecallCall): Promise<LogPage>;
   /**
@@ -46,17 +46,17 @@ export interface LogPage {
   /** There are more in this direction. */
   readonly more: boolean;
   /**
-   * Something after `after` has been dropped already, or the position is none of this log's: what
-   * is missing cannot be told. A page of `read` then begins with the oldest there is; where there
-   * is none, ask again without a position.
+   * Entries after `after` have been dropped already, or the position is not of this log: entries
+   * are missing. A page of `read` then begins with the oldest entry; an empty page means that the
+   * caller asks again without a position.
    */
   readonly gap: boolean;
 }
 
 export interface LogEntry {
-  /** Opaque, and the way to go on from here. */
+  /** Opaque. The next call continues from here. */
   readonly position: string;
-  /** Undefined for what another program has put there, and is no JSON. */
+  /** Undefined for an entry of another program that is not JSON. */
   readonly value: unknown;
 }
 

@@ -1,13 +1,13 @@
 import type { Call } from './store.ts';
 
 export interface MemberStore {
-  /** Says that a member lives, for `ttlMs` more, and what it says of itself. */
+  /** Records that a member lives, for `ttlMs` more, with its attributes. */
   beat(member: Member, call: BeatCall): Promise<void>;
-  /** Says that it does not any more. */
+  /** Removes a member. */
   leave(id: string, call: Call): Promise<void>;
   /**
-   * Who lives now. With `thorough`, also whom another program has put there: that walks the
-   * keyspace, so do it rarely.
+   * The members that live now. With `thorough`, also those that another program has entered: that
+   * walks the keyspace, so do it rarely.
    */
   list(call: MemberListCall): Promise<LiveMember[]>;
 }
@@ -27,8 +27,8 @@ export interface MemberListCall extends Call {
 
 export interface LiveMember {
   readonly id: string;
-  /** Null for a member of another make: its heartbeat is not an object of ours. */
+  /** Null for a member that is a non-Holdfast program. */
   readonly attributes: Readonly<Record<string, unknown>> | null;
-  /** Infinity for a heartbeat without expiry: somebody else's doing. */
+  /** Infinity for a heartbeat without expiry, which only another program writes. */
   readonly expiresInMs: number;
 }

@@ -9,8 +9,8 @@ export interface RecordStore {
    */
   put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]>;
   /**
-   * Removes each record whose conditions hold, as for `put`. What it has seen of fences is kept for
-   * a day.
+   * Removes each record whose conditions hold, as for `put`. The highest fence that the record has
+   * seen is kept for a day.
    */
   remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]>;
   /**
@@ -21,9 +21,9 @@ export interface RecordStore {
    */
   changes(collection: string, call: ChangesCall): Promise<ChangesPage>;
   /**
-   * Looks for what another program has written, changed or removed without telling, and puts it
-   * among the changes; says how many there were. Walks the keyspace, so do it rarely. 0 at once
-   * where nobody else can write.
+   * Finds records that another program has written, changed or removed, and enters them among the
+   * changes. Returns how many there were. Walks the keyspace, so do it rarely. Returns 0 at once
+   * where no other program can write.
    */
   discover(collection: string, call: Call): Promise<number>;
 }
@@ -64,8 +64,8 @@ export type RefusedWrite =
 export interface ChangesCall extends Call {
   readonly since: number;
   /**
-   * Of the page before, in a listing that began at 0: what was removed before it began does not
-   * concern its reader.
+   * Of the page before, in a listing that began at 0: its reader does not need removals from before
+   * the listing.
    */
   readonly began?: number | undefined;
   /** How many changes at most; default and limit `CHANGES_PAGE`. */
@@ -76,14 +76,14 @@ export interface ChangesPage {
   /** The ids of records written since, each once. */
   readonly written: readonly string[];
   readonly removed: readonly string[];
-  /** What to ask with next. Grows with every change, also over a loss of data. */
+  /** The version for the next call. Grows with every change, also over a loss of data. */
   readonly version: number;
   readonly more: boolean;
   /** The version at which a listing from 0 began, while it has more. */
   readonly began?: number | undefined;
   /**
-   * What was removed since then, or since `began`, cannot be told any more: begin again at 0, and
-   * drop what does not appear.
+   * The store has forgotten removals since then, or since `began`: begin again at 0, and drop the
+   * records that do not appear.
    */
   readonly reset: boolean;
 }

@@ -1,18 +1,17 @@
 /**
- * Work that waits to be done: the part of the port that carries it from who wants it done to who
- * does it, at least once.
+ * The part of the port that carries work from its sender to a consumer, at least once.
  *
  * A stream has **lanes**. Entries of one lane are given out one at a time, in the order in which
- * they were added: while the first is in somebody's hands, or rests before another try, the others
- * wait behind it; they never hold back another lane. Of the lanes whose turn it is, those go first
- * whose first entry has the higher priority, and among equals the one that has waited longest.
+ * they were added. While a consumer has the first entry, or the entry rests before another try, the
+ * others of its lane wait. They never hold back another lane. The lane whose first entry has the
+ * highest priority goes first, and among equals the lane that has waited longest.
  *
- * All who consume a stream share it: each entry is given to one of them. With it goes a **fence**,
- * higher than any this store has given out before, and a time within which the consumer must say
- * that it is still at it. If it does not, the entry is given to the next who asks, with a new
- * fence; whatever the first one still says about it is refused as `gone`.
+ * The consumers of a stream share it: each entry is given to one of them, with a **fence** higher
+ * than any that this store has given out before, and a time limit. The consumer extends that time
+ * while it works. Otherwise the entry is given to the next consumer, with a new fence, and the
+ * store refuses later calls of the first consumer as `gone`.
  *
- * What is added to a stream is told on the signal topic `streamTopic(name)`.
+ * Each new entry is announced on the topic `streamTopic(name)`.
  */
 import type { Call } from './store.ts';
 
@@ -20,8 +19,8 @@ export interface StreamStore {
   /** Adds entries, all of them or none, each at the end of its lane. */
   append(stream: string, entries: readonly StreamEntry[], call: Call): Promise<void>;
   /**
-   * Takes up to `most` entries, of as many lanes: first what others had and did not finish in time,
-   * or what has rested enough.
+   * Takes up to `most` entries, of as many lanes: first entries that another consumer did not
+   * finish in time, and entries that have rested long enough.
    */
   consume(stream: string, call: ConsumeCall): Promise<Delivery[]>;
   /** Says that the consumer is still at it: it has `claimMs` from now. */
@@ -32,9 +31,9 @@ export interface StreamStore {
   retry(stream: string, held: readonly RetryLater[], call: Call): Promise<HeldReply[]>;
   /** It is not to be tried again: it is put aside, and the lane's next has its turn. */
   bury(stream: string, held: readonly Burial[], call: Call): Promise<HeldReply[]>;
-  /** One page of what was put aside, the oldest first. */
+  /** One page of the buried entries, the oldest first. */
   dead(stream: string, call: DeadCall): Promise<DeadPage>;
-  /** Throws away what was put aside; says how many of these there were. */
+  /** Removes buried entries. Returns how many there were. */
   drop(stream: string, ids: readonly string[], call: Call): Promise<number>;
   /** The names of all streams that anything was ever added to, in order. */
   names(call: Call): Promise<string[]>;
@@ -48,7 +47,7 @@ export interface StreamEntry {
 }
 
 export interface ConsumeCall extends Call {
-  /** Who takes them, for those who look. */
+  /** The name of the consumer, for operators. */
   readonly consumer: string;
   readonly most: number;
   readonly claimMs: number;
@@ -58,7 +57,7 @@ export interface ExtendCall extends Call {
   readonly claimMs: number;
 }
 
-/** One entry in somebody's hands: a lane has one at most. */
+/** An entry that a consumer has: at most one of each lane. */
 export interface Held {
   readonly lane: string;
   readonly fence: number;
@@ -78,7 +77,7 @@ export interface Burial extends Held {
   readonly reason: string;
 }
 
-/** `gone`: it is not in these hands any more. */
+/** `gone`: the consumer does not have the entry any more. */
 export type HeldReply = 'done' | 'gone';
 
 export interface DeadCall extends Call {
@@ -109,7 +108,7 @@ export const DEAD_PAGE = 100;
 export const LOWEST_PRIORITY = 1;
 export const HIGHEST_PRIORITY = 10;
 
-/** Where it is said that a stream has something to give out; what is said is the stream's name. */
+/** The topic of hints that a stream has new entries. Each message is the stream's name. */
 export function streamTopic(stream: string): string {
   return `stream:${stream}`;
 }

@@ -6,20 +6,20 @@
  * never otherwise changes; and a **tenure**, named by a `leaseId`. Its orchestrator holds the lease
  * `workflowKey(id)` with the `leaseId` as holder. A step of the orchestrator is taken only if the
  * store names this holder for the lease, *and* the workflow is in the tenure of this `leaseId`,
- * *and* the epoch is the one it expects. So a step that comes late changes nothing, whoever sends
- * it.
+ * *and* the epoch is the one it expects. So a late step changes nothing,
+ * whichever process sends it.
  *
  * **Actions** are emitted to a target: they go into the stream `actionStream(target)`, in the lane
  * of their workflow. An action is **unresolved** until its result is in. Their processors take them
- * with `take`, or one by one with `reserve`: that looks at lease and epoch, and reserves the action
- * durably, before anybody works on it. `settle` brings the result in, in one step with all that
- * follows from it. An unresolved action is either in its stream or **parked**: kept, but given to
- * nobody, until a tenure emits it anew.
+ * with `take`, or one by one with `reserve`. `reserve` checks lease and epoch, and reserves the
+ * action durably before a processor works on it. `settle` stores the result, in one step with all
+ * that follows from it. An unresolved action is either in its stream or **parked**: kept, but given
+ * to no processor until a tenure emits it again.
  *
  * The **results** of a workflow wait, in order, until its orchestrator has read them, which it says
  * with its next step: each step that is answered with `done` has marked them. All unread results
- * are known to those who ask for the same action again, and so are the last `RESULTS_KEPT`. The
- * **history** says what has happened, the last `HISTORY_KEPT` entries of it.
+ * answer a repeated request for the same action, and so do the last `RESULTS_KEPT`. The
+ * **history** has the last `HISTORY_KEPT` steps.
  */
 import type { Call } from './store.ts';
 import type { HeldReply } from './stream-store.ts';
@@ -27,7 +27,7 @@ import type { HeldReply } from './stream-store.ts';
 export interface WorkflowStore {
   /**
    * Begins a tenure. Makes the workflow if there is none: epoch 0, state `initialized`. All
-   * unresolved actions are emitted anew by the same step, in the order of their epochs: same id,
+   * unresolved actions are emitted again by the same step, in the order of their epochs: same id,
    * this `leaseId`, new epochs, one each. One that is in a processor's hands stays there, and its
    * new epoch is the lowest of its target; it has this epoch if it has to be given out again. Asked
    * again by the same tenure, it only says how things are.
@@ -49,19 +49,19 @@ export interface WorkflowStore {
    * it says so.
    */
   update(id: string, step: UpdateStep, call: Call): Promise<StepReply>;
-  /** Says what has been read, and nothing else; the epoch stays, and is not looked at. */
+  /** Marks results as read. Neither checks nor changes the epoch. */
   markRead(id: string, step: Tenancy, call: Call): Promise<StepReply>;
-  /** Emits what is parked anew, as `begin` would. Takes one epoch each. */
+  /** Emits the parked actions again, as `begin` would. Takes one epoch each. */
   unpark(id: string, step: Step, call: Call): Promise<StepReply>;
   /**
    * Hands the tenure to `successor`, another `leaseId`: the lease names it for `windowMs`, with a
-   * new fence, and the epoch grows by one. Who handed it over can do nothing more. Actions that are
-   * in nobody's hands are parked until the successor, or whoever comes after the window, begins.
+   * new fence, and the epoch grows by one. The giver can take no further step. Actions that no
+   * processor has are parked until the successor begins, or the next tenure after the window.
    */
   handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply>;
   /**
-   * Ends the tenure of this `leaseId`, whoever and wherever its orchestrator is: frees the lease,
-   * with a higher fence, and parks as above.
+   * Ends the tenure of this `leaseId`, wherever its orchestrator runs: frees the lease, with a
+   * higher fence, and parks as above.
    */
   revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply>;
   /**
@@ -80,8 +80,8 @@ export interface WorkflowStore {
   /** Brings outcomes in. */
   settle(target: string, settlements: readonly Settlement[], call: Call): Promise<HeldReply[]>;
   /**
-   * Parks a dead action again, and tells its orchestrator, who emits it anew; `absent` if there is
-   * no such, its workflow is gone, or has an action of that id under way.
+   * Parks a dead action again, and tells its orchestrator, which emits it again. `absent` if there
+   * is no such action, its workflow is gone, or has an action of that id under way.
    */
   revive(
     target: string,
@@ -99,11 +99,11 @@ export interface WorkflowStore {
   list(
     call: WorkflowListCall,
   ): Promise<{ readonly ids: readonly string[]; readonly more: boolean }>;
-  /** Forgets a workflow that nobody holds. */
+  /** Removes a workflow that no orchestrator holds. */
   remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'>;
 }
 
-// ---- The orchestrator's steps ---------------------------------------------------------------------------------------
+// ---- The orchestrator's steps ----
 
 export interface Tenancy {
   readonly leaseId: string;
@@ -112,7 +112,7 @@ export interface Tenancy {
 }
 
 export interface Step extends Tenancy {
-  /** What the workflow's epoch is, as the orchestrator knows it. */
+  /** The workflow's epoch, as the orchestrator knows it. */
   readonly epoch: number;
 }
 
@@ -121,8 +121,8 @@ export interface BeginRequest {
   /** The fence that this `leaseId` holds the lease with. */
   readonly fence: number;
   /**
-   * The signal topic on which the orchestrator hears of results, of a revocation, and of what was
-   * revived; what is said is the workflow's id.
+   * The topic on which the orchestrator hears of results, of a revocation, and of revived actions.
+   * Each message is the workflow's id.
    */
   readonly inbox: string;
   readonly resume: boolean;
@@ -132,7 +132,7 @@ export type BeginReply =
   | {
       readonly kind: 'begun';
       readonly workflow: WorkflowSnapshot;
-      /** What was emitted anew, with the new epochs, in order. */
+      /** The actions emitted again, with their new epochs, in order. */
       readonly reemitted: readonly StoredAction[];
       readonly dropped: readonly StoredAction[];
     }
@@ -168,7 +168,8 @@ export type HandoffReply =
   | Exclude<StepReply, { kind: 'done' | 'full' }>;
 
 /**
- * The lease is not this `leaseId`'s, or the workflow is in another's tenure: whose, if anybody's.
+ * This `leaseId` does not hold the lease, or the workflow is in another tenure. `leaseId` names the
+ * holder, or is null.
  */
 export interface NotHeld {
   readonly kind: 'not-held';
@@ -184,7 +185,7 @@ export type RevokeTenureReply =
   /** No workflow is in the tenure of such a `leaseId`. */
   | { readonly kind: 'not-found' };
 
-// ---- Actions --------------------------------------------------------------------------------------------------------
+// ---- Actions ----
 
 export interface NewAction {
   readonly id: string;
@@ -218,7 +219,7 @@ export interface ReserveCall extends Call {
   readonly strictness: Strictness;
 }
 
-/** An action as somebody who has it in hand says that it is. */
+/** An action as its processor describes it. */
 export interface ActionRef {
   readonly workflow: string;
   readonly id: string;
@@ -237,13 +238,12 @@ export interface HeldAction {
  * - `lease`: the workflow is in another tenure than the action's, or in none (null), or unknown.
  * - `replay`: the action has been settled; this is its result.
  * - `stale`: something with this epoch or a higher one was already taken by this target, or the
- *   action is in somebody's hands; or it is not the action that was emitted with its epoch.
+ *   a processor has the action; or it is not the action that was emitted with its epoch.
  * - `future`: nothing has been emitted with this epoch yet; or, for a strict target, one before it
  *   has not been applied; or, for any, one before it in its lane is unresolved.
  *
- * `take` gives out what is due by itself, so it meets none of these but `lease`: where a claim runs
- * out after the tenure that the action was given out in has been revoked or handed over, and after
- * a loss of data.
+ * `take` chooses the actions that are due, so of these it returns only `lease`: for an action whose
+ * claim expires after its tenure was revoked or handed over, and after a loss of data.
  */
 export type Taken =
   | {
@@ -283,7 +283,7 @@ export type Settlement = HeldAction &
     | { readonly outcome: 'dead'; readonly value: unknown; readonly reason: string }
   );
 
-// ---- What can be read -----------------------------------------------------------------------------------------------
+// ---- Snapshots, results, history ----
 
 export interface WorkflowSnapshot {
   readonly id: string;
@@ -300,7 +300,7 @@ export interface WorkflowSnapshot {
 }
 
 export interface StoredResult {
-  /** Opaque; what comes later is told by `results`. */
+  /** Opaque. `results` continues after it. */
   readonly position: string;
   readonly actionId: string;
   readonly target: string;

@@ -27,7 +27,7 @@ export interface ServerFacts {
   readonly clock: ClockOffset;
 }
 
-/** For who wants to know something else. */
+/** For a caller that does not need the offset. */
 export const SAME_CLOCK: ClockOffset = { offsetMs: 0, uncertaintyMs: 0 };
 
 /** Reads the text of `INFO`. Valkey reports itself as a Redis 7.2 that it is compatible with. */

@@ -4,110 +4,58 @@ import { workflowKey } from '../port/workflow-store.ts';
 const WORKFLOW_LEASE = workflowKey('');
 
 /**
- * Names in Redis. A lease lives under its plain name, so that another program can share it; what
- * belongs to it lives in sibling keys, which only the scripts name (`lua/lib/siblings.lua`).
+ * Names in Redis. A lease lives under its plain name, so that another program can share it. Its
+ * sibling keys are named by the scripts only (`lua/lib/siblings.lua`).
  */
-export class Keys {
-  readonly prefix: string;
-  readonly marker: string;
-  /**
-   * In front of everything of streams, workflows and intents: one hash tag for all of it, so that
-   * it lies on one server.
-   */
-  readonly #hub: string;
+export type Keys = ReturnType<typeof keysOf>;
 
-  constructor(prefix: string) {
-    checkPrefix(prefix);
-    this.prefix = prefix;
-    this.marker = `${prefix}holdfast:marker`;
-    this.#hub = prefix.includes('{') ? prefix : `{${prefix}holdfast}:`;
-  }
-
-  lease(key: string): string {
-    return (key.startsWith(WORKFLOW_LEASE) ? this.#hub : this.prefix) + key;
-  }
-
-  /** A pattern that every lease below a beginning matches, and maybe others do. */
-  leases(beginning: string): string {
-    // Short ones may mean leases of both kinds.
-    const isBoth = WORKFLOW_LEASE.startsWith(beginning) && this.#hub !== this.prefix;
-    if (isBoth) return `*${escapeGlob(this.prefix)}*${escapeGlob(beginning)}*`;
-    return `${escapeGlob(this.lease(beginning))}*`;
-  }
-
-  /**
-   * The key that every script about streams, workflows and intents declares;
-   * `lua/lib/work-keyspace.lua` names the others from it.
-   */
-  get bus(): string {
-    return `${this.#hub}holdfast:bus`;
-  }
-
-  /** A pattern for all of these. */
-  get hubKeys(): string {
-    return `${this.#hub}*`;
-  }
-
-  /** What `lua/lib/workflow.lua` calls a part of a workflow. */
-  workflow(what: 'unread' | 'results' | 'history', id: string): string {
-    return `${this.#hub}workflow:${what}:${id}`;
-  }
-
-  get workflows(): string {
-    return `${this.#hub}workflow:all`;
-  }
-
-  /** What everything begins with that `lua/lib/session.lua` names. */
-  get intents(): string {
-    return `${this.#hub}intent:`;
-  }
-
-  deadOf(stream: string): string {
-    return `${this.#hub}stream:dead:${stream}`;
-  }
-
-  get streams(): string {
-    return `${this.#hub}stream:all`;
-  }
-
-  record(collection: string, id: string): string {
-    return `${this.prefix}${collection}:${id}`;
-  }
-
-  index(collection: string): string {
-    return `${this.prefix}index:${collection}`;
-  }
-
-  member(id: string): string {
-    return `${this.prefix}poll:node:${id}`;
-  }
-
-  get members(): string {
-    return `${this.prefix}poll:nodes`;
-  }
-
-  get log(): string {
-    return `${this.prefix}holdfast:log`;
-  }
-
-  channel(topic: string): string {
-    return `${this.prefix}signal:${topic}`;
-  }
-
-  withoutPrefix(name: string): string {
-    return name.slice((name.startsWith(this.#hub) ? this.#hub : this.prefix).length);
-  }
+export function keysOf(prefix: string) {
+  checkPrefix(prefix);
+  // Streams, workflows and intents share one hash tag, so that they lie on one server.
+  const hub = prefix.includes('{') ? prefix : `{${prefix}holdfast}:`;
+  const lease = (key: string) => (key.startsWith(WORKFLOW_LEASE) ? hub : prefix) + key;
+  return {
+    prefix,
+    marker: `${prefix}holdfast:marker`,
+    log: `${prefix}holdfast:log`,
+    members: `${prefix}poll:nodes`,
+    member: (id: string) => `${prefix}poll:node:${id}`,
+    record: (collection: string, id: string) => `${prefix}${collection}:${id}`,
+    index: (collection: string) => `${prefix}index:${collection}`,
+    channel: (topic: string) => `${prefix}signal:${topic}`,
+    lease,
+    /** A pattern that every lease below a beginning matches, and other keys may match. */
+    leases: (beginning: string) => {
+      // A short beginning may stand for leases of both kinds.
+      const isBoth = WORKFLOW_LEASE.startsWith(beginning) && hub !== prefix;
+      if (isBoth) return `*${escapeGlob(prefix)}*${escapeGlob(beginning)}*`;
+      return `${escapeGlob(lease(beginning))}*`;
+    },
+    /**
+     * The key that every script about streams, workflows and intents declares.
+     * `lua/lib/work-keyspace.lua` names the others from it.
+     */
+    bus: `${hub}holdfast:bus`,
+    /** A pattern for all keys of streams, workflows and intents. */
+    hubKeys: `${hub}*`,
+    streams: `${hub}stream:all`,
+    deadOf: (stream: string) => `${hub}stream:dead:${stream}`,
+    workflows: `${hub}workflow:all`,
+    /** A part of a workflow, named as `lua/lib/workflow.lua` names it. */
+    workflow: (part: 'unread' | 'results' | 'history', id: string) =>
+      `${hub}workflow:${part}:${id}`,
+    /** The beginning of every key that `lua/lib/session.lua` names. */
+    intents: `${hub}intent:`,
+    withoutPrefix: (name: string) => name.slice((name.startsWith(hub) ? hub : prefix).length),
+  };
 }
 
-/**
- * What `lua/lib/siblings.lua` calls the fence record of a lease, for those who must name it before
- * a script can.
- */
+/** The fence record of a lease, as `lua/lib/siblings.lua` names it: a Cluster needs it declared. */
 export function fenceOf(lease: string): string {
   return lease.includes('{') ? `fence:${lease}` : `fence:{${lease}}`;
 }
 
-/** Text as a pattern that means nothing but itself. */
+/** A pattern that matches this text only. */
 export function escapeGlob(text: string): string {
   return text.replace(/[*?[\]\\]/g, '\\$&');
 }

@@ -22,8 +22,8 @@
  *
  * Not covered: a flush, or an address that leads back, before a running client has noticed it; a
  * server clock that is set forward during a quarantine. On a Cluster every primary is examined like
- * this, with fields of its own in one marker. It has a witness (`witness.ts`) that tells its era to
- * scripts that cannot read the marker.
+ * this, with fields of its own in one marker. It has a witness (`witness-state.ts`) that tells its
+ * era to scripts that cannot read the marker.
  */
 import type { Clock } from '../../core/clock.ts';
 import { StoreUnreachableError, StoreUnsuitableError } from '../../core/errors.ts';
@@ -36,10 +36,10 @@ import {
   type MaxTtls,
   QUARANTINE_MARGIN_MS,
 } from '../port/keyspaces.ts';
-import { QuarantineNotices } from '../quarantine-notices.ts';
+import { QuarantineEmitter } from '../quarantine-emitter.ts';
 import type { ServerFacts } from './examination.ts';
 import { type RunScript, scripts } from './scripts.ts';
-import { type Reach, type ServedSlots, Witness, type WitnessNames } from './witness.ts';
+import { type Reach, type ServedSlots, type WitnessNames, WitnessState } from './witness-state.ts';
 
 /** How long a Cluster's marker remembers a server that has left the Cluster. */
 const SERVER_KEPT_MS = 3_600_000;
@@ -60,7 +60,7 @@ const MAX_WITNESS_TRIES = 3;
  * What examinations have found out about a store. It outlives connections, so that a vanished
  * marker is noticed.
  */
-export class RememberedStore {
+export class ExaminationHistory {
   origin = '';
   /** How often the marker has been examined, by all clients. */
   examinations = 0;
@@ -97,7 +97,7 @@ export interface StoreContext {
   readonly maxTtls: MaxTtls | null;
   /** False: a store without a marker is left without one. */
   readonly mayCreate: boolean;
-  readonly remembered: RememberedStore;
+  readonly remembered: ExaminationHistory;
   /**
    * The subjects of warnings given so far. Each is given once, although its facts change all the
    * time.
@@ -110,8 +110,8 @@ export class Quarantine {
   readonly #clock: Clock;
   readonly #store: string;
   readonly #context: StoreContext;
-  readonly #witness: Witness | null;
-  readonly #notices: QuarantineNotices;
+  readonly #witness: WitnessState | null;
+  readonly #emitter: QuarantineEmitter;
   #era = '';
   #forgotAtMs = 0;
   #server: ServerFacts | null = null;
@@ -122,8 +122,8 @@ export class Quarantine {
     this.#clock = rt.clock;
     this.#store = store;
     this.#context = context;
-    this.#witness = served === undefined ? null : new Witness(rt, context.marker, served);
-    this.#notices = new QuarantineNotices(rt.events, store, (keyspace) => this.leftMs(keyspace));
+    this.#witness = served === undefined ? null : new WitnessState(rt, context.marker, served);
+    this.#emitter = new QuarantineEmitter(rt.events, store, (keyspace) => this.leftMs(keyspace));
   }
 
   /** The era that an acquire presents: the one examined, or '' where none is asked for. */
@@ -181,7 +181,7 @@ export class Quarantine {
 
   /** As `leftMs`, for a client that wants a lease there. It is told of the wait by an event. */
   announcedLeftMs(keyspace: Keyspace): number {
-    return this.#notices.leftMs(keyspace);
+    return this.#emitter.leftMs(keyspace);
   }
 
   async #examine(reach: Reach, server: ServerFacts, why: string): Promise<void> {
@@ -229,7 +229,7 @@ export class Quarantine {
     this.#forgotAtMs = forgotAtMs;
     if (era === newEra && found !== FIRST_USE)
       this.#rt.events.emit('store.forgot', { store: this.#store, why: found });
-    this.#notices.begin();
+    this.#emitter.begin();
     return names;
   }
 }

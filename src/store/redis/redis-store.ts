@@ -11,12 +11,12 @@ import { parseAddress, type RedisAddress } from './client/address.ts';
 import { adopt } from './client/adopt.ts';
 import type { AdoptableClient } from './client/adoptable.ts';
 import { type Dialer, endpointDialer } from './client/link.ts';
-import { Keys } from './keys.ts';
-import { RememberedStore, type StoreContext } from './quarantine.ts';
+import { keysOf } from './keys.ts';
+import { ExaminationHistory, type StoreContext } from './quarantine.ts';
+import { ClusterClient } from './topology/cluster-client.ts';
 import { evaluate } from './topology/cluster-marker.ts';
-import { ClusterServers } from './topology/cluster-servers.ts';
-import { Primary } from './topology/primary.ts';
-import { sentinelDialer } from './topology/sentinel.ts';
+import { PrimaryServer } from './topology/primary-server.ts';
+import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { RedisBounds } from './verbs/bounds.ts';
 import { RedisIntents } from './verbs/intents.ts';
@@ -26,7 +26,7 @@ import { RedisMembers } from './verbs/members.ts';
 import { RedisRecords } from './verbs/records.ts';
 import { RedisSignals } from './verbs/signals.ts';
 import { RedisStreams } from './verbs/streams.ts';
-import { WorkKeyspace } from './verbs/work-keyspace.ts';
+import { WorkConnection } from './verbs/work-connection.ts';
 import { RedisWorkflows } from './verbs/workflows.ts';
 
 export interface RedisStoreOptions {
@@ -91,17 +91,17 @@ async function openOn(
   const { removalsKept = REMOVALS_KEPT, create: mayCreate = maxTtls !== null } = options;
   checkSwitch(mode, 'quarantine');
   const rt: BaseRuntime = { clock, random, events };
-  const keys = new Keys(prefix);
+  const keys = keysOf(prefix);
   const servers = serversIn(rt, {
     marker: keys.marker,
     mode,
     maxTtls,
     mayCreate,
-    remembered: new RememberedStore(),
+    remembered: new ExaminationHistory(),
     warned: new Set(),
   });
   const signals = new RedisSignals(rt, keys, servers);
-  const work = new WorkKeyspace(rt, keys, servers);
+  const work = new WorkConnection(rt, keys, servers);
   const store: Store = {
     name: servers.name,
     leases: new RedisLeases(rt, keys, servers, maxTtls),
@@ -136,7 +136,7 @@ function serversFor(
 ): Servers {
   if (typeof from !== 'string') return singleServer(rt, context, adopt(from, rt.clock));
   const address = parseAddress(from, tls);
-  if (address.kind === 'cluster') return new ClusterServers(rt, address, context);
+  if (address.kind === 'cluster') return new ClusterClient(rt, address, context);
   return singleServer(rt, context, dialerFor(rt, address));
 }
 
@@ -148,7 +148,7 @@ function dialerFor({ clock }: BaseRuntime, address: RedisAddress): Dialer {
 }
 
 function singleServer(rt: BaseRuntime, context: StoreContext, dialer: Dialer): Servers {
-  const primary = new Primary(rt, dialer, context, {
+  const primary = new PrimaryServer(rt, dialer, context, {
     topology: 'single',
     address: '',
     onMarker: evaluate,

@@ -17,7 +17,7 @@ export interface FileFacts {
   readonly fileSystem: number;
 }
 
-/** Returns what the facts mean for leases. */
+/** Judges the facts: whether leases are safe on this file. */
 export function judge(facts: FileFacts): Finding[] {
   return [
     { level: 'ok', subject: 'version', fact: `SQLite ${facts.version}.` },

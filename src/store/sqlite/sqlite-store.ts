@@ -10,23 +10,17 @@ import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { checkPrefix } from '../port/prefix.ts';
 import type { Store } from '../port/store.ts';
 import { type FileFacts, judge } from './examination.ts';
-import { DatabaseFile } from './file/database-file.ts';
+import { checkSync, DurableQueue, logSyncer, type SyncMode } from './file/durable-queue.ts';
+import { FileConnection } from './file/file-connection.ts';
 import { fileSystemType } from './file/file-system.ts';
 import { type Host, systemHost } from './file/host.ts';
 import { checkLibsql } from './file/libsql.ts';
 import { LockQueue } from './file/lock-queue.ts';
-import {
-  checkSync,
-  DurableTransactions,
-  LogSync,
-  logSyncer,
-  type SyncMode,
-} from './file/log-sync.ts';
 import type { SqliteOptions } from './file/options.ts';
-import { FileLocation } from './file/place.ts';
+import { locate, logBytes } from './file/place.ts';
 import type { Tx } from './file/sqlite-connection.ts';
 import { StoreClock } from './file/store-clock.ts';
-import { ExpiredRows } from './tables/expired-rows.ts';
+import { RowRetention } from './tables/row-retention.ts';
 import { SqliteBounds } from './verbs/bounds.ts';
 import { SqliteIntents } from './verbs/intents.ts';
 import { SqliteLeases } from './verbs/leases.ts';
@@ -40,9 +34,9 @@ import { SqliteWorkflows } from './verbs/workflows.ts';
 export interface SqliteStoreOptions {
   /** Put before every name; default none. Stores with the same prefix share their leases. */
   prefix?: string | undefined;
-  /** `off` only for development and tests: after the file was deleted, a lease may have two holders. */
+  /** `off` only for development and tests: a lease of a deleted file may have two holders. */
   quarantine?: 'on' | 'off' | undefined;
-  /** When durable data is on the disk: within a second (`everysec`, default), or at once (`always`). */
+  /** Durable data is on the disk: within a second (`everysec`, default) or at once (`always`). */
   sync?: SyncMode | undefined;
   /** The bound of TTLs per keyspace, equal in every process of the file. Null for an observer. */
   maxTtls?: MaxTtls | null | undefined;
@@ -119,12 +113,12 @@ class SqliteStore implements Store {
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
   readonly #path: string;
-  readonly #file: DatabaseFile;
+  readonly #file: FileConnection;
   readonly #queue: LockQueue;
-  readonly #logSync: LogSync;
+  readonly #durable: DurableQueue;
 
   constructor(rt: BaseRuntime, path: string, options: SqliteOptions) {
-    const location = new FileLocation(path);
+    const location = locate(path);
     const { name } = location;
     this.name = name;
     this.identity = `sqlite:${location.path}`;
@@ -132,15 +126,15 @@ class SqliteStore implements Store {
     this.#options = options;
     this.#path = location.path;
     const storeClock = new StoreClock(rt, name, options);
-    this.#file = new DatabaseFile(rt, location, storeClock, options);
+    this.#file = new FileConnection(rt, location, storeClock, options);
     this.#queue = new LockQueue(rt, this.#file, name);
-    this.#logSync = new LogSync(rt, location, options);
-    const durable = new DurableTransactions(rt, name, this.#queue, this.#logSync);
-    const expiredRows = new ExpiredRows(rt.clock);
+    const durable = new DurableQueue(rt, location, this.#queue, options);
+    this.#durable = durable;
+    const retention = new RowRetention(rt.clock);
     this.signals = new SqliteSignals(rt, this.#file, this.#queue, options);
-    this.leases = new SqliteLeases(this.#queue, storeClock, this.signals, expiredRows);
+    this.leases = new SqliteLeases(this.#queue, storeClock, this.signals, retention);
     this.members = new SqliteMembers(this.#queue);
-    this.records = new SqliteRecords(durable, expiredRows);
+    this.records = new SqliteRecords(durable, retention);
     this.log = new SqliteLog(durable);
     this.streams = new SqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
@@ -158,7 +152,7 @@ class SqliteStore implements Store {
   #warn(fact: string, advice: string): void {
     const { events } = this.#rt;
     events.emit('store.warned', { store: this.name, finding: fact, advice });
-    // Without a listener the warning goes to Node, except where quarantine is off (development, tests).
+    // Without a listener the warning goes to Node, unless quarantine is off (development, tests).
     if (this.#options.quarantine === 'on' && !events.hasListener('store.warned'))
       process.emitWarning(`${this.name}: ${fact} ${advice}`, 'HoldfastWarning');
   }
@@ -171,7 +165,7 @@ class SqliteStore implements Store {
     await this.signals.close();
     this.#queue.close();
     // A slow disk delays `close` only briefly: the kernel has all writes.
-    await isDoneWithin(this.#rt.clock, CLOSE_SYNC_MS, this.#logSync.flush());
+    await isDoneWithin(this.#rt.clock, CLOSE_SYNC_MS, this.#durable.flush());
     await this.#file.close();
   }
 
@@ -182,7 +176,7 @@ class SqliteStore implements Store {
         version: String(connection.value('SELECT sqlite_version()')),
         journalMode: String(connection.value('PRAGMA journal_mode')),
         fileBytes,
-        logBytes: statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+        logBytes: logBytes(this.#path),
         mode,
         folderMode: statSync(dirname(this.#path)).mode,
         bootId: this.#options.host.bootId,

@@ -1,4 +1,4 @@
-/** A pipeline that is a function of the configuration. */
+/** A pipeline that is a function: of the configuration, or the built-in one. */
 import type { Clock } from '../../core/clock.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
 import type {
@@ -14,6 +14,8 @@ import type {
 const MAX_RESULT_BYTES = 4_096;
 /** Longer messages are cut. */
 const MAX_ERROR_LENGTH = 500;
+/** How often the built-in function reports progress. */
+const REPORT_EVERY_MS = 1_000;
 
 export function functionPipeline(
   clock: Clock,
@@ -79,4 +81,18 @@ function messageOf(error: unknown): string {
   } catch {
     return 'the function threw a value that cannot be shown';
   }
+}
+
+/**
+ * Runs for a session where no pipeline is configured: reports how long it has run until it is told
+ * to end.
+ */
+export function builtIn(clock: Clock): PipelineFunction {
+  return async (_session, { signal, progress }) => {
+    const startedAtMs = clock.monotonicMs();
+    while (!signal.aborted) {
+      progress({ runningForMs: Math.round(clock.monotonicMs() - startedAtMs) });
+      await clock.sleep(REPORT_EVERY_MS, signal).catch(() => {});
+    }
+  };
 }

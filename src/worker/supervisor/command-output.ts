@@ -39,7 +39,7 @@ export class CommandOutput {
   readonly #listener: ProgressListener;
   /** As they came. `end` replaces unsafe characters, because most lines are dropped before. */
   readonly #lines: string[] = [];
-  readonly #open: Line[] = [];
+  readonly #open: LineReader[] = [];
   #progress: string | null = null;
   #passedOnAtMs = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
@@ -51,7 +51,7 @@ export class CommandOutput {
 
   /** Returns a function that takes the bytes of one of its outputs. */
   reader(): (bytes: Buffer) => void {
-    const line = new Line((text) => this.#keep(text));
+    const line = new LineReader((text) => this.#keep(text));
     this.#open.push(line);
     return (bytes) => line.feed(bytes);
   }
@@ -93,7 +93,7 @@ export class CommandOutput {
 }
 
 /** The start of a line that has no end yet. It takes the same small memory for any length. */
-class Line {
+class LineReader {
   readonly #onLine: (text: string) => void;
   readonly #bytes = Buffer.alloc(MAX_LINE_BYTES);
   #length = 0;

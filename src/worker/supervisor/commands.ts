@@ -1,6 +1,6 @@
 /**
  * Commands under a supervisor process, which ends each of them in time even if this process is
- * killed or suspended: see `supervision.ts`. All commands share one supervisor. This process makes
+ * killed or suspended: see `group-run.ts`. All commands share one supervisor. This process makes
  * sure that they have one that works:
  *
  * - **The supervisor has died.** This process ends the commands that it ran, because no other
@@ -9,13 +9,12 @@
  *   kills the command that was to stop, when its grace is over. Then it ends everything that the
  *   supervisor ran, because no process would do that in time if this one died now. It kills the
  *   supervisor last, so that one that wakes up meanwhile still notices if this process dies.
- * - **The supervisor was told to end.** It ends what it runs, and reports that. A new supervisor
+ * - **The supervisor was told to end.** It ends its commands, and reports that. A new supervisor
  *   starts the commands that it had not started.
  */
 import type { Clock } from '../../core/clock.ts';
-import { KILLED_WITHIN_MS } from './process-group.ts';
 import { type CommandOrder, type CommandRun, SupervisedRun } from './supervised-run.ts';
-import { type SupervisorOptions, SupervisorProcess } from './supervisor-process.ts';
+import { SupervisorClient, type SupervisorOptions } from './supervisor-client.ts';
 
 export type { CommandOrder, CommandOutcome, CommandRun } from './supervised-run.ts';
 
@@ -27,15 +26,15 @@ export interface Commands {
 
 /** Starts the supervisor at once, so that no command has to wait for it. */
 export function supervisedCommands(clock: Clock, options: SupervisorOptions = {}): Commands {
-  return new SupervisedCommands(clock, options);
+  return new SupervisorSet(clock, options);
 }
 
-class SupervisedCommands implements Commands {
+class SupervisorSet implements Commands {
   readonly #clock: Clock;
   readonly #options: SupervisorOptions;
-  readonly #supervisors = new Set<CommandSupervisor>();
+  readonly #supervisors = new Set<SupervisorClient>();
   /** Gets the next command; null: there has to be a new one. */
-  #current: CommandSupervisor | null;
+  #current: SupervisorClient | null;
   #isClosed = false;
 
   constructor(clock: Clock, options: SupervisorOptions) {
@@ -55,10 +54,10 @@ class SupervisedCommands implements Commands {
     await Promise.all([...this.#supervisors].map((supervisor) => supervisor.close()));
   }
 
-  #newSupervisor(): CommandSupervisor {
-    const supervisor = new CommandSupervisor(this.#clock, this.#options);
+  #newSupervisor(): SupervisorClient {
+    const supervisor = new SupervisorClient(this.#clock, this.#options);
     this.#supervisors.add(supervisor);
-    void supervisor.process.gone.then(async () => {
+    void supervisor.gone.then(async () => {
       await this.#retire(supervisor);
       this.#supervisors.delete(supervisor);
     });
@@ -78,56 +77,8 @@ class SupervisedCommands implements Commands {
   }
 
   /** Gives the supervisor no more commands, and closes it when all that it runs have ended. */
-  async #retire(supervisor: CommandSupervisor): Promise<void> {
+  async #retire(supervisor: SupervisorClient): Promise<void> {
     if (this.#current === supervisor) this.#current = null;
     await supervisor.close();
-  }
-}
-
-/** A supervisor process and the commands that it runs. */
-class CommandSupervisor {
-  readonly process: SupervisorProcess;
-  readonly #clock: Clock;
-  readonly #runs = new Map<SupervisedRun, Promise<unknown>>();
-  #isAbandoned = false;
-
-  constructor(clock: Clock, options: SupervisorOptions) {
-    this.#clock = clock;
-    this.process = new SupervisorProcess(clock, options);
-  }
-
-  async run(run: SupervisedRun, onStalled: () => void): ReturnType<SupervisedRun['under']> {
-    const end = run.under(this.process, () => {
-      onStalled();
-      void this.#abandon();
-    });
-    this.#runs.set(run, end);
-    await end;
-    this.#runs.delete(run);
-    return end;
-  }
-
-  /** Waits until the supervisor runs nothing, and has it exit. */
-  async close(): Promise<void> {
-    await Promise.all(this.#runs.values());
-    this.process.dismiss();
-    const timer = this.#clock.after(KILLED_WITHIN_MS, () => this.process.kill());
-    await this.process.gone;
-    timer.cancel();
-  }
-
-  /** The supervisor is stalled. */
-  async #abandon(): Promise<void> {
-    if (this.#isAbandoned) return;
-    this.#isAbandoned = true;
-    const known = [...this.#runs.keys()].filter(({ isKnown }) => isKnown);
-    await Promise.all(known.map((run) => run.endFromHere()));
-    this.process.kill();
-    // The other commands can be searched for when the supervisor is dead: it may still start them.
-    const timer = this.#clock.after(KILLED_WITHIN_MS, () => {
-      for (const run of this.#runs.keys()) run.giveUp();
-    });
-    await this.process.gone;
-    timer.cancel();
   }
 }

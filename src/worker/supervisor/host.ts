@@ -31,8 +31,8 @@ export interface Host {
   /** Null: another process has the lock. */
   lock(name: string): Promise<HostLock | null>;
   /**
-   * Kills (SIGKILL) what is left of a group that ran for this session. False: some of it may still
-   * be there. It could not be killed, or cannot be told from another group.
+   * Kills (SIGKILL) the rest of a group that ran for this session. False: some of it may still be
+   * there. It could not be killed, or cannot be told from another group.
    */
   endGroup(record: GroupRecord, session: string): Promise<boolean>;
 }

@@ -5,7 +5,7 @@
  */
 import type { CommandDeadline } from './command-deadline.ts';
 
-/** What is to be run, and how. */
+/** The command to run, and how to run it. */
 export interface Start {
   readonly command: readonly string[];
   /** Added to the environment of the supervisor. */

@@ -6,7 +6,7 @@ import type { GroupRecord } from './host.ts';
 import type { Ended, EndReason, Failed } from './orders.ts';
 import { groupStartedWith } from './proc.ts';
 import { endGroup, type ProcessGroup, pollPauses, recordedGroup } from './process-group.ts';
-import type { OrderedCommand, Outcome, SupervisorProcess } from './supervisor-process.ts';
+import type { CommandReport, SendOrder, SupervisorClient } from './supervisor-client.ts';
 
 /** A supervisor that takes longer to start a command, its own start included, is stalled. */
 const START_WITHIN_MS = 10_000;
@@ -35,6 +35,8 @@ export type CommandOutcome =
   | Failed
   /** `unsupervised`: its supervisor had died or was stalled, so this process ended the command. */
   | (Omit<Ended, 'why'> & { readonly why: EndReason | 'unsupervised' });
+
+type FinalReport = Extract<CommandReport, { event: 'ended' | 'failed' | 'gone' }>;
 
 export interface CommandRun {
   /**
@@ -68,7 +70,9 @@ export class SupervisedRun implements CommandRun {
   readonly #clock: Clock;
   readonly #order: CommandOrder;
   readonly #mark = systemRandom.hex(16);
-  #command: OrderedCommand | null = null;
+  /** Null: its supervisor has not reported its process group. */
+  #record: GroupRecord | null = null;
+  #send: SendOrder = () => {};
   #deadline: CommandDeadline;
   #stopped: Confirmation | null = null;
   #isOver = false;
@@ -95,7 +99,7 @@ export class SupervisedRun implements CommandRun {
 
   /** Whether its process group is known. */
   get isKnown(): boolean {
-    return this.#command?.group != null;
+    return this.#record !== null;
   }
 
   /**
@@ -104,51 +108,50 @@ export class SupervisedRun implements CommandRun {
    * it had started the command, so that another supervisor can run it.
    */
   async under(
-    supervisor: Pick<SupervisorProcess, 'start' | 'unreadBytes'>,
+    supervisor: Pick<SupervisorClient, 'start' | 'unreadBytes'>,
     onStalled: () => void,
   ): Promise<'ended' | 'terminated' | 'refused'> {
-    const { command: words, env, cwd, graceMs } = this.#order;
-    const command = supervisor.start({
-      command: words,
+    const { command, env, cwd, graceMs } = this.#order;
+    const what = {
+      command,
       env: { ...env, [MARK]: this.#mark },
       cwd,
       deadline: this.#deadline,
       graceMs,
+    };
+    const reported = new Promise<FinalReport>((resolve) => {
+      this.#send = supervisor.start(what, (report) => this.#receive(report, resolve));
     });
-    this.#command = command;
     this.#onStalled = onStalled;
     this.#isBehind = () => supervisor.unreadBytes > MAX_UNREAD_BYTES;
-    command.onProgress((text) => this.#onProgress(text));
-    command.onDoubt(() => this.#onDoubt());
-    if (this.#stopped !== null) command.stop();
+    if (this.#stopped !== null) this.#send({ do: 'stop' });
     this.#timer ??= this.#clock.after(START_WITHIN_MS, () => this.#stalledIf(() => !this.isKnown));
-    void command.started.then((group) => group !== null && this.#resolveStarted(group));
-    const outcome = await command.outcome;
-    if (this.#isRefusal(outcome)) return 'refused';
-    if (outcome.event === 'gone') await this.endFromHere();
-    else this.#end(outcome);
-    return outcome.event === 'ended' && outcome.why === 'terminated' ? 'terminated' : 'ended';
+    const report = await reported;
+    if (this.#isRefusal(report)) return 'refused';
+    if (report.event === 'gone') await this.endFromHere();
+    else this.#end(report);
+    return report.event === 'ended' && report.why === 'terminated' ? 'terminated' : 'ended';
   }
 
   begin(): void {
-    if (this.#stopped === null && !this.#isOver) this.#command?.begin();
+    if (this.#stopped === null && !this.#isOver) this.#send({ do: 'begin' });
   }
 
   signal(signal: NodeJS.Signals, then?: () => void): void {
-    this.#command?.signal(signal, then);
+    this.#send({ do: 'signal', signal }, then);
   }
 
   extend(deadline: CommandDeadline): void {
     this.#deadline = deadline;
     if (this.#isOver) return;
-    this.#command?.extend(deadline);
+    this.#send({ do: 'extend', deadline });
     if (this.#isBehind()) this.#onStalled();
   }
 
   stop(): void {
     if (this.#stopped !== null || this.#isOver) return;
     this.#stopped = confirmationNow(this.#clock);
-    this.#command?.stop();
+    this.#send({ do: 'stop' });
     this.#timer?.cancel();
     this.#timer = this.#clock.after(this.#order.graceMs, () => void this.#killAfterGrace());
   }
@@ -181,9 +184,19 @@ export class SupervisedRun implements CommandRun {
     this.#end(endedFromHere(true));
   }
 
+  /** Takes a report of the supervisor. The last one goes to `end`. */
+  #receive(report: CommandReport, end: (report: FinalReport) => void): void {
+    if (report.event === 'started') {
+      const { group, startedTicks } = report;
+      this.#record = { group, startedTicks };
+      this.#resolveStarted(this.#record);
+    } else if (report.event === 'progress') this.#onProgress(report.text);
+    else if (report.event === 'doubt') this.#onDoubt();
+    else end(report);
+  }
+
   get #group(): ProcessGroup | null {
-    const record = this.#command?.group ?? null;
-    return record && recordedGroup(record);
+    return this.#record && recordedGroup(this.#record);
   }
 
   /** A working supervisor has killed the group by now, and is about to report that. */
@@ -226,8 +239,8 @@ export class SupervisedRun implements CommandRun {
   }
 
   /** Once: if all supervisors are told to end, the command cannot be run. */
-  #isRefusal(outcome: Outcome): boolean {
-    const isRefusal = outcome.event === 'ended' && outcome.why === 'terminated' && !this.isKnown;
+  #isRefusal(report: FinalReport): boolean {
+    const isRefusal = report.event === 'ended' && report.why === 'terminated' && !this.isKnown;
     if (!isRefusal || this.#wasRefused || this.#stopped !== null) return false;
     this.#wasRefused = true;
     return true;

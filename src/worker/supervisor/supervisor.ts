@@ -1,6 +1,6 @@
 /**
  * The program of the supervisor process, which is between a process that holds leases and the
- * commands under them: see `supervision.ts`. It loads next to nothing, because it lives as long as
+ * commands under them: see `group-run.ts`. It loads next to nothing, because it lives as long as
  * the commands, and `holdfast run` starts one every time. It keeps every other file that it
  * inherits open, and passes none on: so a lock on a name of the host is not free before this
  * process is gone.
@@ -10,11 +10,11 @@ import { Socket } from 'node:net';
 import { systemClock } from '../../core/clock.ts';
 import { CommandOutput } from './command-output.ts';
 import { type Gated, spawnGated } from './gate.ts';
+import type { Spawned, SpawnListener } from './group-run.ts';
+import { GroupRunSet } from './group-run-set.ts';
 import { type About, decoder, encode, type Order, type Start } from './orders.ts';
 import { statOf } from './proc.ts';
 import { processGroup } from './process-group.ts';
-import type { Spawned, SpawnListener } from './supervision.ts';
-import { Supervisions } from './supervisions.ts';
 
 /** The pipe for orders. Its end means that the owner is gone. */
 const orders = new Socket({ fd: 3, readable: true, writable: false });
@@ -29,7 +29,7 @@ const OWN_VARIABLES = /^(HOLDFAST|XG2G)_/;
 /** While more bytes than this are unread, progress is not reported. The end of a command is. */
 const MAX_UNREAD_BYTES = 64 * 1_024;
 
-const supervisions = new Supervisions(
+const runs = new GroupRunSet(
   systemClock,
   spawnCommand,
   (report) => void reports.write(encode(report)),
@@ -86,14 +86,14 @@ function readOutput({ stdout, stderr }: ChildProcess, on: SpawnListener): Spawne
 orders.setEncoding('utf8');
 orders.on(
   'data',
-  decoder<About<Order>>((order) => supervisions.receive(order)),
+  decoder<About<Order>>((order) => runs.receive(order)),
 );
 orders.on('error', () => {});
-orders.on('close', () => supervisions.orphan());
+orders.on('close', () => runs.orphan());
 // The owner is gone. The commands are stopped all the same.
 reports.on('error', () => {});
 
-process.on('SIGTERM', () => supervisions.terminate());
+process.on('SIGTERM', () => runs.terminate());
 // Meant for the command, to which its owner passes them on; or for debuggers.
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const) {
   process.on(signal, () => {});

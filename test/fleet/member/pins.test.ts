@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TransferRefusedError } from '../../../src/fleet/errors.ts';
-import { PINS_COLLECTION, Pins } from '../../../src/fleet/view/pins.ts';
+import { PINS_COLLECTION, PinSet } from '../../../src/fleet/view/pin-set.ts';
 import { fleetWorld, type Instance } from '../../support/fleet-world.ts';
 
 type World = ReturnType<typeof fleetWorld>;
@@ -236,7 +236,7 @@ describe('a target that an operator moves', () => {
 
   it('P-06 is no longer pinned after the store has lost the pin', async () => {
     const { store } = fleetWorld();
-    const pins = new Pins(store);
+    const pins = new PinSet(store);
     await store.records.put(PINS_COLLECTION, [{ id: 't', value: { member: 'a' } }], CALL);
     expect(await pins.refresh(1_000)).toBe(true);
     expect(await pins.refresh(1_000)).toBe(false);

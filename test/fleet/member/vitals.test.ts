@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Emitter } from '../../../src/core/events.ts';
 import { startedAtOf } from '../../../src/core/ids.ts';
-import { readVitals, VitalSigns } from '../../../src/fleet/member/vitals.ts';
+import { Heartbeat } from '../../../src/fleet/member/heartbeat.ts';
+import { hashMember } from '../../../src/fleet/plan/hash.ts';
+import { fleetMember } from '../../../src/fleet/view/member.ts';
+import { deriveTimings } from '../../../src/lease/timings.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { fleetWorld } from '../../support/fleet-world.ts';
 import { testRuntime } from '../../support/test-runtime.ts';
@@ -9,53 +12,57 @@ import { testRuntime } from '../../support/test-runtime.ts';
 function signs() {
   const clock = new FakeClock();
   const events = new Emitter();
-  const vitals = new VitalSigns(testRuntime({ clock, events }), {
-    ttlMs: 30_000,
-    renewEveryMs: 10_000,
-  });
+  const timings = deriveTimings({ ttl: 30_000, renewEvery: 10_000 }, {});
+  const heartbeat = new Heartbeat(testRuntime({ clock, events }), 1, timings);
   const renewed = (tookMs: number, leaseClass = 'poll') =>
     events.emit('lease.renewed', { leaseClass, count: 1, tookMs });
-  return { clock, events, vitals, renewed };
+  return { clock, events, heartbeat, renewed };
+}
+
+/** The vitals of a member whose heartbeat has this value there. */
+function readVitals(vitals: unknown) {
+  const live = { id: 'a', attributes: { vitals }, expiresInMs: 1_000 };
+  return fleetMember(live, hashMember('a'), 0).vitals;
 }
 
 describe('vital signs', () => {
   it('have no renewal times before the first renewal', () => {
-    expect(signs().vitals.read()).toEqual({
+    expect(signs().heartbeat.vitals()).toEqual({
       ...{ ttlMs: 30_000, renewEveryMs: 10_000, loopDelayMs: 0 },
       ...{ renewP50Ms: null, renewP99Ms: null },
     });
   });
 
   it('say how long the renewals of targets took in the last minutes, and of no other leases', async () => {
-    const { clock, vitals, renewed } = signs();
+    const { clock, heartbeat, renewed } = signs();
     for (let tookMs = 1; tookMs <= 100; tookMs++) renewed(tookMs);
     renewed(5_000, 'lease');
-    expect(vitals.read()).toMatchObject({ renewP50Ms: 50, renewP99Ms: 99 });
+    expect(heartbeat.vitals()).toMatchObject({ renewP50Ms: 50, renewP99Ms: 99 });
     for (let i = 0; i < 1_000; i++) renewed(7.25);
-    expect(vitals.read()).toMatchObject({ renewP50Ms: 7.3, renewP99Ms: 7.3 });
+    expect(heartbeat.vitals()).toMatchObject({ renewP50Ms: 7.3, renewP99Ms: 7.3 });
     await clock.advance(5 * 60_000 + 1);
-    expect(vitals.read()).toMatchObject({ renewP50Ms: null, renewP99Ms: null });
+    expect(heartbeat.vitals()).toMatchObject({ renewP50Ms: null, renewP99Ms: null });
   });
 
   it('say the longest delay of the event loop in the last minute', async () => {
-    const { clock, events, vitals } = signs();
+    const { clock, events, heartbeat } = signs();
     events.emit('loop.delayed', { lateMs: 1_500 });
-    vitals.late(3);
-    expect(vitals.read().loopDelayMs).toBe(1_500);
+    heartbeat.noteDelay(3);
+    expect(heartbeat.vitals().loopDelayMs).toBe(1_500);
     await clock.advance(30_000);
-    vitals.late(20);
-    expect(vitals.read().loopDelayMs).toBe(1_500);
+    heartbeat.noteDelay(20);
+    expect(heartbeat.vitals().loopDelayMs).toBe(1_500);
     await clock.advance(31_000);
-    expect(vitals.read().loopDelayMs).toBe(20);
+    expect(heartbeat.vitals().loopDelayMs).toBe(20);
     await clock.advance(60_000);
-    expect(vitals.read().loopDelayMs).toBe(0);
+    expect(heartbeat.vitals().loopDelayMs).toBe(0);
   });
 
   it('do not change after they are closed', () => {
-    const { vitals, renewed } = signs();
-    vitals.close();
+    const { heartbeat, renewed } = signs();
+    heartbeat.close();
     renewed(5);
-    expect(vitals.read().renewP50Ms).toBeNull();
+    expect(heartbeat.vitals().renewP50Ms).toBeNull();
   });
 
   it.each([

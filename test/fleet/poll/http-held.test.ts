@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Resolve } from '../../../src/fleet/poll/http/dialer.ts';
-import { httpPoll } from '../../../src/fleet/poll/http/http-poll.ts';
+import type { Resolve } from '../../../src/fleet/poll/http/connection-pool.ts';
+import { HttpPoller } from '../../../src/fleet/poll/http/http-poller.ts';
 import { selfSigned } from '../../support/self-signed.ts';
 import { until } from '../../support/until.ts';
 import { world } from '../../support/world.ts';
@@ -45,13 +45,13 @@ async function polling(answer: Answer, resolve?: Resolve) {
     seen.push({ path: request.url ?? '' });
     answer(request, response);
   };
-  const poll = httpPoll({ clock, instanceId: 'me' }, { allow: ['loopback'] }, resolve);
-  closing.push(() => poll.close());
+  const poller = new HttpPoller({ clock, instanceId: 'me' }, { allow: ['loopback'] }, resolve);
+  closing.push(() => poller.close());
   const start = async (url: string, id = 'a') => {
     const lease = await take(id, { ttl: TTL_MS });
     const { signal, fence } = lease;
     return {
-      done: poll({ id, url }, { signal, fence, assertHeld: () => lease.assertHeld() }),
+      done: poller.poll({ id, url }, { signal, fence, assertHeld: () => lease.assertHeld() }),
     };
   };
   return { seen, start, onRequest, expire: () => clock.block(TTL_MS) };

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
-import { httpPoll } from '../../../src/fleet/poll/http/http-poll.ts';
+import { HttpPoller } from '../../../src/fleet/poll/http/http-poller.ts';
 
 /** No test has a public address. This one is loopback to the dialer, which may reach it, and public to all who ask what it is. */
 const PUBLIC = '127.0.0.2';
@@ -23,9 +23,9 @@ afterEach(() => {
 });
 
 function poll() {
-  const made = httpPoll({ clock: systemClock, instanceId: 'me' }, { allow: ['loopback'] });
+  const made = new HttpPoller({ clock: systemClock, instanceId: 'me' }, { allow: ['loopback'] });
   closing.push(() => made.close());
-  return made;
+  return made.poll;
 }
 
 async function listen(server: Server | TcpServer, host: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Ended, Order, Start } from '../../../src/worker/supervisor/orders.ts';
 import { SupervisedRun } from '../../../src/worker/supervisor/supervised-run.ts';
-import { OrderedCommand } from '../../../src/worker/supervisor/supervisor-process.ts';
+import type { CommandReport, SendOrder } from '../../../src/worker/supervisor/supervisor-client.ts';
 import { FakeClock } from '../../../testing/fakes/fake-clock.ts';
 import { deadlineIn } from '../../support/deadline-in.ts';
 
@@ -18,11 +18,12 @@ class FakeSupervisor {
   unreadBytes = 0;
   readonly orders: Order[] = [];
   readonly started: Omit<Start, 'isInherited'>[] = [];
-  readonly command = new OrderedCommand((order) => void this.orders.push(order));
+  report: (report: CommandReport) => void = () => {};
 
-  start(what: Omit<Start, 'isInherited'>): OrderedCommand {
+  start(what: Omit<Start, 'isInherited'>, receive: (report: CommandReport) => void): SendOrder {
     this.started.push(what);
-    return this.command;
+    this.report = receive;
+    return (order) => void this.orders.push(order);
   }
 }
 
@@ -55,7 +56,7 @@ describe('the supervisor of a command is stalled', () => {
 
   it('when it has not reported the end of a stopped command in time', async () => {
     void run.under(supervisor, onStalled);
-    supervisor.command.receive({ event: 'started', ...NOBODY });
+    supervisor.report({ event: 'started', ...NOBODY });
     run.stop();
     run.stop();
     expect(supervisor.orders).toEqual([{ do: 'stop' }]);
@@ -69,7 +70,7 @@ describe('the supervisor of a command is stalled', () => {
     void run.under(supervisor, onStalled);
     clock.block(20_000);
     clock.afterInput = (then) => {
-      supervisor.command.receive({ event: 'started', ...NOBODY });
+      supervisor.report({ event: 'started', ...NOBODY });
       then();
     };
     await clock.advance(0);
@@ -87,11 +88,11 @@ describe('the supervisor of a command is stalled', () => {
 
   it('never, if it does what it is ordered to', async () => {
     const under = run.under(supervisor, onStalled);
-    supervisor.command.receive({ event: 'started', ...NOBODY });
+    supervisor.report({ event: 'started', ...NOBODY });
     await clock.advance(30_000);
     run.stop();
     await clock.advance(GRACE_MS + 500);
-    supervisor.command.end({ ...TERMINATED, why: 'ordered' });
+    supervisor.report({ ...TERMINATED, why: 'ordered' });
     expect(await under).toBe('ended');
     run.extend(inMs(1_000));
     await clock.advance(30_000);
@@ -104,7 +105,7 @@ describe('the supervisor of a command is stalled', () => {
 describe('a command', () => {
   it('K-04 begins when it is told to, and not after it was stopped', () => {
     void run.under(supervisor, onStalled);
-    supervisor.command.receive({ event: 'started', ...NOBODY });
+    supervisor.report({ event: 'started', ...NOBODY });
     run.begin();
     run.stop();
     run.begin();
@@ -113,7 +114,7 @@ describe('a command', () => {
 
   it('K-04 that its supervisor has not reported has not begun, and is gone when the supervisor is', async () => {
     const under = run.under(supervisor, onStalled);
-    supervisor.command.end({ event: 'gone' });
+    supervisor.report({ event: 'gone' });
     await clock.advance(200);
     expect(await under).toBe('ended');
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
@@ -129,11 +130,11 @@ describe('a command', () => {
 
   it('that its supervisor refuses because it was told to end goes to another supervisor, once', async () => {
     const under = run.under(supervisor, onStalled);
-    supervisor.command.end(TERMINATED);
+    supervisor.report(TERMINATED);
     expect(await under).toBe('refused');
     const next = new FakeSupervisor();
     const again = run.under(next, onStalled);
-    next.command.end(TERMINATED);
+    next.report(TERMINATED);
     expect(await again).toBe('terminated');
     expect(await run.outcome).toEqual(TERMINATED);
     expect(await run.started).toBeNull();
@@ -142,16 +143,16 @@ describe('a command', () => {
   it('that is stopped before its supervisor could start it does not go to another', async () => {
     const under = run.under(supervisor, onStalled);
     run.stop();
-    supervisor.command.end(TERMINATED);
+    supervisor.report(TERMINATED);
     expect(await under).toBe('terminated');
     expect(await run.outcome).toEqual(TERMINATED);
   });
 
   it('that is gone together with its supervisor has ended', async () => {
     const under = run.under(supervisor, onStalled);
-    supervisor.command.receive({ event: 'started', ...NOBODY });
+    supervisor.report({ event: 'started', ...NOBODY });
     expect(await run.started).toEqual(NOBODY);
-    supervisor.command.end({ event: 'gone' });
+    supervisor.report({ event: 'gone' });
     expect(await under).toBe('ended');
     expect(await run.outcome).toMatchObject({ why: 'unsupervised', survivors: false });
   });

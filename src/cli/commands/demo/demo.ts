@@ -11,17 +11,17 @@ import { type Commands, supervisedCommands } from '../../../worker/supervisor/co
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { openWith } from '../../opening.ts';
-import { Ending } from '../../ui/ending.ts';
 import { neverBlock, write } from '../../ui/output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { spanOf, toJson } from '../../ui/text.ts';
-import { FrontDoor } from '../up/front-door.ts';
+import { UpServer } from '../up/up-server.ts';
 import { workerOf } from '../up/worker-settings.ts';
-import type { Actor } from './actor.ts';
-import { Board } from './board.ts';
-import { Cast } from './cast.ts';
+import { DemoFleet } from './demo-fleet.ts';
 import { DemoFolder } from './demo-folder.ts';
+import { DemoOutput } from './demo-output.ts';
 import { demoFacts, greeting } from './greeting.ts';
-import { Programme } from './programme.ts';
+import type { InstanceRun } from './instance-run.ts';
+import { ProgrammeRun } from './programme-run.ts';
 
 export interface DemoFlags {
   readonly port?: number;
@@ -47,16 +47,16 @@ const PROGRESS_MS = 100;
 
 export async function demo(context: Context, { port }: DemoFlags): Promise<Exit> {
   neverBlock();
-  const ending = new Ending();
+  const ending = new StopSignals();
   const premises = new DemoFolder(context.flags);
-  const board = new Board(context.output);
+  const board = new DemoOutput(context.output);
   const settings = { ...premises.store, api: { ...(port !== undefined && { port }) } };
   const commands = supervisedCommands(systemClock);
   const cast = castOf(premises, commands, (told) => {
     if (!ending.asked.aborted) board.tell(told);
   });
   try {
-    const door = new FrontDoor({
+    const door = new UpServer({
       ...{ settings, env: {}, stage: cast },
       onError: (message) => board.tell(message),
     });
@@ -76,17 +76,17 @@ export async function demo(context: Context, { port }: DemoFlags): Promise<Exit>
 
 interface Show {
   readonly premises: DemoFolder;
-  readonly board: Board;
-  readonly cast: Cast;
-  readonly door: FrontDoor;
+  readonly board: DemoOutput;
+  readonly cast: DemoFleet;
+  readonly door: UpServer;
   readonly holdfast: Holdfast;
-  readonly ending: Ending;
+  readonly ending: StopSignals;
 }
 
 async function perform(show: Show, { output }: Context): Promise<Exit> {
   const { premises, cast, door, holdfast, ending } = show;
   const open = (options: OpenOptions) => openWith(premises.store, options);
-  const programme = new Programme(holdfast, open);
+  const programme = new ProgrammeRun(holdfast, open);
   // It runs nothing here: only so that the page knows which slots there are.
   workerOf(holdfast, INSTANCE);
   door.lead(holdfast, { poller: null, worker: null });
@@ -115,7 +115,7 @@ async function watch({ board, cast, holdfast, ending }: Show): Promise<void> {
 }
 
 /** Has all of them hand over and end, and says how far that is. */
-async function end(show: Show, programme: Programme): Promise<null> {
+async function end(show: Show, programme: ProgrammeRun): Promise<null> {
   const { board, cast, door, holdfast, premises } = show;
   const startMs = systemClock.monotonicMs();
   const over = new AbortController();
@@ -134,15 +134,15 @@ async function showProgress({ board, cast }: Show, over: AbortSignal): Promise<v
   while (!over.aborted) {
     const left = cast.actors.filter(({ state }) => state !== 'dead').map(({ name }) => name);
     const who = left.length === 0 ? '' : ` ${left.join(', ')}: handing over and ending`;
-    board.status(`Ending …${who}. Ctrl-C again ends it at once.`);
+    board.status(`StopSignals …${who}. Ctrl-C again ends it at once.`);
     await systemClock.sleep(PROGRESS_MS, over).catch(() => {});
   }
 }
 
-function castOf(premises: DemoFolder, commands: Commands, tell: (text: string) => void): Cast {
+function castOf(premises: DemoFolder, commands: Commands, tell: (text: string) => void): DemoFleet {
   const { store = '', prefix = '', quarantine, maxTtl } = premises.store;
   const instance = { ...INSTANCE, ...(maxTtl !== undefined && { maxTtl }) };
-  return new Cast({
+  return new DemoFleet({
     ...{ clock: systemClock, commands, config: premises.configure(instance) },
     env: {
       HOLDFAST_STORE: store,
@@ -157,6 +157,6 @@ function castOf(premises: DemoFolder, commands: Commands, tell: (text: string) =
 }
 
 /** What has become of one of them, for those who watch. */
-function sentence({ name, state }: Actor, why: string | undefined): string {
+function sentence({ name, state }: InstanceRun, why: string | undefined): string {
   return why === undefined ? `${name} is ${state}` : `${name} is ${state}: ${why}`;
 }

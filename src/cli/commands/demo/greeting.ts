@@ -1,8 +1,8 @@
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Output } from '../../ui/output.ts';
 import { printable, spanOf } from '../../ui/text.ts';
-import type { FrontDoor } from '../up/front-door.ts';
-import type { Cast } from './cast.ts';
+import type { UpServer } from '../up/up-server.ts';
+import type { DemoFleet } from './demo-fleet.ts';
 import type { DemoFolder } from './demo-folder.ts';
 
 const TRY_COLUMNS = 22;
@@ -22,8 +22,8 @@ export interface DemoFacts {
 
 interface Parts {
   readonly premises: DemoFolder;
-  readonly cast: Cast;
-  readonly door: FrontDoor;
+  readonly cast: DemoFleet;
+  readonly door: UpServer;
   readonly holdfast: Holdfast;
 }
 

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../core/clock.ts';
 import { checkTargetId, shortName } from '../../../core/ids.ts';
-import type { StoredResult } from '../../../fleet/poll/results.ts';
+import type { StoredResult } from '../../../fleet/poll/result-writer.ts';
 import { SessionUnreadableError } from '../../../fleet/targets/errors.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import { instancesOf, targetOf } from '../../../telemetry/about.ts';

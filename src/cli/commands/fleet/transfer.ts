@@ -7,9 +7,9 @@ import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { Ending } from '../../ui/ending.ts';
 import type { Output } from '../../ui/output.ts';
-import { StatusLine } from '../../ui/status-line.ts';
+import { StatusOutput } from '../../ui/status-output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { printable, spanOf, withShortNames } from '../../ui/text.ts';
 import { findMember } from './members.ts';
 
@@ -34,7 +34,7 @@ export async function transfer(
   { wait, reason }: TransferFlags,
 ): Promise<Exit> {
   checkTargetId(target, 'TARGET');
-  const ending = new Ending();
+  const ending = new StopSignals();
   try {
     return await withHoldfast(flags, async (holdfast) => {
       const { members } = await holdfast.fleet.view();
@@ -59,10 +59,10 @@ async function follow(
   holdfast: Holdfast,
   { target, from, to }: Order,
   output: Output,
-  ending: Ending,
+  ending: StopSignals,
 ): Promise<Exit> {
   const startMs = systemClock.monotonicMs();
-  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  const status = isatty(1) && !output.json ? new StatusOutput() : null;
   let said = '';
   for (;;) {
     const view = await holdfast.fleet.view();

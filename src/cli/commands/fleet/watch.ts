@@ -11,8 +11,8 @@ import { sentenceOf } from '../../../telemetry/sentences.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { Ending } from '../../ui/ending.ts';
 import { neverBlock, type Output, write } from '../../ui/output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { spanOf, toJson } from '../../ui/text.ts';
 
 export interface WatchFlags {
@@ -30,7 +30,7 @@ export async function watch({ flags, output }: Context, only: WatchFlags): Promi
   const isWanted = filterOf(only);
   const sinceMs = only.since === undefined ? 0 : durationMs(only.since, '--since');
   neverBlock(output.json ? { onDropped: jsonDropped } : {});
-  const ending = new Ending();
+  const ending = new StopSignals();
   const over = new AbortController();
   // The reader has ended, as with `| head`.
   const onEnd = () => over.abort();

@@ -13,9 +13,9 @@ import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { Ending } from '../../ui/ending.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
-import { StatusLine } from '../../ui/status-line.ts';
+import { StatusOutput } from '../../ui/status-output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { counted, printable, spanOf } from '../../ui/text.ts';
 import { sessionNotFound } from '../sessions/sessions.ts';
 import { checkTyped, intentOptions } from './submission.ts';
@@ -42,7 +42,7 @@ export async function start(
   const intent = intentOf(ref, given);
   const by = { tenant: given.tenant ?? DEFAULT_TENANT, client: given.client };
   checkTyped(intent, by);
-  const ending = new Ending();
+  const ending = new StopSignals();
   try {
     return await withHoldfast(
       flags,
@@ -85,7 +85,7 @@ interface Following {
   readonly intents: Intents;
   readonly by: Requester;
   readonly output: Output;
-  readonly ending: Ending;
+  readonly ending: StopSignals;
 }
 
 /** Waits until the session runs or has ended, and shows its progress. */
@@ -95,7 +95,7 @@ async function follow(
 ): Promise<Exit> {
   neverBlock();
   const startMs = systemClock.monotonicMs();
-  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  const status = isatty(1) && !output.json ? new StatusOutput() : null;
   let hasNoted = false;
   for (;;) {
     const session = await intents.session(id, by.tenant);

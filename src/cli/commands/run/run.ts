@@ -1,7 +1,7 @@
 /**
  * `holdfast run`: a lease around a command. This process holds the lease and renews it. The supervisor,
  * another process, runs the command and stops it in time, even if this process dies: see
- * `worker/supervisor/supervision.ts`. After every renewal this process tells the supervisor until when
+ * `worker/supervisor/group-run.ts`. After every renewal this process tells the supervisor until when
  * the command may run. If the supervisor dies or hangs, this process ends the command itself: see
  * `worker/supervisor/commands.ts`. The command begins when this process knows its process group, so that
  * one of the two can always end it.
@@ -21,10 +21,10 @@ import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { openConfigured } from '../../opening.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
+import { CommandSignals } from './command-signals.ts';
 import { lost, notStarted, supervisorGone, survivors } from './complaints.ts';
 import { type Plan, planRun, type TimingFlags } from './plan.ts';
-import { Signals } from './signals.ts';
-import { WaitingLine } from './waiting-line.ts';
+import { WaitingOutput } from './waiting-output.ts';
 import { wantedLease, wantedSlot } from './wanted.ts';
 
 export interface RunFlags extends TimingFlags {
@@ -46,7 +46,7 @@ interface Run {
   readonly heldExitCode: number;
   readonly output: Output;
   readonly commands: Commands;
-  readonly signals: Signals;
+  readonly signals: CommandSignals;
 }
 
 export async function run(
@@ -64,7 +64,7 @@ export async function run(
   }
   neverBlock({ isShared: true });
   const commands = supervisedCommands(systemClock, { isInherited: true });
-  const signals = new Signals();
+  const signals = new CommandSignals();
   try {
     const opening = openConfigured(flags);
     const holdfast = await unlessEnded(signals, opening);
@@ -88,7 +88,7 @@ async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
   const wanted =
     slots === undefined ? wantedLease(holdfast, key, plan) : wantedSlot(holdfast, key, slots, plan);
   const isWatched = plan.waitMs > 0 && !isQuiet && !output.json && isatty(2);
-  const line = isWatched ? new WaitingLine(wanted) : null;
+  const line = isWatched ? new WaitingOutput(wanted) : null;
   const acquiring = wanted.acquire(signals.ending);
   const result = await unlessEnded(signals, acquiring).finally(() => line?.close());
   if (result === null) return signals.endedBy;
@@ -168,7 +168,7 @@ function exitOfCommand({ code, signal }: Ended): Exit {
 }
 
 /** The result of the promise, or null if a signal asks this process to end before that. */
-async function unlessEnded<T>({ ending }: Signals, promise: Promise<T>): Promise<T | null> {
+async function unlessEnded<T>({ ending }: CommandSignals, promise: Promise<T>): Promise<T | null> {
   return new Promise((resolve, reject) => {
     if (ending.aborted) resolve(null);
     ending.addEventListener('abort', () => resolve(null), { once: true });

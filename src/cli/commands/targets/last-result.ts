@@ -1,5 +1,5 @@
 import { systemClock } from '../../../core/clock.ts';
-import type { StoredResult } from '../../../fleet/poll/results.ts';
+import type { StoredResult } from '../../../fleet/poll/result-writer.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
 import { spanOf } from '../../ui/text.ts';
 

@@ -1,7 +1,7 @@
 /** `holdfast targets ls`, `get`, `pause`, `resume` and `rm`. */
 import { ConfigError, HoldfastError } from '../../../core/errors.ts';
 import { checkTargetId, shortName } from '../../../core/ids.ts';
-import type { StoredResult } from '../../../fleet/poll/results.ts';
+import type { StoredResult } from '../../../fleet/poll/result-writer.ts';
 import type { TargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
 import type { Holdfast } from '../../../holdfast.ts';

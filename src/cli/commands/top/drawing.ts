@@ -7,7 +7,6 @@ import { sentenceOf } from '../../../telemetry/sentences.ts';
 import type { Style } from '../../ui/output.ts';
 import { counted, cut, printable, spanOf } from '../../ui/text.ts';
 import { stateOf } from '../fleet/members.ts';
-import type { Happening, Order, TopView } from './board.ts';
 import {
   BLANK,
   type Column,
@@ -21,6 +20,7 @@ import {
   tableLines,
   widthOf,
 } from './lines.ts';
+import type { Happening, Order, TopView } from './top-state.ts';
 
 export interface Frame {
   readonly columns: number;

@@ -1,6 +1,7 @@
 /** What the keys of `holdfast top` do. */
-import { ORDERS } from './board.ts';
+
 import type { KeyState } from './drawing.ts';
+import { ORDERS } from './top-state.ts';
 
 /** Longer than any id. */
 const LONGEST_FILTER = 128;

@@ -4,13 +4,13 @@ import type { Holdfast } from '../../../holdfast.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { Ending } from '../../ui/ending.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { jsonFacts } from '../../ui/text.ts';
-import { Board, type Moment } from './board.ts';
 import { drawTop } from './drawing.ts';
 import { NO_KEYS, pressed } from './keys.ts';
-import { Screen } from './screen.ts';
+import { ScreenOutput } from './screen-output.ts';
+import { type Moment, TopState } from './top-state.ts';
 
 /** It is drawn anew at most so often, however much happens; */
 const LEAST_PAUSE_MS = 250;
@@ -29,10 +29,10 @@ export async function top({ flags, output }: Context): Promise<Exit> {
     return EXIT.ok;
   }
   neverBlock();
-  const ending = new Ending();
+  const ending = new StopSignals();
   try {
     await withHoldfast(flags, async (holdfast) => {
-      const show = new Show(holdfast, output);
+      const show = new TopRun(holdfast, output);
       await show.run(ending.asked);
     });
     return EXIT.ok;
@@ -43,7 +43,7 @@ export async function top({ flags, output }: Context): Promise<Exit> {
 
 async function showOnce(holdfast: Holdfast, output: Output): Promise<void> {
   const picture = await holdfast.fleet.picture();
-  const board = new Board();
+  const board = new TopState();
   if (!output.json) await recall(holdfast, board);
   const now = momentOf(systemClock);
   board.see({ kind: 'picture', picture }, now);
@@ -62,7 +62,7 @@ async function showOnce(holdfast: Holdfast, output: Output): Promise<void> {
 }
 
 /** Tells the board what has happened lately; gives the position to go on from, where there is one. */
-async function recall({ log }: Holdfast, board: Board): Promise<{ after?: string }> {
+async function recall({ log }: Holdfast, board: TopState): Promise<{ after?: string }> {
   const { entries } = await log.recall({ most: MOST_EVENTS });
   const now = momentOf(systemClock);
   for (const event of entries.toReversed()) board.hear(event, now);
@@ -75,16 +75,16 @@ function momentOf(clock: Clock): Moment {
 }
 
 /** The screen, what is on it, and what changes it. */
-class Show {
+class TopRun {
   readonly #holdfast: Holdfast;
   readonly #output: Output;
   readonly #clock: Clock = systemClock;
   readonly #over = new AbortController();
-  readonly #board = new Board();
-  readonly #screen: Screen;
+  readonly #board = new TopState();
+  readonly #screen: ScreenOutput;
   #keys = NO_KEYS;
   /** While it stands still: what it shows, and of when. */
-  #frozen: { readonly board: Board; readonly now: Moment } | null = null;
+  #frozen: { readonly board: TopState; readonly now: Moment } | null = null;
   #drawnMs = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
@@ -92,7 +92,7 @@ class Show {
   constructor(holdfast: Holdfast, output: Output) {
     this.#holdfast = holdfast;
     this.#output = output;
-    this.#screen = new Screen({
+    this.#screen = new ScreenOutput({
       onKeys: (input) => this.#press(input),
       onResize: () => this.#draw(),
       onGone: () => this.#over.abort(),

@@ -7,7 +7,7 @@ import {
 import { jittered, systemRandom } from '../../../core/random.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Log } from '../../../telemetry/log.ts';
-import type { Ending } from '../../ui/ending.ts';
+import type { StopSignals } from '../../ui/stop-signals.ts';
 
 /** The pauses between attempts double from the first to the second. */
 const MIN_PAUSE_MS = 250;
@@ -22,7 +22,7 @@ const FINAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/;
 export async function connect(
   open: () => Promise<Holdfast>,
   log: Log,
-  ending: Ending,
+  ending: StopSignals,
 ): Promise<Holdfast | null> {
   let logged = '';
   let loggedAtMs = 0;

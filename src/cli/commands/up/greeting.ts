@@ -3,8 +3,8 @@ import { shortName } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Worker } from '../../../worker/worker.ts';
 import { counted, printable } from '../../ui/text.ts';
-import type { FrontDoor } from './front-door.ts';
 import type { Instance } from './instance.ts';
+import type { UpServer } from './up-server.ts';
 
 /** Prints what this instance does, its store, and what to try next. */
 export async function greet(instance: Instance, settings: HoldfastConfig): Promise<void> {
@@ -70,7 +70,7 @@ function ofPoller(seen: Seen | null): string[] {
   ];
 }
 
-function ofDoor({ url, pageUrl, madeToken }: FrontDoor): string[] {
+function ofDoor({ url, pageUrl, madeToken }: UpServer): string[] {
   const whose = madeToken === null ? 'with one of your tokens' : 'with the token above';
   return [
     `  The page: ${pageUrl}${madeToken === null ? ', with one of your tokens' : '  (opens once; later use the token above)'}`,

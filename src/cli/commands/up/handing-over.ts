@@ -2,7 +2,7 @@ import { systemClock } from '../../../core/clock.ts';
 import type { Poller } from '../../../fleet/poller.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
-import type { StatusLine } from '../../ui/status-line.ts';
+import type { StatusOutput } from '../../ui/status-output.ts';
 import { counted, spanOf } from '../../ui/text.ts';
 import type { Instance } from './instance.ts';
 
@@ -77,7 +77,7 @@ async function handOver(
 
 async function showProgress(
   { poller, worker }: Instance,
-  status: StatusLine,
+  status: StatusOutput,
   over: AbortSignal,
 ): Promise<void> {
   const targets = counted(poller?.manager.ownedSessions().length ?? 0, 'target');

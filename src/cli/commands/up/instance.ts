@@ -2,8 +2,8 @@ import type { Poller } from '../../../fleet/poller.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
-import type { StatusLine } from '../../ui/status-line.ts';
-import type { FrontDoor } from './front-door.ts';
+import type { StatusOutput } from '../../ui/status-output.ts';
+import type { UpServer } from './up-server.ts';
 
 /** One running instance, its log and its terminal. */
 export interface Instance {
@@ -13,8 +13,8 @@ export interface Instance {
   /** Present with the role `worker`. */
   readonly worker: Worker | null;
   /** Present with the role `api`. */
-  readonly door: FrontDoor | null;
+  readonly door: UpServer | null;
   readonly log: Log;
   /** Present on a terminal. */
-  readonly status: StatusLine | null;
+  readonly status: StatusOutput | null;
 }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../core/clock.ts';
 import { type PrettyLine, PrettyLog } from '../../../telemetry/pretty.ts';
 import { type Output, write } from '../../ui/output.ts';
-import type { StatusLine } from '../../ui/status-line.ts';
+import type { StatusOutput } from '../../ui/status-output.ts';
 
 /** Writes the lines of the log. */
 export interface LogSink {
@@ -10,7 +10,7 @@ export interface LogSink {
 }
 
 /** As text, above the progress line. */
-export function terminalSink(status: StatusLine, output: Output): LogSink {
+export function terminalSink(status: StatusOutput, output: Output): LogSink {
   const pretty = new PrettyLog({
     clock: systemClock,
     color: output.hasColor,

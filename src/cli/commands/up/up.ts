@@ -17,15 +17,15 @@ import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { checkShared, openWith } from '../../opening.ts';
 import { readSettings } from '../../settings.ts';
-import { Ending } from '../../ui/ending.ts';
 import { droppedMessage, neverBlock, write } from '../../ui/output.ts';
-import { StatusLine } from '../../ui/status-line.ts';
+import { StatusOutput } from '../../ui/status-output.ts';
+import { StopSignals } from '../../ui/stop-signals.ts';
 import { connect } from './connecting.ts';
-import type { FrontDoor } from './front-door.ts';
 import { greet } from './greeting.ts';
 import { stopWithProgress } from './handing-over.ts';
 import { stdoutSink, terminalSink } from './log-sink.ts';
 import { rolesOf } from './roles.ts';
+import type { UpServer } from './up-server.ts';
 import { workerOf } from './worker-settings.ts';
 
 export interface UpFlags {
@@ -63,12 +63,12 @@ export async function up(
 ): Promise<Exit> {
   const stopWithinMs = durationMs(stopWithin, '--stop-within');
   const settings = withFlags(await readSettings(flags), given);
-  const status = isatty(1) && !output.json ? new StatusLine() : null;
+  const status = isatty(1) && !output.json ? new StatusOutput() : null;
   const sink = status === null ? stdoutSink : terminalSink(status, output);
   const log = new Log({ clock: systemClock, level: logLevel, write: (line) => sink.write(line) });
   neverBlock({ onDropped: (lines) => log.say('warn', droppedMessage(lines), { lines }) });
   const door = await withGivenNames(given, () => rehearse(settings, log));
-  const ending = new Ending();
+  const ending = new StopSignals();
   try {
     if (door !== null) await withGivenNames(given, () => listen(door, log, status));
     return await takePart({ settings, door, log, status, ending, stopWithinMs });
@@ -100,11 +100,11 @@ function withFlags(
 interface Part {
   readonly settings: HoldfastConfig;
   /** Present with the role `api`; it listens. */
-  readonly door: FrontDoor | null;
+  readonly door: UpServer | null;
   readonly log: Log;
   /** Present on a terminal. */
-  readonly status: StatusLine | null;
-  readonly ending: Ending;
+  readonly status: StatusOutput | null;
+  readonly ending: StopSignals;
   readonly stopWithinMs: number;
 }
 
@@ -159,7 +159,7 @@ function pollerOptions(settings: HoldfastConfig): PollerOptions {
 }
 
 /** Checks all settings on a store in memory, before the real store is open. Returns the HTTP server. */
-async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor | null> {
+async function rehearse(settings: HoldfastConfig, log: Log): Promise<UpServer | null> {
   checkShared(settings);
   const roles = rolesOf(settings.roles);
   await using holdfast = await open('memory:', { history: 'off' });
@@ -171,10 +171,10 @@ async function rehearse(settings: HoldfastConfig, log: Log): Promise<FrontDoor |
   return door;
 }
 
-async function doorFor(settings: HoldfastConfig, log: Log): Promise<FrontDoor> {
-  const { FrontDoor } = await import('./front-door.ts');
+async function doorFor(settings: HoldfastConfig, log: Log): Promise<UpServer> {
+  const { UpServer } = await import('./up-server.ts');
   const onError = (message: string, facts: object) => log.say('error', message, { ...facts });
-  return new FrontDoor({ settings, onError });
+  return new UpServer({ settings, onError });
 }
 
 /** Names an invalid setting by its flag or environment variable, or as a part of the configuration. */
@@ -201,7 +201,7 @@ function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-async function listen(door: FrontDoor, log: Log, status: StatusLine | null): Promise<void> {
+async function listen(door: UpServer, log: Log, status: StatusOutput | null): Promise<void> {
   const { isMoved } = await door.open();
   for (const warning of door.warnings) log.say('warn', warning);
   const instead = isMoved ? ': the default port is taken' : '';

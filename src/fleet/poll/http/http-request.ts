@@ -6,12 +6,12 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../core/clock.ts';
 import { isInside } from './addresses.ts';
-import type { Dialer } from './dialer.ts';
+import type { ConnectionPool } from './connection-pool.ts';
 
 export interface HttpRequest {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly dialer: Dialer;
+  readonly pool: ConnectionPool;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -44,12 +44,12 @@ export async function sendRequest(wanted: HttpRequest): Promise<Answer> {
   } catch (error) {
     // The server may close a kept connection just as it is used. There was no answer, and a second
     // request does no harm; over a new connection it cannot happen again.
-    if (error instanceof KeptConnectionLost) return attempt(wanted, true);
+    if (error instanceof KeptConnectionLostError) return attempt(wanted, true);
     throw error;
   }
 }
 
-class KeptConnectionLost extends Error {}
+class KeptConnectionLostError extends Error {}
 
 /**
  * Connections to loopback or private addresses, added when each was ready. An answer may come after
@@ -59,13 +59,13 @@ class KeptConnectionLost extends Error {}
 const insideSockets = new WeakSet<Socket>();
 
 function attempt(wanted: HttpRequest, isFresh: boolean): Promise<Answer> {
-  const { url, headers, dialer, signal, assertHeld } = wanted;
+  const { url, headers, pool, signal, assertHeld } = wanted;
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     assertHeld();
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const dialed = dialer.dial(url, { isFresh, assertHeld });
-    const request = send(url, { method: 'GET', headers, ...dialed });
+    const options = pool.requestOptions(url, { isFresh, assertHeld });
+    const request = send(url, { method: 'GET', headers, ...options });
     request.on('socket', (socket) =>
       whenReady(socket, () => {
         if (isInside(socket.remoteAddress)) insideSockets.add(socket);
@@ -83,7 +83,7 @@ function attempt(wanted: HttpRequest, isFresh: boolean): Promise<Answer> {
       read(wanted, request, response).then(resolve, reject);
     });
     request.on('error', (error) => {
-      reject(!isAnswered && isLostKept(request, error) ? new KeptConnectionLost() : error);
+      reject(!isAnswered && isLostKept(request, error) ? new KeptConnectionLostError() : error);
     });
     request.on('close', () => {
       signal.removeEventListener('abort', onAbort);

@@ -16,26 +16,26 @@ type Row = z.output<typeof rowSchema>;
 
 export function pictureJson(picture: FleetPicture): z.output<typeof pictureSchema> {
   const { at, roundTripMs, members, targets } = picture;
-  const names = new Names();
+  const names: Indexes = new Map();
   const rows = targets.map((target) => rowOf(target, names));
   return {
     at,
     roundTripMs: rounded(roundTripMs),
     members: members.map(memberJson),
-    names: names.list,
+    names: [...names.keys()],
     targets: rows,
   };
 }
 
 export function changeJson(change: FleetChange): z.output<typeof changeSchema> {
   const { at, roundTripMs, members, targets, removed } = change;
-  const names = new Names();
+  const names: Indexes = new Map();
   const rows = targets?.map((target) => rowOf(target, names));
   return {
     at,
     roundTripMs: rounded(roundTripMs),
     members: members?.map(memberJson),
-    names: rows === undefined ? undefined : names.list,
+    names: rows === undefined ? undefined : [...names.keys()],
     targets: rows,
     removed: removed === undefined ? undefined : [...removed],
   };
@@ -65,30 +65,28 @@ export function expiryJson(expiresInMs: number | null): number | null {
   return expiresInMs === null || !Number.isFinite(expiresInMs) ? null : Math.round(expiresInMs);
 }
 
-function rowOf(target: PicturedTarget, names: Names): Row {
+function rowOf(target: PicturedTarget, names: Indexes): Row {
   // Without a spread: there may be ten thousand rows, and the event loop waits for them.
   return [
     target.id,
-    names.indexOf(target.owner),
-    names.indexOf(target.planned),
-    names.indexOf(target.preferred),
-    names.indexOf(target.pinned),
+    indexOf(names, target.owner),
+    indexOf(names, target.planned),
+    indexOf(names, target.preferred),
+    indexOf(names, target.pinned),
     target.reason,
     expiryJson(target.expiresInMs),
   ];
 }
 
-class Names {
-  readonly list: string[] = [];
-  readonly #indexes = new Map<string, number>();
+/** The index of each name in `names`; its keys are in that order. */
+type Indexes = Map<string, number>;
 
-  indexOf(name: string | null): number {
-    if (name === null) return -1;
-    const known = this.#indexes.get(name);
-    if (known !== undefined) return known;
-    this.#indexes.set(name, this.list.length);
-    return this.list.push(name) - 1;
-  }
+/** Adds a name that is new. */
+function indexOf(names: Indexes, name: string | null): number {
+  if (name === null) return -1;
+  const index = names.get(name) ?? names.size;
+  if (index === names.size) names.set(name, index);
+  return index;
 }
 
 /** To hundredths of a millisecond. */

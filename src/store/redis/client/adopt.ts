@@ -1,7 +1,7 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, systemClock } from '../../../core/clock.ts';
 import { ConfigError } from '../../../core/errors.ts';
-import { type SentinelAddress, watchedDialer } from '../topology/sentinel.ts';
+import { type SentinelAddress, watchedDialer } from '../topology/sentinel-set.ts';
 import type {
   AdoptableClient,
   AdoptableIoredis,
@@ -9,15 +9,15 @@ import type {
   NodeRedisClient,
 } from './adoptable.ts';
 import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from './link.ts';
-import { reset, TOO_LATE, UnsentError } from './socket-link.ts';
+import { reset, TOO_LATE, UnsentError } from './socket-connection.ts';
 
 const RULE =
   "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
 
 /**
- * A client the user already has: where it leads and what it needs to be let in is all we take of
- * it. Lease commands go over connections of their own, because a client that queues, reconnects or
- * sends again would run them late.
+ * Dials as a client does that the user already has: only its address and credentials are used.
+ * Lease commands go over connections of their own, because a client that queues, reconnects or
+ * resends would run them late.
  */
 export function adopt(client: AdoptableClient, clock: Clock): Dialer {
   if (isIoredis(client)) {
@@ -88,13 +88,7 @@ async function connectNodeRedis(client: NodeRedisClient, attempt: Attempt): Prom
   } finally {
     attempt.signal.removeEventListener('abort', destroy);
   }
-  const outbox = new NodeRedisOutbox(client);
-  return {
-    send: (args, deadline) => outbox.send(args, deadline),
-    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
-    unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
-    destroy,
-  };
+  return new NodeRedisConnection(client, destroy);
 }
 
 interface Unwritten {
@@ -103,16 +97,25 @@ interface Unwritten {
 }
 
 /**
- * node-redis writes what it is given at the end of the turn, and can be told before that a command
- * is not wanted any more. So whose time is over by then is looked at just before that, in the same
- * phase of the event loop.
+ * node-redis writes its commands at the end of the turn. Until then a command can be aborted. So
+ * deadlines are checked just before the write, in the same phase of the event loop.
  */
-class NodeRedisOutbox {
+class NodeRedisConnection implements Link {
   readonly #client: NodeRedisClient;
+  readonly destroy: () => void;
   #unwritten: Unwritten[] = [];
 
-  constructor(client: NodeRedisClient) {
+  constructor(client: NodeRedisClient, destroy: () => void) {
     this.#client = client;
+    this.destroy = destroy;
+  }
+
+  async subscribe(channel: string, listener: MessageListener): Promise<void> {
+    await this.#client.subscribe(channel, listener);
+  }
+
+  async unsubscribe(channel: string): Promise<void> {
+    await this.#client.unsubscribe(channel);
   }
 
   async send(args: readonly string[], deadline?: Deadline): Promise<unknown> {
@@ -127,7 +130,7 @@ class NodeRedisOutbox {
     }
   }
 
-  /** What ends the commands of a request: one for all that are sent in the same turn. */
+  /** Aborts the commands of a request: one controller for all that are sent in the same turn. */
   #judgeLater(deadline: Deadline): AbortController {
     const last = this.#unwritten.at(-1);
     if (last?.deadline === deadline) return last.over;

@@ -1,6 +1,6 @@
 /**
- * What we need of a client that the user already has. Here and not where it is used, because
- * whoever opens another store need not load this one for it.
+ * The parts of a user's client that Holdfast uses. They have a file of their own, so that a process
+ * with another store does not load this one.
  */
 import type { Socket } from 'node:net';
 import type { MessageListener } from './link.ts';
@@ -43,7 +43,7 @@ export interface IoredisClient {
 
 export type AdoptableClient = AdoptableNodeRedis | AdoptableIoredis;
 
-/** Whether something looks enough like a client that saying what is wrong with it is of use. */
+/** Whether a value looks like a client, so that an error may say which client is needed. */
 export function isAdoptable(value: unknown): value is AdoptableClient {
   return (
     typeof value === 'object' &&

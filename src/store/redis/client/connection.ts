@@ -12,7 +12,7 @@ import { type TimerEntry, TimerHeap } from '../../../core/timer-heap.ts';
 import type { Script } from '../scripts.ts';
 import type { Deadline, Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
-import { TOO_LATE } from './socket-link.ts';
+import { TOO_LATE } from './socket-connection.ts';
 
 /** How long the first attempt to connect and authenticate may take. */
 const CONNECT_TIMEOUT_MS = 5_000;

@@ -1,5 +1,6 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { dialSocket } from './socket-link.ts';
+import type { Clock } from '../../../core/clock.ts';
+import { dialSocket } from './socket-connection.ts';
 
 /**
  * One connection to one Redis, of Holdfast's own client or an adopted one. It sends each command
@@ -57,6 +58,42 @@ export interface Credentials {
 /** Dials one address. */
 export function endpointDialer(name: string, at: Endpoint, credentials: Credentials): Dialer {
   return { name, dial: (attempt) => dialSocket(at, credentials, attempt) };
+}
+
+export interface TimeLimit {
+  readonly timeoutMs: number;
+  /** Ends the call early. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs a few commands over links that `dialBriefly` makes. The links end with `use`, with the time
+ * limit, or with its signal.
+ */
+export async function briefly<T>(
+  clock: Clock,
+  { timeoutMs, signal }: TimeLimit,
+  use: (attempt: Attempt, isLate: () => boolean) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  let isLate = false;
+  const timer = clock.after(timeoutMs, () => {
+    isLate = true;
+    over.abort();
+  });
+  // Not AbortSignal.any: a long-lived signal keeps a reference to each signal made from it.
+  const end = () => over.abort(signal.reason);
+  signal.addEventListener('abort', end);
+  if (signal.aborted) end();
+  const attempt = { timeoutMs: Math.ceil(timeoutMs), signal: over.signal, onEnd: () => {} };
+  try {
+    return await use(attempt, () => isLate);
+  } finally {
+    timer.cancel();
+    signal.removeEventListener('abort', end);
+    // Also ends links that are still being dialled.
+    over.abort();
+  }
 }
 
 /** Makes a link for a few commands. The attempt's signal ends it even after it was made. */

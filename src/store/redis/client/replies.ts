@@ -4,7 +4,7 @@ import {
   StoreRefusedError,
   StoreUnreachableError,
 } from '../../../core/errors.ts';
-import { UnsentError } from './socket-link.ts';
+import { UnsentError } from './socket-connection.ts';
 
 /** The advice for refusals that an operator can cause, by the first word of Redis' reply. */
 const ADVICE: Record<string, string> = {

@@ -1,8 +1,8 @@
 /** RESP2, the protocol of Redis. */
 import { REPLY_MOST_BYTES } from '../../port/limits.ts';
 
-/** Redis answered with an error: nothing was done. */
-export class ErrorReply extends Error {
+/** Redis answered with an error: nothing was done. `name` is what node-redis calls it. */
+export class ReplyError extends Error {
   constructor(message: string) {
     super(message);
     this.name = 'ErrorReply';
@@ -10,7 +10,7 @@ export class ErrorReply extends Error {
 }
 
 /** A text, a number, null, an error, or a list of these. */
-export type Reply = string | number | null | ErrorReply | Reply[];
+export type Reply = string | number | null | ReplyError | Reply[];
 
 export function encodeCommand(args: readonly string[]): string {
   let text = `*${args.length}\r\n`;
@@ -87,7 +87,7 @@ export class ReplyReader {
     if (kind === LIST) this.#list(lengthAt(bytes, at + 1, lineEnd));
     else if (kind === NUMBER) this.#value(numberAt(bytes, at + 1, lineEnd));
     else if (kind === TEXT) this.#value(bytes.toString('utf8', at + 1, lineEnd));
-    else if (kind === ERROR) this.#value(new ErrorReply(bytes.toString('utf8', at + 1, lineEnd)));
+    else if (kind === ERROR) this.#value(new ReplyError(bytes.toString('utf8', at + 1, lineEnd)));
     else throw new Error('the server does not speak the protocol of Redis');
     return begin;
   }

@@ -1,11 +1,17 @@
 import type { Clock } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
-import { type Attempt, type Credentials, dialBriefly, type Link } from '../client/link.ts';
+import {
+  briefly,
+  type Credentials,
+  dialBriefly,
+  type Link,
+  type TimeLimit,
+} from '../client/link.ts';
 import { createMarker, type StoreContext } from '../quarantine.ts';
 import type { RunScript } from '../scripts.ts';
-import { type Primary, readFacts } from './primary.ts';
-import { Redirection, replyOf } from './redirection.ts';
+import { type PrimaryServer, readFacts } from './primary-server.ts';
+import { RedirectionError, replyOf } from './redirection.ts';
 import { explained, readAddress } from './slot-map.ts';
 
 /** Between two attempts at a Cluster that is changing. */
@@ -14,16 +20,10 @@ const PAUSE_MS = 25;
 /** A Cluster whose marker is to be made. */
 interface NewCluster {
   readonly name: string;
-  readonly primaries: readonly Primary[];
+  readonly primaries: readonly PrimaryServer[];
   /** The address of the server that has the marker. */
   readonly owner: string;
   readonly credentials: Credentials;
-}
-
-interface TimeLimit {
-  readonly timeoutMs: number;
-  /** Ends the call early. */
-  readonly closing: AbortSignal;
 }
 
 /**
@@ -31,39 +31,31 @@ interface TimeLimit {
  * each connection finds a marker that knows its server, however many clients open a new Cluster at
  * once.
  */
-export async function createClusterMarker(
+export function createClusterMarker(
   rt: BaseRuntime,
   context: StoreContext,
   cluster: NewCluster,
-  { timeoutMs, closing }: TimeLimit,
+  limit: TimeLimit,
 ): Promise<void> {
   const { name, primaries, owner, credentials } = cluster;
-  const over = new AbortController();
-  const timer = rt.clock.after(timeoutMs, () => over.abort());
-  const signal = AbortSignal.any([closing, over.signal]);
-  const attempt: Attempt = { timeoutMs, signal, onEnd: () => {} };
-  const links = new Map<string, Link>();
-  const inspections = primaries.map(async ({ address, name: server }) => {
-    try {
-      const link = await dialBriefly(readAddress(address), credentials, attempt);
-      links.set(address, link);
-      return await readFacts(link, server, rt.clock);
-    } catch (error) {
-      const isLate = over.signal.aborted;
-      throw explained(isLate ? `no answer within ${timeoutMs} ms` : error, name, address);
-    }
-  });
-  try {
+  const { timeoutMs } = limit;
+  return briefly(rt.clock, limit, async (attempt, isLate) => {
+    const links = new Map<string, Link>();
+    const inspections = primaries.map(async ({ address, name: server }) => {
+      try {
+        const link = await dialBriefly(readAddress(address), credentials, attempt);
+        links.set(address, link);
+        return await readFacts(link, server, rt.clock);
+      } catch (error) {
+        throw explained(isLate() ? `no answer within ${timeoutMs} ms` : error, name, address);
+      }
+    });
     const servers = await Promise.all(inspections);
-    const run = markerScripts(rt.clock, cluster, links, { timeoutMs, closing: signal });
+    const run = markerScripts(rt.clock, cluster, links, attempt);
     await createMarker(rt, run, context, { store: name, servers }).catch((error: unknown) => {
       throw explained(error, name, owner);
     });
-  } finally {
-    timer.cancel();
-    // Also ends links that are still being dialled.
-    over.abort();
-  }
+  });
 }
 
 /** Runs a script on the server that has its key, following redirections. */
@@ -71,7 +63,7 @@ function markerScripts(
   clock: Clock,
   { owner, name: store, credentials }: NewCluster,
   links: ReadonlyMap<string, Link>,
-  { timeoutMs, closing }: TimeLimit,
+  limit: TimeLimit,
 ): RunScript {
   return async (...script) => {
     let at = owner;
@@ -80,13 +72,15 @@ function markerScripts(
       if (link === undefined) throw new Error('no server has the slot of the marker');
       if (isAsking) void link.send(['ASKING']).catch(() => {});
       const reply = await replyOf(evaluate(link, ...script));
-      if (reply instanceof Error) throw reply;
-      if (!(reply instanceof Redirection)) return reply;
+      if (!(reply instanceof RedirectionError)) {
+        if (reply instanceof Error) throw reply;
+        return reply;
+      }
       const address = reply.addressFrom(at);
       // A server without slots is on no map, so it has none of the links.
       if (reply.isAsk && !links.has(address))
-        return evaluateAhead(clock, { address, credentials }, script, { timeoutMs, closing });
-      await clock.sleep(PAUSE_MS, closing).catch(() => {
+        return evaluateAhead(clock, { address, credentials }, script, limit);
+      await clock.sleep(PAUSE_MS, limit.signal).catch(() => {
         throw new StoreUnreachableError({ store, operation: 'connect', why: reply.meaning });
       });
       isAsking = reply.isAsk;
@@ -99,29 +93,23 @@ function markerScripts(
  * Runs a script on a server to which a key has moved ahead of its slot. It uses a connection of its
  * own: the other one to that server may wait for this very answer.
  */
-export async function evaluateAhead(
+export function evaluateAhead(
   clock: Clock,
   at: { address: string; credentials: Credentials },
   script: Parameters<RunScript>,
-  { timeoutMs, closing }: TimeLimit,
+  limit: TimeLimit,
 ): Promise<unknown> {
-  const over = new AbortController();
-  const timer = clock.after(timeoutMs, () => over.abort());
-  const signal = AbortSignal.any([closing, over.signal]);
-  const attempt: Attempt = { timeoutMs, signal, onEnd: () => {} };
-  try {
+  return briefly(clock, limit, async (attempt) => {
     const link = await dialBriefly(readAddress(at.address), at.credentials, attempt);
     void link.send(['ASKING']).catch(() => {});
-    return await evaluate(link, ...script);
-  } finally {
-    timer.cancel();
-    over.abort();
-  }
+    return evaluate(link, ...script);
+  });
 }
 
-export function evaluate(
-  link: Link,
-  ...[script, keys, args]: Parameters<RunScript>
-): Promise<unknown> {
-  return link.send(['EVAL', script.source, String(keys.length), ...keys, ...args]);
+export function evaluate(link: Link, ...script: Parameters<RunScript>): Promise<unknown> {
+  return link.send(evalCommand(...script));
+}
+
+export function evalCommand(...[{ source }, keys, args]: Parameters<RunScript>): string[] {
+  return ['EVAL', source, String(keys.length), ...keys, ...args];
 }

@@ -16,20 +16,14 @@ const MEANING: Readonly<Record<string, string>> = {
   CLUSTERDOWN: 'the Cluster does not serve all slots at the moment',
 };
 
-/** The answer of a Cluster's server that names another server, or asks to try again later. */
-export class Redirection {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
+/** The error of a Cluster's server that names another server, or asks to try again later. */
+export class RedirectionError extends Error {
   get isAsk(): boolean {
-    return this.text.startsWith('ASK ');
+    return this.message.startsWith('ASK ');
   }
 
   get isMoved(): boolean {
-    return this.text.startsWith('MOVED ');
+    return this.message.startsWith('MOVED ');
   }
 
   /**
@@ -37,22 +31,23 @@ export class Redirection {
    * at that port.
    */
   addressFrom(from: string): string {
-    const address = this.text.split(' ')[2] ?? '';
+    const address = this.message.split(' ')[2] ?? '';
     return address.startsWith(':') ? from.slice(0, from.lastIndexOf(':')) + address : address;
   }
 
   get meaning(): string {
-    return MEANING[this.text.split(' ', 1)[0] ?? ''] ?? this.text;
+    return MEANING[this.message.split(' ', 1)[0] ?? ''] ?? this.message;
   }
 }
 
 /**
- * Resolves with a reply, a redirection, or another error of the server. Rejects if no answer came.
+ * Resolves with the answer of the server: a reply, a `RedirectionError`, or another error. Rejects
+ * if no answer came.
  */
 export function replyOf(sending: Promise<unknown>): Promise<unknown> {
   return sending.catch((error: unknown) => {
     if (!isErrorReply(error)) throw error;
-    return REDIRECTIONS.test(error.message) ? new Redirection(error.message) : error;
+    return REDIRECTIONS.test(error.message) ? new RedirectionError(error.message) : error;
   });
 }
 

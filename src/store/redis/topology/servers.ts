@@ -4,7 +4,7 @@ import type { Finding } from '../../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../port/keyspaces.ts';
 import { fenceOf } from '../keys.ts';
 import type { Script } from '../scripts.ts';
-import type { Primary } from './primary.ts';
+import type { PrimaryServer } from './primary-server.ts';
 
 /**
  * The servers behind a store: one, or the primaries of a Cluster. On a single server a verb for
@@ -27,7 +27,7 @@ export interface Servers {
   /** On a Cluster: the server that has a key. Absent where there is one server. */
   shardOf?(key: string): string;
   /** The present servers. */
-  readonly primaries: readonly Primary[];
+  readonly primaries: readonly PrimaryServer[];
   /** Called when servers have joined or left. */
   onPrimaries: () => void;
   examine(timeoutMs: number): Promise<readonly Finding[]>;
@@ -41,7 +41,7 @@ export interface Work {
   /** The arguments of each key. */
   readonly perKey: readonly (readonly string[])[];
   /** The arguments before them, which may depend on the server. */
-  head?(primary: Primary): string[];
+  head?(primary: PrimaryServer): string[];
   /**
    * A key before all others. On a Cluster the script cannot share a slot with it, and goes without.
    */
@@ -52,15 +52,21 @@ export interface Work {
    * Runs first on each server. Returns how long its quarantine lasts yet; unless that is 0, the
    * script is not run there.
    */
-  prepare?(primary: Primary, timeoutMs: number): Promise<number>;
+  prepare?(primary: PrimaryServer, timeoutMs: number): Promise<number>;
 }
 
 /** The answer for `count` keys of a work, in order, from `from` on. */
 export type Part = { readonly from: number; readonly count: number } & (
-  | { readonly kind: 'reply'; readonly reply: unknown; readonly primary: Primary }
+  | { readonly kind: 'reply'; readonly reply: unknown; readonly primary: PrimaryServer }
   | { readonly kind: 'quarantined'; readonly leftMs: number }
   | { readonly kind: 'failed'; readonly error: Error }
 );
+
+/** The reply of a work with one key, or with one part. Throws the error that came instead. */
+export function onlyReply([part]: readonly Part[]): unknown {
+  if (part?.kind === 'failed') throw part.error;
+  return part?.kind === 'reply' ? part.reply : null;
+}
 
 export interface ScanPage {
   readonly names: readonly string[];
@@ -80,14 +86,14 @@ const SCAN_COUNT = '500';
 
 export class SingleServer implements Servers {
   readonly name: string;
-  readonly primaries: readonly [Primary];
+  readonly primaries: readonly [PrimaryServer];
   onPrimaries = () => {};
-  readonly #primary: Primary;
+  readonly #primary: PrimaryServer;
   readonly #clock: Clock;
   readonly #recheckEveryMs: number;
   readonly #closing = new AbortController();
 
-  constructor({ clock }: BaseRuntime, primary: Primary, maxTtls: MaxTtls | null) {
+  constructor({ clock }: BaseRuntime, primary: PrimaryServer, maxTtls: MaxTtls | null) {
     this.name = primary.name;
     this.primaries = [primary];
     this.#primary = primary;
@@ -161,7 +167,7 @@ function allKeys({ keys, before }: Work): readonly string[] {
 }
 
 /** Loops instead of spreading: every request passes here. */
-function allArgs({ perKey, head }: Work, primary: Primary): string[] {
+function allArgs({ perKey, head }: Work, primary: PrimaryServer): string[] {
   const args = head?.(primary) ?? [];
   for (let i = 0; i < perKey.length; i++) {
     const own = perKey[i] as readonly string[];
@@ -172,7 +178,7 @@ function allArgs({ perKey, head }: Work, primary: Primary): string[] {
 
 /** One step of a scan over the names on one server. */
 export async function scanOne(
-  { data }: Primary,
+  { data }: PrimaryServer,
   pattern: string,
   cursor: string,
   timeoutMs: number,

@@ -4,7 +4,13 @@ import {
   StoreUnreachableError,
   StoreUnsuitableError,
 } from '../../../core/errors.ts';
-import { type Attempt, type Credentials, dialBriefly, type Endpoint } from '../client/link.ts';
+import {
+  briefly,
+  type Credentials,
+  dialBriefly,
+  type Endpoint,
+  type TimeLimit,
+} from '../client/link.ts';
 import { isErrorReply, refused } from '../client/replies.ts';
 import { SLOTS } from './slots.ts';
 
@@ -17,11 +23,6 @@ export type SlotMap = readonly (string | undefined)[];
 interface Cluster {
   readonly name: string;
   readonly credentials: Credentials;
-}
-
-interface TimeLimit {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -64,36 +65,20 @@ async function readMapFrom(
   clock: Clock,
   endpoint: Endpoint,
   credentials: Credentials,
-  { timeoutMs, signal }: TimeLimit,
+  limit: TimeLimit,
 ): Promise<{ map: SlotMap; isWell: boolean }> {
-  const over = new AbortController();
-  let isLate = false;
-  const timer = clock.after(timeoutMs, () => {
-    isLate = true;
-    over.abort();
+  return briefly(clock, limit, async (attempt, isLate) => {
+    try {
+      const link = await dialBriefly(endpoint, credentials, attempt);
+      const asked = [link.send(['CLUSTER', 'INFO']), link.send(['CLUSTER', 'SLOTS'])];
+      const [info, slots] = await Promise.all(asked);
+      const isWell = String(info).includes('cluster_state:ok');
+      return { map: readSlots(slots, endpoint), isWell };
+    } catch (error) {
+      if (isLate()) throw new Error(`no answer within ${Math.round(limit.timeoutMs)} ms`);
+      throw error;
+    }
   });
-  // Not AbortSignal.any: a long-lived signal keeps a reference to each signal made from it.
-  const end = () => over.abort();
-  signal.addEventListener('abort', end);
-  const attempt: Attempt = {
-    timeoutMs: Math.ceil(timeoutMs),
-    signal: over.signal,
-    onEnd: () => {},
-  };
-  try {
-    const link = await dialBriefly(endpoint, credentials, attempt);
-    const asked = [link.send(['CLUSTER', 'INFO']), link.send(['CLUSTER', 'SLOTS'])];
-    const [info, slots] = await Promise.all(asked);
-    const isWell = String(info).includes('cluster_state:ok');
-    return { map: readSlots(slots, endpoint), isWell };
-  } catch (error) {
-    if (isLate) throw new Error(`no answer within ${Math.round(timeoutMs)} ms`);
-    throw error;
-  } finally {
-    timer.cancel();
-    signal.removeEventListener('abort', end);
-    over.abort();
-  }
 }
 
 /** How many slots have a server. */

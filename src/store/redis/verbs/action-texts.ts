@@ -1,11 +1,11 @@
 /**
- * What scripts keep of actions and their results: texts of lines, of which the last may have line
+ * Actions and results as scripts keep them: texts of lines. The last line may have line
  * breaks of its own.
  */
 import type { HistoryEntry, StoredAction, StoredResult } from '../../port/workflow-store.ts';
-import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './work-keyspace.ts';
+import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './work-connection.ts';
 
-/** So many lines, and the rest as it is. */
+/** The first lines, and the rest as it is. */
 function linesOf(text: string, count: number): string[] {
   const lines: string[] = [];
   let from = 0;

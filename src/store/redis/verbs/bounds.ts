@@ -28,8 +28,8 @@ export class RedisBounds implements BoundStore {
     const bounds = KEYSPACE_NAMES.map((name) => String(to[name]));
     const command = ['EVAL', scripts['server/change-bounds'].source, '1', this.#marker, ...bounds];
     await this.#servers.send('bound', this.#marker, command, timeoutMs);
-    // On a Cluster others go by the witnesses, which an examination places anew. A client with
-    // other bounds cannot examine.
+    // On a Cluster, scripts read the era from the witnesses, which an examination places again. A
+    // client with other bounds cannot examine.
     const { primaries } = this.#servers;
     await Promise.all(primaries.map((each) => each.reexamine('', timeoutMs).catch(() => {})));
   }

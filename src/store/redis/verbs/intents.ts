@@ -17,8 +17,8 @@ import {
 } from '../../port/intent-store.ts';
 import { sized } from '../../port/limits.ts';
 import type { Call } from '../../port/store.ts';
-import { type Script, scripts } from '../scripts.ts';
-import { atMost, CHUNK, type WorkKeyspace } from './work-keyspace.ts';
+import { scripts } from '../scripts.ts';
+import { atMost, CHUNK, type WorkConnection } from './work-connection.ts';
 
 type ScriptFacts = [
   tenant: string,
@@ -30,28 +30,28 @@ type ScriptFacts = [
   createdMs: string,
   changedMs: string | number,
 ];
-/** Something else lies where a session should. */
+/** A value of another program lies in the place of a session. */
 type ScriptForeign = [kind: 0, name: string];
 type ScriptStart = [1, number] | [2 | 3, ScriptFacts, string] | ScriptForeign;
 type ScriptChange = [1 | 2, ScriptFacts] | ScriptForeign | null;
 type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null];
 
-/** What a cursor looks like: a place in an index, without its sign. */
+/** A cursor is a place in an index, without its sign. */
 const PLACE = /^\d{1,16}$/;
 
 export class RedisIntents implements IntentStore {
-  readonly #work: WorkKeyspace;
+  readonly #work: WorkConnection;
 
-  constructor(work: WorkKeyspace) {
+  constructor(work: WorkConnection) {
     this.#work = work;
   }
 
-  /** On the way of every intent: one request, and what is known already does not come back. */
+  /** Every intent passes here: one request, and the reply has only facts that are new here. */
   async start(request: StartRequest, call: Call): Promise<StartReply> {
     const { id, tenant, keys, client, body, status, priority } = request;
     sized('session', id, body + status);
     const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
-    const reply = (await this.#run(scripts['intent/start'], args, call)) as ScriptStart;
+    const reply = (await this.#work.run(scripts['intent/start'], args, call)) as ScriptStart;
     if (reply[0] === 0) throw foreign(reply[1]);
     if (reply[0] !== 1) {
       const session = this.#session(reply[2], reply[1]);
@@ -67,7 +67,7 @@ export class RedisIntents implements IntentStore {
     const { id, client, force, ending, tenant } = request;
     const args = [id, client, force ? '1' : '0', ending];
     if (tenant !== null) args.push(tenant);
-    const reply = (await this.#run(scripts['intent/stop'], args, call)) as ScriptChange;
+    const reply = (await this.#work.run(scripts['intent/stop'], args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);
     return { kind: 'found', session: this.#session(id, reply[1]), changed: reply[0] === 2 };
@@ -76,7 +76,7 @@ export class RedisIntents implements IntentStore {
   async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
     const status = sized('session', id, change.status);
     const args = [id, String(change.ifRevision), change.state, status];
-    const reply = (await this.#run(scripts['intent/advance'], args, call)) as ScriptChange;
+    const reply = (await this.#work.run(scripts['intent/advance'], args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);
     const session = this.#session(id, reply[1]);
@@ -85,21 +85,21 @@ export class RedisIntents implements IntentStore {
 
   async republish(ids: readonly string[], call: Call): Promise<string[]> {
     const each = ids.map((id) => [id, entryOf(id)]);
-    const replies = await this.#runEach(scripts['intent/republish'], each, call);
+    const replies = await this.#work.runEach(scripts['intent/republish'], [], each, call);
     return ids.filter((_, i) => replies[i] === 1);
   }
 
   async read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
     const each = ids.map((id) => [id]);
-    const replies = await this.#runEach(scripts['intent/read'], each, call);
+    const replies = await this.#work.runEach(scripts['intent/read'], [], each, call);
     return replies.map((reply, i) => {
       return reply === null ? null : this.#session(ids[i] ?? '', reply as ScriptFacts);
     });
   }
 
   /**
-   * What another program has put in the place of a session is left out: it keeps nobody from the
-   * others.
+   * A value that another program has put in the place of a session is left out. The other sessions
+   * are listed all the same.
    */
   async list(call: SessionListCall): Promise<StoredSessionPage> {
     const { tenant, isOpen = false, cursor = '' } = call;
@@ -113,7 +113,7 @@ export class RedisIntents implements IntentStore {
     while (isMore && found.length <= size) {
       const count = Math.min(CHUNK, size + 1 - found.length);
       const args = [index, from, String(count)];
-      const rows = (await this.#run(scripts['intent/list'], args, left())) as ScriptRow[];
+      const rows = (await this.#work.run(scripts['intent/list'], args, left())) as ScriptRow[];
       for (const [id, place, facts] of rows) {
         const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
         if (session !== null) found.push({ place, session });
@@ -136,20 +136,12 @@ export class RedisIntents implements IntentStore {
     while (isMore && forgotten < call.most) {
       const count = Math.min(CHUNK, call.most - forgotten);
       const args = [String(call.endedBeforeMs), String(count)];
-      const reply = await this.#run(scripts['intent/prune'], args, left());
+      const reply = await this.#work.run(scripts['intent/prune'], args, left());
       const [met, gone] = reply as [met: number, gone: number];
       forgotten += gone;
       isMore = met === count;
     }
     return forgotten;
-  }
-
-  #run(script: Script, args: readonly string[], call: Call): Promise<unknown> {
-    return this.#work.run(script, args, call);
-  }
-
-  #runEach(script: Script, each: readonly string[][], call: Call): Promise<unknown[]> {
-    return this.#work.runEach(script, [], each, call);
   }
 
   #session(id: string, facts: ScriptFacts): StoredSession {
@@ -159,12 +151,12 @@ export class RedisIntents implements IntentStore {
   }
 }
 
-/** What is in the stream of starts about a session. */
+/** The entry of a session in the stream of starts. */
 function entryOf(session: string): string {
   return JSON.stringify({ session });
 }
 
-/** Null where it is none of ours. */
+/** Null if these are not the facts of a session. */
 function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
   const [tenant, state, revision, body, status, clients, createdMs, changedMs] = facts;
   const numbers = [revision, clients, createdMs, changedMs].map(Number);
@@ -185,7 +177,7 @@ function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
   };
 }
 
-/** Or else the name of what lies there. */
+/** Otherwise the reply has only the name of the key. */
 function isFacts(facts: ScriptFacts | [name: string]): facts is ScriptFacts {
   return facts.length > 1;
 }

@@ -29,13 +29,13 @@ import type { Call } from '../../port/store.ts';
 import { isWrongServer, keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { VANISHED } from '../quarantine.ts';
-import { type Script, scripts } from '../scripts.ts';
-import type { Primary } from '../topology/primary.ts';
-import type { Part, Servers, Work } from '../topology/servers.ts';
+import { scripts } from '../scripts.ts';
+import type { PrimaryServer } from '../topology/primary-server.ts';
+import { onlyReply, type Part, type Servers, type Work } from '../topology/servers.ts';
 
 /** How often a changed era is examined again within one call before the call gives up. */
 const ERA_ATTEMPTS = 3;
-/** How long a tombstone stays where somebody else's lease had no expiry. */
+/** How long a tombstone stays where the lease of another program had no expiry. */
 const TOMBSTONE_MS = 60_000;
 
 export class RedisLeases implements LeaseStore {
@@ -130,7 +130,7 @@ export class RedisLeases implements LeaseStore {
       before: this.#keys.marker,
       withFences: true,
       prepare: async (primary, withinMs) => {
-        // A store that has forgotten must stop granting, for everybody, before anything vanished
+        // A store that has forgotten must stop granting, for all clients, before a vanished lease
         // may be put back.
         if (call.forgotten && primary.quarantine.leftMs(keyspaceOf(tenures[0]?.key ?? '')) === 0)
           await primary.reexamine(VANISHED, withinMs);
@@ -148,7 +148,7 @@ export class RedisLeases implements LeaseStore {
         };
         return each(parts, refuse, fail, (put) => (put === 1 ? 'reasserted' : 'refused'));
       }
-      // Somebody has begun another era: no reason to lose what may still be put back.
+      // Another client has begun an era: the leases may still be put back in that one.
       await changed.reexamine('', leftMs());
     }
     const why = 'the store began a new era at every attempt';
@@ -184,16 +184,16 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(key);
       perKey[i] = [holder, String(fence), successor, this.#keys.channel(inboxOf(successor))];
     }
-    // As known now, when the givers have just handed in what they held: not as a connection made
-    // later may find it.
+    // The era of this moment, in which the givers held these leases: a later connection may find
+    // another.
     const known = new Map(this.#servers.primaries.map((one) => [one, one.quarantine.handover]));
-    const head = (primary: Primary) => {
+    const head = (primary: PrimaryServer) => {
       const { era = '', leftMs = 0 } = known.get(primary) ?? {};
       return [String(call.windowMs), era, String(Math.max(call.windowMs, leftMs))];
     };
     const work = { script: scripts['lease/transfer'], keys, perKey, head, withFences: true };
     const parts = await this.#servers.run(work, call.timeoutMs);
-    // Quarantine keeps no lease from changing hands.
+    // A quarantine stops no handover.
     const never = (): TransferReply => failed(new Error('quarantined'));
     return each(parts, never, failed, (reply, i, primary) =>
       this.#transferred(reply as ScriptTransferReply, handovers[i]?.key ?? '', primary),
@@ -202,7 +202,9 @@ export class RedisLeases implements LeaseStore {
 
   async revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
     const args = [TOMBSTONE, call.force ? '1' : '0', String(TOMBSTONE_MS), String(call.fence)];
-    const reply = (await this.#one(scripts['lease/revoke'], key, args, call)) as ScriptRevokeReply;
+    const keys = [this.#keys.lease(key)];
+    const work = { script: scripts['lease/revoke'], keys, perKey: [args], withFences: true };
+    const reply = onlyReply(await this.#servers.run(work, call.timeoutMs)) as ScriptRevokeReply;
     const [holder, fence, mayActForMs, woken = 0] = reply;
     if (holder === null || mayActForMs === undefined) return { kind: 'not-held', holder, fence };
     return { kind: 'revoked', holder, fence, mayActForMs, woke: woken > 0 };
@@ -251,7 +253,7 @@ export class RedisLeases implements LeaseStore {
       script: scripts['lease/wake-next'],
       keys: names,
       perKey: names.map(() => [String(most)]),
-      head: ({ at }: Primary) => [channel === null ? '' : channel + at, String(apartMs)],
+      head: ({ at }: PrimaryServer) => [channel === null ? '' : channel + at, String(apartMs)],
       withFences: true,
     };
     const fail = (error: Error): number => {
@@ -262,7 +264,7 @@ export class RedisLeases implements LeaseStore {
   }
 
   /**
-   * What quarantine has kept from its requester is granted where it was handed over since the
+   * Grants the leases that the quarantine has refused, where they were handed over since the
    * quarantine began.
    */
   async #claim(
@@ -285,7 +287,7 @@ export class RedisLeases implements LeaseStore {
       head: ({ quarantine: { era, handover } }) => [era, handover.era, String(ttlMs)],
     };
     let parts = await this.#servers.run(work, leftMs());
-    // Somebody has begun another era: what counts is what was handed over in that one.
+    // Another client has begun an era: only handovers of that one count.
     await otherEra(parts)?.reexamine('', leftMs());
     if (otherEra(parts) !== null) parts = await this.#servers.run(work, leftMs());
     if (otherEra(parts) !== null) return;
@@ -299,21 +301,7 @@ export class RedisLeases implements LeaseStore {
       replies[at] = claimed[n] ?? (replies[at] as AcquireReply);
   }
 
-  /** A verb for one key. */
-  async #one(
-    script: Script,
-    key: string,
-    args: readonly string[] | ((primary: Primary) => string[]),
-    { timeoutMs }: Call,
-  ): Promise<unknown> {
-    const head = typeof args === 'function' ? args : () => [...args];
-    const work = { script, keys: [this.#keys.lease(key)], perKey: [[]], head, withFences: true };
-    const [part] = await this.#servers.run(work, timeoutMs);
-    if (part?.kind === 'failed') throw part.error;
-    return part?.kind === 'reply' ? part.reply : null;
-  }
-
-  #acquired(reply: ScriptAcquireReply, key: string, primary: Primary): AcquireReply {
+  #acquired(reply: ScriptAcquireReply, key: string, primary: PrimaryServer): AcquireReply {
     if (typeof reply === 'number') return { kind: 'granted', fence: reply };
     if (reply.length === 1) return this.#failed(reply[0], key, 'acquire', primary);
     const [holder, fence, remainingMs] = reply;
@@ -321,7 +309,7 @@ export class RedisLeases implements LeaseStore {
     return { kind: 'busy', reason, holder, fence, expiresInMs: finite(remainingMs) };
   }
 
-  #transferred(reply: ScriptTransferReply, key: string, primary: Primary): TransferReply {
+  #transferred(reply: ScriptTransferReply, key: string, primary: PrimaryServer): TransferReply {
     if (typeof reply === 'number') return { kind: 'transferred', fence: reply };
     if (reply.length === 1) return this.#failed(reply[0], key, 'transfer', primary);
     const [holder, fence] = reply;
@@ -332,7 +320,7 @@ export class RedisLeases implements LeaseStore {
     reply: string,
     key: string,
     operation: string,
-    primary?: Primary,
+    primary?: PrimaryServer,
   ): { kind: 'failed'; error: Error } {
     if (isWrongServer(reply)) primary?.connection.drop(reply);
     return {
@@ -341,7 +329,7 @@ export class RedisLeases implements LeaseStore {
     };
   }
 
-  /** What became of leases that are gone: only the failures pay for this second look. */
+  /** Reads the fence records of vanished leases, in a second request for these alone. */
   async #describeVanished(
     tenures: readonly Holding[],
     at: readonly number[],
@@ -409,7 +397,7 @@ function finite(remainingMs: number): number {
 }
 
 /** The first server that has begun another era than the one it was asked with, or null. */
-function otherEra(parts: readonly Part[]): Primary | null {
+function otherEra(parts: readonly Part[]): PrimaryServer | null {
   const found = parts.find((part) => part.kind === 'reply' && part.reply === 'ERA');
   return found?.kind === 'reply' ? found.primary : null;
 }
@@ -419,7 +407,7 @@ function each<T>(
   parts: readonly Part[],
   inQuarantine: (leftMs: number) => T,
   failed: (error: Error) => T,
-  replied: (reply: unknown, at: number, primary: Primary) => T,
+  replied: (reply: unknown, at: number, primary: PrimaryServer) => T,
 ): T[] {
   const results: T[] = [];
   for (const part of parts) {

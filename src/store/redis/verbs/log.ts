@@ -11,15 +11,15 @@ import type { Call } from '../../port/store.ts';
 import { keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { type Script, scripts } from '../scripts.ts';
-import type { Servers } from '../topology/servers.ts';
+import { onlyReply, type Servers } from '../topology/servers.ts';
 
-/** What our positions look like. Of others Redis need not hear. */
+/** The form of a position. Others are not sent to Redis. */
 const POSITION = /^\d{1,15}-\d{1,16}$/;
 
 /** An id, and the fields of the entry: ours have one. */
 type Entry = [id: string, fields: string[]];
 
-/** One stream for all. On a Cluster it lies on one server. */
+/** The log is one Redis Stream. On a Cluster it lies on one server. */
 export class RedisLog implements LogStore {
   readonly #keys: Keys;
   readonly #servers: Servers;
@@ -71,9 +71,8 @@ export class RedisLog implements LogStore {
 
   async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {
     const key = this.#keys.log;
-    const [part] = await this.#servers.run({ script, keys: [key], perKey: [args] }, timeoutMs);
-    if (part?.kind === 'failed') throw part.error;
-    const reply = part?.kind === 'reply' ? part.reply : null;
+    const work = { script, keys: [key], perKey: [args] };
+    const reply = onlyReply(await this.#servers.run(work, timeoutMs));
     if (typeof reply === 'string')
       throw keyFailure(reply, key, { store: this.#servers.name, operation: script.operation });
     return reply;

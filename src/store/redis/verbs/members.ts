@@ -11,25 +11,25 @@ import type {
 import type { Call } from '../../port/store.ts';
 import type { Keys } from '../keys.ts';
 import { scripts } from '../scripts.ts';
-import type { Servers, Work } from '../topology/servers.ts';
+import { onlyReply, type Servers } from '../topology/servers.ts';
 import { timeForSteps, walk } from './walk.ts';
 
 type Attributes = LiveMember['attributes'];
-/** An id, its heartbeat, and for how many ms that holds. */
+/** An id, its heartbeat, and in how many ms that expires. */
 type Beating = [id: string, text: string, remainingMs: number];
 
 /**
- * A member is a heartbeat that expires, under a name that other programs know too; a set says whom
- * to look for. The heartbeat is the truth: who is in the set without one is taken out, and who has
- * one without being in the set is found by a thorough look, and by its own next beat. On a Cluster
- * the two lie apart, and a verb is more than one request.
+ * A member is a heartbeat that expires, under a name that other programs know too. A set has the
+ * ids of all members. The heartbeat decides: an id without one is removed from the set, and a
+ * heartbeat whose id is not in the set is found by a thorough `list`, or by its own next beat. On a
+ * Cluster the two lie apart, and a verb is more than one request.
  */
 export class RedisMembers implements MemberStore {
   readonly #keys: Keys;
   readonly #servers: Servers;
   readonly #clock: Clock;
   readonly #isApart: boolean;
-  /** What the heartbeats of the last listing say: most say the same the next time. */
+  /** The heartbeats of the last listing, by their text: most stay the same. */
   #known = new Map<string, Attributes>();
 
   constructor({ clock }: BaseRuntime, keys: Keys, servers: Servers) {
@@ -45,21 +45,19 @@ export class RedisMembers implements MemberStore {
     const text = sized('heartbeat', id, JSON.stringify(attributes));
     if (!this.#isApart) {
       const keys = [key, this.#keys.members];
-      await this.#run(
-        { script: scripts['member/beat'], keys, perKey: [[text, String(ttlMs), id]] },
-        leftMs(),
-      );
+      const work = { script: scripts['member/beat'], keys, perKey: [[text, String(ttlMs), id]] };
+      await this.#servers.run(work, leftMs());
       return;
     }
-    // In this order: who is in the set without a heartbeat is taken out of it.
-    await this.#send('beat', key, ['SET', key, text, 'PX', String(ttlMs)], leftMs());
+    // In this order: an id without a heartbeat is removed from the set.
+    await this.#servers.send('beat', key, ['SET', key, text, 'PX', String(ttlMs)], leftMs());
     await this.#index('SADD', [id], leftMs());
   }
 
   async leave(id: string, { timeoutMs }: Call): Promise<void> {
     const key = this.#keys.member(id);
     await Promise.all([
-      this.#send('leave', key, ['DEL', key], timeoutMs),
+      this.#servers.send('leave', key, ['DEL', key], timeoutMs),
       this.#index('SREM', [id], timeoutMs),
     ]);
   }
@@ -67,8 +65,8 @@ export class RedisMembers implements MemberStore {
   async list({ timeoutMs, thorough = false }: MemberListCall): Promise<LiveMember[]> {
     const where = { store: this.#servers.name, operation: 'list members' };
     const leftMs = timeForSteps(this.#clock, timeoutMs, where);
-    if (thorough) await this.#findStrangers(leftMs);
-    const found = this.#isApart ? await this.#lookAround(leftMs) : await this.#muster(leftMs);
+    if (thorough) await this.#enterUnlisted(leftMs);
+    const found = this.#isApart ? await this.#listApart(leftMs) : await this.#listAtOnce(leftMs);
     const before = this.#known;
     this.#known = new Map();
     return found.map(([id, text, remainingMs]) => {
@@ -79,15 +77,15 @@ export class RedisMembers implements MemberStore {
     });
   }
 
-  async #muster(leftMs: () => number): Promise<Beating[]> {
+  async #listAtOnce(leftMs: () => number): Promise<Beating[]> {
     const perKey = [[this.#keys.member('')]];
     const work = { script: scripts['member/list'], keys: [this.#keys.members], perKey };
-    return (await this.#run(work, leftMs())) as Beating[];
+    return onlyReply(await this.#servers.run(work, leftMs())) as Beating[];
   }
 
-  async #lookAround(leftMs: () => number): Promise<Beating[]> {
+  async #listApart(leftMs: () => number): Promise<Beating[]> {
     const set = this.#keys.members;
-    const ids = (await this.#send('members', set, ['SMEMBERS', set], leftMs())) as string[];
+    const ids = (await this.#servers.send('members', set, ['SMEMBERS', set], leftMs())) as string[];
     if (ids.length === 0) return [];
     const keys = ids.map((id) => this.#keys.member(id));
     const work = { script: scripts['member/read'], keys, perKey: keys.map(() => []) };
@@ -107,28 +105,19 @@ export class RedisMembers implements MemberStore {
     return found;
   }
 
-  /** Who beats without being in the set, as members of another make do, is put into it. */
-  async #findStrangers(leftMs: () => number): Promise<void> {
+  /** Enters ids that have a heartbeat but are not in the set: those of non-Holdfast programs. */
+  async #enterUnlisted(leftMs: () => number): Promise<void> {
     for await (const ids of walk(this.#servers, this.#keys.member(''), leftMs))
       await this.#index('SADD', ids, leftMs());
   }
 
-  async #run(work: Work, timeoutMs: number): Promise<unknown> {
-    const [part] = await this.#servers.run(work, timeoutMs);
-    return part?.kind === 'reply' ? part.reply : [];
-  }
-
   #index(command: 'SADD' | 'SREM', ids: readonly string[], timeoutMs: number): Promise<unknown> {
     const members = this.#keys.members;
-    return this.#send('members', members, [command, members, ...ids], timeoutMs);
-  }
-
-  #send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
-    return this.#servers.send(operation, key, args, timeoutMs);
+    return this.#servers.send('members', members, [command, members, ...ids], timeoutMs);
   }
 }
 
-/** The object a Holdfast says of itself, or null: somebody else's heartbeat is a bare `1`. */
+/** The attributes of a member, or null: the heartbeat of another program may be a bare `1`. */
 function readAttributes(text: string): Attributes {
   try {
     const value: unknown = JSON.parse(text);

@@ -2,7 +2,7 @@ import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import { PubSubConnection } from '../client/pubsub-connection.ts';
 import type { Keys } from '../keys.ts';
-import type { Primary } from '../topology/primary.ts';
+import type { PrimaryServer } from '../topology/primary-server.ts';
 import type { Servers } from '../topology/servers.ts';
 
 /** The time limit of a publication. */
@@ -19,7 +19,7 @@ export class RedisSignals implements SignalStore {
   readonly #keys: Keys;
   readonly #servers: Servers;
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  readonly #connections = new Map<Primary, PubSubConnection>();
+  readonly #connections = new Map<PrimaryServer, PubSubConnection>();
 
   constructor(rt: BaseRuntime, keys: Keys, servers: Servers) {
     this.#rt = rt;
@@ -59,18 +59,18 @@ export class RedisSignals implements SignalStore {
     await Promise.all([...this.#connections.values()].map((each) => each.close()));
   }
 
-  async #listen(primary: Primary, channel: string): Promise<void> {
+  async #listen(primary: PrimaryServer, channel: string): Promise<void> {
     for (const name of this.#namesOn(primary, channel))
       await this.#connectionTo(primary).listen(name);
   }
 
   /** Channels without a server in their name are subscribed on the first server. */
-  #namesOn(primary: Primary, channel: string): Set<string> {
+  #namesOn(primary: PrimaryServer, channel: string): Set<string> {
     const isFirst = this.#servers.primaries[0] === primary;
     return new Set([channel + primary.at, ...(isFirst ? [channel] : [])]);
   }
 
-  #connectionTo(primary: Primary): PubSubConnection {
+  #connectionTo(primary: PrimaryServer): PubSubConnection {
     const known = this.#connections.get(primary);
     if (known !== undefined) return known;
     const { dialer, at, connection: leases } = primary;

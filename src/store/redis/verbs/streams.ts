@@ -25,15 +25,15 @@ import {
   jsonOrText,
   type StreamRow,
   TAKE_MOST,
-  type WorkKeyspace,
-} from './work-keyspace.ts';
+  type WorkConnection,
+} from './work-connection.ts';
 
 type ScriptDelivery = [lane: string, fence: number, tries: number, json: string];
 
 export class RedisStreams implements StreamStore {
-  readonly #work: WorkKeyspace;
+  readonly #work: WorkConnection;
 
-  constructor(work: WorkKeyspace) {
+  constructor(work: WorkConnection) {
     this.#work = work;
   }
 
@@ -98,7 +98,7 @@ export class RedisStreams implements StreamStore {
   }
 }
 
-/** Of a plain stream the value is there, as JSON; of actions, the id and what was unresolved. */
+/** A plain stream keeps the value as JSON; a stream of actions, the id and record of the action. */
 function deadOf([id, fields]: StreamRow): DeadEntry {
   const [, lane = '', , tries = '', , reason = '', kind, found = '', , record = ''] = fields;
   const value: unknown = kind === 'a' ? actionOf(found, record) : jsonOrText(found);

@@ -5,12 +5,12 @@ import type { Where } from '../client/replies.ts';
 import { escapeGlob } from '../keys.ts';
 import type { Servers } from '../topology/servers.ts';
 
-/** A step with less time than this left might not be answered in it, and cost the connection. */
+/** A step with less time than this might not be answered in time, which ends the connection. */
 const LEAST_MS = 100;
 
 /**
- * For what takes many steps within one time limit: how much each of them has. Throws when there is
- * too little for another.
+ * The time left for each step of a verb that takes many steps within one time limit. Throws when
+ * too little is left for another step.
  */
 export function timeForSteps(clock: Clock, timeoutMs: number, where: Where): () => number {
   const leftMs = timeLeft(clock, timeoutMs);
@@ -27,9 +27,8 @@ export function timeForSteps(clock: Clock, timeoutMs: number, where: Where): () 
 }
 
 /**
- * What stands behind a text in the names of keys, in steps, as far as it is a name that we might
- * have given. It may give the same more than once. What is there from the beginning of the walk to
- * its end is among it.
+ * Yields the names that follow `beginning` in the names of keys, where they are valid names. It may
+ * yield a name more than once. It yields every name that exists during the whole walk.
  */
 export async function* walk(
   servers: Servers,

@@ -42,8 +42,8 @@ import {
   fromJson,
   isStreamId,
   TAKE_MOST,
-  type WorkKeyspace,
-} from './work-keyspace.ts';
+  type WorkConnection,
+} from './work-connection.ts';
 
 /** The state of a workflow that has just been made. */
 const FIRST_STATE = JSON.stringify('initialized');
@@ -72,9 +72,9 @@ type ScriptReserved =
   | ['stale' | 'future', number];
 
 export class RedisWorkflows implements WorkflowStore {
-  readonly #work: WorkKeyspace;
+  readonly #work: WorkConnection;
 
-  constructor(work: WorkKeyspace) {
+  constructor(work: WorkConnection) {
     this.#work = work;
   }
 
@@ -94,7 +94,7 @@ export class RedisWorkflows implements WorkflowStore {
     };
   }
 
-  /** On the way of every action, so it takes one request and makes no list it can do without. */
+  /** Every action passes here, so it takes one request and makes few lists. */
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     const args = stepArgs(id, step);
     for (const { id: actionId, target, priority, body } of step.actions)
@@ -267,12 +267,12 @@ function stepReply([kind, found, more]: ScriptStep): StepReply {
   return { kind: 'full', unresolved: Number(found), unread: Number(more) };
 }
 
-/** A tombstone is nobody. */
+/** A tombstone is no holder. */
 function notHeld(holder: string | null): NotHeld {
   return { kind: 'not-held', leaseId: holder === TOMBSTONE ? null : holder };
 }
 
-/** The value as JSON, and a reason or how many ms. */
+/** The value as JSON, and the reason or the ms of the pause. */
 function settlementArgs(settlement: Settlement): [string, string] {
   if (settlement.outcome === 'retry') return ['', String(settlement.afterMs)];
   const json = sized('result', settlement.workflow, asJson(settlement.value ?? null, 'a result'));

@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type { Finding } from '../../port/examination.ts';
 
-/** Network file systems. One host does not see the locks of another: a lease could have two holders. */
+/** Network file systems hide the locks of other hosts: a lease could have two holders. */
 const SHARED = new Map([
   [0x6969, 'NFS'],
   [0x5346414f, 'AFS'],
@@ -20,7 +20,7 @@ const SHARED = new Map([
   [0x7461636f, 'OCFS2'],
   [0x01161970, 'GFS2'],
 ]);
-/** Remote (sshfs, S3 mounts) or local (encrypted homes, rootless containers), so it is not refused. */
+/** Remote (sshfs, S3) or local (encrypted homes, rootless containers), so it is not refused. */
 const FUSE = 0x65735546;
 
 /** Returns the kernel's number for the file system of a folder; 0 if it is unknown. */

@@ -5,9 +5,9 @@ import { hostname } from 'node:os';
 /** Facts about the machine. A test passes another one. */
 export interface Host {
   /**
-   * Changes with every start of the machine; '' if the system has none. Then a clock before the last
-   * time in the file means another start, since monotonic time begins again with each. If the clock
-   * is already past that time, every earlier lease has expired by it, too.
+   * Changes with every start of the machine; '' if the system has none. Then a clock before the
+   * last time in the file means another start, since monotonic time begins again with each. If the
+   * clock is already past that time, every earlier lease has expired by it, too.
    */
   readonly bootId: string;
   /** How far this process's monotonic clock is ahead of the host's; not 0 in a time namespace. */

@@ -1,6 +1,6 @@
 /**
- * Loads libsql by `require`, when a file is opened. If its native part is missing, an `import` rejects
- * twice on Node 20: once for the caller, and once where no program can catch it.
+ * Loads libsql by `require`, when a file is opened. If its native part is missing, an `import`
+ * rejects twice on Node 20: once for the caller, and once where no program can catch it.
  */
 import { createRequire } from 'node:module';
 import type Libsql from 'libsql';

@@ -1,8 +1,8 @@
 /**
  * Queues transactions for the lock of the file. Requests of one turn of the event loop go into one
  * transaction. A transaction takes a few milliseconds, however much is queued, and the rest follows
- * after a turn of the event loop. If another connection holds the lock, the queue tries again after a
- * pause until the call times out. So a process that was stopped with the lock delays the calls of
+ * after a turn of the event loop. If another connection holds the lock, the queue tries again after
+ * a pause until the call times out. So a process that was stopped with the lock delays the calls of
  * other processes, but never blocks their event loops.
  *
  * Reads have a queue of their own: with SQLite's log they need not wait for a writer.
@@ -17,8 +17,8 @@ import {
 import type { Random } from '../../../core/random.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Call } from '../../port/store.ts';
-import type { DatabaseFile } from './database-file.ts';
 import { asStoreError, isBusy, isOfTheRequest } from './failures.ts';
+import type { FileConnection } from './file-connection.ts';
 import type { Tx } from './sqlite-connection.ts';
 
 /** The work of one transaction. COMMIT takes about as long again if many rows changed. */
@@ -27,9 +27,9 @@ const MAX_WORK_MS = 2.5;
 const CHECK_CLOCK_EVERY = 8;
 /** The lock is mostly held for less than 0.1 ms, so the first attempts are one turn apart. */
 const QUICK_ATTEMPTS = 3;
-/** Then the pauses are all equal, so that a process that has waited long does not lose to a new one. */
+/** Then the pauses are equal, so that a process that has waited long does not lose to a new one. */
 const PAUSE_MS = 1;
-/** After so many attempts the process with the lock must have stopped, and the pauses are longer. */
+/** After so many attempts the process with the lock must have stopped: the pauses get longer. */
 const PATIENT_ATTEMPTS = 200;
 const LONG_PAUSE_MS = 10;
 /** The pause between attempts to open a file that cannot be opened. */
@@ -48,7 +48,7 @@ export interface Batch<R> {
   readonly operation: string;
   readonly count: number;
   each(tx: Tx, index: number): R;
-  /** Returns the reply to a request that failed alone, while the others of its batch are executed. */
+  /** Returns the reply to a request that failed alone. The others of its batch are executed. */
   failed?(error: Error): R;
 }
 
@@ -80,7 +80,7 @@ export class LockQueue implements Transactions {
   readonly #reads: JobQueue;
   readonly #writes: JobQueue;
 
-  constructor(rt: BaseRuntime, file: DatabaseFile, store: string) {
+  constructor(rt: BaseRuntime, file: FileConnection, store: string) {
     this.#reads = new JobQueue(rt, file, store, 'read');
     this.#writes = new JobQueue(rt, file, store, 'write');
   }
@@ -110,7 +110,7 @@ export class LockQueue implements Transactions {
 /** The queued jobs of one kind, and the loop that executes them. */
 class JobQueue {
   readonly #kind: 'read' | 'write';
-  readonly #file: DatabaseFile;
+  readonly #file: FileConnection;
   readonly #store: string;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -131,7 +131,7 @@ class JobQueue {
   /** Why the last attempt failed, for the error of a call that times out. */
   #lastFailure = '';
 
-  constructor(rt: BaseRuntime, file: DatabaseFile, store: string, kind: 'read' | 'write') {
+  constructor(rt: BaseRuntime, file: FileConnection, store: string, kind: 'read' | 'write') {
     this.#kind = kind;
     this.#file = file;
     this.#store = store;

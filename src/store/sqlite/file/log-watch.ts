@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import type { Clock, Timer } from '../../../core/clock.ts';
 
-/** A transaction is several writes, and the last one commits it. `onWritten` runs this much later. */
+/** The last of a transaction's writes commits it. `onWritten` runs this long after the first. */
 const COMMIT_MS = 1;
 /** `onWritten` runs no more often than this: it reads the file, in a transaction of its own. */
 const MIN_GAP_MS = 5;

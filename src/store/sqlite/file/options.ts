@@ -1,6 +1,6 @@
 import type { MaxTtls } from '../../port/keyspaces.ts';
+import type { SyncMode } from './durable-queue.ts';
 import type { Host } from './host.ts';
-import type { SyncMode } from './log-sync.ts';
 
 /** The options of one SQLite store, with their defaults filled in (`SqliteStoreOptions`). */
 export interface SqliteOptions {

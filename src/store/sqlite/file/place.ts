@@ -21,19 +21,18 @@ const FILE = 'holdfast.db';
 const MAX_MAKING_MS = 5_000;
 
 /** Where the file of a store is. */
-export class FileLocation {
+export interface FileLocation {
   /** The absolute path that the user gave. It may lead to the file over links. */
   readonly given: string;
   /** The file's own path, without links. */
   readonly path: string;
   /** The store's name in errors and events. */
   readonly name: string;
+}
 
-  constructor(path: string) {
-    this.given = resolve(path);
-    this.path = realPath(path);
-    this.name = `sqlite:${shown(this.path)}`;
-  }
+export function locate(given: string): FileLocation {
+  const path = realPath(given);
+  return { given: resolve(given), path, name: `sqlite:${shown(path)}` };
 }
 
 /** Relative to the working folder for a file below it; else the full path. */
@@ -42,7 +41,7 @@ function shown(path: string): string {
   return below.startsWith('..') || below === '' ? path : below;
 }
 
-/** Returns the default file of the nearest folder upwards that has one; else that of this folder. */
+/** Returns the default file of the nearest folder upwards that has one; else of this folder. */
 export function defaultFile(from: string): string {
   for (let folder = resolve(from); ; folder = dirname(folder)) {
     const path = join(folder, FOLDER, FILE);
@@ -89,16 +88,21 @@ export interface Identity {
   readonly stats: Stats;
 }
 
-/** Returns what tells a file from another one of the same name; null if there is no file. */
+/** Tells a file from another one of the same name. Null if there is no file. */
 export function identityOf(path: string): Identity | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   return { mark: `${stats.dev}:${stats.ino}`, inode: String(stats.ino), stats };
 }
 
-/** Returns what tells the log of a file (`-wal`, `-shm`) from another one of the same name. */
+/** Tells the log of a file (`-wal`, `-shm`) from another one of the same name. */
 export function logMark(path: string): string {
   return `${identityOf(`${path}-wal`)?.mark} ${identityOf(`${path}-shm`)?.mark}`;
+}
+
+/** Returns the size of the log; 0 if there is none. */
+export function logBytes(path: string): number {
+  return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** Whether the file has both parts of a log. */
@@ -108,8 +112,8 @@ export function hasLog(path: string): boolean {
 
 /**
  * Returns how many names (hard links) the file has. The temporary name that `ensureFile` gives it
- * does not count: the process that makes the file is about to remove that name, or was killed before
- * it could. So that name is removed first, and then the names are counted.
+ * does not count: the process that makes the file is about to remove that name, or was killed
+ * before it could. So that name is removed first, and then the names are counted.
  */
 export function nameCount(path: string, { mark, stats }: Identity): number {
   if (stats.nlink <= 1) return stats.nlink;
@@ -152,10 +156,10 @@ function temporaryName(path: string): string {
 /**
  * Makes the file, readable for this user only. Returns false while another process is making it.
  *
- * The file is made under a temporary name and then linked into place: a process that opens and closes
- * the database file itself would drop every lock that SQLite has on it. The log of an earlier file of
- * this name is removed first, or SQLite would read it as this file's. Only one process at a time can
- * make the temporary name.
+ * The file is made under a temporary name and then linked into place: a process that opens and
+ * closes the database file itself would drop every lock that SQLite has on it. The log of an
+ * earlier file of this name is removed first, or SQLite would read it as this file's. Only one
+ * process at a time can make the temporary name.
  */
 export function ensureFile(path: string): boolean {
   if (existsSync(path)) return true;

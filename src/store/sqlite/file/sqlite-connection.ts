@@ -78,8 +78,9 @@ export class SqliteConnection {
   }
 
   /**
-   * libsql closes the file only after the last statement was garbage-collected. So the statements are
-   * dropped. The lock is released first: an open transaction would block other processes until then.
+   * libsql closes the file only after the last statement was garbage-collected. So the statements
+   * are dropped. The lock is released first: an open transaction would block other processes until
+   * then.
    */
   close(): void {
     this.rolledBack();

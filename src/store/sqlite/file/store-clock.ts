@@ -1,14 +1,14 @@
 /**
- * The marker: one row that says which file this is, and what time it is in the file. Every
- * transaction begins by reading it.
+ * The marker: one row that identifies the file, and has its time. Every transaction begins by
+ * reading it.
  *
  * **The store's time** is the host's monotonic clock, which all its processes share, plus `skew`.
  * After another start of the host (`boot`) that clock begins at zero. No holder has survived the
- * start, so every lease, waiter and member is void and every claim on a delivery has expired. `skew`
- * is set so that time continues from where it was, for fences and records, which outlive a start.
- * A process that has seen its own boot id in the file and then finds another one shares the file
- * with another host. A process that finds a time ahead of its own has another clock than the other
- * processes (a time namespace). Both are refused: leases cannot be trusted there.
+ * start, so every lease, waiter and member is void and every claim on a delivery has expired.
+ * `skew` is set so that time continues from where it was, for fences and records, which outlive a
+ * start. A process that has seen its own boot id in the file and then finds another one shares the
+ * file with another host. A process that finds a time ahead of its own has another clock than the
+ * other processes (a time namespace). Both are refused: leases cannot be trusted there.
  *
  * **Quarantine**: a file that was deleted, replaced or restored has lost grants whose holders still
  * act. The store makes no new grants until the last of those has expired. Renewals continue, and
@@ -28,7 +28,7 @@ import {
   type MaxTtls,
   QUARANTINE_MARGIN_MS,
 } from '../../port/keyspaces.ts';
-import { QuarantineNotices } from '../../quarantine-notices.ts';
+import { QuarantineEmitter } from '../../quarantine-emitter.ts';
 import type { Host } from './host.ts';
 import type { SqliteOptions } from './options.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -67,7 +67,7 @@ export class StoreClock {
   /** Eras that this process has left. A file with one of them was moved back. */
   readonly #left = new Set<string>();
 
-  readonly #notices: QuarantineNotices;
+  readonly #notices: QuarantineEmitter;
   /** The store's time in the current transaction. */
   #nowMs = 0;
 
@@ -77,14 +77,14 @@ export class StoreClock {
     this.#host = options.host;
     this.#quarantine = options.quarantine;
     this.maxTtls = options.maxTtls;
-    this.#notices = new QuarantineNotices(rt.events, store, (keyspace) =>
+    this.#notices = new QuarantineEmitter(rt.events, store, (keyspace) =>
       this.leftMs(keyspace, this.#nowMs),
     );
   }
 
   /**
    * Examines a file that was just opened, inside a transaction that writes. The caller runs the
-   * returned function after COMMIT: it emits what was found.
+   * returned function after COMMIT: it emits the findings.
    */
   examine(connection: SqliteConnection, file: string, monotonicMs: number): () => void {
     const { random } = this.#rt;
@@ -102,7 +102,7 @@ export class StoreClock {
       row[0] = host.bootId;
       row[1] = row[2] - monotonicMs;
       row[6] = null;
-      // This process has seen another marker during this start of the host: the file is an older one.
+      // This process has seen another marker since the host started: the file is an older one.
       if (remembered !== '') why ||= 'its file was replaced by an older one';
     } else if (row[3] !== file) {
       why ||= 'its file is a copy, or was restored';
@@ -177,8 +177,8 @@ export class StoreClock {
   }
 
   /**
-   * The file lost a lease together with its fence record. Begins a quarantine for every process, and
-   * returns whether the holder may put the lease back.
+   * The file lost a lease together with its fence record. Begins a quarantine for every process,
+   * and returns whether the holder may put the lease back.
    */
   beginQuarantine(connection: SqliteConnection, keyspace: Keyspace, nowMs: number): boolean {
     if (this.#quarantine === 'off') return false;
@@ -197,7 +197,7 @@ export class StoreClock {
     this.#latest = row[2];
   }
 
-  /** Without a boot id, a clock before the last time in the file means another start of the host. */
+  /** Without a boot id, a clock before the file's last time means another start of the host. */
   #isBeforeAll([, skew, latest]: Row, monotonicMs: number): boolean {
     return this.#host.bootId === '' && latest > monotonicMs + skew + MAX_AHEAD_MS;
   }

@@ -1,6 +1,6 @@
 /** Unresolved actions: each is in its target's stream, in the lane of its workflow, or parked. */
 import { actionStream, type NewAction, type StoredAction } from '../../port/workflow-store.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
 import { addEntry, clearLane, ensureStream, findLane, firstJson, isHeld } from './lanes.ts';
 import type { Workflow } from './workflows.ts';
 
@@ -46,12 +46,7 @@ export function firstEpoch({ connection }: Tx, { number }: Workflow, target: str
 }
 
 /** Emits an action with the workflow's epoch, and increments the epoch. */
-export function emitAction(
-  tx: Tx,
-
-  workflow: Workflow,
-  action: NewAction,
-): StoredAction {
+export function emitAction(tx: Tx, workflow: Workflow, action: NewAction): StoredAction {
   const { id, target, priority } = action;
   const emitted = renumberAction(tx, workflow, action);
   const stream = ensureStream(tx, actionStream(target));
@@ -65,10 +60,8 @@ export function renumberAction(tx: Tx, workflow: Workflow, action: NewAction): S
   const { id, target, priority, body } = action;
   const leaseId = workflow.leaseId ?? '';
   const epoch = workflow.epoch++;
-  tx.connection.run(
-    'INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 0)',
-    ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
-  );
+  const sql = 'INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 0)';
+  tx.connection.run(sql, workflow.number, id, target, epoch, leaseId, priority, body);
   return { id, target, priority, body, leaseId, epoch };
 }
 
@@ -81,10 +74,8 @@ export function parkAction(tx: Tx, workflow: Workflow, { id }: StoredAction): vo
 /** Makes a dead action unresolved and parked. Returns false if it is unresolved already. */
 export function reviveAction(tx: Tx, workflow: Workflow, action: StoredAction): boolean {
   const { id, target, epoch, leaseId, priority, body } = action;
-  const made = tx.connection.run(
-    'INSERT OR IGNORE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 1)',
-    ...([workflow.number, id, target, epoch, leaseId, priority, body] satisfies Value[]),
-  );
+  const sql = 'INSERT OR IGNORE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, 1)';
+  const made = tx.connection.run(sql, workflow.number, id, target, epoch, leaseId, priority, body);
   workflow.unresolved += made;
   workflow.parked += made;
   return made === 1;
@@ -97,15 +88,14 @@ export function resolveAction(tx: Tx, workflow: Workflow, { id, isParked }: Acti
 }
 
 /**
- * Which actions stay in their lane: none; the claimed ones; or also the first of a lane that will be
- * first again, so that it keeps its place, its retry time and its tries.
+ * Which actions stay in their lane: none; the claimed ones; or also the first of a lane that will
+ * be first again, so that it keeps its place, its retry time and its tries.
  */
 type Spared = 'nothing' | 'held' | 'first';
 
 /** Removes actions, sorted by epoch, from their lanes. Returns the ids of those that stay. */
 export function takeOutOfLanes(
   tx: Tx,
-
   workflow: Workflow,
   actions: readonly Action[],
   spared: Spared,

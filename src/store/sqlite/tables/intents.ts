@@ -1,5 +1,5 @@
 import type { SessionState, StartRequest, StoredSession } from '../../port/intent-store.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
 
 /** A session within one transaction. Changes count after `saveSession`. */
 export interface SessionRow {
@@ -40,7 +40,6 @@ export function findSession({ connection, scope }: Tx, id: string): SessionRow |
 /** Returns the session of the first key that has one. */
 export function findByKeys(
   { connection, scope }: Tx,
-
   keys: readonly string[],
 ): SessionRow | undefined {
   const sql = `${SELECT} WHERE number = (SELECT session FROM session_keys WHERE scope = ? AND key = ?)`;
@@ -55,12 +54,10 @@ export function findByKeys(
 export function makeSession(tx: Tx, request: StartRequest): SessionRow | null {
   const { id, tenant, keys, client, body, status, priority } = request;
   const { connection, scope, wallMs } = tx;
-  const [number] =
-    connection.row<[number]>(
-      `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
-       ON CONFLICT (scope, id) DO NOTHING RETURNING number`,
-      ...([scope, id, tenant, body, status, priority, wallMs, wallMs] satisfies Value[]),
-    ) ?? [];
+  const sql = `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
+    ON CONFLICT (scope, id) DO NOTHING RETURNING number`;
+  const values = [scope, id, tenant, body, status, priority, wallMs, wallMs];
+  const [number] = connection.row<[number]>(sql, ...values) ?? [];
   if (number === undefined) return null;
   connection.run('INSERT INTO session_clients VALUES (?, ?)', number, client);
   const facts = { number, id, tenant, body, status, priority, clients: 1 };
@@ -71,19 +68,13 @@ export function makeSession(tx: Tx, request: StartRequest): SessionRow | null {
 
 export function saveSession({ connection }: Tx, row: SessionRow): void {
   const { state, revision, status, clients, changedAtMs, number } = row;
-  connection.run(
-    'UPDATE sessions SET state = ?, revision = ?, status = ?, clients = ?, changed = ? WHERE number = ?',
-    ...([state, revision, status, clients, changedAtMs, number] satisfies Value[]),
-  );
+  const sql =
+    'UPDATE sessions SET state = ?, revision = ?, status = ?, clients = ?, changed = ? WHERE number = ?';
+  connection.run(sql, state, revision, status, clients, changedAtMs, number);
 }
 
 /** Points the keys at this session, even if they pointed at another. */
-export function leadTo(
-  { connection, scope }: Tx,
-
-  number: number,
-  keys: readonly string[],
-): void {
+export function leadTo({ connection, scope }: Tx, number: number, keys: readonly string[]): void {
   const sql = `INSERT INTO session_keys VALUES (?, ?, ?)
     ON CONFLICT (scope, key) DO UPDATE SET session = excluded.session WHERE session <> excluded.session`;
   for (const key of keys) connection.run(sql, scope, key, number);
@@ -119,7 +110,6 @@ export function cutLoose({ connection }: Tx, { number }: SessionRow): void {
 /** Returns the sessions made before a number, the latest first. */
 export function sessionsBefore(
   { connection, scope }: Tx,
-
   before: number,
   most: number,
   { tenant, isOpen = false }: { readonly tenant?: string | undefined; readonly isOpen?: boolean },
@@ -133,7 +123,6 @@ export function sessionsBefore(
 /** Removes sessions that ended before a time, and returns their ids. */
 export function forgetEnded(
   { connection, scope }: Tx,
-
   endedBeforeMs: number,
   most: number,
 ): string[] {

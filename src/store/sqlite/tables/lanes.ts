@@ -63,19 +63,13 @@ export function isHeld({ fence }: Lane): boolean {
   return fence > 0;
 }
 
-/** Returns the next lanes: first expired claims and due retries, then by priority and waiting time. */
+/** Returns the next lanes: expired claims and due retries, then by priority and waiting time. */
 export function lanesInTurn({ connection, nowMs }: Tx, stream: number, most: number): Lane[] {
-  const due = connection.rows<Row>(
-    `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`,
-    stream,
-    nowMs,
-    most,
-  );
-  const waiting = connection.rows<Row>(
-    `SELECT ${COLUMNS} FROM lanes WHERE stream = ? AND due IS NULL ORDER BY priority DESC, turn LIMIT ?`,
-    stream,
-    most - due.length,
-  );
+  const lanes = `SELECT ${COLUMNS} FROM lanes WHERE stream = ?`;
+  const dueSql = `${lanes} AND due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`;
+  const due = connection.rows<Row>(dueSql, stream, nowMs, most);
+  const waitingSql = `${lanes} AND due IS NULL ORDER BY priority DESC, turn LIMIT ?`;
+  const waiting = connection.rows<Row>(waitingSql, stream, most - due.length);
   return [...due, ...waiting].map((row) => asLane(stream, row));
 }
 
@@ -87,14 +81,9 @@ export function giveOut(
 ): number {
   const { connection, nowMs } = tx;
   const fence = mintDelivery(tx);
-  connection.run(
-    'UPDATE lanes SET due = ?, fence = ?, consumer = ?, tries = tries + 1 WHERE stream = ? AND lane = ?',
-    nowMs + claimMs,
-    fence,
-    consumer,
-    stream,
-    lane,
-  );
+  const sql =
+    'UPDATE lanes SET due = ?, fence = ?, consumer = ?, tries = tries + 1 WHERE stream = ? AND lane = ?';
+  connection.run(sql, nowMs + claimMs, fence, consumer, stream, lane);
   return fence;
 }
 
@@ -117,17 +106,11 @@ export function firstJson({ connection }: Tx, { stream, lane, entry }: Lane): st
 /** Removes the lane's first entry, and queues the lane for the next one. */
 export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
   const { connection } = tx;
-  connection.run(
-    'DELETE FROM entries WHERE stream = ? AND lane = ? AND number = ?',
-    stream,
-    lane,
-    entry,
-  );
-  const next = connection.row<[number, number]>(
-    'SELECT number, priority FROM entries WHERE stream = ? AND lane = ? ORDER BY number LIMIT 1',
-    stream,
-    lane,
-  );
+  const removal = 'DELETE FROM entries WHERE stream = ? AND lane = ? AND number = ?';
+  connection.run(removal, stream, lane, entry);
+  const sql =
+    'SELECT number, priority FROM entries WHERE stream = ? AND lane = ? ORDER BY number LIMIT 1';
+  const next = connection.row<[number, number]>(sql, stream, lane);
   if (next === undefined)
     connection.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
   else giveTurn(tx, stream, lane, ...next);
@@ -136,12 +119,8 @@ export function advance(tx: Tx, { stream, lane, entry }: Lane): void {
 /** Removes all entries of a lane, or all but the first. */
 export function clearLane({ connection }: Tx, found: Lane, sparesFirst: boolean): void {
   const { stream, lane, entry } = found;
-  connection.run(
-    'DELETE FROM entries WHERE stream = ? AND lane = ? AND number <> ?',
-    stream,
-    lane,
-    sparesFirst ? entry : -1,
-  );
+  const sql = 'DELETE FROM entries WHERE stream = ? AND lane = ? AND number <> ?';
+  connection.run(sql, stream, lane, sparesFirst ? entry : -1);
   if (!sparesFirst) connection.run('DELETE FROM lanes WHERE stream = ? AND lane = ?', stream, lane);
 }
 
@@ -152,29 +131,16 @@ export function putAside(
   json: string,
   reason: string,
 ): void {
-  connection.run(
-    'INSERT INTO dead (stream, lane, json, tries, reason, at) VALUES (?, ?, ?, ?, ?, ?)',
-    held.stream,
-    held.lane,
-    json,
-    held.tries,
-    reason,
-    wallMs,
-  );
+  const sql = 'INSERT INTO dead (stream, lane, json, tries, reason, at) VALUES (?, ?, ?, ?, ?, ?)';
+  connection.run(sql, held.stream, held.lane, json, held.tries, reason, wallMs);
 }
 
 function giveTurn(tx: Tx, stream: number, lane: string, entry: number, priority: number): void {
   const { connection } = tx;
   const sql = 'UPDATE streams SET turn = turn + 1 WHERE number = ? RETURNING turn';
   const [turn = 0] = connection.row<[number]>(sql, stream) ?? [];
-  connection.run(
-    'INSERT OR REPLACE INTO lanes VALUES (?, ?, ?, ?, ?, NULL, 0, NULL, 0)',
-    stream,
-    lane,
-    entry,
-    priority,
-    turn,
-  );
+  const insertion = 'INSERT OR REPLACE INTO lanes VALUES (?, ?, ?, ?, ?, NULL, 0, NULL, 0)';
+  connection.run(insertion, stream, lane, entry, priority, turn);
 }
 
 function lastEntry({ connection }: Tx, stream: number, lane: string): number {

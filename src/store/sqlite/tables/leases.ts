@@ -88,16 +88,11 @@ export function keepFence(
   fence: number,
   revoked = false,
 ): void {
-  connection.run(
-    'INSERT OR REPLACE INTO fences VALUES (?, ?, ?, ?)',
-    key,
-    fence,
-    revoked ? 1 : 0,
-    nowMs + FENCE_RECORD_MS,
-  );
+  const sql = 'INSERT OR REPLACE INTO fences VALUES (?, ?, ?, ?)';
+  connection.run(sql, key, fence, revoked ? 1 : 0, nowMs + FENCE_RECORD_MS);
 }
 
-/** Records the era and fence of a handover. The successor may claim the key in that era's quarantine. */
+/** Records a handover: the successor may claim the key in the quarantine of this era. */
 export function setOffer({ connection, nowMs }: Tx, key: string, era: string, fence: number): void {
   const sql = 'INSERT OR REPLACE INTO offers VALUES (?, ?, ?, ?)';
   connection.run(sql, key, era, fence, nowMs + FENCE_RECORD_MS);
@@ -116,13 +111,9 @@ export function keepFenceLonger({ connection, nowMs }: Tx, key: string): void {
 
 /** Adds an inbox to the waiters of a key. A waiter that is there already keeps its place. */
 export function putWaiter({ connection, scope, nowMs }: Tx, key: string, waiter: Waiter): void {
-  connection.run(
-    'INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires = max(expires, excluded.expires)',
-    key,
-    scope + waiter.inbox,
-    nowMs - waiter.waitedMs,
-    nowMs + waiter.keptMs,
-  );
+  const sql =
+    'INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET expires = max(expires, excluded.expires)';
+  connection.run(sql, key, scope + waiter.inbox, nowMs - waiter.waitedMs, nowMs + waiter.keptMs);
 }
 
 export function removeWaiter({ connection, scope }: Tx, key: string, inbox: string): void {
@@ -133,10 +124,8 @@ export function removeWaiter({ connection, scope }: Tx, key: string, inbox: stri
 /** Returns the waiters of a key, the first one first. */
 export function waitersOf(tx: Tx, key: string): { inbox: string; hasExpired: boolean }[] {
   const { connection, scope, nowMs } = tx;
-  const rows = connection.rows<[string, number]>(
-    'SELECT inbox, expires FROM lines WHERE key = ? ORDER BY since',
-    key,
-  );
+  const sql = 'SELECT inbox, expires FROM lines WHERE key = ? ORDER BY since';
+  const rows = connection.rows<[string, number]>(sql, key);
   return rows.map(([inbox, expires]) => {
     return { inbox: inbox.slice(scope.length), hasExpired: expires <= nowMs };
   });

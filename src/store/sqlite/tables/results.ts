@@ -1,6 +1,6 @@
 import { RESULTS_KEPT, type StoredResult } from '../../port/workflow-store.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
-import { positionOf } from '../verbs/pages.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
+import { positionOf } from '../verbs/values.ts';
 import type { Workflow } from './workflows.ts';
 
 type Row = [
@@ -28,13 +28,12 @@ export interface NewResult {
 }
 
 export function addResult(tx: Tx, workflow: Workflow, result: NewResult): void {
+  const { connection, wallMs } = tx;
   const { actionId, target, epoch, outcome, json } = result;
+  const { number } = workflow;
   const position = ++workflow.lastResult;
-  tx.connection.run(
-    'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1)',
-    ...([workflow.number, position, actionId, target, epoch] satisfies Value[]),
-    ...([outcome, json, tx.wallMs] satisfies Value[]),
-  );
+  const sql = 'INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 1)';
+  connection.run(sql, number, position, actionId, target, epoch, outcome, json, wallMs);
   workflow.unread++;
   forgetIfOld(tx, workflow, position - RESULTS_KEPT);
 }
@@ -70,7 +69,7 @@ export function findResult(
   return row === undefined ? null : asResult(row);
 }
 
-/** An action is unresolved again. Its unread result can still be read, but `findResult` skips it. */
+/** An action is unresolved again: its unread result can be read, but `findResult` skips it. */
 export function disownResult({ connection }: Tx, { number }: Workflow, actionId: string): void {
   const sql = 'UPDATE results SET known = 0 WHERE workflow = ? AND action = ? AND known = 1';
   connection.run(sql, number, actionId);
@@ -86,7 +85,7 @@ export function unreadResults(
   return connection.rows<Row>(UNREAD, number, after, most + 1).map(asResult);
 }
 
-/** Removes a result that was read and is not among the last. Each result is checked once or twice. */
+/** Removes a result that was read and is not among the last. Checks each result once or twice. */
 function forgetIfOld({ connection }: Tx, { number, lastResult }: Workflow, position: number): void {
   if (position > lastResult - RESULTS_KEPT) return;
   const sql = 'DELETE FROM results WHERE workflow = ? AND position = ? AND unread = 0';

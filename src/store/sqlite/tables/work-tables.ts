@@ -2,18 +2,19 @@
  * The tables of streams, workflows and sessions that an intent started. A SQLite store has them in
  * its file, and a memory store in a database of its own, so both share one implementation.
  *
- * `lanes` has a row for each lane with entries, about its first entry. `due` is null while that entry
- * waits. Otherwise it is when the claim expires (`fence` > 0), or when a retry is due (`fence` 0). So
- * the next lanes are the beginnings of two indexes, however many lanes there are.
+ * `lanes` has a row for each lane with entries, about its first entry. `due` is null while that
+ * entry waits. Otherwise it is when the claim expires (`fence` > 0), or when a retry is due
+ * (`fence` 0). So the next lanes are the beginnings of two indexes, however many lanes there are.
  *
  * An entry of an action's stream has the action's id, and its epoch as number. The rest is in
  * `actions`, so that an action can get another epoch while it is claimed.
  *
- * The number of a session is its order of creation. AUTOINCREMENT never gives a removed number again,
- * so a page continues where the one before ended. The keys and clients of a session are removed when
- * it ends. Its row keeps the number of clients.
+ * The number of a session is its order of creation. AUTOINCREMENT never gives a removed number
+ * again, so a page continues where the one before ended. The keys and clients of a session are
+ * removed when it ends. Its row keeps the number of clients.
  *
- * Times are of the store's clock, except `at`, `created` and `changed`, which are of the wall clock.
+ * Times are of the store's clock, except `at`, `created` and `changed`, which are of the wall
+ * clock.
  */
 export const WORK_TABLES = `
 CREATE TABLE IF NOT EXISTS streams (

@@ -1,6 +1,9 @@
-import type { HistoryEntry, WorkflowSnapshot } from '../../port/workflow-store.ts';
-import { HISTORY_KEPT } from '../../port/workflow-store.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
+import {
+  HISTORY_KEPT,
+  type HistoryEntry,
+  type WorkflowSnapshot,
+} from '../../port/workflow-store.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
 
 /**
  * - `begun`: `leaseId` has the tenure.
@@ -65,15 +68,8 @@ export function findTenure({ connection, scope }: Tx, leaseId: string): Workflow
 export function makeWorkflow(tx: Tx, id: string): Workflow {
   // Made from the time: a position in a removed workflow of this id is no position in this one.
   const origin = Math.floor(tx.wallMs * 1_000);
-  tx.connection.run(
-    `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`,
-    tx.scope,
-    id,
-    origin,
-    origin,
-    tx.wallMs,
-    tx.wallMs,
-  );
+  const sql = `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`;
+  tx.connection.run(sql, tx.scope, id, origin, origin, tx.wallMs, tx.wallMs);
   return findWorkflow(tx, id) as Workflow;
 }
 
@@ -81,14 +77,11 @@ export function saveWorkflow({ connection, wallMs }: Tx, workflow: Workflow): vo
   workflow.changedAtMs = wallMs;
   const { leaseId, phase, epoch, updatedEpoch, state, inbox, number } = workflow;
   const { unresolved, parked, unread, lastResult, lastEvent } = workflow;
-  connection.run(
-    `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, updated_epoch = ?, state = ?, inbox = ?,
-     unresolved = ?, parked = ?, unread = ?, last_result = ?, last_event = ?, changed = ? WHERE number = ?`,
-    ...([leaseId, phase, epoch, updatedEpoch, state, inbox] satisfies Value[]),
-    ...([unresolved, parked, unread, lastResult, lastEvent] satisfies Value[]),
-    wallMs,
-    number,
-  );
+  const tenure = [leaseId, phase, epoch, updatedEpoch, state, inbox];
+  const counts = [unresolved, parked, unread, lastResult, lastEvent];
+  const sql = `UPDATE workflows SET lease_id = ?, phase = ?, epoch = ?, updated_epoch = ?, state = ?, inbox = ?,
+     unresolved = ?, parked = ?, unread = ?, last_result = ?, last_event = ?, changed = ? WHERE number = ?`;
+  connection.run(sql, ...tenure, ...counts, wallMs, number);
 }
 
 /** Removes a workflow and its history. The caller removes its entries from streams. */
@@ -109,15 +102,10 @@ export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
 export function addHistory(tx: Tx, workflow: Workflow, what: HistoryEntry['what']): void {
   const { number, epoch, leaseId } = workflow;
   const position = ++workflow.lastEvent;
-  tx.connection.run(
-    'INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)',
-    ...([number, position, tx.wallMs, epoch, leaseId, JSON.stringify(what)] satisfies Value[]),
-  );
-  tx.connection.run(
-    'DELETE FROM history WHERE workflow = ? AND position <= ?',
-    number,
-    position - HISTORY_KEPT,
-  );
+  const insertion = 'INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)';
+  tx.connection.run(insertion, number, position, tx.wallMs, epoch, leaseId, JSON.stringify(what));
+  const sql = 'DELETE FROM history WHERE workflow = ? AND position <= ?';
+  tx.connection.run(sql, number, position - HISTORY_KEPT);
 }
 
 function asWorkflow(row: Row): Workflow {

@@ -38,8 +38,7 @@ import {
   storedOf,
 } from '../tables/intents.ts';
 import { addEntry, clearLane, ensureStream, findLane, findStream } from '../tables/lanes.ts';
-import { asJson } from './json.ts';
-import { pageOf, positionOf } from './pages.ts';
+import { pageOf, positionOf } from './values.ts';
 
 export class SqliteIntents implements IntentStore {
   readonly #transactions: Transactions;
@@ -170,7 +169,7 @@ export class SqliteIntents implements IntentStore {
 
   #publish(tx: Tx, { id, priority }: SessionRow): void {
     const stream = ensureStream(tx, START_STREAM);
-    addEntry(tx, stream, { lane: id, priority, json: asJson({ session: id }) });
+    addEntry(tx, stream, { lane: id, priority, json: JSON.stringify({ session: id }) });
     this.#signals.send(tx, streamTopic(START_STREAM), START_STREAM);
   }
 }

@@ -27,7 +27,6 @@ import { wakeHint } from '../../port/wake-hint.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { StoreClock } from '../file/store-clock.ts';
-import type { ExpiredRows } from '../tables/expired-rows.ts';
 import {
   deleteLease,
   isOffered,
@@ -44,6 +43,7 @@ import {
   type Waiter,
   waitersOf,
 } from '../tables/leases.ts';
+import type { RowRetention } from '../tables/row-retention.ts';
 import type { LeaseHandover, TxLeases } from './orchestrator-steps.ts';
 import type { SqliteSignals } from './signals.ts';
 
@@ -56,20 +56,20 @@ export class SqliteLeases implements LeaseStore, TxLeases {
   readonly #queue: LockQueue;
   readonly #storeClock: StoreClock;
   readonly #signals: SqliteSignals;
-  readonly #expiredRows: ExpiredRows;
+  readonly #retention: RowRetention;
   readonly maxTtls?: MaxTtls;
 
   constructor(
     queue: LockQueue,
     storeClock: StoreClock,
     signals: SqliteSignals,
-    expiredRows: ExpiredRows,
+    retention: RowRetention,
   ) {
     if (storeClock.maxTtls !== null) this.maxTtls = storeClock.maxTtls;
     this.#queue = queue;
     this.#storeClock = storeClock;
     this.#signals = signals;
-    this.#expiredRows = expiredRows;
+    this.#retention = retention;
   }
 
   acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
@@ -241,8 +241,8 @@ export class SqliteLeases implements LeaseStore, TxLeases {
   }
 
   /**
-   * Sends a wake hint to the first waiters of a key that still subscribe, and returns how many. Each
-   * waiter is removed, whether its hint was sent or not.
+   * Sends a wake hint to the first waiters of a key that still subscribe, and returns how many.
+   * Each waiter is removed, whether its hint was sent or not.
    */
   #wake(tx: Tx, name: string, { most, apartMs } = { most: 1, apartMs: 0 }): number {
     const key = name.slice(tx.scope.length);
@@ -271,7 +271,7 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       const reason = state.holder === TOMBSTONE ? 'revoked' : 'held';
       return { kind: 'busy', reason, holder: state.holder, fence: state.fence, expiresInMs };
     }
-    this.#expiredRows.removeSome(tx);
+    this.#retention.removeSome(tx);
     const isRefreshed =
       state.holder !== null && presented !== undefined && state.fence === presented;
     const fence = isRefreshed ? presented : mint(tx, key, state.fence, fenceFloor);

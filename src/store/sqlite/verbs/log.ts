@@ -21,8 +21,8 @@ const MAX_TRIMMED = 5_000;
 const TRIMMED = '';
 
 /**
- * Entries are rows whose numbers have no gaps, so a reader notices missing ones. The first number is
- * made from the time, as fences are: a position in a lost file is no position in this one.
+ * Entries are rows whose numbers have no gaps, so a reader notices missing ones. The first number
+ * is made from the time, as fences are: a position in a lost file is no position in this one.
  */
 export class SqliteLog implements LogStore {
   readonly #transactions: Transactions;
@@ -37,18 +37,10 @@ export class SqliteLog implements LogStore {
     const json = JSON.stringify(asEntries(values));
     await this.#transactions.writeOne('append', call, (tx) => {
       const first = (this.#last(tx) ?? Math.floor(tx.wallMs * 1_000)) + 1;
-      tx.connection.run(
-        'INSERT INTO log SELECT ?, ? + key, ?, value FROM json_each(?)',
-        tx.scope,
-        first,
-        tx.nowMs,
-        json,
-      );
-      this.#removeOldest(
-        tx,
-        first + values.length - 1,
-        values.length * MAX_REMOVED_PER_ENTRY + MAX_REMOVED_PER_CALL,
-      );
+      const sql = 'INSERT INTO log SELECT ?, ? + key, ?, value FROM json_each(?)';
+      tx.connection.run(sql, tx.scope, first, tx.nowMs, json);
+      const most = values.length * MAX_REMOVED_PER_ENTRY + MAX_REMOVED_PER_CALL;
+      this.#removeOldest(tx, first + values.length - 1, most);
     });
   }
 
@@ -69,18 +61,10 @@ export class SqliteLog implements LogStore {
     return this.#transactions.readOne('recall', call, ({ connection, scope }) => {
       const before = call.before === undefined ? Number.MAX_SAFE_INTEGER : numberOf(call.before);
       if (before === null) return pageOf([], size, true);
-      const rows = connection.rows<[number, string]>(
-        'SELECT number, json FROM log WHERE scope = ? AND number < ? AND json <> ? ORDER BY number DESC LIMIT ?',
-        scope,
-        before,
-        TRIMMED,
-        size + 1,
-      );
-      return pageOf(
-        rows.map(([number, json]) => [String(number), json]),
-        size,
-        false,
-      );
+      const sql =
+        'SELECT number, json FROM log WHERE scope = ? AND number < ? AND json <> ? ORDER BY number DESC LIMIT ?';
+      const rows = connection.rows<[number, string]>(sql, scope, before, TRIMMED, size + 1);
+      return pageOf(rows.map(asEntry), size, false);
     });
   }
 
@@ -89,34 +73,22 @@ export class SqliteLog implements LogStore {
       const last = this.#last(tx);
       if (last === null) return 0;
       const untilMs = tx.nowMs - keptMs;
-      const dropped = tx.connection.run(
-        'DELETE FROM log WHERE scope = ? AND number < ? AND at <= ?',
-        tx.scope,
-        Math.min(last, this.#oldest(tx, last) + MAX_TRIMMED),
-        untilMs,
-      );
-      const emptied = tx.connection.run(
-        'UPDATE log SET json = ? WHERE scope = ? AND number = ? AND at <= ? AND json <> ?',
-        TRIMMED,
-        tx.scope,
-        last,
-        untilMs,
-        TRIMMED,
-      );
+      const end = Math.min(last, this.#oldest(tx, last) + MAX_TRIMMED);
+      const removal = 'DELETE FROM log WHERE scope = ? AND number < ? AND at <= ?';
+      const dropped = tx.connection.run(removal, tx.scope, end, untilMs);
+      const sql =
+        'UPDATE log SET json = ? WHERE scope = ? AND number = ? AND at <= ? AND json <> ?';
+      const emptied = tx.connection.run(sql, TRIMMED, tx.scope, last, untilMs, TRIMMED);
       return dropped + emptied;
     });
   }
 
   /** Returns the entries after a number: one more than a page has, to see whether there is more. */
   #from({ connection, scope }: Tx, after: number, size: number): [string, string][] {
-    const rows = connection.rows<[number, string]>(
-      'SELECT number, json FROM log WHERE scope = ? AND number > ? AND json <> ? ORDER BY number LIMIT ?',
-      scope,
-      after,
-      TRIMMED,
-      size + 1,
-    );
-    return rows.map(([number, json]) => [String(number), json]);
+    const sql =
+      'SELECT number, json FROM log WHERE scope = ? AND number > ? AND json <> ? ORDER BY number LIMIT ?';
+    const rows = connection.rows<[number, string]>(sql, scope, after, TRIMMED, size + 1);
+    return rows.map(asEntry);
   }
 
   /** Returns the number of the last entry, or null if there has been none yet. */
@@ -133,13 +105,13 @@ export class SqliteLog implements LogStore {
   #removeOldest(tx: Tx, last: number, most: number): void {
     const oldest = this.#oldest(tx, last);
     if (oldest > last - LOG_KEPT) return;
-    tx.connection.run(
-      'DELETE FROM log WHERE scope = ? AND number < ? AND number <= ?',
-      tx.scope,
-      oldest + most,
-      last - LOG_KEPT,
-    );
+    const sql = 'DELETE FROM log WHERE scope = ? AND number < ? AND number <= ?';
+    tx.connection.run(sql, tx.scope, oldest + most, last - LOG_KEPT);
   }
+}
+
+function asEntry([number, json]: [number, string]): [string, string] {
+  return [String(number), json];
 }
 
 /** Null if the position is malformed. */

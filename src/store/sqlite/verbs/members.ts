@@ -20,13 +20,8 @@ export class SqliteMembers implements MemberStore {
     const json = sized('heartbeat', id, JSON.stringify(attributes));
     await this.#queue.writeOne('beat', call, ({ connection, scope, nowMs }) => {
       connection.run('DELETE FROM members WHERE expires <= ?', nowMs);
-      connection.run(
-        'INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)',
-        scope,
-        id,
-        json,
-        nowMs + call.ttlMs,
-      );
+      const sql = 'INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)';
+      connection.run(sql, scope, id, json, nowMs + call.ttlMs);
     });
   }
 

@@ -1,3 +1,4 @@
+/** Steps of an orchestrator on its workflow, and revoking or removing it: one transaction each. */
 import { TOMBSTONE } from '../../port/lease-store.ts';
 import { streamTopic } from '../../port/stream-store.ts';
 import {
@@ -50,7 +51,7 @@ export interface TxLeases {
   look(tx: Tx, key: string): { readonly holder: string | null; readonly fence: number };
   /** Makes the successor the holder for a short window, and returns the new fence. */
   handOver(tx: Tx, handover: LeaseHandover): number;
-  /** Revokes the lease. The holder's next renewal can tell that from an expiry. Returns the new fence. */
+  /** Revokes the lease, so that the holder's next renewal can tell. Returns the new fence. */
   free(tx: Tx, key: string): number;
 }
 
@@ -62,169 +63,187 @@ export interface LeaseHandover {
   readonly floor?: number | undefined;
 }
 
-/** Steps of an orchestrator on its workflow, and revoking or removing it: one transaction each. */
-export class OrchestratorSteps {
-  readonly #leases: TxLeases;
-  readonly #signals: TxSignals;
+/** The leases and signals of the store, as part of a workflow's transaction. */
+export interface TxStores {
+  readonly leases: TxLeases;
+  readonly signals: TxSignals;
+}
 
-  constructor(leases: TxLeases, signals: TxSignals) {
-    this.#leases = leases;
-    this.#signals = signals;
-  }
+export function beginTenure(
+  tx: Tx,
+  stores: TxStores,
+  id: string,
+  request: BeginRequest,
+): BeginReply {
+  const { leaseId, fence, inbox, resume } = request;
+  const lease = stores.leases.look(tx, workflowKey(id));
+  // An absent fence record counts as equal.
+  if (lease.holder !== leaseId || (lease.fence !== 0 && lease.fence !== fence))
+    return { kind: 'not-held', leaseId: asLeaseId(lease.holder) };
+  const workflow = findWorkflow(tx, id) ?? makeWorkflow(tx, id);
+  const isAgain = workflow.leaseId === leaseId && workflow.phase === 'begun';
+  // Another orchestrator uses the lease id of this one. A tenure has one orchestrator.
+  if (isAgain && workflow.inbox !== inbox) return { kind: 'not-held', leaseId };
+  if (isAgain) return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
+  const drops = workflow.phase === 'revoked' && !resume;
+  enter(workflow, leaseId, 'begun');
+  workflow.inbox = inbox;
+  const actions = unresolvedActions(tx, workflow);
+  const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
+  addHistory(tx, workflow, {
+    kind: 'claimed',
+    reemitted: reemitted.length,
+    dropped: dropped.length,
+  });
+  const spared = takeOutOfLanes(tx, workflow, actions, drops ? 'nothing' : 'first');
+  for (const action of dropped) dropAction(tx, workflow, action);
+  const again = reemit(tx, stores, workflow, firstInLane(reemitted, spared), spared);
+  saveWorkflow(tx, workflow);
+  const snapshot = snapshotOf(workflow);
+  return { kind: 'begun', workflow: snapshot, reemitted: again, dropped: dropped.map(plain) };
+}
 
-  begin(tx: Tx, id: string, request: BeginRequest): BeginReply {
-    const { leaseId, fence, inbox, resume } = request;
-    const lease = this.#leases.look(tx, workflowKey(id));
-    // An absent fence record counts as equal.
-    if (lease.holder !== leaseId || (lease.fence !== 0 && lease.fence !== fence))
-      return { kind: 'not-held', leaseId: asLeaseId(lease.holder) };
-    const workflow = findWorkflow(tx, id) ?? makeWorkflow(tx, id);
-    const isAgain = workflow.leaseId === leaseId && workflow.phase === 'begun';
-    // Another orchestrator uses the lease id of this one. A tenure has one orchestrator.
-    if (isAgain && workflow.inbox !== inbox) return { kind: 'not-held', leaseId };
-    if (isAgain)
-      return { kind: 'begun', workflow: snapshotOf(workflow), reemitted: [], dropped: [] };
-    const drops = workflow.phase === 'revoked' && !resume;
-    enter(workflow, leaseId, 'begun');
-    workflow.inbox = inbox;
-    const actions = unresolvedActions(tx, workflow);
-    const [reemitted, dropped] = drops ? [[], actions] : [actions, []];
-    addHistory(tx, workflow, {
-      kind: 'claimed',
-      reemitted: reemitted.length,
-      dropped: dropped.length,
-    });
-    const spared = takeOutOfLanes(tx, workflow, actions, drops ? 'nothing' : 'first');
-    for (const action of dropped) dropAction(tx, workflow, action);
-    const again = this.#reemit(tx, workflow, firstInLane(reemitted, spared), spared);
-    saveWorkflow(tx, workflow);
-    const snapshot = snapshotOf(workflow);
-    return { kind: 'begun', workflow: snapshot, reemitted: again, dropped: dropped.map(plain) };
+export function emitActions(tx: Tx, stores: TxStores, id: string, step: EmitStep): StepReply {
+  const workflow = inTenure(tx, stores, id, step);
+  if ('kind' in workflow) return workflow;
+  const { epoch, unresolved } = workflow;
+  const known = step.actions.filter((action) => isKnown(tx, workflow, action.id));
+  if (known.length === step.actions.length) return finish(tx, workflow, step);
+  if (epoch !== step.epoch || known.length > 0) return { kind: 'epoch', epoch };
+  const following = unresolved + step.actions.length;
+  const isTooMany = (unread: number) =>
+    following > UNRESOLVED_MOST || unread + following > UNREAD_MOST;
+  // Most workflows have few unread results. Only for the others are the read ones counted.
+  if (isTooMany(workflow.unread)) {
+    const unread = workflow.unread - countUnread(tx, workflow, step.read);
+    if (isTooMany(unread)) return { kind: 'full', unresolved, unread };
   }
+  for (const action of step.actions) {
+    emitAction(tx, workflow, action);
+    workflow.unresolved++;
+    addHistory(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
+  }
+  wakeProcessors(tx, stores.signals, step.actions);
+  return finish(tx, workflow, step);
+}
 
-  emit(tx: Tx, id: string, step: EmitStep): StepReply {
-    const workflow = this.#inTenure(tx, id, step);
-    if ('kind' in workflow) return workflow;
-    const { epoch, unresolved } = workflow;
-    const known = step.actions.filter((action) => isKnown(tx, workflow, action.id));
-    if (known.length === step.actions.length) return finish(tx, workflow, step);
-    if (epoch !== step.epoch || known.length > 0) return { kind: 'epoch', epoch };
-    const following = unresolved + step.actions.length;
-    const isTooMany = (unread: number) =>
-      following > UNRESOLVED_MOST || unread + following > UNREAD_MOST;
-    // Most workflows have few unread results. Only for the others are the read ones counted.
-    if (isTooMany(workflow.unread)) {
-      const unread = workflow.unread - countUnread(tx, workflow, step.read);
-      if (isTooMany(unread)) return { kind: 'full', unresolved, unread };
-    }
-    for (const action of step.actions) {
-      emitAction(tx, workflow, action);
-      workflow.unresolved++;
-      addHistory(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
-    }
-    this.#wakeProcessors(tx, step.actions);
-    return finish(tx, workflow, step);
-  }
+export function updateState(
+  tx: Tx,
+  stores: TxStores,
+  id: string,
+  step: Step & { readonly state: string },
+): StepReply {
+  const workflow = inTenure(tx, stores, id, step);
+  if ('kind' in workflow) return workflow;
+  const { epoch, updatedEpoch, state } = workflow;
+  const isLast = updatedEpoch === epoch && epoch === step.epoch + 1;
+  if (isLast && state === step.state) return finish(tx, workflow, step);
+  if (epoch !== step.epoch) return { kind: 'epoch', epoch };
+  workflow.state = step.state;
+  workflow.updatedEpoch = ++workflow.epoch;
+  addHistory(tx, workflow, updatedTo(step.state));
+  return finish(tx, workflow, step);
+}
 
-  update(tx: Tx, id: string, step: Step & { readonly state: string }): StepReply {
-    const workflow = this.#inTenure(tx, id, step);
-    if ('kind' in workflow) return workflow;
-    const { epoch, updatedEpoch, state } = workflow;
-    const isLast = updatedEpoch === epoch && epoch === step.epoch + 1;
-    if (isLast && state === step.state) return finish(tx, workflow, step);
-    if (epoch !== step.epoch) return { kind: 'epoch', epoch };
-    workflow.state = step.state;
-    workflow.updatedEpoch = ++workflow.epoch;
-    addHistory(tx, workflow, updatedTo(step.state));
-    return finish(tx, workflow, step);
-  }
+export function markRead(tx: Tx, stores: TxStores, id: string, step: Tenancy): StepReply {
+  const workflow = inTenure(tx, stores, id, step);
+  return 'kind' in workflow ? workflow : finish(tx, workflow, step);
+}
 
-  markRead(tx: Tx, id: string, step: Tenancy): StepReply {
-    const workflow = this.#inTenure(tx, id, step);
-    return 'kind' in workflow ? workflow : finish(tx, workflow, step);
-  }
+export function unparkActions(tx: Tx, stores: TxStores, id: string, step: Step): StepReply {
+  const workflow = inTenure(tx, stores, id, step);
+  if ('kind' in workflow) return workflow;
+  if (workflow.epoch !== step.epoch) return { kind: 'epoch', epoch: workflow.epoch };
+  reemit(tx, stores, workflow, parkedActions(tx, workflow), new Set());
+  return finish(tx, workflow, step);
+}
 
-  unpark(tx: Tx, id: string, step: Step): StepReply {
-    const workflow = this.#inTenure(tx, id, step);
-    if ('kind' in workflow) return workflow;
-    if (workflow.epoch !== step.epoch) return { kind: 'epoch', epoch: workflow.epoch };
-    this.#reemit(tx, workflow, parkedActions(tx, workflow), new Set());
-    return finish(tx, workflow, step);
-  }
+export function handOff(tx: Tx, stores: TxStores, id: string, step: HandoffStep): HandoffReply {
+  const workflow = inTenure(tx, stores, id, step);
+  if ('kind' in workflow) return workflow;
+  const { successor, windowMs } = step;
+  const transferEpoch = workflow.epoch;
+  if (transferEpoch !== step.epoch) return { kind: 'epoch', epoch: transferEpoch };
+  parkAll(tx, workflow);
+  workflow.epoch++;
+  addHistory(tx, workflow, { kind: 'transferred', successor, transferEpoch });
+  enter(workflow, successor, 'handed');
+  finish(tx, workflow, step);
+  const fence = stores.leases.handOver(tx, { key: workflowKey(id), successor, windowMs });
+  return { kind: 'done', epoch: workflow.epoch, fence };
+}
 
-  handoff(tx: Tx, id: string, step: HandoffStep): HandoffReply {
-    const workflow = this.#inTenure(tx, id, step);
-    if ('kind' in workflow) return workflow;
-    const { successor, windowMs } = step;
-    const transferEpoch = workflow.epoch;
-    if (transferEpoch !== step.epoch) return { kind: 'epoch', epoch: transferEpoch };
-    parkAll(tx, workflow);
-    workflow.epoch++;
-    addHistory(tx, workflow, { kind: 'transferred', successor, transferEpoch });
-    enter(workflow, successor, 'handed');
-    finish(tx, workflow, step);
-    const fence = this.#leases.handOver(tx, { key: workflowKey(id), successor, windowMs });
-    return { kind: 'done', epoch: workflow.epoch, fence };
-  }
+export function revokeTenure(
+  tx: Tx,
+  stores: TxStores,
+  leaseId: string,
+  reason: string,
+): RevokeTenureReply {
+  const workflow = findTenure(tx, leaseId);
+  if (workflow === undefined) return { kind: 'not-found' };
+  parkAll(tx, workflow);
+  addHistory(tx, workflow, { kind: 'revoked', reason });
+  enter(workflow, null, 'revoked');
+  saveWorkflow(tx, workflow);
+  stores.signals.send(tx, workflow.inbox, workflow.id);
+  const key = workflowKey(workflow.id);
+  const { holder } = stores.leases.look(tx, key);
+  // An expired lease is revoked, too, so that its holder cannot put it back. A later holder keeps
+  // its lease.
+  if (holder === leaseId || holder === null) stores.leases.free(tx, key);
+  return { kind: 'revoked', workflow: workflow.id, revokedAtMs: tx.wallMs };
+}
 
-  revoke(tx: Tx, leaseId: string, reason: string): RevokeTenureReply {
-    const workflow = findTenure(tx, leaseId);
-    if (workflow === undefined) return { kind: 'not-found' };
-    parkAll(tx, workflow);
-    addHistory(tx, workflow, { kind: 'revoked', reason });
-    enter(workflow, null, 'revoked');
-    saveWorkflow(tx, workflow);
-    this.#signals.send(tx, workflow.inbox, workflow.id);
-    const key = workflowKey(workflow.id);
-    const { holder } = this.#leases.look(tx, key);
-    // An expired lease is revoked, too, so that its holder cannot put it back. A later holder keeps
-    // its lease.
-    if (holder === leaseId || holder === null) this.#leases.free(tx, key);
-    return { kind: 'revoked', workflow: workflow.id, revokedAtMs: tx.wallMs };
-  }
+export function removeWorkflow(
+  tx: Tx,
+  stores: TxStores,
+  id: string,
+): 'removed' | 'held' | 'absent' {
+  const workflow = findWorkflow(tx, id);
+  if (workflow === undefined) return 'absent';
+  if (stores.leases.look(tx, workflowKey(id)).holder !== null) return 'held';
+  const actions = unresolvedActions(tx, workflow);
+  takeOutOfLanes(tx, workflow, actions, 'nothing');
+  deleteWorkflow(tx, workflow);
+  return 'removed';
+}
 
-  remove(tx: Tx, id: string): 'removed' | 'held' | 'absent' {
-    const workflow = findWorkflow(tx, id);
-    if (workflow === undefined) return 'absent';
-    if (this.#leases.look(tx, workflowKey(id)).holder !== null) return 'held';
-    const actions = unresolvedActions(tx, workflow);
-    takeOutOfLanes(tx, workflow, actions, 'nothing');
-    deleteWorkflow(tx, workflow);
-    return 'removed';
-  }
+/** Returns the workflow if this tenure has its lease and has begun. */
+function inTenure(tx: Tx, stores: TxStores, id: string, { leaseId }: Tenancy): Workflow | NotHeld {
+  const { holder } = stores.leases.look(tx, workflowKey(id));
+  if (holder !== leaseId) return { kind: 'not-held', leaseId: asLeaseId(holder) };
+  const workflow = findWorkflow(tx, id);
+  if (workflow?.leaseId === leaseId) return workflow;
+  return { kind: 'not-held', leaseId: workflow?.leaseId ?? null };
+}
 
-  /** Returns the workflow if this tenure has its lease and has begun. */
-  #inTenure(tx: Tx, id: string, { leaseId }: Tenancy): Workflow | NotHeld {
-    const { holder } = this.#leases.look(tx, workflowKey(id));
-    if (holder !== leaseId) return { kind: 'not-held', leaseId: asLeaseId(holder) };
-    const workflow = findWorkflow(tx, id);
-    if (workflow?.leaseId === leaseId) return workflow;
-    return { kind: 'not-held', leaseId: workflow?.leaseId ?? null };
-  }
+/** Emits actions again in the current tenure. An action in `kept` only gets a new epoch. */
+function reemit(
+  tx: Tx,
+  { signals }: TxStores,
+  workflow: Workflow,
+  actions: readonly Action[],
+  kept: ReadonlySet<string>,
+): StoredAction[] {
+  const emitted = actions.map((action) => {
+    if (action.isParked) workflow.parked--;
+    const again = kept.has(action.id)
+      ? renumberAction(tx, workflow, action)
+      : emitAction(tx, workflow, action);
+    addHistory(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
+    return again;
+  });
+  wakeProcessors(tx, signals, emitted);
+  return emitted;
+}
 
-  /** Emits actions again in the current tenure. An action in `kept` only gets a new epoch. */
-  #reemit(
-    tx: Tx,
-    workflow: Workflow,
-    actions: readonly Action[],
-    kept: ReadonlySet<string>,
-  ): StoredAction[] {
-    const emitted = actions.map((action) => {
-      if (action.isParked) workflow.parked--;
-      const again = kept.has(action.id)
-        ? renumberAction(tx, workflow, action)
-        : emitAction(tx, workflow, action);
-      addHistory(tx, workflow, { kind: 'reemitted', actionId: action.id, target: action.target });
-      return again;
-    });
-    this.#wakeProcessors(tx, emitted);
-    return emitted;
-  }
-
-  #wakeProcessors(tx: Tx, actions: readonly { readonly target: string }[]): void {
-    for (const target of new Set(actions.map((action) => action.target)))
-      this.#signals.send(tx, streamTopic(actionStream(target)), actionStream(target));
-  }
+function wakeProcessors(
+  tx: Tx,
+  signals: TxSignals,
+  actions: readonly { readonly target: string }[],
+): void {
+  for (const target of new Set(actions.map((action) => action.target)))
+    signals.send(tx, streamTopic(actionStream(target)), actionStream(target));
 }
 
 /** The history keeps small states. For a large one it has the size. */
@@ -249,8 +268,9 @@ function finish(tx: Tx, workflow: Workflow, { read }: Tenancy): StepReply & { ki
 }
 
 /**
- * Sorts actions by epoch, but an action that stays the first of its lane comes before the others of
- * its target. Otherwise a revived action would get a lower epoch than the claimed one, and run later.
+ * Sorts actions by epoch, but an action that stays the first of its lane comes before the others
+ * of its target. Otherwise a revived action would get a lower epoch than the claimed one, and run
+ * later.
  */
 function firstInLane(actions: readonly Action[], spared: ReadonlySet<string>): readonly Action[] {
   const firsts = new Map([...actions].reverse().map(({ target, epoch }) => [target, epoch]));

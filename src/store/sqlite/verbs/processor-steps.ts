@@ -1,3 +1,4 @@
+/** Steps of a processor on the actions of its target: one transaction each. */
 import type { HeldReply } from '../../port/stream-store.ts';
 import {
   type ActionRef,
@@ -35,120 +36,118 @@ import {
 } from '../tables/lanes.ts';
 import { addResult, disownResult, findResult } from '../tables/results.ts';
 import { addHistory, findWorkflow, saveWorkflow, type Workflow } from '../tables/workflows.ts';
-import { positionOf } from './pages.ts';
+import { positionOf } from './values.ts';
 
-/** Steps of a processor on the actions of its target: one transaction each. */
-export class ProcessorSteps {
-  readonly #signals: TxSignals;
-
-  constructor(signals: TxSignals) {
-    this.#signals = signals;
-  }
-
-  take(tx: Tx, target: string, call: TakeCall): Taken[] {
-    const stream = findStream(tx, actionStream(target));
-    if (stream === null) return [];
-    return lanesInTurn(tx, stream, call.most).flatMap((lane): Taken[] => {
-      const workflow = findWorkflow(tx, lane.lane);
-      const action = workflow && firstAction(tx, workflow, lane);
-      if (workflow === undefined || action === undefined) {
-        putAside(tx, lane, firstJson(tx, lane), 'no action of a workflow');
-        advance(tx, lane);
-        return [];
-      }
-      if (action.leaseId === workflow.leaseId)
-        return [reserveFirst(tx, workflow, lane, action, call)];
-      // The action's tenure has ended. The next tenure emits it again when it begins.
+export function takeActions(tx: Tx, target: string, call: TakeCall): Taken[] {
+  const stream = findStream(tx, actionStream(target));
+  if (stream === null) return [];
+  return lanesInTurn(tx, stream, call.most).flatMap((lane): Taken[] => {
+    const workflow = findWorkflow(tx, lane.lane);
+    const action = workflow && firstAction(tx, workflow, lane);
+    if (workflow === undefined || action === undefined) {
+      putAside(tx, lane, firstJson(tx, lane), 'no action of a workflow');
       advance(tx, lane);
-      parkAction(tx, workflow, action);
-      saveWorkflow(tx, workflow);
-      return [wrongLease(workflow.id, action, workflow.leaseId)];
-    });
-  }
-
-  reserve(tx: Tx, target: string, ref: ActionRef, call: ReserveCall): Taken {
-    const workflow = findWorkflow(tx, ref.workflow);
-    if (workflow === undefined || workflow.leaseId !== ref.leaseId)
-      return wrongLease(ref.workflow, ref, workflow?.leaseId ?? null);
-    const result = findResult(tx, workflow, ref.id);
-    if (result !== null) return { kind: 'replay', result };
-    const refuse = (kind: 'stale' | 'future', current: number): Taken => {
-      return { kind, workflow: ref.workflow, id: ref.id, epoch: ref.epoch, current };
-    };
-    if (ref.epoch >= workflow.epoch) return refuse('future', workflow.epoch);
-    const last = lastTaken(tx, workflow, target);
-    const action = findAction(tx, workflow, ref.id);
-    if (action?.target !== target || action.epoch !== ref.epoch)
-      return refuse('stale', last?.epoch ?? workflow.epoch);
-    const stream = findStream(tx, actionStream(target));
-    const lane = stream === null ? undefined : findLane(tx, stream, workflow.id);
-    const first = lane && firstAction(tx, workflow, lane);
-    const turn = first?.id === action.id ? lane : undefined;
-    if (turn !== undefined && isInHands(tx, turn)) return refuse('stale', ref.epoch);
-    const applied = call.strictness === 'strict' ? firstEpoch(tx, workflow, target) : ref.epoch;
-    if (applied < ref.epoch) return refuse('future', applied);
-    // A parked action is not in its lane. It is emitted again, with another epoch.
-    if (turn === undefined) return refuse('future', first?.epoch ?? workflow.epoch);
-    if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
-      return refuse('stale', last.epoch);
-    if (call.claimMs === 0) return reserved(workflow, turn, action, 0);
-    return reserveFirst(tx, workflow, turn, action, call);
-  }
-
-  extend(tx: Tx, target: string, held: HeldAction, claimMs: number): HeldReply {
-    const lane = laneInHands(tx, target, held);
-    if (lane === undefined) return 'gone';
-    lengthenClaim(tx, lane, claimMs);
-    return 'done';
-  }
-
-  /** `json` is the text of the settlement's value. */
-  settle(tx: Tx, target: string, settlement: Settlement, json: string): HeldReply {
-    const lane = laneInHands(tx, target, settlement);
-    if (lane === undefined) return 'gone';
-    const workflow = findWorkflow(tx, settlement.workflow);
-    if (workflow === undefined) return 'gone';
-    const action = firstAction(tx, workflow, lane);
-    if (action === undefined) return 'gone';
-    if (settlement.outcome === 'retry') {
-      rest(tx, lane, settlement.afterMs);
-      return 'done';
+      return [];
     }
-    const { outcome } = settlement;
-    const { id: actionId, epoch } = action;
-    resolveAction(tx, workflow, action);
-    addResult(tx, workflow, { actionId, target, epoch, outcome, json });
-    if (outcome === 'dead') putAside(tx, lane, asStored(action), settlement.reason);
+    if (action.leaseId === workflow.leaseId)
+      return [reserveFirst(tx, workflow, lane, action, call)];
+    // The action's tenure has ended. The next tenure emits it again when it begins.
     advance(tx, lane);
-    addHistory(tx, workflow, { kind: 'settled', actionId, target, outcome });
+    parkAction(tx, workflow, action);
     saveWorkflow(tx, workflow);
-    this.#signals.send(tx, workflow.inbox, workflow.id);
+    return [wrongLease(workflow.id, action, workflow.leaseId)];
+  });
+}
+
+export function reserveAction(tx: Tx, target: string, ref: ActionRef, call: ReserveCall): Taken {
+  const workflow = findWorkflow(tx, ref.workflow);
+  if (workflow === undefined || workflow.leaseId !== ref.leaseId)
+    return wrongLease(ref.workflow, ref, workflow?.leaseId ?? null);
+  const result = findResult(tx, workflow, ref.id);
+  if (result !== null) return { kind: 'replay', result };
+  const refuse = (kind: 'stale' | 'future', current: number): Taken => {
+    return { kind, workflow: ref.workflow, id: ref.id, epoch: ref.epoch, current };
+  };
+  if (ref.epoch >= workflow.epoch) return refuse('future', workflow.epoch);
+  const last = lastTaken(tx, workflow, target);
+  const action = findAction(tx, workflow, ref.id);
+  if (action?.target !== target || action.epoch !== ref.epoch)
+    return refuse('stale', last?.epoch ?? workflow.epoch);
+  const stream = findStream(tx, actionStream(target));
+  const lane = stream === null ? undefined : findLane(tx, stream, workflow.id);
+  const first = lane && firstAction(tx, workflow, lane);
+  const turn = first?.id === action.id ? lane : undefined;
+  if (turn !== undefined && isInHands(tx, turn)) return refuse('stale', ref.epoch);
+  const applied = call.strictness === 'strict' ? firstEpoch(tx, workflow, target) : ref.epoch;
+  if (applied < ref.epoch) return refuse('future', applied);
+  // A parked action is not in its lane. It is emitted again, with another epoch.
+  if (turn === undefined) return refuse('future', first?.epoch ?? workflow.epoch);
+  if (last !== undefined && ref.epoch <= last.epoch && last.actionId !== ref.id)
+    return refuse('stale', last.epoch);
+  if (call.claimMs === 0) return reserved(workflow, turn, action, 0);
+  return reserveFirst(tx, workflow, turn, action, call);
+}
+
+export function extendClaim(tx: Tx, target: string, held: HeldAction, claimMs: number): HeldReply {
+  const lane = laneInHands(tx, target, held);
+  if (lane === undefined) return 'gone';
+  lengthenClaim(tx, lane, claimMs);
+  return 'done';
+}
+
+/** `json` is the text of the settlement's value. */
+export function settleAction(
+  tx: Tx,
+  signals: TxSignals,
+  target: string,
+  settlement: Settlement,
+  json: string,
+): HeldReply {
+  const lane = laneInHands(tx, target, settlement);
+  if (lane === undefined) return 'gone';
+  const workflow = findWorkflow(tx, settlement.workflow);
+  if (workflow === undefined) return 'gone';
+  const action = firstAction(tx, workflow, lane);
+  if (action === undefined) return 'gone';
+  if (settlement.outcome === 'retry') {
+    rest(tx, lane, settlement.afterMs);
     return 'done';
   }
+  const { outcome } = settlement;
+  const { id: actionId, epoch } = action;
+  resolveAction(tx, workflow, action);
+  addResult(tx, workflow, { actionId, target, epoch, outcome, json });
+  if (outcome === 'dead') putAside(tx, lane, JSON.stringify(plain(action)), settlement.reason);
+  advance(tx, lane);
+  addHistory(tx, workflow, { kind: 'settled', actionId, target, outcome });
+  saveWorkflow(tx, workflow);
+  signals.send(tx, workflow.inbox, workflow.id);
+  return 'done';
+}
 
-  revive(
-    tx: Tx,
-    target: string,
-    deadId: string,
-  ): { kind: 'revived'; workflow: string } | { kind: 'absent' } {
-    const number = positionOf(deadId);
-    const [lane, json] =
-      tx.connection.row<[string, string]>(
-        'SELECT lane, json FROM dead WHERE number = ? AND stream = ?',
-        number,
-        findStream(tx, actionStream(target)),
-      ) ?? [];
-    if (lane === undefined || json === undefined) return { kind: 'absent' };
-    const workflow = findWorkflow(tx, lane);
-    const action = JSON.parse(json) as StoredAction;
-    if (workflow === undefined || !reviveAction(tx, workflow, action)) return { kind: 'absent' };
-    tx.connection.run('DELETE FROM dead WHERE number = ?', number);
-    disownResult(tx, workflow, action.id);
-    addHistory(tx, workflow, { kind: 'revived', actionId: action.id, target });
-    saveWorkflow(tx, workflow);
-    this.#signals.send(tx, workflow.inbox, workflow.id);
-    return { kind: 'revived', workflow: workflow.id };
-  }
+export function reviveDead(
+  tx: Tx,
+  signals: TxSignals,
+  target: string,
+  deadId: string,
+): { kind: 'revived'; workflow: string } | { kind: 'absent' } {
+  const number = positionOf(deadId);
+  const [lane, json] =
+    tx.connection.row<[string, string]>(
+      'SELECT lane, json FROM dead WHERE number = ? AND stream = ?',
+      number,
+      findStream(tx, actionStream(target)),
+    ) ?? [];
+  if (lane === undefined || json === undefined) return { kind: 'absent' };
+  const workflow = findWorkflow(tx, lane);
+  const action = JSON.parse(json) as StoredAction;
+  if (workflow === undefined || !reviveAction(tx, workflow, action)) return { kind: 'absent' };
+  tx.connection.run('DELETE FROM dead WHERE number = ?', number);
+  disownResult(tx, workflow, action.id);
+  addHistory(tx, workflow, { kind: 'revived', actionId: action.id, target });
+  saveWorkflow(tx, workflow);
+  signals.send(tx, workflow.inbox, workflow.id);
+  return { kind: 'revived', workflow: workflow.id };
 }
 
 function reserveFirst(
@@ -160,14 +159,9 @@ function reserveFirst(
 ): Taken {
   const { id, target, epoch } = action;
   const fence = giveOut(tx, lane, call);
-  tx.connection.run(
-    `INSERT INTO taken VALUES (?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET epoch = max(epoch, excluded.epoch), action = excluded.action`,
-    workflow.number,
-    target,
-    epoch,
-    id,
-  );
+  const sql = `INSERT INTO taken VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET epoch = max(epoch, excluded.epoch), action = excluded.action`;
+  tx.connection.run(sql, workflow.number, target, epoch, id);
   return reserved(workflow, lane, action, fence);
 }
 
@@ -197,12 +191,7 @@ function isInHands({ nowMs }: Tx, lane: Lane): boolean {
   return isHeld(lane) && (lane.dueMs ?? 0) > nowMs;
 }
 
-function laneInHands(
-  tx: Tx,
-
-  target: string,
-  { workflow, fence }: HeldAction,
-): Lane | undefined {
+function laneInHands(tx: Tx, target: string, { workflow, fence }: HeldAction): Lane | undefined {
   const stream = findStream(tx, actionStream(target));
   return stream === null ? undefined : heldLane(tx, stream, workflow, fence);
 }
@@ -213,8 +202,4 @@ function wrongLease(
   expected: string | null,
 ): Taken {
   return { kind: 'lease', workflow, id, received: leaseId, expected };
-}
-
-function asStored({ id, target, priority, body, leaseId, epoch }: StoredAction): string {
-  return JSON.stringify({ id, target, priority, body, leaseId, epoch });
 }

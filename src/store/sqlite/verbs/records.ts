@@ -15,18 +15,18 @@ import {
 import type { Call } from '../../port/store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
-import type { ExpiredRows } from '../tables/expired-rows.ts';
+import type { RowRetention } from '../tables/row-retention.ts';
 
 /** A removed record keeps its row for a day without its value, for its fence and for `changes`. */
 type Row = [json: string | null, revision: number, fence: number];
 
 export class SqliteRecords implements RecordStore {
   readonly #transactions: Transactions;
-  readonly #expiredRows: ExpiredRows;
+  readonly #retention: RowRetention;
 
-  constructor(transactions: Transactions, expiredRows: ExpiredRows) {
+  constructor(transactions: Transactions, retention: RowRetention) {
     this.#transactions = transactions;
-    this.#expiredRows = expiredRows;
+    this.#retention = retention;
   }
 
   get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
@@ -60,7 +60,7 @@ export class SqliteRecords implements RecordStore {
       if (refused !== null) return refused;
       if (row === undefined || row[0] === null) return { kind: 'absent' };
       change(tx, collection, row, removal, null);
-      this.#expiredRows.removeSome(tx);
+      this.#retention.removeSome(tx);
       return { kind: 'removed' };
     };
     return this.#transactions.write(
@@ -84,22 +84,14 @@ function changesOf(tx: Tx, collection: string, call: ChangesCall): ChangesPage {
   const { since } = call;
   const name = tx.scope + collection;
   const most = Math.min(call.most ?? CHANGES_PAGE, CHANGES_PAGE);
-  const [newest = 0, forgotten = 0] =
-    connection.row<[number, number]>(
-      'SELECT version, forgotten FROM collections WHERE name = ?',
-      name,
-    ) ?? [];
+  const newestSql = 'SELECT version, forgotten FROM collections WHERE name = ?';
+  const [newest = 0, forgotten = 0] = connection.row<[number, number]>(newestSql, name) ?? [];
   const began = since === 0 ? newest : (call.began ?? 0);
   // A listing shows no record that was removed before it began, so it skips those removals.
   const known = Math.max(since, began);
-  const rows = connection.rows<[string, number, number]>(
-    `SELECT id, version, json IS NULL FROM records
-     WHERE collection = ? AND version > ? AND (json IS NOT NULL OR version > ?) ORDER BY version LIMIT ?`,
-    name,
-    since,
-    known,
-    most + 1,
-  );
+  const sql = `SELECT id, version, json IS NULL FROM records
+     WHERE collection = ? AND version > ? AND (json IS NOT NULL OR version > ?) ORDER BY version LIMIT ?`;
+  const rows = connection.rows<[string, number, number]>(sql, name, since, known, most + 1);
   const page = rows.slice(0, most);
   const ids = (isRemoved: number) =>
     page.filter(([, , removed]) => removed === isRemoved).map(([id]) => id);
@@ -114,7 +106,7 @@ function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
 }
 
-/** A value that is not JSON fails alone. A value that is too large fails the call, as in every store. */
+/** A value that is not JSON fails alone. A value that is too large fails the whole call. */
 function asJson(name: string, value: unknown): string | Error {
   let json: string | undefined;
   try {
@@ -127,11 +119,8 @@ function asJson(name: string, value: unknown): string | Error {
 }
 
 function find({ connection, scope }: Tx, collection: string, id: string): Row | undefined {
-  return connection.row<Row>(
-    'SELECT json, revision, fence FROM records WHERE collection = ? AND id = ?',
-    scope + collection,
-    id,
-  );
+  const sql = 'SELECT json, revision, fence FROM records WHERE collection = ? AND id = ?';
+  return connection.row<Row>(sql, scope + collection, id);
 }
 
 /** Returns why a write is refused, or null. The fence is checked before the revision. */
@@ -153,23 +142,12 @@ function change(
 ): number {
   const { connection, scope, nowMs, wallMs } = tx;
   const name = scope + collection;
-  const [version = 0] =
-    connection.row<[number]>(
-      `INSERT INTO collections VALUES (?, ?, 0)
-       ON CONFLICT (name) DO UPDATE SET version = max(version + 1, excluded.version) RETURNING version`,
-      name,
-      Math.floor(wallMs * 1_000),
-    ) ?? [];
+  const nextSql = `INSERT INTO collections VALUES (?, ?, 0)
+    ON CONFLICT (name) DO UPDATE SET version = max(version + 1, excluded.version) RETURNING version`;
+  const [version = 0] = connection.row<[number]>(nextSql, name, Math.floor(wallMs * 1_000)) ?? [];
   const revision = (before ?? 0) + 1;
-  connection.run(
-    'INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)',
-    name,
-    id,
-    json,
-    revision,
-    fence ?? seen ?? 0,
-    version,
-    json === null ? nowMs + FENCE_RECORD_MS : null,
-  );
+  const expires = json === null ? nowMs + FENCE_RECORD_MS : null;
+  const sql = 'INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)';
+  connection.run(sql, name, id, json, revision, fence ?? seen ?? 0, version, expires);
   return revision;
 }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../core/clock.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
-import type { DatabaseFile } from '../file/database-file.ts';
+import type { FileConnection } from '../file/file-connection.ts';
 import type { Host } from '../file/host.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import { LogWatch } from '../file/log-watch.ts';
@@ -18,7 +18,7 @@ const CLOSE_CALL = { timeoutMs: 200 };
  */
 const POLL_MS = 25;
 const IDLE_POLL_MS = 100;
-/** A listener's row expires after this, unless it is refreshed. A dead process counts no more at once. */
+/** A listener's row expires after this, unless refreshed. A dead process stops counting at once. */
 const LISTENER_MS = 3_000;
 const REFRESH_MS = 1_000;
 /** At most so many messages are kept. A listener that is further behind is told of the gap. */
@@ -41,7 +41,7 @@ type MessageRow = [id: number, topic: string, sender: string, message: string];
  */
 export class SqliteSignals implements SignalStore, TxSignals {
   readonly #prefix: string;
-  readonly #file: DatabaseFile;
+  readonly #file: FileConnection;
   readonly #queue: LockQueue;
   readonly #clock: Clock;
   readonly #host: Host;
@@ -61,7 +61,7 @@ export class SqliteSignals implements SignalStore, TxSignals {
   #refreshedMs = 0;
   #isRefreshing = false;
 
-  constructor(rt: BaseRuntime, file: DatabaseFile, queue: LockQueue, options: SqliteOptions) {
+  constructor(rt: BaseRuntime, file: FileConnection, queue: LockQueue, options: SqliteOptions) {
     this.#prefix = options.prefix;
     this.#file = file;
     this.#queue = queue;
@@ -131,24 +131,17 @@ export class SqliteSignals implements SignalStore, TxSignals {
   }
 
   #hasOtherListener({ connection, nowMs }: Tx, topic: string): boolean {
-    const owners = connection.rows<[string, number]>(
-      'SELECT owner, expires FROM listeners WHERE topic = ?',
-      topic,
-    );
+    const sql = 'SELECT owner, expires FROM listeners WHERE topic = ?';
+    const owners = connection.rows<[string, number]>(sql, topic);
     const isAlive = ([owner, expires]: [string, number]) =>
       expires > nowMs && !this.#host.isGone(owner.slice(0, owner.lastIndexOf('/')));
     return owners.filter(([owner]) => owner !== this.#owner).some(isAlive);
   }
 
   #addMessage({ connection, nowMs }: Tx, topic: string, message: string): void {
-    const [id = 0] =
-      connection.row<[number]>(
-        'INSERT INTO messages (topic, sender, message, at) VALUES (?, ?, ?, ?) RETURNING id',
-        topic,
-        this.#owner,
-        message,
-        nowMs,
-      ) ?? [];
+    const sql =
+      'INSERT INTO messages (topic, sender, message, at) VALUES (?, ?, ?, ?) RETURNING id';
+    const [id = 0] = connection.row<[number]>(sql, topic, this.#owner, message, nowMs) ?? [];
     const oldest = connection.rows<[number, number]>(
       `SELECT id, at FROM messages ORDER BY id LIMIT ${MAX_REMOVED}`,
     );
@@ -180,13 +173,9 @@ export class SqliteSignals implements SignalStore, TxSignals {
     await this.#queue.writeOne('subscribe', CALL, (tx) => {
       const { connection, nowMs } = tx;
       connection.run('DELETE FROM listeners WHERE expires <= ?', nowMs);
+      const sql = 'INSERT OR REPLACE INTO listeners VALUES (?, ?, ?)';
       for (const topic of this.#subscribers.keys())
-        connection.run(
-          'INSERT OR REPLACE INTO listeners VALUES (?, ?, ?)',
-          topic,
-          this.#owner,
-          nowMs + LISTENER_MS,
-        );
+        connection.run(sql, topic, this.#owner, nowMs + LISTENER_MS);
       if (this.#generation !== this.#file.generation) {
         const last = lastMessage(tx);
         tx.afterCommit.push(() => this.#begin(last));
@@ -244,10 +233,8 @@ export class SqliteSignals implements SignalStore, TxSignals {
   async #readMessages(): Promise<void> {
     await this.#queue.readOne('read messages', CALL, (tx) => {
       if (this.#generation !== this.#file.generation) return;
-      const rows = tx.connection.rows<MessageRow>(
-        `SELECT id, topic, sender, message FROM messages WHERE id > ? ORDER BY id LIMIT ${MAX_READ}`,
-        this.#lastRead,
-      );
+      const sql = `SELECT id, topic, sender, message FROM messages WHERE id > ? ORDER BY id LIMIT ${MAX_READ}`;
+      const rows = tx.connection.rows<MessageRow>(sql, this.#lastRead);
       const last = rows.at(-1)?.[0] ?? lastMessage(tx);
       const hasGap = last > this.#lastRead && rows[0]?.[0] !== this.#lastRead + 1;
       this.#lastRead = last;

@@ -31,8 +31,7 @@ import {
   putAside,
   rest,
 } from '../tables/lanes.ts';
-import { asJson } from './json.ts';
-import { pageOf, positionOf } from './pages.ts';
+import { asJson, pageOf, positionOf } from './values.ts';
 
 export class SqliteStreams implements StreamStore {
   readonly #transactions: Transactions;

@@ -35,62 +35,76 @@ import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import { findResult, unreadResults } from '../tables/results.ts';
 import { findWorkflow, snapshotOf } from '../tables/workflows.ts';
-import { asJson } from './json.ts';
-import { OrchestratorSteps, type TxLeases } from './orchestrator-steps.ts';
-import { pageOf, positionOf } from './pages.ts';
-import { ProcessorSteps } from './processor-steps.ts';
+import {
+  beginTenure,
+  emitActions,
+  handOff,
+  markRead,
+  removeWorkflow,
+  revokeTenure,
+  type TxLeases,
+  type TxStores,
+  unparkActions,
+  updateState,
+} from './orchestrator-steps.ts';
+import {
+  extendClaim,
+  reserveAction,
+  reviveDead,
+  settleAction,
+  takeActions,
+} from './processor-steps.ts';
+import { asJson, pageOf, positionOf } from './values.ts';
 
 export class SqliteWorkflows implements WorkflowStore {
   readonly #transactions: Transactions;
-  readonly #orchestrator: OrchestratorSteps;
-  readonly #processor: ProcessorSteps;
+  readonly #stores: TxStores;
 
   constructor(transactions: Transactions, leases: TxLeases, signals: TxSignals) {
     this.#transactions = transactions;
-    this.#orchestrator = new OrchestratorSteps(leases, signals);
-    this.#processor = new ProcessorSteps(signals);
+    this.#stores = { leases, signals };
   }
 
   begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
-    return this.#write('begin', call, (tx) => this.#orchestrator.begin(tx, id, request));
+    return this.#write('begin', call, (tx) => beginTenure(tx, this.#stores, id, request));
   }
 
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     if (new Set(step.actions.map((action) => action.id)).size < step.actions.length)
       throw new TypeError('two actions of one emit have the same id');
     for (const action of step.actions) sized('action', action.id, action.body);
-    return this.#write('emit', call, (tx) => this.#orchestrator.emit(tx, id, step));
+    return this.#write('emit', call, (tx) => emitActions(tx, this.#stores, id, step));
   }
 
   async update(id: string, step: UpdateStep, call: Call): Promise<StepReply> {
     const asText = { ...step, state: sized('workflow state', id, asJson(step.state)) };
-    return this.#write('update', call, (tx) => this.#orchestrator.update(tx, id, asText));
+    return this.#write('update', call, (tx) => updateState(tx, this.#stores, id, asText));
   }
 
   markRead(id: string, step: Tenancy, call: Call): Promise<StepReply> {
-    return this.#write('mark read', call, (tx) => this.#orchestrator.markRead(tx, id, step));
+    return this.#write('mark read', call, (tx) => markRead(tx, this.#stores, id, step));
   }
 
   unpark(id: string, step: Step, call: Call): Promise<StepReply> {
-    return this.#write('unpark', call, (tx) => this.#orchestrator.unpark(tx, id, step));
+    return this.#write('unpark', call, (tx) => unparkActions(tx, this.#stores, id, step));
   }
 
   handoff(id: string, step: HandoffStep, call: Call): Promise<HandoffReply> {
-    return this.#write('hand off', call, (tx) => this.#orchestrator.handoff(tx, id, step));
+    return this.#write('hand off', call, (tx) => handOff(tx, this.#stores, id, step));
   }
 
   revoke(leaseId: string, call: RevokeTenureCall): Promise<RevokeTenureReply> {
     return this.#write('revoke tenure', call, (tx) =>
-      this.#orchestrator.revoke(tx, leaseId, call.reason),
+      revokeTenure(tx, this.#stores, leaseId, call.reason),
     );
   }
 
   take(target: string, call: TakeCall): Promise<Taken[]> {
-    return this.#write('take', call, (tx) => this.#processor.take(tx, target, call));
+    return this.#write('take', call, (tx) => takeActions(tx, target, call));
   }
 
   reserve(target: string, action: ActionRef, call: ReserveCall): Promise<Taken> {
-    return this.#write('reserve', call, (tx) => this.#processor.reserve(tx, target, action, call));
+    return this.#write('reserve', call, (tx) => reserveAction(tx, target, action, call));
   }
 
   extend(
@@ -99,7 +113,7 @@ export class SqliteWorkflows implements WorkflowStore {
     call: Call & { claimMs: number },
   ): Promise<HeldReply[]> {
     const each = (tx: Tx, i: number) =>
-      this.#processor.extend(tx, target, held[i] as HeldAction, call.claimMs);
+      extendClaim(tx, target, held[i] as HeldAction, call.claimMs);
     return this.#transactions.write({ operation: 'extend', count: held.length, each }, call);
   }
 
@@ -111,8 +125,9 @@ export class SqliteWorkflows implements WorkflowStore {
     const texts = settlements.map((one) =>
       one.outcome === 'retry' ? '' : sized('result', one.workflow, asJson(one.value)),
     );
+    const { signals } = this.#stores;
     const each = (tx: Tx, i: number) =>
-      this.#processor.settle(tx, target, settlements[i] as Settlement, texts[i] as string);
+      settleAction(tx, signals, target, settlements[i] as Settlement, texts[i] as string);
     return this.#transactions.write({ operation: 'settle', count: settlements.length, each }, call);
   }
 
@@ -121,7 +136,9 @@ export class SqliteWorkflows implements WorkflowStore {
     deadId: string,
     call: Call,
   ): Promise<{ kind: 'revived'; workflow: string } | { kind: 'absent' }> {
-    return this.#write('revive', call, (tx) => this.#processor.revive(tx, target, deadId));
+    return this.#write('revive', call, (tx) =>
+      reviveDead(tx, this.#stores.signals, target, deadId),
+    );
   }
 
   read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
@@ -170,19 +187,15 @@ export class SqliteWorkflows implements WorkflowStore {
   list(call: WorkflowListCall): Promise<{ ids: readonly string[]; more: boolean }> {
     const size = Math.min(call.most ?? WORKFLOWS_PAGE, WORKFLOWS_PAGE);
     return this.#read('list workflows', call, ({ connection, scope }) => {
-      const rows = connection.rows<[string]>(
-        'SELECT id FROM workflows WHERE scope = ? AND id > ? ORDER BY id LIMIT ?',
-        scope,
-        call.after ?? '',
-        size + 1,
-      );
+      const sql = 'SELECT id FROM workflows WHERE scope = ? AND id > ? ORDER BY id LIMIT ?';
+      const rows = connection.rows<[string]>(sql, scope, call.after ?? '', size + 1);
       const { page, more } = pageOf(rows, size);
       return { ids: page.map(([id]) => id), more };
     });
   }
 
   remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
-    return this.#write('remove workflow', call, (tx) => this.#orchestrator.remove(tx, id));
+    return this.#write('remove workflow', call, (tx) => removeWorkflow(tx, this.#stores, id));
   }
 
   #read<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {

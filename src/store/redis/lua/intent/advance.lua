@@ -1,8 +1,9 @@
 -- intent/advance: changes state and status of a session.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] id, [3] the revision expected, [4] state, [5] status
--- Returns  {1, facts} | {2, facts} if it has another revision or has ended | {0, name} if another program's value
---          is there | false if there is none
+-- ARGV     [1] the prefix of channel names, [2] id, [3] the revision expected, [4] state, [5]
+--          status
+-- Returns  {1, facts} | {2, facts} if it has another revision or has ended | {0, name} if another
+--          program's value is there | false if there is none
 -- Needs    lib/session
 local facts, foreign = facts_of(ARGV[2])
 if foreign then return {0, foreign} end

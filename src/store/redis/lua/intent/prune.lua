@@ -1,5 +1,5 @@
--- intent/prune: removes sessions that ended before a time, the earliest first, with their entries in the stream of
--- starts.
+-- intent/prune: removes sessions that ended before a time, the earliest first, with their entries
+-- in the stream of starts.
 -- KEYS     [1] the bus key of streams, workflows and intents
 -- ARGV     [1] the prefix of channel names, [2] the time in ms, [3] the limit
 -- Returns  {how many it read, how many it removed}

@@ -1,7 +1,8 @@
 -- intent/read: the facts of sessions.
 -- KEYS     [1] the bus key of streams, workflows and intents
 -- ARGV     [1] the prefix of channel names, then per session: id
--- Returns  per session: its facts | {name} if another program's value is there | false if there is none
+-- Returns  per session: its facts | {name} if another program's value is there | false if there is
+--          none
 -- Needs    lib/session
 local replies = {}
 for i = 2, #ARGV do

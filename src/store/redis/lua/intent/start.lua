@@ -1,10 +1,10 @@
--- intent/start: finds the session that one of the keys leads to, the first key first; else creates one and its
--- start entry.
+-- intent/start: finds the session that one of the keys leads to, the first key first; else creates
+-- one and its start entry.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] id of a new one, [3] tenant, [4] client, [5] body, [6] status, [7]
---          priority, [8] its entry in the stream as JSON, then the keys
--- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many clients |
---          {0, name} if another program's value is there
+-- ARGV     [1] the prefix of channel names, [2] id of a new one, [3] tenant, [4] client, [5] body,
+--          [6] status, [7] priority, [8] its entry in the stream as JSON, then the keys
+-- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many
+--          clients | {0, name} if another program's value is there
 -- Needs    lib/lanes, lib/session
 
 -- Lets another key lead to a session.
@@ -38,8 +38,8 @@ for _, found in ipairs(led) do
   end
 end
 
--- In this order: if one write fails because of another program's value, the earlier ones name a session that does
--- not exist, which their readers find out.
+-- In this order: if one write fails because of another program's value, the earlier ones name a
+-- session that does not exist, which their readers find out.
 local now_ms, now = now_of()
 local latest = redis.call('ZRANGE', INTENT .. 'all', 0, 0, 'WITHSCORES')[2]
 local place = string.format('%.0f', math.min((tonumber(latest) or 0) - 1, -now))

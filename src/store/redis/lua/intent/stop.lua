@@ -1,9 +1,10 @@
--- intent/stop: removes a client from a session, or all of them. A session without clients is to stop.
+-- intent/stop: removes a client from a session, or all of them. A session without clients is to
+-- stop.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] id, [3] client, [4] '1' for all of them, [5] status of one that
---          ends by this, [6] the tenant of the session, absent for any
--- Returns  {1, facts} | {2, facts} if its state is another now | {0, name} if another program's value is there |
---          false if there is none
+-- ARGV     [1] the prefix of channel names, [2] id, [3] client, [4] '1' for all of them, [5] status
+--          of one that ends by this, [6] the tenant of the session, absent for any
+-- Returns  {1, facts} | {2, facts} if its state is another now | {0, name} if another program's
+--          value is there | false if there is none
 -- Needs    lib/session
 local id, client = ARGV[2], 'c:' .. ARGV[3]
 local facts, foreign = facts_of(id, client)

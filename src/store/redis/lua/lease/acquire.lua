@@ -1,9 +1,9 @@
 -- lease/acquire: grants each free key and mints its fence in the same step.
--- KEYS     [1] the store's marker, or on a Cluster the lease again; then per request: lease; on a Cluster the
---          fence record behind it, so that a moving slot answers for both
--- ARGV     [1] the era this client has examined ('' = none: quarantine off); on a Cluster with the name of the server's
---          witness behind it, [2] ttl ms, [3] inbox of the caller,
---          then per request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
+-- KEYS     [1] the store's marker, or on a Cluster the lease again; then per request: lease; on a
+--          Cluster the fence record behind it, so that a moving slot answers for both
+-- ARGV     [1] the era this client has examined ('' = none: quarantine off); on a Cluster with the
+--          name of the server's witness behind it, [2] ttl ms, [3] inbox of the caller, then per
+--          request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
 -- Returns  'ERA' if the marker, or the witness, has changed (nothing was done), else per request:
 --          fence | {holder, fence, remaining ms} where busy | {error text}
 -- Needs    lib/siblings, lib/fences, lib/era
@@ -20,7 +20,8 @@ local function grant(lease, record, holder, floor)
   return {problem}
 end
 
--- The holder has the lease already. It is never shortened: this request may arrive after a later one with a longer TTL.
+-- The holder has the lease already. It is never shortened: this request may arrive after a later
+-- one with a longer TTL.
 local function refresh(lease, record, presented, floor)
   local recorded = redis.pcall('GET', record)
   if type(recorded) == 'table' then return {recorded.err} end

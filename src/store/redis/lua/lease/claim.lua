@@ -1,10 +1,10 @@
--- lease/claim: takes a lease that was handed over in this era, while the store makes no new grants. The giver held
--- the key until then, so no other holder can act on a grant that the store has forgotten. The successor may claim
--- it; after the window, any client.
--- KEYS     [1] the store's marker, or on a Cluster the lease again; then per request: lease; on a Cluster the fence
---          record behind it
--- ARGV     [1] the era this client has examined, on a Cluster with the witness, [2] the same on every store, [3]
---          ttl ms, then per request: holder, fence floor
+-- lease/claim: takes a lease that was handed over in this era, while the store makes no new grants.
+-- The giver held the key until then, so no other holder can act on a grant that the store has
+-- forgotten. The successor may claim it; after the window, any client.
+-- KEYS     [1] the store's marker, or on a Cluster the lease again; then per request: lease; on a
+--          Cluster the fence record behind it
+-- ARGV     [1] the era this client has examined, on a Cluster with the witness, [2] the same on
+--          every store, [3] ttl ms, then per request: holder, fence floor
 -- Returns  'ERA' if the marker has changed (nothing was done), else per request:
 --          fence | false where it was not handed over, or to another | {error text}
 -- Needs    lib/siblings, lib/fences, lib/era

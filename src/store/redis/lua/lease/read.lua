@@ -1,8 +1,8 @@
 -- lease/read: the holder, fence and remaining time of leases.
 -- KEYS     per lease: lease
 -- ARGV     none
--- Returns  per lease: {holder or false, fence, remaining ms, '!' if the record marks a forced revocation}
---          or {error text}
+-- Returns  per lease: {holder or false, fence, remaining ms, '!' if the record marks a forced
+--          revocation} or {error text}
 -- Needs    lib/siblings, lib/fences
 local replies = {}
 for _, lease in ipairs(KEYS) do

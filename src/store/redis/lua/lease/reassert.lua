@@ -1,11 +1,12 @@
--- lease/reassert: puts back leases that vanished under their holders, where no other holder can have been granted
--- them since.
--- KEYS     [1] the store's marker, or on a Cluster the lease again; then per tenure: lease; on a Cluster the fence
---          record behind it
--- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if this is still the era
---          in which no new grants are made (on a Cluster with the witness, or '*' where there is none), [2] ttl ms,
---          then per tenure: holder, fence
--- Returns  'ERA' if the marker has changed (nothing was done), else per tenure: 1 = put back, 0 = not
+-- lease/reassert: puts back leases that vanished under their holders, where no other holder can
+-- have been granted them since.
+-- KEYS     [1] the store's marker, or on a Cluster the lease again; then per tenure: lease; on a
+--          Cluster the fence record behind it
+-- ARGV     [1] '' = only where the fence record is the holder's; else also where it is gone, if
+--          this is still the era in which no new grants are made (on a Cluster with the witness, or
+--          '*' where there is none), [2] ttl ms, then per tenure: holder, fence
+-- Returns  'ERA' if the marker has changed (nothing was done), else per tenure: 1 = put back, 0 =
+--          not
 -- Needs    lib/siblings, lib/fences, lib/era
 if ARGV[1] ~= '*' and is_other_era(ARGV[1]) then return 'ERA' end
 local replies = {}

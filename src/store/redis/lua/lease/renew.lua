@@ -1,9 +1,9 @@
--- lease/renew: lengthens each lease whose holder the store names. It never creates one, never shortens one and
--- never changes a fence. So a renewal that arrives late, after the same holder took the key again with a longer
--- TTL, does no harm.
+-- lease/renew: lengthens each lease whose holder the store names. It never creates one, never
+-- shortens one and never changes a fence. So a renewal that arrives late, after the same holder
+-- took the key again with a longer TTL, does no harm.
 -- KEYS     per tenure: lease; with fences on a Cluster the fence record behind it
 -- ARGV     [1] ttl ms, [2] '1' = keep the fence records, too, then per tenure: holder
--- Returns  only what was not renewed: {index, holder or false} or {index, error text, 'error'}
+-- Returns  per lease that was not renewed: {index, holder or false} | {index, error text, 'error'}
 -- Needs    lib/siblings, lib/fences
 local ttl, failures = tonumber(ARGV[1]), {}
 

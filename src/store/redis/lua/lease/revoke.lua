@@ -1,9 +1,10 @@
--- lease/revoke: ends a tenure against its holder's will. The fence is bumped either way. Without force the key keeps a
--- tombstone for the time the holder may still act; with force it is free at once, and the fence record is marked so
--- that the holder's next renewal can tell a revocation from an expiry.
+-- lease/revoke: ends a tenure against its holder's will. The fence is bumped either way. Without
+-- force the key keeps a tombstone for the time the holder may still act; with force it is free at
+-- once, and the fence record is marked so that the holder's next renewal can tell a revocation from
+-- an expiry.
 -- KEYS     [1] lease
--- ARGV     [1] the tombstone, [2] '1' = force, [3] ms a tombstone stays where the lease has no expiry, [4] the fence of
---          the tenure that is meant
+-- ARGV     [1] the tombstone, [2] '1' = force, [3] ms a tombstone stays where the lease has no
+--          expiry, [4] the fence of the tenure that is meant
 -- Returns  {holder, new fence, ms the holder may still act, how many waiters were woken}
 --          | {holder or false, fence} if that tenure does not hold it
 -- Needs    lib/fences, lib/wake

@@ -1,9 +1,12 @@
--- lease/transfer: names successors as holders for a short claim window, each with a new fence, and notifies them.
--- If one never claims, the window expires and any client may acquire.
--- KEYS     per handover: lease; on a Cluster its fence record behind it, so that a moving slot answers for both
--- ARGV     [1] window ms, [2] the era that the giver has examined ('' = quarantine is off), [3] for how many ms
---          that is remembered, then per handover: holder, fence, successor, inbox of the successor
--- Returns  per handover: the new fence | {holder or false, fence} where it is not held | {error text}
+-- lease/transfer: names successors as holders for a short claim window, each with a new fence, and
+-- notifies them. If one never claims, the window expires and any client may acquire.
+-- KEYS     per handover: lease; on a Cluster its fence record behind it, so that a moving slot
+--          answers for both
+-- ARGV     [1] window ms, [2] the era that the giver has examined ('' = quarantine is off), [3] for
+--          how many ms that is remembered, then per handover: holder, fence, successor, inbox of
+--          the successor
+-- Returns  per handover: the new fence | {holder or false, fence} where it is not held | {error
+--          text}
 -- Needs    lib/siblings, lib/fences
 local window, era, remembered, now, now_text = ARGV[1], ARGV[2], ARGV[3], clock()
 
@@ -18,7 +21,8 @@ local function transfer(lease, holder, fence, successor, inbox)
   local minted, problem = mint(record, now, now_text, tonumber(fence) + 1)
   if not minted then return {problem} end
   redis.call('SET', lease, successor, 'PX', window)
-  -- For lease/claim: a lease that is handed over in an era may be claimed in a quarantine of that era.
+  -- For lease/claim: a lease that is handed over in an era may be claimed in a quarantine of that
+  -- era.
   if era ~= '' then
     redis.pcall('HSET', offer_of(lease), era, string.format('%.0f', minted))
     redis.pcall('PEXPIRE', offer_of(lease), remembered)

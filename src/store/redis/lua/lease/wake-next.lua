@@ -1,7 +1,8 @@
 -- lease/wake-next: wakes the next waiters of each free key, after an inbox has left the lines.
--- KEYS     per key: lease; on a Cluster its fence record behind it, so that a moving slot answers for both
--- ARGV     [1] the inbox that leaves, '' = none, [2] ms between the moments at which those woken ask, then per key:
---          how many to wake at most
+-- KEYS     per key: lease; on a Cluster its fence record behind it, so that a moving slot answers
+--          for both
+-- ARGV     [1] the inbox that leaves, '' = none, [2] ms between the moments at which those woken
+--          ask, then per key: how many to wake at most
 -- Returns  per key: how many were woken
 -- Needs    lib/wake
 local replies = {}

@@ -42,7 +42,8 @@ local function give(stream, lanes, consumer, claim_ms, now)
   return first
 end
 
--- How often the head that this fence holds was given out; nil if the fence does not hold it any more.
+-- How often the head that this fence holds was given out; nil if the fence does not hold it any
+-- more.
 local function held(stream, lane, fence)
   local found, tries = string.match(redis.call('HGET', stream.lanes, lane) or '', '^h (%d+) (%d+)')
   return found == fence and tonumber(tries) or nil

@@ -12,15 +12,17 @@ end
 -- The largest number that is exact in Lua.
 local MAX_NUMBER = 9007199254740991
 
--- A fence record is decimal digits; then '!' if a forced revocation minted it; then '+' while an inbox waits.
+-- A fence record is decimal digits; then '!' if a forced revocation minted it; then '+' while an
+-- inbox waits.
 local RECORD = '^(%d+)!?%+?$'
 local function digits(record)
   local number = record and string.match(record, RECORD)
   return number and tonumber(number) < MAX_NUMBER and number or nil
 end
 
--- Mints the next fence of a key and writes its record, with a mark behind the digits if one is given. Returns the
--- fence; or nil and an error, if the record belongs to another program. Then it is not touched.
+-- Mints the next fence of a key and writes its record, with a mark behind the digits if one is
+-- given. Returns the fence; or nil and an error, if the record belongs to another program. Then it
+-- is not touched.
 local function mint(key, now, text, floor, mark)
   local old, previous = redis.pcall('GET', key), 0
   if old then

@@ -2,8 +2,9 @@
 -- Needs    lib/parking
 -- Defines  claimed_first, rebuild_lanes
 
--- Sorts actions that are in the order of their epochs: a claimed action goes before the others of its target, as in
--- its lane. Otherwise a revived action would have a lower epoch, and be given out after it.
+-- Sorts actions that are in the order of their epochs: a claimed action goes before the others of
+-- its target, as in its lane. Otherwise a revived action would have a lower epoch, and be given out
+-- after it.
 local function claimed_first(id, actions)
   local rank, held = {}, {}
   for _, action in ipairs(actions) do
@@ -19,8 +20,8 @@ local function claimed_first(id, actions)
   table.sort(actions, function(a, b) return a[1] < b[1] end)
 end
 
--- Puts the entries of a lane into a new order. A claimed head stays the head. A head that stays keeps its place on
--- the bus, or its due time.
+-- Puts the entries of a lane into a new order. A claimed head stays the head. A head that stays
+-- keeps its place on the bus, or its due time.
 local function rebuild_lane(stream, lane, entries)
   local key, state = lane_of(stream, lane), redis.call('HGET', stream.lanes, lane)
   local old = redis.call('LINDEX', key, 0)

@@ -3,7 +3,7 @@
 -- Defines  stream_at, lane_of, bus_of, offer, push, withdraw, advance, hint_stream
 
 -- lane   list of '<priority> <entry>'
--- state  'w <priority> <id>'              its head waits on the bus, a Redis Stream for each priority
+-- state  'w <priority> <id>'              its head waits on the bus: a Redis Stream per priority
 --        'h <fence> <tries> <consumer>'   its head is claimed; `due` has until when, in µs
 --        'p <tries>'                      its head is parked; `due` has until when, in µs
 local function stream_at(name)

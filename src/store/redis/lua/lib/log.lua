@@ -2,8 +2,9 @@
 -- Needs    lib/fences
 -- Defines  parts_of, last_of
 
--- The log is a Redis Stream with the ids `<ms>-<number>`. Numbers have no gaps, so a missing entry shows. The first
--- number is made from the time, like a fence, so the numbers of a log that was lost are not used again.
+-- The log is a Redis Stream with the ids `<ms>-<number>`. Numbers have no gaps, so a missing entry
+-- shows. The first number is made from the time, like a fence, so the numbers of a log that was
+-- lost are not used again.
 local function parts_of(id)
   local ms, number = string.match(id, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(number)

@@ -4,8 +4,9 @@
 
 local function decimal(number) return string.format('%.0f', number) end
 
--- The index is a sorted set of ids by the version of their last change. The sibling `removed` has the removed ids.
--- Versions are times in microseconds, or higher: like fences they grow even after data loss.
+-- The index is a sorted set of ids by the version of their last change. The sibling `removed` has
+-- the removed ids. Versions are times in microseconds, or higher: like fences they grow even after
+-- data loss.
 local function top(index)
   local newest = 0
   for _, key in ipairs({index, sibling(index, 'removed')}) do
@@ -14,8 +15,9 @@ local function top(index)
   return newest
 end
 
--- The sibling `meta` has two versions. `born`: the first one; a reader with an earlier one has read an index that
--- was lost. `forgotten`: the newest removal that was dropped; a reader with an earlier one has missed it.
+-- The sibling `meta` has two versions. `born`: the first one; a reader with an earlier one has read
+-- an index that was lost. `forgotten`: the newest removal that was dropped; a reader with an
+-- earlier one has missed it.
 local function index_fact(index, what) return tonumber(redis.call('HGET', sibling(index, 'meta'), what)) or 0 end
 
 -- Drops all but the last `kept` removals.

@@ -2,19 +2,22 @@
 -- Needs    lib/siblings, lib/fences
 -- Defines  read_record, refusal
 
--- Other programs can read and write a record. The sibling `meta` has its revision, the highest fence it has seen,
--- the digest of its last known value, and `told`, the last revision that its index was told of.
+-- Other programs can read and write a record. The sibling `meta` has its revision, the highest
+-- fence it has seen, the digest of its last known value, and `told`, the last revision that its
+-- index was told of.
 
--- A value with another digest was written by another program, and is the next revision. It is noted at once, so
--- that the next value of that program gets another revision. Where nothing may be written, nothing is noted.
+-- A value with another digest was written by another program, and is the next revision. It is noted
+-- at once, so that the next value of that program gets another revision. Where nothing may be
+-- written, nothing is noted.
 local function note_revision(meta, revision, digest, was_known)
   local set = redis.pcall('HSET', meta, 'revision', revision, 'digest', digest)
-  -- It expires until the record is listed: if the record is removed before that, no discovery finds its meta.
+  -- It expires until the record is listed: if the record is removed before that, no discovery finds
+  -- its meta.
   if not was_known and type(set) == 'number' then redis.call('PEXPIRE', meta, FENCE_RECORD_MS) end
 end
 
--- Returns  the value or false, its revision, the highest fence seen ('0' for none), the last revision, the revision
---          told; or
+-- Returns  the value or false, its revision, the highest fence seen ('0' for none), the last
+--          revision, the revision told; or
 -- nil and an error.
 local function read_record(key)
   local value, meta = redis.pcall('GET', key), sibling(key, 'meta')

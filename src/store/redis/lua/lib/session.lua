@@ -5,15 +5,16 @@
 -- As intent-store.ts has them.
 local CLIENTS_MOST, START_STREAM = 10000, 'intent:start'
 
--- A session is one hash, so that it is never stored in part: its facts; its clients, a field 'c:<client>' each; its
--- keys, as 'key:1' and so on. The hash `keys` has the session of each key. The indexes `all` and `open` (not
--- ended), and both for each tenant, are sorted by creation with scores below 0, so that the latest comes first.
--- `ended` has the time of the end.
+-- A session is one hash, so that it is never stored in part: its facts; its clients, a field
+-- 'c:<client>' each; its keys, as 'key:1' and so on. The hash `keys` has the session of each key.
+-- The indexes `all` and `open` (not ended), and both for each tenant, are sorted by creation with
+-- scores below 0, so that the latest comes first. `ended` has the time of the end.
 local INTENT = WORK .. 'intent:'
 
 local function session_at(id) return INTENT .. 'session:' .. id end
 
--- The facts of a session, and one more field. Nil if there is none; with its name if another program's value is there.
+-- The facts of a session, and one more field. Nil if there is none; with its name if another
+-- program's value is there.
 local function facts_of(id, field)
   local at = session_at(id)
   local facts = redis.pcall('HMGET', at, 'tenant', 'state', 'revision', 'body', 'status', 'clients', 'created', 'changed', field or 'state')

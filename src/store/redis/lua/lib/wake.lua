@@ -2,9 +2,9 @@
 -- Needs    lib/siblings
 -- Defines  wake
 
--- Wakes the first `most` inboxes in line that still listen, each `apart` ms after the one before. An inbox that
--- does not listen any more is dropped. Returns how many were woken. A hint: where publishing is forbidden, waiters
--- wake at the expiry they have observed.
+-- Wakes the first `most` inboxes in line that still listen, each `apart` ms after the one before.
+-- An inbox that does not listen any more is dropped. Returns how many were woken. A hint: where
+-- publishing is forbidden, waiters wake at the expiry they have observed.
 local function wake(lease, most, apart)
   local line, woken = line_of(lease), 0
   while woken < most do

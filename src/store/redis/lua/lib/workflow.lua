@@ -1,15 +1,15 @@
 -- lib/workflow: what every script about workflows needs.
 -- Needs    lib/work-keyspace
--- Defines  UNRESOLVED_MOST, UNREAD_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of, add_history, check_tenure,
---          forget_result, mark_read, count_unread, snapshot
+-- Defines  UNRESOLVED_MOST, UNREAD_MOST, HISTORY_STATE_MOST, RESULTS_KEPT, of, parts_of,
+--          add_history, check_tenure, forget_result, mark_read, count_unread, snapshot
 
 -- As workflow-store.ts has them.
 local UNRESOLVED_MOST, UNREAD_MOST, HISTORY_KEPT, HISTORY_STATE_MOST, RESULTS_KEPT = 1000, 10000, 1000, 4096, 1000
 
 local function of(what, id) return WORK .. 'workflow:' .. what .. ':' .. id end
 
--- An unresolved action is a text of lines: epoch, lease id, target, priority, body. Names have no line breaks, and
--- the body is opaque.
+-- An unresolved action is a text of lines: epoch, lease id, target, priority, body. Names have no
+-- line breaks, and the body is opaque.
 local function parts_of(record)
   local epoch, lease_id, target, priority = string.match(record, '^(%d+)\n(.-)\n(.-)\n(%d+)\n')
   return tonumber(epoch), lease_id, target, priority
@@ -31,7 +31,8 @@ local function check_tenure(id, lease_id)
   return tonumber(facts[2])
 end
 
--- Forgets a result that is neither unread nor among the last. A revived action may have a later result, which stays.
+-- Forgets a result that is neither unread nor among the last. A revived action may have a later
+-- result, which stays.
 local function forget_result(id, position, action_id)
   local result = redis.call('HGET', of('results', id), action_id)
   if result and string.match(result, '^%S+') == position then redis.call('HDEL', of('results', id), action_id) end
@@ -46,8 +47,8 @@ local function is_before(position, other)
   return ms < other_ms or (ms == other_ms and n < other_n)
 end
 
--- Marks results as read: `count` positions, from this argument on. `settled` has the last results, the oldest
--- first. A result before these was kept only until it was read.
+-- Marks results as read: `count` positions, from this argument on. `settled` has the last results,
+-- the oldest first. A result before these was kept only until it was read.
 local function mark_read(id, count, from)
   if count == 0 then return end
   local unread, oldest, positions = of('unread', id), redis.call('LINDEX', of('settled', id), 0), {}
@@ -60,7 +61,8 @@ local function mark_read(id, count, from)
   redis.call('XDEL', unread, unpack(positions))
 end
 
--- How many results are unread, without those that so many positions from this argument on say to be read.
+-- How many results are unread, without those that so many positions from this argument on say to be
+-- read.
 local function count_unread(id, count, from)
   local unread, seen = of('unread', id), {}
   local total = redis.call('XLEN', unread)

@@ -11,8 +11,8 @@ if after == '' then return {0, from('-')} end
 
 local _, number = parts_of(after)
 local found = from('(' .. after)
--- Entries of other programs have other numbers. But the oldest are dropped first: after an entry that exists, none
--- is missing.
+-- Entries of other programs have other numbers. But the oldest are dropped first: after an entry
+-- that exists, none is missing.
 local is_next = found[1] and (select(2, parts_of(found[1][1])) == number + 1
   or #redis.call('XRANGE', KEYS[1], after, after) == 1)
 if is_next or (not found[1] and last == after) then return {0, found} end

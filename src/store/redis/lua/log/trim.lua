@@ -6,5 +6,6 @@
 local last, problem = last_of(KEYS[1])
 if not last then return problem end
 local oldest = math.max(0, math.floor(clock() / 1000) - tonumber(ARGV[1]) + 1)
--- Exactly: nearly all nodes of the stream are dropped whole, so that costs little more than approximately.
+-- Exactly: nearly all nodes of the stream are dropped whole, so that costs little more than
+-- approximately.
 return redis.call('XTRIM', KEYS[1], 'MINID', '=', string.format('%.0f', oldest))

@@ -1,4 +1,5 @@
--- member/list: all members in the set, with their heartbeats. A member without one is removed from the set.
+-- member/list: all members in the set, with their heartbeats. A member without one is removed from
+-- the set.
 -- KEYS     [1] the set of members
 -- ARGV     [1] what heartbeats' names begin with
 -- Returns  {id, value, remaining ms} of each; '' for a value larger than Holdfast writes

@@ -1,5 +1,5 @@
--- record/announce: enters changes in a collection's index. For a Cluster, where a record and its index lie on
--- different servers; else the scripts that change records do it.
+-- record/announce: enters changes in a collection's index. For a Cluster, where a record and its
+-- index lie on different servers; else the scripts that change records do it.
 -- KEYS     [1] index
 -- ARGV     [1] how many removals the index remembers, then per record: '+' or '-', and its id
 -- Returns  1

@@ -1,8 +1,10 @@
--- record/changes: which records of a collection have changed since a version, the earliest change first.
+-- record/changes: which records of a collection have changed since a version, the earliest change
+-- first.
 -- KEYS     [1] index
--- ARGV     [1] the version, 0 for all records, [2] the version at which a listing from 0 began, else 0, [3] the limit
--- Returns  {version to ask with next, began to ask with next, 1 if there is more, 1 if the caller has to begin again,
---          {written id, …}, {removed id, …}}
+-- ARGV     [1] the version, 0 for all records, [2] the version at which a listing from 0 began,
+--          else 0, [3] the limit
+-- Returns  {version to ask with next, began to ask with next, 1 if there is more, 1 if the caller
+--          has to begin again, {written id, …}, {removed id, …}}
 -- Needs    lib/record-index
 local index, gone, since, most = KEYS[1], sibling(KEYS[1], 'removed'), tonumber(ARGV[1]), tonumber(ARGV[3])
 local newest = top(index)

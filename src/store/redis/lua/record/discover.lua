@@ -1,12 +1,12 @@
--- record/discover: finds records whose last change the index does not have, because another program has written,
--- changed or removed them, or a client died before its announcement. Notes what the index is told, so that it is
--- told once.
+-- record/discover: finds records whose last change the index does not have, because another program
+-- has written, changed or removed them, or a client died before its announcement. Notes what the
+-- index is told, so that it is told once.
 -- KEYS     [1] index, or on a Cluster the record again; then per record: record
--- ARGV     [1] how many removals the index remembers, '' = the index is on another server, and was updated before,
---          then per record: id, and what the index has been told of it: '' = nothing, a revision, '-' = that it is
---          gone
--- Returns  per record: 1 if the index was updated | 0 if it need not be | as text, the revision to announce | false
---          if there is no such record | {error text}
+-- ARGV     [1] how many removals the index remembers, '' = the index is on another server, and was
+--          updated before, then per record: id, and what the index has been told of it: '' =
+--          nothing, a revision, '-' = that it is gone
+-- Returns  per record: 1 if the index was updated | 0 if it need not be | as text, the revision to
+--          announce | false if there is no such record | {error text}
 -- Needs    lib/record-index, lib/record
 local index, is_here, changes = KEYS[1], ARGV[1] ~= '', {}
 

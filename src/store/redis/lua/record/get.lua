@@ -3,7 +3,8 @@
 -- ARGV     none
 -- Returns  per record: {value, revision, fence} | false if there is none | {error text}
 -- Needs    lib/record
--- A larger value is not sent: only another program can have written it, and other requests would wait for it.
+-- A larger value is not sent: only another program can have written it, and other requests would
+-- wait for it.
 local MOST_BYTES = 16777216
 
 local replies = {}

@@ -1,7 +1,7 @@
 -- record/put: writes each record whose conditions hold.
 -- KEYS     [1] index, then per write: record
--- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per write:
---          id, value as JSON, fence or '', expected revision or '' (0 = there is none)
+-- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per
+--          write: id, value as JSON, fence or '', expected revision or '' (0 = there is none)
 -- Returns  per write: {1, revision} | {2, the fence seen} | {3, the revision found} | {error text}
 -- Needs    lib/record-index, lib/record
 local replies, changes, is_here = {}, {}, ARGV[1] ~= ''

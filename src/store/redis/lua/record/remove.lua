@@ -1,8 +1,10 @@
--- record/remove: removes each record whose conditions hold. The highest fence it has seen is kept for a day.
+-- record/remove: removes each record whose conditions hold. The highest fence it has seen is kept
+-- for a day.
 -- KEYS     [1] index, then per removal: record
--- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per removal:
---          id, fence or '', expected revision or ''
--- Returns  per removal: {1} | {0} if there is none | {2, the fence seen} | {3, the revision found} | {error text}
+-- ARGV     [1] how many removals the index remembers, '' = the caller updates the index, then per
+--          removal: id, fence or '', expected revision or ''
+-- Returns  per removal: {1} | {0} if there is none | {2, the fence seen} | {3, the revision found}
+--          | {error text}
 -- Needs    lib/record-index, lib/record
 local replies, changes = {}, {}
 for i = 2, #ARGV, 3 do

@@ -1,9 +1,9 @@
--- record/retire: enters in a collection's index that records are gone, unless it was told of them since they were
--- read. For a Cluster, where the index is told before a record is written: a record that was entered just now may
--- not be written yet.
+-- record/retire: enters in a collection's index that records are gone, unless it was told of them
+-- since they were read. For a Cluster, where the index is told before a record is written: a record
+-- that was entered just now may not be written yet.
 -- KEYS     [1] index
--- ARGV     [1] how many removals the index remembers, [2] the version the caller knows, [3] for how many ms a
---          record may be on its way, then the ids
+-- ARGV     [1] how many removals the index remembers, [2] the version the caller knows, [3] for how
+--          many ms a record may be on its way, then the ids
 -- Returns  the ids that the index now has as removed
 -- Needs    lib/record-index
 local changes, retired = {}, {}

@@ -1,5 +1,6 @@
--- server/change-bounds: replaces the bounds that the store's marker records. From then on every server counts as
--- having forgotten: each client examines the marker before its next grant, and is refused if it has other bounds.
+-- server/change-bounds: replaces the bounds that the store's marker records. From then on every
+-- server counts as having forgotten: each client examines the marker before its next grant, and is
+-- refused if it has other bounds.
 -- KEYS     [1] the store's marker
 -- ARGV     the bounds of the keyspaces lease, poll and workflow in ms
 -- Returns  1

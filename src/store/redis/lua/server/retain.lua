@@ -1,8 +1,8 @@
--- server/retain: removes servers that left long ago from a Cluster's marker. One that returns counts as having
--- forgotten.
+-- server/retain: removes servers that left long ago from a Cluster's marker. One that returns
+-- counts as having forgotten.
 -- KEYS     [1] the store's marker
--- ARGV     [1] ms for which a server that is not named is kept, then the servers there are: what their fields begin
---          with
+-- ARGV     [1] ms for which a server that is not named is kept, then the servers there are: what
+--          their fields begin with
 -- Returns  how many were removed
 -- Needs    lib/fences
 local now, is_named, removed = math.floor(clock() / 1000), {}, 0

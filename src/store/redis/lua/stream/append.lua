@@ -1,6 +1,7 @@
 -- stream/append: adds entries to a stream, each at the end of its lane.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] stream, then per entry: lane, priority, value as JSON
+-- ARGV     [1] the prefix of channel names, [2] stream, then per entry: lane, priority, value as
+--          JSON
 -- Returns  1
 -- Needs    lib/lanes
 local stream = stream_at(ARGV[2])

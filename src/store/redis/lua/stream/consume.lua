@@ -1,6 +1,7 @@
 -- stream/consume: gives entries to a consumer, the head of each lane that is due.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] stream, [3] consumer, [4] the limit, [5] ms of the claim
+-- ARGV     [1] the prefix of channel names, [2] stream, [3] consumer, [4] the limit, [5] ms of the
+--          claim
 -- Returns  per entry: {lane, fence, how often it was given out, value as JSON}
 -- Needs    lib/claims
 local stream, now, lanes, replies = stream_at(ARGV[2]), clock(), {}, {}

@@ -1,6 +1,7 @@
 -- stream/extend: extends the claims of entries.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] stream, [3] ms of the claim, from now, then per entry: lane, fence
+-- ARGV     [1] the prefix of channel names, [2] stream, [3] ms of the claim, from now, then per
+--          entry: lane, fence
 -- Returns  per entry: 1 | 0 if the fence does not hold it any more
 -- Needs    lib/claims
 local stream, replies = stream_at(ARGV[2]), {}

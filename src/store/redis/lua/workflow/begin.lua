@@ -1,10 +1,11 @@
--- workflow/begin: begins a tenure of a workflow, which is created if there is none. Unresolved actions are emitted
--- again, or dropped.
+-- workflow/begin: begins a tenure of a workflow, which is created if there is none. Unresolved
+-- actions are emitted again, or dropped.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] fence of the lease, [5] channel of the
---          orchestrator, [6] '1' = resume after a revocation, [7] the first state as JSON
--- Returns  {1, snapshot, {id, record, …} emitted again, {id, record, …} dropped} | {2, the holder of the lease or
---          false}
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] fence of the lease, [5]
+--          channel of the orchestrator, [6] '1' = resume after a revocation, [7] the first state as
+--          JSON
+-- Returns  {1, snapshot, {id, record, …} emitted again, {id, record, …} dropped} | {2, the holder
+--          of the lease or false}
 -- Needs    lib/siblings, lib/fences, lib/lane-order
 local id, lease_id, lease = ARGV[2], ARGV[3], of('lease', ARGV[2])
 local holder, recorded = redis.call('GET', lease), digits(redis.call('GET', fence_of(lease)))

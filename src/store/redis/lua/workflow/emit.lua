@@ -1,9 +1,11 @@
 -- workflow/emit: emits actions of a workflow, and its epoch grows by one for each.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many
---          positions of read results follow, those positions; then per action: id, target, priority, body
--- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has another |
---          {4, unresolved, unread} if that would be too many, without the results that have been read
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5]
+--          how many positions of read results follow, those positions; then per action: id, target,
+--          priority, body
+-- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has
+--          another | {4, unresolved, unread} if that would be too many, without the results that
+--          have been read
 -- Needs    lib/lanes, lib/workflow
 local id, lease_id, epoch, from = ARGV[2], ARGV[3], tonumber(ARGV[4]), 6 + ARGV[5]
 local current, refused = check_tenure(id, lease_id)
@@ -26,7 +28,8 @@ end
 if known > 0 or epoch ~= current then return {3, current} end
 local count = redis.call('HLEN', actions)
 local following = count + #ids
--- Most workflows have few unread results: only the others are counted without those that have been read.
+-- Most workflows have few unread results: only the others are counted without those that have been
+-- read.
 if following > UNRESOLVED_MOST or following + redis.call('XLEN', of('unread', id)) > UNREAD_MOST then
   local unread = count_unread(id, tonumber(ARGV[5]), 6)
   if following > UNRESOLVED_MOST or following + unread > UNREAD_MOST then return {4, count, unread} end

@@ -1,8 +1,11 @@
--- workflow/handoff: hands a tenure to a successor. The lease names it for a short window, with a new fence.
+-- workflow/handoff: hands a tenure to a successor. The lease names it for a short window, with a
+-- new fence.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many
---          positions of read results follow, those positions, the successor's lease id, window ms
--- Returns  {1, epoch, fence} | {2, the holder of the lease or false} | {3, epoch} if the workflow has another
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5]
+--          how many positions of read results follow, those positions, the successor's lease id,
+--          window ms
+-- Returns  {1, epoch, fence} | {2, the holder of the lease or false} | {3, epoch} if the workflow
+--          has another
 -- Needs    lib/siblings, lib/fences, lib/parking
 local id, lease_id, successor, window = ARGV[2], ARGV[3], ARGV[#ARGV - 1], ARGV[#ARGV]
 local current, refused = check_tenure(id, lease_id)

@@ -1,9 +1,10 @@
 -- workflow/reserve: gives one action to a processor that knows it already, if it is due.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] target, [3] workflow, [4] action, [5] its lease id, [6] its epoch,
---          [7] consumer, [8] ms of the claim, '0' = check only, [9] '1' = strict
--- Returns  {'reserved', record, fence, how often it was given out} | {'lease', lease id of the tenure or false} |
---          {'replay', result} | {'stale' or 'future', the epoch it was compared with}
+-- ARGV     [1] the prefix of channel names, [2] target, [3] workflow, [4] action, [5] its lease id,
+--          [6] its epoch, [7] consumer, [8] ms of the claim, '0' = check only, [9] '1' = strict
+-- Returns  {'reserved', record, fence, how often it was given out} | {'lease', lease id of the
+--          tenure or false} | {'replay', result} | {'stale' or 'future', the epoch it was compared
+--          with}
 -- Needs    lib/claims, lib/workflow
 local target, id, action_id, epoch = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[6])
 local stream, actions, now = stream_at('action:' .. target), of('actions', id), clock()

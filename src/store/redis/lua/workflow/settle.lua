@@ -1,14 +1,14 @@
 -- workflow/settle: stores the outcomes of actions.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] target, then per action: workflow, fence, outcome, value as JSON,
---          and the reason of one that is dead, or ms until one is tried again
+-- ARGV     [1] the prefix of channel names, [2] target, then per action: workflow, fence, outcome,
+--          value as JSON, and the reason of one that is dead, or ms until one is tried again
 -- Returns  per action: 1 | 0 if the fence does not hold it any more
 -- Needs    lib/claims, lib/workflow
 local target, replies, now = ARGV[2], {}, clock()
 local stream = stream_at('action:' .. target)
 
--- A result is a text of lines: its position, epoch, outcome, target, value. The last results and all unread ones
--- are kept.
+-- A result is a text of lines: its position, epoch, outcome, target, value. The last results and
+-- all unread ones are kept.
 local function keep(id, action_id, result)
   local unread, settled = of('unread', id), of('settled', id)
   local position = redis.call('XADD', unread, '*', 'a', action_id, 'r', result)

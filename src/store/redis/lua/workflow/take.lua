@@ -1,6 +1,8 @@
--- workflow/take: gives actions to a processor. An action of another tenure is parked instead, and reported.
+-- workflow/take: gives actions to a processor. An action of another tenure is parked instead, and
+-- reported.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] target, [3] consumer, [4] the limit, [5] ms of the claim
+-- ARGV     [1] the prefix of channel names, [2] target, [3] consumer, [4] the limit, [5] ms of the
+--          claim
 -- Returns  per action: {1, workflow, id, record, fence, how often it was given out} |
 --          {0, workflow, id, lease id of the action, that of the tenure or false}
 -- Needs    lib/claims, lib/workflow

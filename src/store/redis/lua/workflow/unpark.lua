@@ -1,8 +1,9 @@
 -- workflow/unpark: emits parked actions again.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many
---          positions of read results follow, those positions
--- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has another
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5]
+--          how many positions of read results follow, those positions
+-- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has
+--          another
 -- Needs    lib/parking
 local id, lease_id = ARGV[2], ARGV[3]
 local current, refused = check_tenure(id, lease_id)

@@ -1,8 +1,9 @@
 -- workflow/update: sets the state of a workflow.
 -- KEYS     [1] the bus key of streams, workflows and intents
--- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5] how many
---          positions of read results follow, those positions, the state as JSON
--- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has another
+-- ARGV     [1] the prefix of channel names, [2] workflow, [3] lease id, [4] the epoch expected, [5]
+--          how many positions of read results follow, those positions, the state as JSON
+-- Returns  {1, epoch} | {2, the holder of the lease or false} | {3, epoch} if the workflow has
+--          another
 -- Needs    lib/workflow
 local id, lease_id, following, state = ARGV[2], ARGV[3], ARGV[4] + 1, ARGV[#ARGV]
 local current, refused = check_tenure(id, lease_id)

@@ -1,0 +1,224 @@
+/** What `holdfast top` knows: the fleet as it was last told, and what has happened lately. Time is given, so that it can stand still. */
+import { shortName } from '../../../core/ids.ts';
+import type {
+  FleetChange,
+  FleetPicture,
+  FleetSighting,
+  MemberView,
+  PicturedTarget,
+  TargetReason,
+} from '../../../fleet/watch/fleet.ts';
+import { instancesOf, targetOf } from '../../../telemetry/about.ts';
+import type { LoggedEvent } from '../../../telemetry/event-log.ts';
+import { isRepeated } from '../fleet/watch.ts';
+import { MinuteMetrics } from './minute-metrics.ts';
+
+/** So many of what has happened are kept: what happens to a thousand targets at once is one line, and there is to be one before it. */
+const MOST_EVENTS = 2_000;
+/** No screen is higher. */
+const MOST_HAPPENINGS = 200;
+
+/** Somebody has to know of these, or will soon; the worst first. */
+const TROUBLES: readonly TargetReason[] = [
+  ...(['garbage', 'unplaced', 'free', 'revoked', 'quarantine', 'unsettled'] as const),
+  ...(['expiring', 'late'] as const),
+];
+
+export const ORDERS = ['name', 'owned', 'heartbeat', 'renewals'] as const;
+export type Order = (typeof ORDERS)[number];
+
+/** A moment, on both clocks. */
+export interface Moment {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+/** One thing that has happened, and how many more like it right before. */
+export interface Happening {
+  readonly event: LoggedEvent;
+  readonly more: number;
+}
+
+/** What there is to draw. */
+export interface TopView {
+  readonly wallMs: number;
+  /** Null: nothing has been seen of the fleet yet. */
+  readonly ageMs: number | null;
+  readonly roundTripMs: number;
+  /** The store does not answer. */
+  readonly away: { readonly forMs: number; readonly why: string } | null;
+  readonly counts: Readonly<
+    Record<'instances' | 'targets' | 'held' | 'unowned' | 'late' | 'moving' | 'paused', number>
+  >;
+  /** In the last minute. */
+  readonly transitionsPerSecond: number;
+  readonly failovers: number;
+  readonly handovers: number;
+  readonly members: readonly MemberView[];
+  /** Those that are not as they should be; with a filter, all that it names. */
+  readonly targets: readonly PicturedTarget[];
+  /** The latest first. */
+  readonly happenings: readonly Happening[];
+}
+
+export class TopState {
+  #picture: FleetPicture | null = null;
+  #targets = new Map<string, { readonly target: PicturedTarget; readonly seenMs: number }>();
+  #membersMs = 0;
+  #away: { readonly sinceMs: number; readonly why: string } | null = null;
+  /** The earliest first. */
+  #events: LoggedEvent[] = [];
+  #transitions = new MinuteMetrics();
+  #failovers = new MinuteMetrics();
+  #handovers = new MinuteMetrics();
+  readonly #gone = new Set<string>();
+
+  /** Something was seen of the fleet. */
+  see(sighting: FleetSighting, { monotonicMs }: Moment): void {
+    if (sighting.kind === 'stalled') {
+      const { error } = sighting;
+      const why = error instanceof Error ? error.message : String(error);
+      this.#away ??= { sinceMs: monotonicMs, why };
+      return;
+    }
+    this.#away = null;
+    if (sighting.kind === 'picture') {
+      this.#targets.clear();
+      this.#change(sighting.picture, sighting.picture.members, monotonicMs);
+    } else if (sighting.kind === 'change') {
+      this.#change(sighting.change, sighting.change.members, monotonicMs);
+    }
+  }
+
+  /** Something has happened. */
+  hear(event: LoggedEvent, { wallMs }: Moment): void {
+    const { at, how } = event;
+    if (event.event.startsWith('lease.')) this.#transitions.note(at, wallMs);
+    if (event.event === 'target.taken' && how === 'failover') this.#failovers.note(at, wallMs);
+    if (event.event === 'target.taken' && how === 'handover') this.#handovers.note(at, wallMs);
+    if (isRepeated(event, this.#gone)) return;
+    this.#events.push(event);
+    // Not one by one: each time it would move all others.
+    if (this.#events.length > 2 * MOST_EVENTS) this.#events = this.#events.slice(-MOST_EVENTS);
+  }
+
+  /** As it is now, and stays whatever comes. */
+  copy(): TopState {
+    const copy = new TopState();
+    copy.#picture = this.#picture;
+    copy.#targets = new Map(this.#targets);
+    copy.#membersMs = this.#membersMs;
+    copy.#away = this.#away;
+    copy.#events = [...this.#events];
+    copy.#transitions = this.#transitions.copy();
+    copy.#failovers = this.#failovers.copy();
+    copy.#handovers = this.#handovers.copy();
+    return copy;
+  }
+
+  view(now: Moment, { filter, order }: { filter: string; order: Order }): TopView {
+    const { monotonicMs, wallMs } = now;
+    const picture = this.#picture;
+    const away = this.#away;
+    const isWanted = (...names: readonly (string | null | undefined)[]) =>
+      filter === '' ||
+      names.some(
+        (name) => name?.includes(filter) === true || shortName(name ?? '').includes(filter),
+      );
+    const instances = picture?.members.length ?? 0;
+    const counts = { instances, targets: 0, held: 0, unowned: 0, late: 0, moving: 0, paused: 0 };
+    const targets: PicturedTarget[] = [];
+    for (const { target, seenMs } of this.#targets.values()) {
+      count(counts, target);
+      const { id, owner, planned, reason, expiresInMs } = target;
+      const isShown = filter === '' ? TROUBLES.includes(reason) : isWanted(id, owner, planned);
+      if (!isShown) continue;
+      const leftMs =
+        expiresInMs === null ? null : Math.max(0, expiresInMs - (monotonicMs - seenMs));
+      targets.push({ ...target, expiresInMs: leftMs });
+    }
+    const goneByMs = monotonicMs - this.#membersMs;
+    const members = (picture?.members ?? [])
+      .filter(({ id }) => isWanted(id))
+      .map((member) => ({ ...member, expiresInMs: member.expiresInMs - goneByMs }))
+      .sort(BY[order]);
+    return {
+      wallMs,
+      ageMs: picture === null ? null : Math.max(0, wallMs - picture.at),
+      roundTripMs: picture?.roundTripMs ?? 0,
+      away: away === null ? null : { forMs: monotonicMs - away.sinceMs, why: away.why },
+      counts,
+      transitionsPerSecond: this.#transitions.perSecond(wallMs),
+      failovers: this.#failovers.count(wallMs),
+      handovers: this.#handovers.count(wallMs),
+      members,
+      targets: targets.sort(byTrouble),
+      happenings: gathered(
+        this.#events.filter((event) => isWanted(targetOf(event), ...instancesOf(event))),
+      ),
+    };
+  }
+
+  #change(change: FleetChange, members: FleetChange['members'], nowMs: number): void {
+    const { at, roundTripMs, targets = [], removed = [] } = change;
+    this.#picture = {
+      at,
+      roundTripMs,
+      targets: [],
+      members: members ?? this.#picture?.members ?? [],
+    };
+    if (members !== undefined) this.#membersMs = nowMs;
+    for (const id of removed) this.#targets.delete(id);
+    for (const target of targets) this.#targets.set(target.id, { target, seenMs: nowMs });
+  }
+}
+
+/** The latest first; of those in a row that are alike, the last. Who has a target from another says so better than that it took it. */
+function gathered(events: readonly LoggedEvent[]): Happening[] {
+  const happenings: Happening[] = [];
+  const grantOf = (event: LoggedEvent) => `${event.instance} ${targetOf(event)} ${event.fence}`;
+  const told = new Set<string>();
+  for (const event of events.toReversed()) {
+    if (event.event === 'target.taken') told.add(grantOf(event));
+    if (event.event === 'lease.acquired' && told.has(grantOf(event))) continue;
+    const last = happenings.at(-1);
+    if (last !== undefined && areAlike(last.event, event))
+      happenings[happenings.length - 1] = { event: last.event, more: last.more + 1 };
+    else if (happenings.length === MOST_HAPPENINGS) break;
+    else happenings.push({ event, more: 0 });
+  }
+  return happenings;
+}
+
+function areAlike(a: LoggedEvent, b: LoggedEvent): boolean {
+  return a.event === b.event && a.instance === b.instance && a.how === b.how;
+}
+
+function count(
+  counts: { -readonly [C in keyof TopView['counts']]: number },
+  { owner, reason }: PicturedTarget,
+): void {
+  counts.targets++;
+  if (owner !== null) counts.held++;
+  if (reason === 'paused') counts.paused++;
+  else if (owner === null) counts.unowned++;
+  if (reason === 'late') counts.late++;
+  if (reason === 'moving') counts.moving++;
+}
+
+function byTrouble(a: PicturedTarget, b: PicturedTarget): number {
+  const place = ({ reason }: PicturedTarget) =>
+    (TROUBLES.indexOf(reason) + TROUBLES.length + 1) % (TROUBLES.length + 1);
+  return place(a) - place(b) || (a.id < b.id ? -1 : 1);
+}
+
+type Compare = (a: MemberView, b: MemberView) => number;
+
+const byName: Compare = (a, b) => (a.id < b.id ? -1 : 1);
+
+const BY: Readonly<Record<Order, Compare>> = {
+  name: byName,
+  owned: (a, b) => b.owned - a.owned || byName(a, b),
+  heartbeat: (a, b) => a.expiresInMs - b.expiresInMs || byName(a, b),
+  renewals: (a, b) => (b.vitals?.renewP99Ms ?? -1) - (a.vitals?.renewP99Ms ?? -1) || byName(a, b),
+};

@@ -1,0 +1,182 @@
+/**
+ * The slots of a pool as the store has them: read all at once, then asked for one by one, in order.
+ * Calls of this process never ask for the same slot at a time, so one read serves as many calls as
+ * there are free slots.
+ */
+import type { BusyReason } from '../../core/errors.ts';
+import type { ReadReply } from '../../store/port/lease-store.ts';
+import type { Runtime } from '../../store/runtime.ts';
+import type { Lease } from '../lease.ts';
+import type { Leases } from '../leases.ts';
+import type { AcquireOptions } from '../options.ts';
+import { LEASE_CLASSES } from '../timings.ts';
+
+/** A slot that was granted. */
+export interface Taken {
+  readonly ok: true;
+  readonly slot: string;
+  readonly lease: Lease;
+}
+
+/** Why a slot is not free, or the error that kept the caller from knowing. */
+export type Obstacle = { readonly reason: BusyReason; readonly expiresInMs: number } | Error;
+
+/** The caller that a slot is asked for. */
+export interface Asker {
+  readonly holder?: string;
+  readonly signal?: AbortSignal;
+  readonly untilReleased?: boolean;
+}
+
+export class SlotSet {
+  /** In the order in which they are given out. */
+  readonly names: readonly string[];
+  readonly #rt: Runtime;
+  readonly #leases: Pick<Leases, 'acquire'>;
+  /** The key of each slot's lease, by the name of the slot. */
+  readonly #keys: ReadonlyMap<string, string>;
+  readonly #options: AcquireOptions;
+  readonly #keyspace: string;
+  readonly #timeoutMs: number;
+  /** The slots that this process is asking for now. */
+  readonly #asked = new Map<string, Promise<unknown>>();
+
+  constructor(
+    rt: Runtime,
+    leases: Pick<Leases, 'acquire' | 'check'>,
+    keys: ReadonlyMap<string, string>,
+    options: AcquireOptions,
+  ) {
+    this.names = [...keys.keys()];
+    this.#rt = rt;
+    this.#leases = leases;
+    this.#keys = keys;
+    this.#options = options;
+    this.#timeoutMs = leases.check(options).operationTimeoutMs;
+    this.#keyspace = LEASE_CLASSES[options.class ?? 'lease'].keyspace;
+  }
+
+  async read(): Promise<ReadReply[]> {
+    const keys = this.names.map((slot) => this.#storeKeyOf(slot));
+    return this.#rt.store.leases.read(keys, { timeoutMs: this.#timeoutMs });
+  }
+
+  async readView(): Promise<SlotsView> {
+    const replies = await this.read();
+    return new SlotsView(this.names.map((slot, i) => [slot, obstacleOf(replies[i] as ReadReply)]));
+  }
+
+  /**
+   * Asks for the first free slot, and for the next one if another process was faster. Skips the
+   * slots that another call of this process is asking for, unless `isLastTry`.
+   */
+  async takeFree(view: SlotsView, asker: Asker, isLastTry = false): Promise<Taken | null> {
+    const next = () =>
+      this.names.find((slot) => view.isFree(slot) && (isLastTry || !this.#asked.has(slot)));
+    for (let slot = next(); slot !== undefined; slot = next()) {
+      const asking = this.#ask(view, slot, asker);
+      this.#asked.set(slot, asking);
+      const taken = await asking;
+      if (taken !== null) return taken;
+    }
+    return null;
+  }
+
+  /** Resolves when all requests for slots that are in flight now have been answered. */
+  async answered(): Promise<void> {
+    await Promise.all(this.#asked.values());
+  }
+
+  /** Asks for one slot, and waits for it up to `waitMs`. */
+  acquire(slot: string, asker: Asker, waitMs = 0): ReturnType<Leases['acquire']> {
+    return this.#leases.acquire(this.#keyOf(slot), { ...this.#options, ...asker, wait: waitMs });
+  }
+
+  async #ask(view: SlotsView, slot: string, asker: Asker): Promise<Taken | null> {
+    try {
+      const result = await this.acquire(slot, asker);
+      if (result.ok) {
+        view.set(slot, { reason: 'held', expiresInMs: result.lease.remainingMs() });
+        return { ok: true, slot, lease: result.lease };
+      }
+      view.set(slot, result);
+      view.isOutdated ||= result.reason === 'held';
+    } catch (error) {
+      // Slots on the same shard would fail too, each after its own timeout.
+      const shard = this.#shardOf(slot);
+      for (const other of this.names)
+        if (view.isFree(other) && this.#shardOf(other) === shard) view.set(other, asError(error));
+    } finally {
+      this.#asked.delete(slot);
+    }
+    return null;
+  }
+
+  #keyOf(slot: string): string {
+    return this.#keys.get(slot) ?? '';
+  }
+
+  #storeKeyOf(slot: string): string {
+    return this.#keyspace + this.#keyOf(slot);
+  }
+
+  #shardOf(slot: string): string {
+    return this.#rt.store.leases.lane?.(this.#storeKeyOf(slot)) ?? '';
+  }
+}
+
+/** The slots as one read has shown them, with the answers since. */
+export class SlotsView {
+  readonly #obstacles: Map<string, Obstacle | null>;
+  /** Another process was faster: another slot may have become free since the read. */
+  isOutdated = false;
+
+  constructor(obstacles: readonly (readonly [slot: string, Obstacle | null])[]) {
+    this.#obstacles = new Map(obstacles);
+  }
+
+  isFree(slot: string): boolean {
+    return this.#obstacles.get(slot) === null;
+  }
+
+  set(slot: string, obstacle: Obstacle): void {
+    this.#obstacles.set(slot, obstacle);
+  }
+
+  /** Of each slot that is not free. */
+  obstacles(): readonly Obstacle[] {
+    return [...this.#obstacles.values()].filter((obstacle) => obstacle !== null);
+  }
+}
+
+/**
+ * Why no slot is free, and when the first may be. Throws if one of the obstacles is an error: then
+ * a slot that could not be read may be free.
+ */
+export function refusalOf(obstacles: readonly Obstacle[]): {
+  reason: BusyReason;
+  expiresInMs: number;
+} {
+  let [reason, expiresInMs]: [BusyReason, number] = ['held', Number.POSITIVE_INFINITY];
+  const known = obstacles.map((obstacle) => {
+    if (obstacle instanceof Error) throw obstacle;
+    return obstacle;
+  });
+  // A held slot may expire before the quarantine ends, but is not granted before that.
+  const quarantined = known.filter((obstacle) => obstacle.reason === 'quarantine');
+  for (const obstacle of quarantined.length > 0 ? quarantined : known) {
+    if (reason === 'held') reason = obstacle.reason;
+    expiresInMs = Math.min(expiresInMs, obstacle.expiresInMs);
+  }
+  return { reason, expiresInMs };
+}
+
+function obstacleOf(reply: ReadReply): Obstacle | null {
+  if (reply.kind === 'failed') return reply.error;
+  if (reply.kind === 'free') return null;
+  return { reason: reply.kind, expiresInMs: reply.expiresInMs };
+}
+
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
