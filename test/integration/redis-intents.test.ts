@@ -102,6 +102,16 @@ describe('after a loss in part', () => {
     expect(found).toMatchObject({ kind: 'replayed', session: { id: 'b', clients: 1 } });
   });
 
+  it('I-13 a session that no index names is listed again when a client asks for it', async () => {
+    await start('a');
+    const indexes = ['all', 'open', 'all:t', 'open:t'].map((index) => INTENT + index);
+    expect(await redis.cli('DEL', ...indexes)).toBe(4);
+    expect(await listed({ isOpen: true })).toEqual([]);
+    expect(await start('b')).toMatchObject({ kind: 'replayed', session: { id: 'a' } });
+    for (const more of [{}, { isOpen: true }, { tenant: 't' }, { tenant: 't', isOpen: true }])
+      expect(await listed(more)).toEqual(['a']);
+  });
+
   it('I-06 the first key leads nowhere, the second does: the session is found, and all keys lead to it', async () => {
     await start('a', { keys: ['old'] });
     await start('gone', { keys: ['new'] });

@@ -123,6 +123,7 @@ export class IntentAudit {
       this.#lookAt(session, facts, nowMs);
       if (session.endedMs !== null) continue;
       if (isTorn) session.isDamaged = true;
+      session.isUnlisted = !this.#sight.isListed(session.id);
       this.#open.set(session.wanted, session);
     }
   }
@@ -142,7 +143,11 @@ export class IntentAudit {
 
   /** Those that the store takes for running, with who has each. */
   running(): Pick<IntentRecord, 'id' | 'worker'>[] {
-    return [...this.#open.values()].filter(({ state }) => state === 'RUNNING');
+    return this.#listed().filter(({ state }) => state === 'RUNNING');
+  }
+
+  #listed(): IntentRecord[] {
+    return [...this.#open.values()].filter(({ isUnlisted }) => !isUnlisted);
   }
 
   /** Whether the store says that this process has it, and that it is not over; null where it has lost that. */
@@ -172,7 +177,7 @@ export class IntentAudit {
     this.#calmSinceMs = null;
     if (this.#acceptedMs < calmSinceMs)
       this.#report('healing', '', 'nobody has had a start accepted for long');
-    for (const { id, createdMs, state } of this.#open.values())
+    for (const { id, createdMs, state } of this.#listed())
       if (createdMs < calmSinceMs)
         this.#report('healing', id, `session ${id} is ${state}, and does not come to its end`);
   }
@@ -232,6 +237,8 @@ export class IntentAudit {
       this.#report('intents', id, `${wanted} was asked for, and ${id} is ${session.wanted}`);
     if (!session.isOpen) this.#report('intents', id, `${id} was replayed after it had ended`);
     session.clients.add(client);
+    session.isUnlisted = !this.#sight.isListed(id);
+    if (session.isUnlisted) this.#report('intents', id, `${id} was replayed, and is not listed`);
     this.#count('replayed');
     if (keys[0] !== session.keys[0]) this.#count('replayed under another secret');
     this.#compare(session, facts);

@@ -28,6 +28,8 @@ export class IntentRecord {
   goneMs: number | null = null;
   /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
   isDamaged = false;
+  /** The index of open sessions was deleted: no worker finds it until a client asks for it again. */
+  isUnlisted = false;
   /** The store has lost what it knew of it last. */
   isSetBack = false;
   /** Since when somebody wants it to stop. */

@@ -24,6 +24,11 @@ export class IntentSight {
     return facts[1] === null ? null : factsIn(facts);
   }
 
+  /** Whether the index of open sessions names it. */
+  isListed(id: string): boolean {
+    return this.#peek(['ZSCORE', `${HUB}intent:open`, id]) !== null;
+  }
+
   clientsOf(id: string): string[] {
     const fields = this.#peek(['HKEYS', sessionAt(id)]) as string[];
     return fields

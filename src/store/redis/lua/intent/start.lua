@@ -15,6 +15,15 @@ local function add_key(id, key)
   redis.call('HSET', INTENT .. 'keys', key, id)
 end
 
+-- Puts a session into the indexes again: one that is in none is neither listed nor recovered.
+local function list_again(id, facts)
+  if redis.call('ZSCORE', INTENT .. 'open', id) then return end
+  local place = string.format('%.0f', -1000 * facts[7])
+  for _, index in ipairs({'all', 'open', 'all:' .. facts[1], 'open:' .. facts[1]}) do
+    redis.call('ZADD', INTENT .. index, 'NX', place, id)
+  end
+end
+
 local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
 for i = 9, #ARGV do keys[i - 8] = ARGV[i] end
 local led = redis.call('HMGET', INTENT .. 'keys', unpack(keys))
@@ -34,6 +43,7 @@ for _, found in ipairs(led) do
     for n = 1, #keys do
       if led[n] ~= found then add_key(found, keys[n]) end
     end
+    list_again(found, facts)
     return {2, facts, found}
   end
 end
