@@ -134,7 +134,7 @@ async function showProgress({ board, cast }: Show, over: AbortSignal): Promise<v
   while (!over.aborted) {
     const left = cast.actors.filter(({ state }) => state !== 'dead').map(({ name }) => name);
     const who = left.length === 0 ? '' : ` ${left.join(', ')}: handing over and ending`;
-    board.status(`StopSignals …${who}. Ctrl-C again ends it at once.`);
+    board.status(`Ending …${who}. Ctrl-C again ends it at once.`);
     await systemClock.sleep(PROGRESS_MS, over).catch(() => {});
   }
 }
