@@ -46,6 +46,8 @@ them for the last; quick about one and a half. Build first, or use npm run bench
     fleetSessions,
     fleetLarge,
   ],
-  ...{ full, quick, deadlineMs: 900_000 },
+  full,
+  quick,
+  deadlineMs: 900_000,
   start: onRedisServers('./fleet-instance.mjs'),
 });

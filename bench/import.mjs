@@ -12,7 +12,9 @@ process of its own; files are in the system's cache. Takes about a minute. Build
   full: { rounds: 15 },
   quick: { rounds: 5 },
   start: async (plan, progress) => ({
-    ...{ bench: { plan, progress }, facts: 'a process for each import' },
-    ...{ reset: async () => {}, stop: async () => {} },
+    bench: { plan, progress },
+    facts: 'a process for each import',
+    reset: async () => {},
+    stop: async () => {},
   }),
 });

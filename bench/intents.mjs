@@ -15,6 +15,8 @@ second next to a route written by hand that does one EVALSHA, how many it finds 
 own. redis-server has to be on the PATH. Takes about two and a half minutes, quick about one. Build first, or use npm run
 bench:intents.`,
   measures: [intentAccept, intentEvents],
-  ...{ full, quick, deadlineMs: 600_000 },
+  full,
+  quick,
+  deadlineMs: 600_000,
   start: onRedisServers('./intent-process.mjs'),
 });

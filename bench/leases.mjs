@@ -53,7 +53,9 @@ await runBench({
   about: `Measures holdfast next to redlock, redis-semaphore, redlock-universal and bare Lua scripts, in interleaved
 rounds on one redis-server of its own, which has to be on the PATH; takes under three minutes, quick under one.
 Build first, or use npm run bench:leases.`,
-  ...{ measures, full, quick },
+  measures,
+  full,
+  quick,
   start: async (plan, progress) => {
     const redis = await startRedis();
     const bench = new Bench({ redis, plan, progress });

@@ -15,7 +15,9 @@ store is seen, how long it takes until a fleet of 10,000 targets and 50 members 
 while 200 targets a second change hands, and how much is downloaded. chromium has to be on the PATH. Takes about a minute and a half.
 Build first, or use npm run bench:page.`,
   measures: [pageBundle, pageEvents, pageCrowd],
-  ...{ full, quick, deadlineMs: 300_000 },
+  full,
+  quick,
+  deadlineMs: 300_000,
   start: async (plan, progress) => {
     const bench = new ProcessBench({ plan, progress, file: './page-process.mjs' });
     const reset = () => bench.reset();

@@ -11,7 +11,9 @@ half of that. Build first, or use npm run bench:sim.`,
   full: { warmWorlds: 10, worlds: 20 },
   quick: { warmWorlds: 6, worlds: 6 },
   start: async (plan, progress) => ({
-    ...{ bench: { plan, progress }, facts: 'one thread' },
-    ...{ reset: async () => {}, stop: async () => {} },
+    bench: { plan, progress },
+    facts: 'one thread',
+    reset: async () => {},
+    stop: async () => {},
   }),
 });

@@ -42,9 +42,13 @@ const KINDS = {
   },
   'an entry of the shared log': async (_, store) => {
     const entry = (n) => ({
-      ...{ at: 1_794_804_862_399, instance: 'api-1794804862399000000-1f2e3d4c' },
-      ...{ event: 'lease.acquired', leaseClass: 'poll', key: `device-${n}` },
-      ...{ holder: 'api-1794804862399000000-1f2e3d4c', fence: '1794804862399000' },
+      at: 1_794_804_862_399,
+      instance: 'api-1794804862399000000-1f2e3d4c',
+      event: 'lease.acquired',
+      leaseClass: 'poll',
+      key: `device-${n}`,
+      holder: 'api-1794804862399000000-1f2e3d4c',
+      fence: '1794804862399000',
     });
     for (let at = 0; at < COUNT; at += 500)
       await store.log.append(numbers.slice(at, at + 500).map(entry), CALL);

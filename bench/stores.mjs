@@ -41,10 +41,16 @@ await runBench({
 next to a single Redis, and what holdfast run adds to a command. Servers and files are its own; redis-server has to
 be on the PATH. Takes about two minutes, quick about half of one. Build first, or use npm run bench:stores.`,
   measures: [
-    ...[sqlitePairs, sqliteCrowd, sqliteRenewals, sqliteHandover, sqliteSync],
-    ...[clusterPairs, runOverhead],
+    sqlitePairs,
+    sqliteCrowd,
+    sqliteRenewals,
+    sqliteHandover,
+    sqliteSync,
+    clusterPairs,
+    runOverhead,
   ],
-  ...{ full, quick },
+  full,
+  quick,
   start: async (plan, progress) => {
     const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
     const remove = () => rmSync(dir, { recursive: true, force: true });

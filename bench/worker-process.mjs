@@ -9,7 +9,11 @@ const [url] = process.argv.slice(2);
 answerTasks(tasks, async () => {
   const holdfast = await open(url, { quarantine: 'off', name: 'bench' });
   return {
-    ...{ holdfast, intents: holdfast.intents(), worker: null },
-    ...{ stage: new Stage(), lastReleaseMs: 0, agent: null },
+    holdfast,
+    intents: holdfast.intents(),
+    worker: null,
+    stage: new Stage(),
+    lastReleaseMs: 0,
+    agent: null,
   };
 });

@@ -39,6 +39,8 @@ their leases are free, and how soon the slots of a worker can be used that was k
 the counting semaphore of redis-semaphore. redis-server has to be on the PATH. Takes about three minutes, quick about one.
 Build first, or use npm run bench:workers.`,
   measures: [workerStart, workerSlots, workerStop, workerRestart, workerThroughput, pool],
-  ...{ full, quick, deadlineMs: 600_000 },
+  full,
+  quick,
+  deadlineMs: 600_000,
   start: onRedisServers('./worker-process.mjs'),
 });

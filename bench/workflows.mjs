@@ -34,6 +34,8 @@ nothing happens. redis-server has to be on the PATH. Takes about six minutes, ne
 waits for one renewal at the default TTL; quick uses a tenth of that TTL and takes about one. Build first, or use npm run
 bench:workflows.`,
   measures: [workflowEmit, workflowStart, workflowThroughput, workflowSteps, workflowIdle],
-  ...{ full, quick, deadlineMs: 900_000 },
+  full,
+  quick,
+  deadlineMs: 900_000,
   start: onRedisServers('./workflow-process.mjs'),
 });

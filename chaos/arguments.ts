@@ -51,7 +51,9 @@ export function readArguments(args: readonly string[]): Wanted | null {
     seconds: wholeNumber('--seconds', values.seconds ?? '60', 1),
     seed: wholeNumber('--seed', values.seed ?? String(Date.now() % 1_000_000), 0),
     ...(faults !== undefined && { faults }),
-    ...{ isNaive, isJson, keep },
+    isNaive,
+    isJson,
+    keep,
   };
 }
 
@@ -60,8 +62,14 @@ function parsed(args: readonly string[]) {
   const flag = { type: 'boolean' } as const;
   try {
     const options = {
-      ...{ topology: text, seconds: text, seed: text, faults: text, keep: text },
-      ...{ naive: flag, json: flag, help: flag },
+      topology: text,
+      seconds: text,
+      seed: text,
+      faults: text,
+      keep: text,
+      naive: flag,
+      json: flag,
+      help: flag,
     };
     return parseArgs({ args: [...args], options }).values;
   } catch (error) {

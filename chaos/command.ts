@@ -40,9 +40,14 @@ async function run(wanted: Wanted): Promise<number> {
   if (topology !== 'sqlite') requireRedis();
   const show = progressShown(seconds, isJson);
   const report = await runChaos({
-    ...{ topology, seconds, seed, variant: isNaive ? 'naive' : 'holdfast' },
+    topology,
+    seconds,
+    seed,
+    variant: isNaive ? 'naive' : 'holdfast',
     ...(faults !== undefined && { faults }),
-    ...{ stopsAtViolation: isNaive, signal: interruption(), onProgress: show },
+    stopsAtViolation: isNaive,
+    signal: interruption(),
+    onProgress: show,
   });
   show(null);
   const isFailed = report.verdict.violations.length > 0 && !isNaive;

@@ -58,9 +58,16 @@ export class Crew {
       ports.map((port) => FaultProxy.start({ target: { host: '127.0.0.1', port } })),
     );
     const settings = {
-      ...{ name, url, targets, sink, history: join(folder, `${name}.jsonl`) },
+      name,
+      url,
+      targets,
+      sink,
+      history: join(folder, `${name}.jsonl`),
       ports: Object.fromEntries(ports.map((port, i) => [port, links[i]?.port])),
-      ...{ ttlMs: TTL_MS, everyMs: EVERY_MS, readMs: READ_MS, standstillMs: STANDSTILL_MS },
+      ttlMs: TTL_MS,
+      everyMs: EVERY_MS,
+      readMs: READ_MS,
+      standstillMs: STANDSTILL_MS,
     };
     const child = spawnChild(SCRIPTS[variant].href, { args: [JSON.stringify(settings)] });
     const closeLinks = () => Promise.all(links.map((link) => link.close()));

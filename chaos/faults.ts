@@ -136,7 +136,11 @@ export function storeFault(
   facts: Omit<Partial<StoreFault>, 'name' | 'on'> & Pick<StoreFault, 'inflict'>,
 ): StoreFault {
   return {
-    ...{ on: 'store', name, lastsMs: ANY_MS, recoveryMs: RECOVERY_MS.forgotten, mayBreak: [] },
+    on: 'store',
+    name,
+    lastsMs: ANY_MS,
+    recoveryMs: RECOVERY_MS.forgotten,
+    mayBreak: [],
     ...facts,
   };
 }

@@ -24,7 +24,10 @@ export function faultsOf(history: readonly Entry[]): InjectedFault[] {
   return history
     .filter(({ what }) => what === 'fault.began')
     .map(({ fault, kind, victim, atMs, recoveryMs, mayBreak }) => ({
-      ...{ number: Number(fault), kind: String(kind), victim: String(victim), beganMs: atMs },
+      number: Number(fault),
+      kind: String(kind),
+      victim: String(victim),
+      beganMs: atMs,
       endedMs: endedMs.get(fault) ?? Number.POSITIVE_INFINITY,
       recoveryMs: Number(recoveryMs),
       mayBreak: (mayBreak ?? []) as Invariant[],
@@ -69,8 +72,13 @@ function hostStalls(history: readonly Entry[]): InjectedFault[] {
   return history
     .filter(({ who, what }) => who === 'harness' && what === 'stood.still')
     .map(({ atMs, fromMs }) => ({
-      ...{ number: 0, kind: 'busy machine', victim: 'everybody', mayBreak: [] },
-      ...{ beganMs: Number(fromMs), endedMs: atMs, recoveryMs: RECOVERY_MS.plain },
+      number: 0,
+      kind: 'busy machine',
+      victim: 'everybody',
+      mayBreak: [],
+      beganMs: Number(fromMs),
+      endedMs: atMs,
+      recoveryMs: RECOVERY_MS.plain,
     }));
 }
 

@@ -121,7 +121,12 @@ export class Nemesis {
     const { name, recoveryMs, mayBreak } = kind;
     const label = victim === 'store' ? name : `${name} (${victim.split('-')[0]})`;
     history.write('nemesis', 'fault.began', {
-      ...{ fault, kind: name, victim, lastsMs, recoveryMs, mayBreak },
+      fault,
+      kind: name,
+      victim,
+      lastsMs,
+      recoveryMs,
+      mayBreak,
     });
     this.underWay.add(label);
     const pause = (ms: number) => sleep(ms, undefined, { signal });

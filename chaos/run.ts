@@ -125,7 +125,11 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
   }
   const entries = readHistory(recordings);
   return {
-    ...{ topology: options.topology, variant, seed, seconds, commit: commit() },
+    topology: options.topology,
+    variant,
+    seed,
+    seconds,
+    commit: commit(),
     isInterrupted: options.signal?.aborted ?? false,
     tookMs: (watch.foundAtMs ?? hostMs()) - startedAtMs,
     verdict: check(entries),

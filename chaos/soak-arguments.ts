@@ -36,7 +36,9 @@ export function readSoakArguments(args: readonly string[]): SoakWanted | null {
     throw new UsageError(`--store is redis or sqlite, not '${store}'`);
   if (isNaive && store !== 'redis') throw new UsageError('--naive is written for Redis');
   return {
-    ...{ store, isNaive, isJson },
+    store,
+    isNaive,
+    isJson,
     seconds: wholeNumber('--seconds', values.seconds ?? '60', 1),
     seed: wholeNumber('--seed', values.seed ?? String(Date.now() % 1_000_000), 0),
   };

@@ -84,8 +84,15 @@ function startChild(
   const file = join(folder, `${name}.jsonl`);
   const others = [0, 1, 2, 3].map((other) => `p${other}`);
   const settings = {
-    ...{ name, client, store, keys: KEYS, file, others, maxTtlMs: MAX_TTL_MS },
-    ...{ seed: options.seed * 31 + number, forMs: options.seconds * 1_000 },
+    name,
+    client,
+    store,
+    keys: KEYS,
+    file,
+    others,
+    maxTtlMs: MAX_TTL_MS,
+    seed: options.seed * 31 + number,
+    forMs: options.seconds * 1_000,
   };
   const script = options.isNaive ? 'soak-naive.mjs' : 'soak-client.mjs';
   const path = fileURLToPath(new URL(`./children/${script}`, import.meta.url));

@@ -105,8 +105,14 @@ class Reading implements Actors {
     const deadline = typeof deadlineMs === 'number' ? deadlineMs : null;
     if (what === 'lease.acquired') {
       const tenure = {
-        ...{ instance: who, target, fence, grantedMs: atMs, polls: [], deadlineMs: deadline },
-        ...{ lostMs: Number.POSITIVE_INFINITY, releasingMs: Number.POSITIVE_INFINITY },
+        instance: who,
+        target,
+        fence,
+        grantedMs: atMs,
+        polls: [],
+        deadlineMs: deadline,
+        lostMs: Number.POSITIVE_INFINITY,
+        releasingMs: Number.POSITIVE_INFINITY,
       };
       this.tenures.push(tenure);
       this.#latest.set(`${who} ${target}`, tenure);
@@ -121,8 +127,13 @@ class Reading implements Actors {
 
   #begin({ who, atMs, target = '', fence = null, poll: number }: Entry): void {
     const poll: Poll = {
-      ...{ instance: who, target, fence, poll: Number(number), beganMs: atMs },
-      ...{ endedMs: Number.POSITIVE_INFINITY, actedMs: null },
+      instance: who,
+      target,
+      fence,
+      poll: Number(number),
+      beganMs: atMs,
+      endedMs: Number.POSITIVE_INFINITY,
+      actedMs: null,
     };
     this.polls.push(poll);
     this.#open.set(`${who} ${number}`, poll);

@@ -1,4 +1,5 @@
-// Measures how the source reads: names, constructors, comments, cycles, size. `npm run house -- --json` for machines.
+// Measures how the source reads: names, constructors, comments, cycles, size.
+// `npm run house -- --json` for machines.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +42,8 @@ const sources = new Map(
 const classes = classesOf();
 const comments = [...texts.values()].flatMap(commentLines);
 const lines = [...texts.values()].reduce((sum, text) => sum + text.split('\n').length - 1, 0);
-const single = classes.filter(({ name }) => (madeAt().get(name) ?? 0) === 1).length;
+const made = madeAt();
+const single = classes.filter(({ name }) => made.get(name) === 1).length;
 const headless = comments.filter((line) => HEADLESS.test(line)).length;
 const rows = [
   row('lines in src', lines, 'lines', 46_000),
@@ -89,10 +91,17 @@ function classesOf() {
   for (const [path, source] of sources)
     visit(source, (node) => {
       if (!ts.isClassDeclaration(node) || node.name === undefined) return;
-      if (/(Error|Refusal|Stopped)$/.test(node.name.text)) return;
+      if (isError(node)) return;
       found.push({ name: node.name.text, path, node });
     });
   return found;
+}
+
+function isError({ name, heritageClauses }) {
+  const parents = (heritageClauses ?? []).flatMap(({ types }) =>
+    types.map((type) => type.getText()),
+  );
+  return [name.text, ...parents].some((word) => /(Error|Refusal|Stopped)$/.test(word));
 }
 
 function headNoun(name) {

@@ -37,8 +37,12 @@ else process.exitCode = await main();
 function readFlags() {
   const boolean = { type: 'boolean', default: false };
   const options = {
-    ...{ only: { type: 'string' }, node: { type: 'string', multiple: true, default: [] } },
-    ...{ check: { type: 'string' }, update: boolean, json: boolean, help: boolean },
+    only: { type: 'string' },
+    node: { type: 'string', multiple: true, default: [] },
+    check: { type: 'string' },
+    update: boolean,
+    json: boolean,
+    help: boolean,
     build: { type: 'boolean', default: true },
   };
   try {
@@ -80,7 +84,12 @@ async function checkOn(name) {
   } catch (error) {
     say(`Node ${name}: ${error.message}`);
     return flags.checks.map((check) => ({
-      ...{ node: name, check: check.name, ok: false, tests: error.message, ms: 0, log: null },
+      node: name,
+      check: check.name,
+      ok: false,
+      tests: error.message,
+      ms: 0,
+      log: null,
     }));
   }
 }

@@ -70,7 +70,9 @@ async function seek(bug) {
   let simulatedMs = 0;
   let found = null;
   await runWorlds({
-    ...{ jobs, dist, shrinks: false },
+    jobs,
+    dist,
+    shrinks: false,
     next: () => {
       const world = { hours: 1, ...bug.worlds };
       return (next - seed) * world.hours < hours ? { seed: next++, ...world } : null;

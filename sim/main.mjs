@@ -140,7 +140,9 @@ const progress = setInterval(
   isTerminal ? PROGRESS_EVERY_MS : LINE_EVERY_MS,
 );
 await runWorlds({
-  ...{ jobs, shrinks: true, onReport },
+  jobs,
+  shrinks: true,
+  onReport,
   next: () => worldsToCome.next().value ?? null,
 });
 clearInterval(progress);

@@ -3,13 +3,18 @@ const worlds = { intents: 6 };
 
 /** Workers are replaced every few seconds, each with little time to stop: so some of what they are just ending takes longer. */
 const replacements = {
-  ...{ ...worlds, hours: 0.1 },
+  ...worlds,
+  hours: 0.1,
   episodes: [
     {
       lastsMs: 100_000,
       faults: Array.from({ length: 24 }, (_, i) => ({
-        ...{ kind: 'worker is replaced', atMs: 2_000 + 4_000 * i, forMs: 0 },
-        ...{ seat: i % 3, size: (i % 5) / 20, point: 'clock' },
+        kind: 'worker is replaced',
+        atMs: 2_000 + 4_000 * i,
+        forMs: 0,
+        seat: i % 3,
+        size: (i % 5) / 20,
+        point: 'clock',
       })),
     },
   ],

@@ -1,7 +1,8 @@
 /**
- * For tests of what is built on Holdfast: one store in memory, one clock for it and for everybody, and as many instances as a test wants,
- * each with a connection that can be broken. No time passes but what the test lets pass; so a lease of half a minute is lost in
- * a millisecond, at the same moment in every run.
+ * For tests of what is built on Holdfast: one store in memory, one clock for it and for everybody,
+ * and as many instances as a test wants, each with a connection that can be broken. No time passes
+ * but what the test lets pass; so a lease of half a minute is lost in a millisecond, at the same
+ * moment in every run.
  *
  * ```ts
  * const bed = await TestBed.open();
@@ -12,8 +13,9 @@
  * await bed.close();
  * ```
  *
- * **What it does not do.** It does not step the timers of the code under test: what that waits for by itself takes as long as ever. And its
- * instances share a process, and a memory: what real processes and stores do to each other needs real ones.
+ * **What it does not do.** It does not step the timers of the code under test: what that waits for
+ * by itself takes as long as ever. And its instances share a process, and a memory: what real
+ * processes and stores do to each other needs real ones.
  */
 import { type Duration, durationMs } from '../src/core/duration.ts';
 import { seededRandom } from '../src/core/random.ts';
@@ -58,7 +60,8 @@ export class TestBed implements AsyncDisposable {
   static async open(): Promise<TestBed> {
     const clock = new FakeClock();
     const store = createMemoryStore({ clock });
-    // Loads what workflows and intents are kept in: that takes real time, for which a stepped clock would not wait.
+    // Loads what workflows and intents are kept in: that takes real time, for which a stepped clock
+    // would not wait.
     await store.workflows.list({ timeoutMs: 5_000 });
     return new TestBed(clock, store);
   }
@@ -75,7 +78,9 @@ export class TestBed implements AsyncDisposable {
     return { holdfast, faults };
   }
 
-  /** Lets time pass until the condition holds. Rejects if it does not within `within`, or throws. */
+  /**
+   * Lets time pass until the condition holds. Rejects if it does not within `within`, or throws.
+   */
   async until(
     condition: () => boolean | Promise<boolean>,
     { within = DEFAULT_WITHIN_MS, what = 'the condition' }: StepOptions = {},

@@ -25,7 +25,9 @@ async function measureCluster(bench) {
   return [
     versus({
       ...row,
-      ...{ measure: clusterPairs.name, unit: 'pairs/s', atLeast: 0.5 },
+      measure: clusterPairs.name,
+      unit: 'pairs/s',
+      atLeast: 0.5,
       figures: both(({ perSecond }) => perSecond),
     }),
   ];

@@ -89,7 +89,10 @@ function rowsOf(requirement, name, rounds, atMost) {
   // Somebody held a target that another was still polling.
   if (shortestMs < 0) throw new Error(`a gap of ${shortestMs} ms`);
   const row = (measure, unit, figure) => ({
-    ...{ requirement, measure: `${name}: ${measure}`, unit, figures: { [OURS.name]: figure } },
+    requirement,
+    measure: `${name}: ${measure}`,
+    unit,
+    figures: { [OURS.name]: figure },
   });
   const at = (share, some) =>
     quantile(

@@ -56,7 +56,9 @@ function rowsOf({ distinct, replays, ...bare }) {
   const figures = { [OURS.name]: accepted };
   for (const [name, results] of Object.entries(bare)) figures[BARES[name]] = rate(results);
   const row = (measure, unit, value) => ({
-    ...{ requirement: 'I-01', measure: `${intentAccept.name}${measure}`, unit },
+    requirement: 'I-01',
+    measure: `${intentAccept.name}${measure}`,
+    unit,
     figures: { [OURS.name]: value },
   });
   const p99 = (results) => median(results.map(({ p99Ms }) => p99Ms));
@@ -65,7 +67,10 @@ function rowsOf({ distinct, replays, ...bare }) {
   const distinctRow = row(', distinct channels', 'intents/s', accepted);
   return [
     versus({
-      ...{ ...distinctRow, figures, rivals: Object.values(BARES), atLeast: 0.4 },
+      ...distinctRow,
+      figures,
+      rivals: Object.values(BARES),
+      atLeast: 0.4,
       notes: [`the loader took at most ${busiest} % of one processor`],
     }),
     fact(row(', distinct channels, p99', 'ms', p99(distinct))),

@@ -33,7 +33,9 @@ async function run(bench) {
 
 function rowsOf({ events, heard, before, after }) {
   const row = (measure, unit, value) => ({
-    ...{ requirement: 'I-10', measure: `${intentEvents.name}${measure}`, unit },
+    requirement: 'I-10',
+    measure: `${intentEvents.name}${measure}`,
+    unit,
     figures: { [OURS.name]: value },
   });
   const whole = row(': clients with every event once and in order', 'clients', heard.complete);

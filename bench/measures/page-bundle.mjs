@@ -38,7 +38,9 @@ function allViews() {
 
 function rowsOf(loaded, all) {
   const row = (measure, sizes) => ({
-    ...{ requirement: 'page', measure: `${pageBundle.name}: ${measure}`, unit: 'kB' },
+    requirement: 'page',
+    measure: `${pageBundle.name}: ${measure}`,
+    unit: 'kB',
     figures: { [OURS.name]: sizes.reduce((sum, size) => sum + size, 0) / 1_000 },
     notes: [`${sizes.length} files`],
   });

@@ -63,7 +63,9 @@ async function whileMoving(page, address, fleet, forMs) {
 
 function rowsOf(firstMaps, { perSecond, longestMs, count }) {
   const row = (measure, unit, value) => ({
-    ...{ requirement: 'page', measure: `${pageCrowd.name}${measure}`, unit },
+    requirement: 'page',
+    measure: `${pageCrowd.name}${measure}`,
+    unit,
     figures: { [OURS.name]: value },
   });
   const notes = [`${Math.round(perSecond)} moves/s; ${count} tasks over 50 ms`];

@@ -48,7 +48,9 @@ async function run(bench) {
 
 function rowsOf(took, count) {
   const row = (share, value) => ({
-    ...{ requirement: 'page', measure: `${pageEvents.name}, ${share}`, unit: 'ms' },
+    requirement: 'page',
+    measure: `${pageEvents.name}, ${share}`,
+    unit: 'ms',
     figures: { [OURS.name]: value },
     notes: [`${took.length} of ${count} seen`],
   });

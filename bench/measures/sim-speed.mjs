@@ -20,8 +20,10 @@ async function run(bench) {
   const mixed = { what: 'mixed worlds', ...measured, shape: {} };
   const speeds = await speedsOf(bench, [warm, usual, mixed]);
   const row = (group) => ({
-    ...{ requirement: '–', measure: `simulated hours per second, ${group.what}, one core` },
-    ...{ unit: 'h/s', figures: { [OURS.name]: speeds.get(group) } },
+    requirement: '–',
+    measure: `simulated hours per second, ${group.what}, one core`,
+    unit: 'h/s',
+    figures: { [OURS.name]: speeds.get(group) },
   });
   return [absolute({ ...row(usual), atLeast: 5 }), fact(row(mixed))];
 }
@@ -35,7 +37,8 @@ async function speedsOf(bench, groups) {
   let current = null;
   let startMs = 0;
   await runWorlds({
-    ...{ jobs: 1, shrinks: false },
+    jobs: 1,
+    shrinks: false,
     next: () => {
       current = worlds.shift() ?? null;
       if (current === null) return null;

@@ -22,7 +22,9 @@ async function run(bench) {
 /** The longest counts. */
 function rowsOf(where, all) {
   const row = (what, pick) => ({
-    ...{ requirement: 'I-12', measure: `${workerRestart.name}, ${where}, ${what}`, unit: 'ms' },
+    requirement: 'I-12',
+    measure: `${workerRestart.name}, ${where}, ${what}`,
+    unit: 'ms',
     figures: { [OURS.name]: Math.max(...all.map(pick)) },
   });
   return [

@@ -20,7 +20,9 @@ async function run(bench) {
 
 function rowsOf(where, { all, elsewhere }) {
   const row = (what, ms, share) => ({
-    ...{ requirement: 'I-08', measure: `${workerSlots.name}, ${where}, ${what}`, unit: 'ms' },
+    requirement: 'I-08',
+    measure: `${workerSlots.name}, ${where}, ${what}`,
+    unit: 'ms',
     figures: { [OURS.name]: quantile(ms, share) },
   });
   const freed = `freed by another worker (${elsewhere.length} of ${all.length}), p95`;

@@ -23,7 +23,9 @@ async function run(bench) {
 
 function rowsOf(where, delays) {
   const row = (what, share, from) => ({
-    ...{ requirement: 'I-08', measure: `${workerStart.name}, ${where}, ${what}`, unit: 'ms' },
+    requirement: 'I-08',
+    measure: `${workerStart.name}, ${where}, ${what}`,
+    unit: 'ms',
     figures: { [OURS.name]: quantile(delays[from], share) },
   });
   return [

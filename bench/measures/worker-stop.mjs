@@ -17,7 +17,9 @@ async function run(bench) {
 
 function rowsOf(where, { functions, commands }) {
   const row = (name, what, all) => ({
-    ...{ requirement: 'K-08', measure: `${name}, ${where}, ${what}`, unit: 'ms' },
+    requirement: 'K-08',
+    measure: `${name}, ${where}, ${what}`,
+    unit: 'ms',
     figures: { [OURS.name]: median(all) },
   });
   const { name } = workerStop;

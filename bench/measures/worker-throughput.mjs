@@ -10,7 +10,9 @@ export const workerThroughput = { name: `starts of ${STARTS} accepted intents, o
 async function run(bench) {
   const row = (where, all) =>
     fact({
-      ...{ requirement: 'I-08', measure: `${workerThroughput.name}, ${where}`, unit: 'starts/s' },
+      requirement: 'I-08',
+      measure: `${workerThroughput.name}, ${where}`,
+      unit: 'starts/s',
       figures: { [OURS.name]: median(all) },
     });
   return [

@@ -25,13 +25,19 @@ async function run(bench) {
   const onSqlite = { [OURS.name]: 1e6 / median(sqlite) };
   return [
     absolute({
-      ...{ requirement: 'W-02', measure: `${name}: requests per action`, unit: 'requests' },
-      ...{ figures: requests, atMost: 1 },
+      requirement: 'W-02',
+      measure: `${name}: requests per action`,
+      unit: 'requests',
+      figures: requests,
+      atMost: 1,
     }),
     versus({ ...row, measure: `${name}, our connection`, rivals: [BARE], atLeast: 0.6 }),
     versus({
-      ...{ ...row, measure: `${name}, a client of node-redis`, figures: perSecond(client) },
-      ...{ rivals: [BARE], atLeast: 0.6 },
+      ...row,
+      measure: `${name}, a client of node-redis`,
+      figures: perSecond(client),
+      rivals: [BARE],
+      atLeast: 0.6,
     }),
     fact({ ...row, measure: `${name}, SQLite`, figures: onSqlite }),
   ];

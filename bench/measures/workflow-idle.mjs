@@ -28,8 +28,12 @@ async function run(bench) {
     : `counted over ${renewEveryMs / 1_000} s, one period of a TTL of ${ttlMs / 1_000} s; a minute of the default has a quarter of one`;
   return [
     absolute({
-      ...{ requirement: 'W-09', measure: `${workflowIdle.name}: requests`, unit: 'a minute' },
-      ...{ figures, notes: [how, ...notes], atMost: 25 },
+      requirement: 'W-09',
+      measure: `${workflowIdle.name}: requests`,
+      unit: 'a minute',
+      figures,
+      notes: [how, ...notes],
+      atMost: 25,
     }),
   ];
 }

@@ -71,7 +71,10 @@ async function runSteps(bench) {
   const redis = await bench.onRedis((store) => steps(bench, store, bench.plan.stepsMs));
   const sqlite = await bench.onSqlite((store) => steps(bench, store, bench.plan.stepsMs));
   const row = (measure, figure) => ({
-    ...{ requirement: 'W-13', measure, unit: 'steps/s', figures: { [OURS.name]: figure } },
+    requirement: 'W-13',
+    measure,
+    unit: 'steps/s',
+    figures: { [OURS.name]: figure },
   });
   const { name } = workflowSteps;
   return [fact(row(name, redis)), fact(row(`${name}, SQLite`, sqlite))];

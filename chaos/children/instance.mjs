@@ -4,10 +4,25 @@ import { detour } from './detour.mjs';
 import { identify, obey, record, say, settings, work } from './work.mjs';
 
 const TOLD = [
-  ...['lease.lost', 'lease.uncertain', 'lease.confirmed', 'lease.reasserted', 'lease.releasing'],
-  ...['lease.released', 'lease.abandoned', 'lease.transferred', 'lease.returned', 'loop.delayed'],
-  ...['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'],
-  ...['fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled', 'result.refused'],
+  'lease.lost',
+  'lease.uncertain',
+  'lease.confirmed',
+  'lease.reasserted',
+  'lease.releasing',
+  'lease.released',
+  'lease.abandoned',
+  'lease.transferred',
+  'lease.returned',
+  'loop.delayed',
+  'store.connected',
+  'store.disconnected',
+  'store.forgot',
+  'store.quarantined',
+  'fleet.stalled',
+  'fleet.resumed',
+  'poll.stuck',
+  'poll.settled',
+  'result.refused',
 ];
 
 detour(settings.ports);

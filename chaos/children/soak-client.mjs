@@ -75,7 +75,8 @@ function options(holder) {
     ? { guard: ttl / 4, operationTimeout: Math.max(10, ttl / 12), renewEvery: ttl / 5 }
     : {};
   return {
-    ...{ ttl, ...timings },
+    ttl,
+    ...timings,
     ...(oneIn(2) && { wait: Math.floor(chance() * 1_500) }),
     ...(oneIn(2) && { holder }),
     ...(oneIn(4) && { class: 'resource' }),

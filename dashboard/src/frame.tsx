@@ -133,7 +133,10 @@ function Top() {
 type Age = 'none' | 'live' | 'old' | 'no-events';
 
 const AGE_ICONS: Readonly<Record<Age, IconName>> = {
-  ...{ none: 'waiting', live: 'dot', old: 'warning', 'no-events': 'warning' },
+  none: 'waiting',
+  live: 'dot',
+  old: 'warning',
+  'no-events': 'warning',
 };
 
 /** How old the data are: the word and the icon change, not only the colour. */

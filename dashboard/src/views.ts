@@ -17,37 +17,46 @@ export interface View {
 export const VIEWS: Readonly<Record<string, View>> = {
   '': { title: 'Map', key: 'h', list: async () => (await import('./views/map.tsx')).MapView },
   targets: {
-    ...{ title: 'Targets', key: 'a', otherKeys: 'p' },
+    title: 'Targets',
+    key: 'a',
+    otherKeys: 'p',
     list: async () => (await import('./views/targets.tsx')).TargetsView,
     one: async () => (await import('./views/target.tsx')).TargetView,
   },
   members: {
-    ...{ title: 'Instances', key: 'i', otherKeys: 'm' },
+    title: 'Instances',
+    key: 'i',
+    otherKeys: 'm',
     list: async () => (await import('./views/members.tsx')).MembersView,
     one: async () => (await import('./views/member.tsx')).MemberView,
   },
   timeline: {
-    ...{ title: 'Timeline', key: 't' },
+    title: 'Timeline',
+    key: 't',
     list: async () => (await import('./views/timeline.tsx')).TimelineView,
   },
   feed: { title: 'Feed', key: 'f', list: async () => (await import('./views/feed.tsx')).FeedView },
   leases: {
-    ...{ title: 'Leases', key: 'l' },
+    title: 'Leases',
+    key: 'l',
     list: async () => (await import('./views/leases.tsx')).LeasesView,
     one: async () => (await import('./views/lease.tsx')).LeaseView,
   },
   workflows: {
-    ...{ title: 'Workflows', key: 'w' },
+    title: 'Workflows',
+    key: 'w',
     list: async () => (await import('./views/workflows.tsx')).WorkflowsView,
     one: async () => (await import('./views/workflow.tsx')).WorkflowView,
   },
   sessions: {
-    ...{ title: 'Sessions', key: 's' },
+    title: 'Sessions',
+    key: 's',
     list: async () => (await import('./views/sessions.tsx')).SessionsView,
     one: async () => (await import('./views/session.tsx')).SessionView,
   },
   doctor: {
-    ...{ title: 'Doctor', key: 'd' },
+    title: 'Doctor',
+    key: 'd',
     list: async () => (await import('./views/doctor.tsx')).DoctorView,
   },
 };

@@ -24,7 +24,8 @@ await stage({ name: 'cron', about: ABOUT }, async ({ storeEnv, where, folder }) 
 Its leases last ${TTL_MS / 1_000} s here instead of 30 s, so that nobody has to wait that long for one who is dead.`);
   const env = {
     ...storeEnv,
-    ...{ TTL: `${TTL_MS / 1_000}s`, BIN_FOLDER: binFolder(folder) },
+    TTL: `${TTL_MS / 1_000}s`,
+    BIN_FOLDER: binFolder(folder),
   };
   const machines = ['ana', 'ben', 'cleo'].map((name) => new Player(MACHINE, name, env));
   for (const machine of machines) await until('a machine', () => machine.last('ready'));

@@ -9,7 +9,9 @@ import { ACTIONS, STEPS } from './steps.mjs';
 const { store, prefix, ttl, orders } = JSON.parse(process.env.ORDERS);
 process.once('disconnect', () => process.exit());
 const holdfast = await open(store, {
-  ...{ name: 'orchestrator', prefix, quarantine: 'off' },
+  name: 'orchestrator',
+  prefix,
+  quarantine: 'off',
   on: { 'store.warned': () => {} },
 });
 

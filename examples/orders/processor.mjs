@@ -9,11 +9,17 @@ const [name] = process.argv.slice(2);
 const { store, prefix, claim, sink } = JSON.parse(process.env.ORDERS);
 process.once('disconnect', () => process.exit());
 const holdfast = await open(store, {
-  ...{ name, prefix, quarantine: 'off' },
+  name,
+  prefix,
+  quarantine: 'off',
   on: { 'store.warned': () => {} },
 });
 const processor = holdfast.processor({
-  ...{ name, role: 'effect', concurrency: 4, claim, tries: 10 },
+  name,
+  role: 'effect',
+  concurrency: 4,
+  claim,
+  tries: 10,
   handlers: { [PROCESSORS[name]]: work },
 });
 process.once('message', async () => {
@@ -28,7 +34,8 @@ process.send({ said: 'ready' });
 async function work({ order }, { signal, fence, idempotencyKey, tries }) {
   await sleep(WORK_MS, undefined, { signal });
   const response = await fetch(sink, {
-    ...{ method: 'POST', signal },
+    method: 'POST',
+    signal,
     headers: { ...fenceHeaders(fence), 'idempotency-key': idempotencyKey },
     body: JSON.stringify({ order, step: PROCESSORS[name], by: name, tries }),
   });

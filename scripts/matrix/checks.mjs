@@ -1,6 +1,7 @@
 /** What has to work on every Node: the tests that need nothing but it, and the package as its users have it. */
 const integration = (...names) => [
-  ...['--project', 'integration'],
+  '--project',
+  'integration',
   ...names.map((name) => `test/integration/${name}.test.ts`),
 ];
 

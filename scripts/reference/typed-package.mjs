@@ -21,8 +21,13 @@ export class TypedPackage {
       .filter(({ file }) => existsSync(file));
     const more = [this.file('config'), this.file('core/events')];
     const program = ts.createProgram([...doors.map(({ file }) => file), ...more], {
-      ...{ target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.NodeNext, strict: true },
-      ...{ exactOptionalPropertyTypes: true, skipLibCheck: true, noEmit: true, types: ['node'] },
+      target: ts.ScriptTarget.ES2023,
+      module: ts.ModuleKind.NodeNext,
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: true,
+      noEmit: true,
+      types: ['node'],
       lib: ['lib.es2023.d.ts', 'lib.es2024.string.d.ts', 'lib.esnext.disposable.d.ts'],
     });
     this.#checker = program.getTypeChecker();

@@ -4,8 +4,8 @@ import { ConfigError, type ErrorKind, HoldfastError, kindOf } from '../core/erro
 export type Exit = number | NodeJS.Signals;
 
 /**
- * Codes from 64 are those of sysexits.h (79 is the first that it leaves free); those from 126 are the
- * shell's. `docs/cli.md` lists them too.
+ * Codes from 64 are those of sysexits.h (79 is the first that it leaves free); those from 126 are
+ * the shell's. `docs/cli.md` lists them too.
  */
 export const EXIT = {
   ok: 0,

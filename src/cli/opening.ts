@@ -4,7 +4,9 @@ import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { readSettings } from './settings.ts';
 
-/** Opens the store that the flags, the environment or the configuration name, or the default one. */
+/**
+ * Opens the store that the flags, the environment or the configuration name, or the default one.
+ */
 export async function openConfigured(
   flags: StoreFlags,
   options: OpenOptions = {},
@@ -44,8 +46,8 @@ export async function openWith(
 }
 
 /**
- * Opens the store for `work`, and closes it. By default it takes no leases, so that it does not need the
- * store's maxTtl, and creates no file, so that a wrong path is an error.
+ * Opens the store for `work`, and closes it. By default it takes no leases, so that it does not
+ * need the store's maxTtl, and creates no file, so that a wrong path is an error.
  */
 export async function withHoldfast<T>(
   flags: StoreFlags,

@@ -1,4 +1,7 @@
-/** The program: its options, its commands in groups, and its help. A command loads its code when it runs, so help is fast. */
+/**
+ * The program: its options, its commands in groups, and its help. A command loads its code when it
+ * runs, so help is fast.
+ */
 import { Argument, Command, Help, Option } from 'commander';
 import { packageVersion } from '../core/version.ts';
 import { examples, GROUP, type Work } from './command.ts';

@@ -13,7 +13,9 @@ const FILE = 'holdfast.config.mjs';
 /** How long the file may take to load: it is a program that may ask other services. */
 const LOAD_MS = 10_000;
 
-/** The settings. A flag wins over the environment, and the environment over the configuration file. */
+/**
+ * The settings. A flag wins over the environment, and the environment over the configuration file.
+ */
 export async function readSettings(flags: StoreFlags): Promise<HoldfastConfig> {
   const { HOLDFAST_STORE, HOLDFAST_PREFIX, HOLDFAST_QUARANTINE, HOLDFAST_MAX_TTL } = process.env;
   if (HOLDFAST_QUARANTINE) checkSwitch(HOLDFAST_QUARANTINE, 'HOLDFAST_QUARANTINE');
@@ -38,7 +40,10 @@ function parseMaxTtl(text: string | undefined, field: string): MaxTtlOption | un
   return option;
 }
 
-/** The named configuration file; else the one of the working directory or of the nearest folder above. */
+/**
+ * The named configuration file; else the one of the working directory or of the nearest folder
+ * above.
+ */
 async function readConfig(flag: string | undefined): Promise<HoldfastConfig> {
   const named = flag ?? process.env.HOLDFAST_CONFIG;
   const path = named ? resolve(named) : findConfig(process.cwd());
@@ -75,7 +80,8 @@ function findConfig(from: string): string | null {
   const path = join(from, FILE);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found?.isFile()) {
-    // The file is a program. One of another user in a shared folder above would run with our rights.
+    // The file is a program. One of another user in a shared folder above would run with our
+    // rights.
     const isOurs = [process.getuid?.() ?? found.uid, 0].includes(found.uid);
     if (isOurs) return path;
     throw invalid(path, 'it belongs to another user. If you trust it, name it with --config');

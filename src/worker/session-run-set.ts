@@ -104,7 +104,7 @@ export class SessionRunSet {
       'the pipelines of a worker are opened before it runs sessions',
     );
     const pipeline = this.#pipelines[record.session.kind];
-    const run = new SessionRun(this.#rt, this.#resources, pipeline, record, isRecovery);
+    const run = new SessionRun(this.#rt, this.#resources, pipeline, { record, isRecovery });
     this.#starting.add(id);
     const onStarted = () => {
       if (this.#starting.delete(id)) this.#onRoom();

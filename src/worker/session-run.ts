@@ -17,7 +17,8 @@
  * finds the leases free, and a worker that recovers the session before that knows its reason. A
  * session that is only left, because this worker stops, keeps its state: its leases are released,
  * and then the worker's name is removed from it, so that another worker continues. If the store
- * cannot be told that the pipeline has ended, the leases are not released: they expire. Out: → over.
+ * cannot be told that the pipeline has ended, the leases are not released: they expire. Out: →
+ * over.
  *
  * **Over.** The worker holds nothing for the session.
  */
@@ -89,8 +90,7 @@ export class SessionRun {
     rt: Runtime,
     resources: WorkerResources,
     pipeline: Pipeline,
-    record: SessionRecord,
-    isRecovery: boolean,
+    { record, isRecovery }: { record: SessionRecord; isRecovery: boolean },
   ) {
     this.#rt = rt;
     this.#record = record;

@@ -413,3 +413,135 @@ export function platformFindings({ path, text }: SourceText): Finding[] {
       }),
   );
 }
+
+/**
+ * The nouns that class names may end in, beside the words of docs/glossary.md: the roles of the
+ * house and the names that users know. A new role is first looked for here.
+ */
+export const ROLE_NOUNS: readonly string[] = `
+  Batcher Cache Client Clock Connection Emitter Gate Heap Limits Loop Output Queue Reader Releaser
+  Renewer Request Retention Run Scheduler Server Set State Subscription Watch Writer
+  Attempt Election Handover Heartbeat History Holdfast Lock Log Manager Metrics Passes Poller Redlock
+`
+  .trim()
+  .split(/\s+/);
+
+/** The bold words of the glossary, as the last word of a class name may spell them. */
+export function glossaryNouns({ text }: SourceText): string[] {
+  return [...text.matchAll(/\*\*([a-z ]+)\*\*/gi)].flatMap(([, words = '']) => {
+    const word = words.split(' ').at(-1) ?? '';
+    const noun = (word[0] ?? '').toUpperCase() + word.slice(1);
+    return [noun, noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`];
+  });
+}
+
+/** A class ends in a noun of the glossary or of the list of roles; every role is in use. */
+export function classNounFindings(
+  sources: readonly SourceText[],
+  glossary: readonly string[],
+  roles: readonly string[],
+): Finding[] {
+  const classes = sources.flatMap((source) =>
+    classesOf(source).map((node) => ({ source, node, noun: headNoun(node.name.text) })),
+  );
+  const used = new Set(classes.map(({ noun }) => noun));
+  const unknown = classes
+    .filter(({ noun }) => !glossary.includes(noun) && !roles.includes(noun))
+    .map(({ source, node, noun }) => {
+      const what = `${node.name.text} ends in ${noun}: end it in a word of docs/glossary.md or ROLE_NOUNS`;
+      return finding(source, node, what);
+    });
+  const stale = roles
+    .filter((noun) => !used.has(noun) || glossary.includes(noun))
+    .map((noun) => ({ path: 'test/support/tidy-rules.ts', line: 1, what: `${noun} is no role` }));
+  return [...unknown, ...stale];
+}
+
+type NamedClass = ts.ClassDeclaration & { readonly name: ts.Identifier };
+
+/** The classes of a file that are no errors. */
+function classesOf(source: SourceText): NamedClass[] {
+  return [...nodesOf(source)].filter(
+    (node): node is NamedClass =>
+      ts.isClassDeclaration(node) && node.name !== undefined && !isErrorClass(node),
+  );
+}
+
+function isErrorClass({ name, heritageClauses = [] as never }: ts.ClassDeclaration): boolean {
+  const parents = [...heritageClauses].flatMap(({ types }) => types.map((type) => type.getText()));
+  return [name?.text ?? '', ...parents].some((word) => /(Error|Refusal|Stopped)$/.test(word));
+}
+
+function headNoun(name: string): string {
+  return /[A-Z][a-z0-9]*$/.exec(name)?.[0] ?? name;
+}
+
+/** Files that are called after their subject, because their class is only a part of it. */
+const SUBJECT_FILES = [
+  'src/core/events.ts',
+  'src/fleet/targets/target-record.ts',
+  'src/fleet/targets/target-source.ts',
+  'src/lease/release.ts',
+  'src/lease/timings.ts',
+  'src/store/redis/client/wire.ts',
+  'src/store/redis/topology/servers.ts',
+];
+
+/** `RedisLeases` is in `leases.ts` or `redis-leases.ts`, `BackoffState` in `backoff.ts`. */
+export function classFileFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap((source) => {
+    const exported = classesOf(source).filter(({ modifiers }) =>
+      modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword),
+    );
+    const [first] = exported;
+    if (first === undefined || SUBJECT_FILES.includes(source.path)) return [];
+    const stem = (source.path.split('/').at(-1) ?? '').replace('.ts', '').replaceAll('-', '');
+    const isNamed = exported
+      .map(({ name }) => name.text.toLowerCase())
+      .some((name) => name.startsWith(stem) || name.endsWith(stem));
+    return isNamed ? [] : [finding(source, first, `${first.name.text}: name the file after it`)];
+  });
+}
+
+const MAX_ARGUMENTS = 4;
+
+/** A constructor takes the runtime and what is its own: at most four arguments, and no `XParts`. */
+export function constructorFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap((source) =>
+    classesOf(source).flatMap((node) => {
+      const { parameters = [] as never } = node.members.find(ts.isConstructorDeclaration) ?? {};
+      const isTooLong = parameters.length > MAX_ARGUMENTS;
+      const hasParts = parameters.some(({ type }) => /Parts\b/.test(type?.getText() ?? ''));
+      const what = `${node.name.text} takes ${parameters.length} arguments, or parts: at most four, by name`;
+      return isTooLong || hasParts ? [finding(source, node, what)] : [];
+    }),
+  );
+}
+
+/** A literal that is spread into a literal, `...{ a, b }`, changes nothing but the layout. */
+export function spreadFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap((source) =>
+    [...nodesOf(source)].flatMap((node) => {
+      if (!ts.isSpreadAssignment(node) && !ts.isSpreadElement(node)) return [];
+      const { kind } = node.expression;
+      const isLiteral =
+        kind === ts.SyntaxKind.ObjectLiteralExpression ||
+        kind === ts.SyntaxKind.ArrayLiteralExpression;
+      return isLiteral ? [finding(source, node, 'spreads a literal: write its members')] : [];
+    }),
+  );
+}
+
+const MAX_COLUMNS = 100;
+
+/** Comments are as wide as code may be. */
+export function columnFindings(sources: readonly SourceText[]): Finding[] {
+  return sources.flatMap(({ path, text }) => {
+    const comment = path.endsWith('.lua') ? /^\s*--/ : /^\s*(\/\/|\/\*\*?|\*)/;
+    return text.split('\n').flatMap((line, index) => {
+      const what = `has a comment of ${line.length} columns: at most ${MAX_COLUMNS}`;
+      const isTooWide = comment.test(line) && line.length > MAX_COLUMNS;
+      return isTooWide ? [{ path, line: index + 1, what }] : [];
+    });
+  });
+}

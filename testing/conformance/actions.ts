@@ -174,7 +174,8 @@ function reserving(check: Check): void {
     const ref = { id: 'x', epoch: 0 };
     const wrong = { kind: 'lease', workflow: flow.id, id: 'x', received: 'other' };
     assert.deepEqual(await flow.reserve({ ...ref, leaseId: 'other' }), {
-      ...{ ...wrong, expected: flow.leaseId },
+      ...wrong,
+      expected: flow.leaseId,
     });
     await flow.revoke();
     const late = { ...wrong, received: flow.leaseId, expected: null };

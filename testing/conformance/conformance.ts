@@ -2,7 +2,8 @@
  * What every store must do, as tests any runner can run. A store passes all of them or is not one.
  *
  * ```ts
- * storeConformance('my store', { open: async () => ({ store: await openMyStore(), elapse, dispose }) }, { describe, it });
+ * const open = async () => ({ store: await openMyStore(), elapse, dispose });
+ * storeConformance('my store', { open }, { describe, it });
  * ```
  */
 import assert from 'node:assert/strict';

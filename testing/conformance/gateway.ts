@@ -11,7 +11,10 @@ import {
 import type { Delivery } from '../../src/store/port/stream-store.ts';
 import { CALL, type Kit, LONG_MS } from './kit.ts';
 
-/** What a test says of a start; the rest is as it mostly is. Its keys are by name, and this test's own. */
+/**
+ * What a test says of a start; the rest is as it mostly is. Its keys are by name, and this test's
+ * own.
+ */
 export type Asking = Partial<Omit<StartRequest, 'id'>>;
 
 /** How many are sent at once where a test needs very many. */
@@ -123,7 +126,10 @@ export class Gateway {
     return this.store.prune({ ...CALL, endedBeforeMs, most });
   }
 
-  /** Takes all that is to be started. What is not this test's was left by one before: that is done with. */
+  /**
+   * Takes all that is to be started. What is not this test's was left by one before: that is done
+   * with.
+   */
   async consume(claimMs = LONG_MS): Promise<Delivery[]> {
     const call = { ...CALL, consumer: 'worker', most: 1_000, claimMs };
     const given = await this.kit.store.streams.consume(START_STREAM, call);

@@ -45,8 +45,10 @@ export function transferring(check: Check): void {
       const [b, c] = [await kit.inbox('b'), await kit.inbox('c')];
       const successors = [kit.topic('b'), kit.topic('b'), kit.topic('c')];
       const handovers = keys.map((key, i) => ({
-        ...{ key, holder: i === 1 ? 'stranger' : 'a' },
-        ...{ fence: fences[i] ?? 0, successor: successors[i] ?? '' },
+        key,
+        holder: i === 1 ? 'stranger' : 'a',
+        fence: fences[i] ?? 0,
+        successor: successors[i] ?? '',
       }));
       const replies = await kit.store.leases.transfer(handovers, { ...CALL, windowMs: LONG_MS });
       assert.deepEqual(replies[1], { kind: 'not-held', holder: 'a', fence: fences[1] });
@@ -106,7 +108,9 @@ export function revoking(check: Check): void {
   });
   check('has nothing to revoke on a free key', async (kit) => {
     assert.deepEqual(await kit.revoke(kit.key(), { force: true }), {
-      ...{ kind: 'not-held', holder: null, fence: 0 },
+      kind: 'not-held',
+      holder: null,
+      fence: 0,
     });
   });
   for (const force of [false, true]) {

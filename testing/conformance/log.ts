@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { LOG_PAGE, type LogReadCall, type LogRecallCall } from '../../src/store/port/log-store.ts';
 import { CALL, type Check, inTurn, type Kit, SHORT_MS } from './kit.ts';
 
-/** The log of a store is one for all, so each test looks at the entries of its own; and one of them drops those of others. */
+/**
+ * The log of a store is one for all, so each test looks at the entries of its own; and one of them
+ * drops those of others.
+ */
 export function logging(check: Check): void {
   const next = inTurn(check);
   appending(next);

@@ -112,7 +112,7 @@ export class Orchestrator {
     return (await this.store.history(this.id, CALL)).entries;
   }
 
-  // ---- What its processors do ---------------------------------------------------------------------------------------
+  // ---- The processors -----------------------------------------------------------------------
 
   take(most = 10, { claimMs = LONG_MS, target = this.target } = {}): Promise<Taken[]> {
     return this.store.take(target, { ...CALL, consumer: 'processor', most, claimMs });
@@ -133,7 +133,9 @@ export class Orchestrator {
     const strictness = strict ? 'strict' : 'monotonic';
     return this.store.reserve(this.target, action, {
       ...CALL,
-      ...{ consumer: 'processor', claimMs, strictness },
+      consumer: 'processor',
+      claimMs,
+      strictness,
     });
   }
 

@@ -15,7 +15,19 @@ import { CALL, type Check, LONG_MS } from './kit.ts';
 
 /** What is no cursor, but might pass for one where numbers or ranges are read from texts. */
 const NO_CURSORS = [
-  ...['', 'garbage', '{}', 'NaN', 'inf', '-inf', '(1', '+', '-', '0x', '1,2', '😀', '__proto__'],
+  '',
+  'garbage',
+  '{}',
+  'NaN',
+  'inf',
+  '-inf',
+  '(1',
+  '+',
+  '-',
+  '0x',
+  '1,2',
+  '😀',
+  '__proto__',
   'x'.repeat(10_000),
 ];
 

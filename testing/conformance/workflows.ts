@@ -22,8 +22,13 @@ function beginning(check: Check): void {
     assert.deepEqual([reemitted, dropped], [[], []]);
     const { createdAtMs, changedAtMs, ...rest } = workflow;
     assert.deepEqual(rest, {
-      ...{ id: flow.id, leaseId: flow.leaseId, epoch: 0, state: 'initialized' },
-      ...{ unresolved: 0, parked: 0, unread: 0 },
+      id: flow.id,
+      leaseId: flow.leaseId,
+      epoch: 0,
+      state: 'initialized',
+      unresolved: 0,
+      parked: 0,
+      unread: 0,
     });
     assert(createdAtMs > 1_600_000_000_000 && changedAtMs >= createdAtMs);
     assert.deepEqual(await flow.read(), workflow);
@@ -84,8 +89,12 @@ function emitting(check: Check): void {
     await flow.emit(flow.action('x', { body, priority: 10 }));
     const { action } = await flow.takeOne();
     assert.deepEqual(action, {
-      ...{ id: 'x', target: flow.target, priority: 10, body },
-      ...{ leaseId: flow.leaseId, epoch: 0 },
+      id: 'x',
+      target: flow.target,
+      priority: 10,
+      body,
+      leaseId: flow.leaseId,
+      epoch: 0,
     });
   });
   check('W-02 emits nothing at another epoch than the workflow has', async (kit) => {
@@ -136,7 +145,9 @@ function limiting(check: Check): void {
     assert.deepEqual(await flow.tryEmit([flow.action('one more')]), full);
     await flow.finish();
     assert.deepEqual(await flow.tryEmit([flow.action('a'), flow.action('b')]), {
-      ...{ kind: 'full', unresolved: UNRESOLVED_MOST - 1, unread: 1 },
+      kind: 'full',
+      unresolved: UNRESOLVED_MOST - 1,
+      unread: 1,
     });
     await flow.emit('one more');
     assert.equal((await flow.read())?.unresolved, UNRESOLVED_MOST);
@@ -169,7 +180,10 @@ function limiting(check: Check): void {
   });
 }
 
-/** Has so many actions done that nobody reads the results of. Many targets, because one target works on one action of a workflow at a time. */
+/**
+ * Has so many actions done that nobody reads the results of. Many targets, because one target works
+ * on one action of a workflow at a time.
+ */
 async function leaveUnread(flow: Orchestrator, count: number): Promise<void> {
   const targets = Array.from({ length: 100 }, (_, n) => `${flow.target}-${n}`);
   for (let done = 0; done < count; done += UNRESOLVED_MOST) {

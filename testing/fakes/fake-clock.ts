@@ -8,8 +8,8 @@ interface Pending {
 }
 
 /**
- * A clock that stands still until it is told to move. Timers run in order while it advances, with everything their
- * promises lead to in between; so a test steps through time and never waits.
+ * A clock that stands still until it is told to move. Timers run in order while it advances, with
+ * everything their promises lead to in between; so a test steps through time and never waits.
  */
 export class FakeClock implements Clock {
   readonly startedAtMs: number;
@@ -68,7 +68,9 @@ export class FakeClock implements Clock {
     await settle();
   }
 
-  /** The event loop is blocked: both clocks move, no timer runs. The next `advance` runs them, late. */
+  /**
+   * The event loop is blocked: both clocks move, no timer runs. The next `advance` runs them, late.
+   */
   block(ms: number): void {
     this.#move(ms);
   }

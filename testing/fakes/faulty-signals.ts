@@ -12,7 +12,10 @@ interface FaultySignalsParts {
   readonly faults: { readonly isCutOff: boolean };
 }
 
-/** Signals over a bad connection: silent while it is cut off, and afterwards everybody hears that something is missing. */
+/**
+ * Signals over a bad connection: silent while it is cut off, and afterwards everybody hears that
+ * something is missing.
+ */
 export class FaultySignals implements SignalStore {
   readonly #parts: FaultySignalsParts;
   readonly #subscribers = new Set<Subscriber>();
@@ -35,7 +38,8 @@ export class FaultySignals implements SignalStore {
       onGap: () => subscriber.onGap(),
     };
     const listen = () => signals.subscribe(topic, heard);
-    // Who is told that it does not listen must not hear anything later: so a lost reply does no harm here.
+    // Who is told that it does not listen must not hear anything later: so a lost reply does no
+    // harm here.
     const unsubscribe = await (faults.isCutOff ? through('subscribe', CALL, listen) : listen());
     this.#subscribers.add(subscriber);
     return () => {

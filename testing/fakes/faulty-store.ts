@@ -10,11 +10,17 @@ import type { StreamStore } from '../../src/store/port/stream-store.ts';
 import type { WorkflowStore } from '../../src/store/port/workflow-store.ts';
 import { FaultySignals } from './faulty-signals.ts';
 
-/** What goes wrong between a client and its store. Change it at any time; it applies to calls from then on. */
+/**
+ * What goes wrong between a client and its store. Change it at any time; it applies to calls from
+ * then on.
+ */
 export interface StoreFaults {
   /** Calls are carried out but never answered: the caller's time runs out. */
   loseReplies: boolean;
-  /** Calls never arrive and are never answered: a frozen store, or a half-open socket. Signals do not arrive, either. */
+  /**
+   * Calls never arrive and are never answered: a frozen store, or a half-open socket. Signals do
+   * not arrive, either.
+   */
   hang: boolean;
   /** Calls are refused at once: nobody listens. Signals do not arrive, either. */
   refuse: boolean;
@@ -23,7 +29,10 @@ export interface StoreFaults {
 /** Runs a call as the faults of the moment have it. */
 export type Through = <T>(operation: string, call: Call, send: () => Promise<T>) => Promise<T>;
 
-/** A store behind a bad connection: for tests that need a store to fail at a chosen moment, on a clock of their own. */
+/**
+ * A store behind a bad connection: for tests that need a store to fail at a chosen moment, on a
+ * clock of their own.
+ */
 export function faultyStore(store: Store, clock: Clock): { store: Store; faults: StoreFaults } {
   const faults = new Faults();
   const through: Through = async (operation, { timeoutMs }, send) => {

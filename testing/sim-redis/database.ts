@@ -26,12 +26,14 @@ export interface Entry {
 }
 
 /**
- * The keys and what they hold. A key whose time has come goes when it is next looked at. Every change is noted, so that
- * it can be undone; who changes what a key holds notes that too.
+ * The keys and what they hold. A key whose time has come goes when it is next looked at. Every
+ * change is noted, so that it can be undone; who changes what a key holds notes that too.
  */
 export class Database {
   readonly journal: Journal;
-  /** The time of the command being carried out, in whole ms and in µs: it stands still meanwhile. */
+  /**
+   * The time of the command being carried out, in whole ms and in µs: it stands still meanwhile.
+   */
   nowMs = 0;
   nowMicros = 0;
   #entries = new Map<string, Entry>();
@@ -41,7 +43,10 @@ export class Database {
     this.journal = new Journal(monotonicMs);
   }
 
-  /** What a key has, if it has not expired: it lives through the whole millisecond for which it was to live. */
+  /**
+   * What a key has, if it has not expired: it lives through the whole millisecond for which it was
+   * to live.
+   */
   find(key: string): Entry | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined || entry.expiresAtMs >= this.nowMs) return entry;
@@ -111,7 +116,10 @@ export class Database {
     for (const pair of this.#entries) if (this.find(pair[0]) !== undefined) yield pair;
   }
 
-  /** The same entry as before: what was noted earlier is about it. Its place is that of what is there now, or the last. */
+  /**
+   * The same entry as before: what was noted earlier is about it. Its place is that of what is
+   * there now, or the last.
+   */
   #restore(key: string, old: Entry | undefined): void {
     if (old === undefined) {
       this.#entries.delete(key);

@@ -27,7 +27,9 @@ export class Journal {
     this.#stale = 0;
   }
 
-  /** Undoes what happened in the last `ms`, the last first. What happened just that long ago stays. */
+  /**
+   * Undoes what happened in the last `ms`, the last first. What happened just that long ago stays.
+   */
   undoLast(ms: number): void {
     if (ms > LOSS_MS) throw new RangeError(`no more than ${LOSS_MS} ms can be undone, not ${ms}`);
     const sinceMs = this.#nowMs() - ms;

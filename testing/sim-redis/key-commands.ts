@@ -134,7 +134,10 @@ function readScanOptions(args: readonly string[]): ScanOptions {
   return options;
 }
 
-/** The cursor is the serial of the last key looked at: what is there from begin to end is met, whatever comes and goes. */
+/**
+ * The cursor is the serial of the last key looked at: what is there from begin to end is met,
+ * whatever comes and goes.
+ */
 function scan({ database }: CommandContext, args: readonly string[]): Value {
   const after = Number(/^\d+$/.test(key(args)) ? key(args) : Number.NaN);
   if (Number.isNaN(after)) throw new ReplyError('ERR invalid cursor');

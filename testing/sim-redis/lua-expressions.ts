@@ -67,7 +67,10 @@ export class Expressions {
     return onlyFirst(this.any(node));
   }
 
-  /** For as many values as it has: one, where it stands in parentheses, of which the parser tells nothing. */
+  /**
+   * For as many values as it has: one, where it stands in parentheses, of which the parser tells
+   * nothing.
+   */
   any(node: Expression, opened = 0): Code {
     const made = this.#any(node);
     return made.isSeveral && openedBefore(this.#source, node) > opened ? onlyFirst(made) : made;
@@ -123,7 +126,10 @@ export class Expressions {
     return type === 'unknown' ? `isTrue(${code})` : `(${code}, true)`;
   }
 
-  /** What a list of expressions gives: each one value, but the last all it has. `opened` where it is in parentheses itself. */
+  /**
+   * What a list of expressions gives: each one value, but the last all it has. `opened` where it is
+   * in parentheses itself.
+   */
   list(nodes: readonly Expression[], opened = 0): string {
     return nodes
       .map((node, i) => {

@@ -145,7 +145,10 @@ function sort(line: number, ...args: LuaValue[]): Several {
   return NOTHING;
 }
 
-/** By the name a script calls it by; `isSeveral` where it may give another number of values than one. */
+/**
+ * By the name a script calls it by; `isSeveral` where it may give another number of values than
+ * one.
+ */
 export const LIBRARY: ReadonlyMap<
   string,
   {

@@ -60,7 +60,10 @@ function general(number: number, digits: number): string {
   return `${sign}${withoutZeros(`${whole}.${figures.slice(exponent + 1)}`)}`;
 }
 
-/** So many figures of a number, and the power of ten of the first. What is half way goes to the even one. */
+/**
+ * So many figures of a number, and the power of ten of the first. What is half way goes to the even
+ * one.
+ */
 function rounded(number: number, digits: number): [figures: string, exponent: number] {
   const [mantissa = '', power] = number.toExponential(digits - 1).split('e');
   const [exact = '', exactPower] = number.toExponential(MOST_EXACT).split('e');

@@ -1,4 +1,7 @@
-/** What Lua's operators do with values whose types are not known beforehand. Each is told its line, for errors. */
+/**
+ * What Lua's operators do with values whose types are not known beforehand. Each is told its line,
+ * for errors.
+ */
 import { luaText, readNumber } from './lua-number.ts';
 import {
   asBytes,

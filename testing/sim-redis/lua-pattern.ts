@@ -15,7 +15,10 @@ const REPETITIONS: Readonly<Record<string, string>> = { '*': '*', '+': '+', '?':
 
 const translated = new Map<string, RegExp>();
 
-/** A Lua pattern as a RegExp: anchors, classes, captures and quantifiers. Sets, `%b`, `%f` and back references are refused. */
+/**
+ * A Lua pattern as a RegExp: anchors, classes, captures and quantifiers. Sets, `%b`, `%f` and back
+ * references are refused.
+ */
 export function regExpOf(pattern: string): RegExp {
   let known = translated.get(pattern);
   if (known === undefined) {

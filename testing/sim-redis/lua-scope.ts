@@ -12,8 +12,8 @@ export interface Local {
 }
 
 /**
- * Which locals there are at a place of a script. In Lua a block may have two of the same name, and a name may be a word of
- * JavaScript: so each gets a number.
+ * Which locals there are at a place of a script. In Lua a block may have two of the same name, and
+ * a name may be a word of JavaScript: so each gets a number.
  */
 export class Scope {
   /** Names that are assigned to somewhere: of their values nothing is known. */

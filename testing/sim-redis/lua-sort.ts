@@ -1,6 +1,7 @@
 /**
- * Sorts in place, step by step as Lua does: what it makes of equals is in no order that a better way of sorting would
- * give, and scripts can show it. `isLess` may be any function; one that is no order is refused where Lua refuses it.
+ * Sorts in place, step by step as Lua does: what it makes of equals is in no order that a better
+ * way of sorting would give, and scripts can show it. `isLess` may be any function; one that is no
+ * order is refused where Lua refuses it.
  */
 export function luaSort<T>(
   items: T[],
@@ -36,7 +37,9 @@ export function luaSort<T>(
     [items[i], items[j]] = [at(j), at(i)];
   }
 
-  /** Puts what is less than the middle one before it and what is more behind it; gives its place. */
+  /**
+   * Puts what is less than the middle one before it and what is more behind it; gives its place.
+   */
   function part(first: number, last: number, middle: number): number {
     const pivot = at(middle);
     swap(middle, last - 1);

@@ -75,7 +75,9 @@ class Statements {
     }
   }
 
-  /** The values are worked out before there are the locals, which may have the same names as others. */
+  /**
+   * The values are worked out before there are the locals, which may have the same names as others.
+   */
   #local({ variables, init }: LocalStatement): string {
     const { before, values } = this.#adjusted(init, variables.length);
     const made = variables.map((variable, i) => {

@@ -1,6 +1,7 @@
 /**
- * Values of Lua as JavaScript has them: nil is `undefined`, strings are text, a table is a `LuaTable`. Text stands for
- * its bytes in UTF-8; where Lua looks at single bytes, `asBytes` makes them.
+ * Values of Lua as JavaScript has them: nil is `undefined`, strings are text, a table is a
+ * `LuaTable`. Text stands for its bytes in UTF-8; where Lua looks at single bytes, `asBytes` makes
+ * them.
  */
 export type LuaValue = undefined | boolean | number | string | LuaTable | LuaFunction;
 
@@ -17,7 +18,10 @@ export class LuaError extends Error {
   }
 }
 
-/** Something of Lua or Redis that the simulation does not have: refused, so that it is never silently wrong. */
+/**
+ * Something of Lua or Redis that the simulation does not have: refused, so that it is never
+ * silently wrong.
+ */
 export class NotSimulatedError extends Error {
   readonly what: string;
 
@@ -82,7 +86,10 @@ export function asBytes(text: string): string {
   return NOT_ASCII.test(text) ? Buffer.from(text, 'utf8').toString('latin1') : text;
 }
 
-/** The text that such bytes are. What is cut inside of a character comes back as a client would show it. */
+/**
+ * The text that such bytes are. What is cut inside of a character comes back as a client would show
+ * it.
+ */
 export function asText(bytes: string): string {
   return NOT_ASCII.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes;
 }

@@ -1,7 +1,8 @@
 /**
- * The Lua of our scripts, as JavaScript. A script is translated once into a function that does directly what the script
- * says: locals are locals, loops are loops. Of Lua 5.1 there is what our scripts need and what goes without saying; all else is
- * refused with its line, so that a script is never silently run in another sense.
+ * The Lua of our scripts, as JavaScript. A script is translated once into a function that does
+ * directly what the script says: locals are locals, loops are loops. Of Lua 5.1 there is what our
+ * scripts need and what goes without saying; all else is refused with its line, so that a script is
+ * never silently run in another sense.
  */
 import { createRequire } from 'node:module';
 import type { parse as Parse } from 'luaparse';
@@ -11,7 +12,9 @@ import * as operators from './lua-operators.ts';
 import { translate } from './lua-statements.ts';
 import { asBytes, LuaTable, type LuaValue, NOTHING, Several } from './lua-value.ts';
 
-/** What a script may ask of the server that runs it. Each is told the line of the call, for errors. */
+/**
+ * What a script may ask of the server that runs it. Each is told the line of the call, for errors.
+ */
 export interface ScriptHost {
   call(line: number, ...args: LuaValue[]): LuaValue;
   pcall(line: number, ...args: LuaValue[]): LuaValue;
@@ -50,15 +53,21 @@ export function compileLua(source: string): CompiledScript {
 function compile(source: string): CompiledScript {
   const bytes = asBytes(source);
   const chunk = parser()(bytes, {
-    ...{ luaVersion: '5.1', encodingMode: 'pseudo-latin1' },
-    ...{ locations: true, ranges: true, comments: false },
+    luaVersion: '5.1',
+    encodingMode: 'pseudo-latin1',
+    locations: true,
+    ranges: true,
+    comments: false,
   });
   const names = Object.keys(NAMES).join(', ');
   const code = `'use strict';\nconst { ${names} } = lua;\nreturn function (redis, KEYS, ARGV) {\n${translate(bytes, chunk)}};`;
   return new Function('lua', code)(NAMES) as CompiledScript;
 }
 
-/** Loaded where a script is translated: who uses nothing but the rest of `holdfast/testing` need not have it. */
+/**
+ * Loaded where a script is translated: who uses nothing but the rest of `holdfast/testing` need not
+ * have it.
+ */
 function parser(): typeof Parse {
   try {
     return (createRequire(import.meta.url)('luaparse') as { parse: typeof Parse }).parse;

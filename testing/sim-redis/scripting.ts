@@ -16,7 +16,10 @@ export class Scripting {
     this.#known.clear();
   }
 
-  /** `EVAL` and `EVALSHA`. `execute` carries out the commands of this one run, and gives errors as values. */
+  /**
+   * `EVAL` and `EVALSHA`. `execute` carries out the commands of this one run, and gives errors as
+   * values.
+   */
   evaluate(args: readonly string[], execute: (args: string[]) => Value): Value {
     const isByDigest = args[0]?.length === 'EVALSHA'.length;
     const sha = isByDigest ? (args[1] ?? '').toLowerCase() : this.#learn(args[1] ?? '');

@@ -13,7 +13,10 @@ import { STREAM_COMMANDS } from './stream-commands.ts';
 import { asReply, OK, Status, type Value } from './value.ts';
 
 export interface SimRedisParts {
-  /** The server's wall clock, which may be set: for `TIME` and for expiry. With fractions, as there are µs. */
+  /**
+   * The server's wall clock, which may be set: for `TIME` and for expiry. With fractions, as there
+   * are µs.
+   */
   wallMs(): number;
   /** How much time has passed in truth: for what is lost at the end. */
   nowMs(): number;
@@ -74,8 +77,9 @@ interface OuterCommand {
 }
 
 /**
- * One redis-server: its data, its clock, its scripts, who listens. It carries out each command at once and whole, with time
- * standing still meanwhile. Scripts are not imitated but run, from their sources.
+ * One redis-server: its data, its clock, its scripts, who listens. It carries out each command at
+ * once and whole, with time standing still meanwhile. Scripts are not imitated but run, from their
+ * sources.
  */
 export class SimRedis {
   /** Commands that may need memory are refused. */
@@ -116,7 +120,10 @@ export class SimRedis {
     return this.#replicationId;
   }
 
-  /** A client connects; what is published on the channels it subscribes to is pushed to it as the wire would have it. */
+  /**
+   * A client connects; what is published on the channels it subscribes to is pushed to it as the
+   * wire would have it.
+   */
   connect(push: (reply: Reply) => void): SimClient {
     const client = new SimClient(push);
     this.#clients.add(client);
@@ -148,8 +155,8 @@ export class SimRedis {
   }
 
   /**
-   * Restarts: with its data as it was `lostMs` ago, at most `LOSS_MS`, or without any. Its clients are gone, and so are its
-   * scripts; run id and replication id are others.
+   * Restarts: with its data as it was `lostMs` ago, at most `LOSS_MS`, or without any. Its clients
+   * are gone, and so are its scripts; run id and replication id are others.
    */
   restart(kind: 'empty' | { lostMs: number }): void {
     if (kind === 'empty') {
@@ -162,18 +169,27 @@ export class SimRedis {
     this.#replace();
   }
 
-  /** A replica that lagged takes over, with the data it had. It has been up for as long, but is another process. */
+  /**
+   * A replica that lagged takes over, with the data it had. It has been up for as long, but is
+   * another process.
+   */
   failover(lagMs: number): void {
     this.#database.journal.undoLast(lagMs);
     this.#replace();
   }
 
-  /** The same process has its data as it was `ms` ago, at most `LOSS_MS`: a backup was loaded, or databases swapped. */
+  /**
+   * The same process has its data as it was `ms` ago, at most `LOSS_MS`: a backup was loaded, or
+   * databases swapped.
+   */
   rewind(ms: number): void {
     this.#database.journal.undoLast(ms);
   }
 
-  /** It has followed another server up to now, and is promoted: the same process with the other's data and a new history. */
+  /**
+   * It has followed another server up to now, and is promoted: the same process with the other's
+   * data and a new history.
+   */
   promoteAsReplicaOf(primary: SimRedis): void {
     this.#database.copyFrom(primary.#database);
     this.#replicationId = this.#parts.random.hex(ID_DIGITS);
@@ -279,7 +295,8 @@ export class SimRedis {
   #info(): Value {
     const [now, started] = [this.#database.nowMs, this.#startedAtMs];
     return infoText({
-      ...{ runId: this.#runId, replicationId: this.#replicationId },
+      runId: this.#runId,
+      replicationId: this.#replicationId,
       evictionPolicy: this.evictionPolicy,
       // In whole seconds of a wall clock that may have been set since.
       upSeconds: Math.floor(now / 1_000) - Math.floor(started / 1_000),

@@ -133,7 +133,10 @@ function zrangebyscore({ database }: CommandContext, args: readonly string[]): V
   return asList(set.slice(from, most < 0 ? end : Math.min(end, from + most)), hasScores);
 }
 
-/** How a name lies to a bound of names: below 0 before it; 0 is on it, for a bound that belongs to the range. */
+/**
+ * How a name lies to a bound of names: below 0 before it; 0 is on it, for a bound that belongs to
+ * the range.
+ */
 function readNameBound(text: string, side: 'from' | 'to'): (name: string) => number {
   if (text === '-') return () => 1;
   if (text === '+') return () => -1;

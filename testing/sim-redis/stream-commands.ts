@@ -7,7 +7,9 @@ import { compareIds, NO_ID, Stream, type StreamEntry, type StreamId } from './st
 import { readInteger, syntaxError, type Value } from './value.ts';
 
 const INVALID_ID = 'ERR Invalid stream ID specified as stream command argument';
-/** Ids are 64 bits in Redis; ours are far below 2⁵³, and so is what this simulation is exact for. */
+/**
+ * Ids are 64 bits in Redis; ours are far below 2⁵³, and so is what this simulation is exact for.
+ */
 const ID = /^[ \t-\r]*\+?(\d{1,19})(?:-[ \t-\r]*\+?(\d{1,19}))?$/;
 
 /** `missing` is what stands for a second part that is left out. */

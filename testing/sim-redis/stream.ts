@@ -14,7 +14,10 @@ interface Node {
   filled: number;
 }
 
-/** How many entries Redis keeps in one node by default. Here they are counted only; there large ones make smaller nodes. */
+/**
+ * How many entries Redis keeps in one node by default. Here they are counted only; there large ones
+ * make smaller nodes.
+ */
 const NODE_ENTRIES = 100;
 /** How many entries one trimming takes away at most, as Redis has it. */
 const MOST_TRIMMED = 100 * NODE_ENTRIES;
@@ -86,7 +89,10 @@ export class Stream {
     };
   }
 
-  /** Takes whole nodes away while there stay so many entries, or while all of a node's are older than `minId`. */
+  /**
+   * Takes whole nodes away while there stay so many entries, or while all of a node's are older
+   * than `minId`.
+   */
   trim({ kept = 0, minId }: { kept?: number; minId?: StreamId }): Node[] {
     let [count, entries] = [0, 0];
     for (const { entries: own } of this.#nodes) {

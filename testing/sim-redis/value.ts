@@ -37,7 +37,10 @@ export function readInteger(text: string | undefined): number {
   throw new ReplyError(NOT_AN_INTEGER);
 }
 
-/** In the order of their bytes. That of UTF-16 is another one, but only beyond the plane of all common scripts. */
+/**
+ * In the order of their bytes. That of UTF-16 is another one, but only beyond the plane of all
+ * common scripts.
+ */
 export function compareTexts(a: string, b: string): number {
   if (a === b) return 0;
   return SURROGATE.test(a) || SURROGATE.test(b)

@@ -1,8 +1,9 @@
 import type { Machine } from './machine.ts';
 
 /**
- * An address that leads to one of two servers, as a virtual IP, a DNS name or a service does. The server that was left
- * is never demoted: it keeps its data and its identity, and clients cannot reach it until the address leads to it again.
+ * An address that leads to one of two servers, as a virtual IP, a DNS name or a service does. The
+ * server that was left is never demoted: it keeps its data and its identity, and clients cannot
+ * reach it until the address leads to it again.
  */
 export class Address {
   readonly #nowMs: () => number;

@@ -5,17 +5,22 @@
  * - **fencing**: what is written to never takes a lower fence after a higher one;
  * - **tenures**: one fence belongs to one holder;
  * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
- * - **handover**: nothing is handed over while it is worked on, nor to a member that does not take it although nothing is wrong;
- * - **healing**: once nothing is wrong any more, every target has an owner within the stated time, and is worked on;
+ * - **handover**: nothing is handed over while it is worked on, nor to a member that does not take
+ *   it although nothing is wrong;
+ * - **healing**: once nothing is wrong any more, every target has an owner within the stated time,
+ *   and is worked on;
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
- * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment;
+ * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at
+ *   one action may go on at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
- * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a second, and no key lies
- *   free for long while a client that is well waits for it. Exclusion there is judged in `believers.ts`.
+ * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
+ *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
+ *   is judged in `believers.ts`.
  *
- * Some faults are outside of what can be promised. Each of those says which of these it may break, and for how long.
+ * Some faults are outside of what can be promised. Each of those says which of these it may break,
+ * and for how long.
  */
 import type { Reply } from '../../src/store/redis/client/wire.ts';
 import type { Counters } from './counters.ts';
@@ -102,7 +107,10 @@ export class Audit {
   #workflows: WorkflowAudit | null = null;
   #intents: IntentAudit | null = null;
   #workers: WorkerAudit | null = null;
-  /** Fences that were granted twice, and it was nobody's fault: who writes with them later is not at fault either. */
+  /**
+   * Fences that were granted twice, and it was nobody's fault: who writes with them later is not at
+   * fault either.
+   */
   readonly #twice = new Set<number>();
   #violation: Violation | null = null;
   readonly #handovers: HandoverAudit;
@@ -132,7 +140,8 @@ export class Audit {
   /** There are workflows, and this is how to look into the store. */
   watchWorkflows(peek: Peek): void {
     this.#workflows = new WorkflowAudit({
-      ...{ nowMs: this.#nowMs, counters: this.#counters },
+      nowMs: this.#nowMs,
+      counters: this.#counters,
       sight: new WorkflowSight(peek, this.#nowMs),
       report: (invariant, target, text) => void this.report(invariant, target, text),
       granted: (key, holder, fence) => this.#grant(key, holder, fence),
@@ -164,7 +173,10 @@ export class Audit {
     const workers = new WorkerAudit({ ...common, peek, ttlMs, graceMs, report, isGoingOn, isOpen });
     this.#workers = workers;
     this.#intents = new IntentAudit({
-      ...{ ...common, sight: new IntentSight(peek), secrets, graceMs },
+      ...common,
+      sight: new IntentSight(peek),
+      secrets,
+      graceMs,
       report: (invariant, target, text) => void report(invariant, target, text),
       ended: (id, by) => {
         if (by !== null) workers.endedBy(by, id);
@@ -250,8 +262,8 @@ export class Audit {
   }
 
   /**
-   * The store has lost data: what its records have seen of fences may be gone. The devices have lost nothing. `isTorn`: some keys, and
-   * others not. `isSilent`: no connection broke.
+   * The store has lost data: what its records have seen of fences may be gone. The devices have
+   * lost nothing. `isTorn`: some keys, and others not. `isSilent`: no connection broke.
    */
   storeForgot({ isTorn = false, isSilent = false } = {}): void {
     this.#recorded.clear();
@@ -307,7 +319,10 @@ export class Audit {
     return known;
   }
 
-  /** `EVALSHA sha n marker lease… era ttl inbox (holder options)…`, or `… era era ttl (holder floor)…` for a claim. */
+  /**
+   * `EVALSHA sha n marker lease… era ttl inbox (holder options)…`, or `… era era ttl (holder
+   * floor)…` for a claim.
+   */
   #acquired(args: readonly string[], reply: Reply, by: SimProcess): void {
     if (!Array.isArray(reply)) return;
     const keys = Number(args[2]);
@@ -361,8 +376,8 @@ export class Audit {
   }
 
   /**
-   * `EVALSHA sha 1 lease tombstone force …`: by force, the next may be granted what the revoked holder still works on. Whoever
-   * did that was told for how long.
+   * `EVALSHA sha 1 lease tombstone force …`: by force, the next may be granted what the revoked
+   * holder still works on. Whoever did that was told for how long.
    */
   #revoked(args: readonly string[], reply: Reply): void {
     if (args[5] !== '1' || !Array.isArray(reply) || reply.length < 3) return;

@@ -1,17 +1,20 @@
 /**
- * The judge of a mixed world. At no moment may two leases on one key of the store both be believed in: `isHeld()` or
- * `assertHeld()` passes. It looks at names in the store, not at classes or prefixes, and at true time, not at any clock.
- * It also holds fences to grow from grant to grant.
+ * The judge of a mixed world. At no moment may two leases on one key of the store both be believed
+ * in: `isHeld()` or `assertHeld()` passes. It looks at names in the store, not at classes or
+ * prefixes, and at true time, not at any clock. It also holds fences to grow from grant to grant.
  *
- * Some combinations are not promised. Each has a name, applies to one pair of leases, and is counted:
+ * Some combinations are not promised. Each has a name, applies to one pair of leases, and is
+ * counted:
  *
- * - **granted with quarantine off**: the later lease was granted to a client with `quarantine: 'off'`, after a loss that
- *   the earlier one survived, while the quarantine of that loss lasted;
- * - **unnoticed emptying**: the later lease was granted to a newcomer, after the store was emptied without a restart and
- *   before any client that remembers the store had examined it;
- * - **old primary**: the address led back to a server with old data, and the later lease was granted to a client that had
- *   not been at the server in between, before any client that had been there examined the old one;
- * - **store clock set forward**: the store's clock was set forward during the earlier lease, which expired early there;
+ * - **granted with quarantine off**: the later lease was granted to a client with `quarantine:
+ *   'off'`, after a loss that the earlier one survived, while the quarantine of that loss lasted;
+ * - **unnoticed emptying**: the later lease was granted to a newcomer, after the store was emptied
+ *   without a restart and before any client that remembers the store had examined it;
+ * - **old primary**: the address led back to a server with old data, and the later lease was
+ *   granted to a client that had not been at the server in between, before any client that had been
+ *   there examined the old one;
+ * - **store clock set forward**: the store's clock was set forward during the earlier lease, which
+ *   expired early there;
  * - **revoked by force**: an operator freed the key under this very holder;
  * - **store clock set back** (fences only): the store lost data after its clock was set back.
  */
@@ -46,7 +49,10 @@ export const NON_PROMISES: readonly NonPromise[] = [
 /** How the store may have forgotten leases. */
 export interface Loss {
   readonly atMs: number;
-  /** `emptied`: under running clients, without a restart. `returned`: the address leads to an older server again. */
+  /**
+   * `emptied`: under running clients, without a restart. `returned`: the address leads to an older
+   * server again.
+   */
   readonly how: 'noticeable' | 'emptied' | 'returned';
   /** Since when the server that was left had been in use. */
   readonly sinceMs: number;
@@ -192,14 +198,20 @@ export class Believers {
     return [earlier, later].some((one) => this.#isMeant(one)) ? 'revoked by force' : null;
   }
 
-  /** A repeated acquire may have given its holder a later fence than the one it knows: the one in the store was read. */
+  /**
+   * A repeated acquire may have given its holder a later fence than the one it knows: the one in
+   * the store was read.
+   */
   #isMeant({ storeKey, holder, fence }: Belief): boolean {
     return this.#forced.some(
       (meant) => meant.storeKey === storeKey && meant.holder === holder && fence <= meant.fence,
     );
   }
 
-  /** No process that examined the store in [sinceMs, loss) has examined it between the loss and this grant. */
+  /**
+   * No process that examined the store in [sinceMs, loss) has examined it between the loss and this
+   * grant.
+   */
   #isUnnoticed({ atMs }: Loss, { process, grantedMs }: Granted, sinceMs: number): boolean {
     const remembers = (times: readonly number[]) => times.some((ms) => ms >= sinceMs && ms < atMs);
     if (remembers(this.#examinedMs.get(process) ?? [])) return false;

@@ -14,7 +14,10 @@ const DELAY_MOST_MS = 2_000;
 /** The share of letters that nobody gets. */
 const LOST_SHARE = 0.25;
 
-/** Carries what a successor needs to claim a workflow from one process to another: by no store, and not for sure. */
+/**
+ * Carries what a successor needs to claim a workflow from one process to another: by no store, and
+ * not for sure.
+ */
 export class Courier {
   readonly #parts: { readonly timeline: Timeline; readonly random: Random };
   readonly #recipients = new Set<Recipient>();

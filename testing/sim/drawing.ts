@@ -1,6 +1,6 @@
 /**
- * Draws the end of a run as lines of text: one row for each process that had to do with the target, a column for each
- * moment, and below them what happened, in words.
+ * Draws the end of a run as lines of text: one row for each process that had to do with the target,
+ * a column for each moment, and below them what happened, in words.
  */
 import type { Violation } from './audit.ts';
 import type { Note } from './trace.ts';

@@ -1,8 +1,10 @@
 /**
- * What can go wrong in a world, what each of it may break, and when it does. A plan is made from the seed before anything
- * runs; so a plan with some of its faults left out is a plan too, and a failure can be narrowed down.
+ * What can go wrong in a world, what each of it may break, and when it does. A plan is made from
+ * the seed before anything runs; so a plan with some of its faults left out is a plan too, and a
+ * failure can be narrowed down.
  *
- * Each world has only some of the kinds, chosen by its seed: many of them together hide what a few would show.
+ * Each world has only some of the kinds, chosen by its seed: many of them together hide what a few
+ * would show.
  */
 import type { Random } from '../../src/core/random.ts';
 
@@ -40,7 +42,10 @@ export const KINDS = {
   'store freezes': 3,
   'store restarts empty': 2,
   'store restarts': 2,
-  /** What it had written in the last moments is gone: an append-only file that is synced every second. */
+  /**
+   * What it had written in the last moments is gone: an append-only file that is synced every
+   * second.
+   */
   'store restarts with a loss': 2,
   /** A replica that lagged behind takes over. */
   failover: 3,
@@ -56,13 +61,18 @@ export const KINDS = {
   transfer: 2,
   /** An operator pauses a target, and resumes it after a while. */
   pause: 3,
-  /** The same while the owner of the target cannot reach the store: it has seen the pause, and no round of it succeeds. */
+  /**
+   * The same while the owner of the target cannot reach the store: it has seen the pause, and no
+   * round of it succeeds.
+   */
   'pause while cut': 5,
   /** Somebody deletes what waits in the stream of starts. */
   'starts are lost': 4,
   /** The process is killed, and started again at once. */
   restart: 4,
-  /** A worker is told to stop, with little time for that, and its process goes on with another one. */
+  /**
+   * A worker is told to stop, with little time for that, and its process goes on with another one.
+   */
   'worker is replaced': 4,
 } as const;
 
@@ -76,16 +86,18 @@ export const FAULT_KINDS = Object.keys(KINDS) as FaultKind[];
 
 /** Where a process can be caught: between what it has just checked and what it is about to do. */
 export const POINTS = [
-  ...[
-    'clock',
-    'act',
-    'lease/acquire',
-    'lease/renew',
-    'lease/release',
-    'lease/transfer',
-    'lease/reassert',
-  ],
-  ...['record/put', 'member/beat', 'lease/read', 'server/examine', 'PUBLISH'],
+  'clock',
+  'act',
+  'lease/acquire',
+  'lease/renew',
+  'lease/release',
+  'lease/transfer',
+  'lease/reassert',
+  'record/put',
+  'member/beat',
+  'lease/read',
+  'server/examine',
+  'PUBLISH',
 ];
 
 /** There alone where there are intents. */
@@ -94,19 +106,20 @@ const INTENT_KINDS: ReadonlySet<FaultKind> = new Set([
 ]);
 /** There alone where targets are sessions. */
 const SESSION_KINDS: ReadonlySet<FaultKind> = new Set(['pause', 'pause while cut']);
-/** The same, and twice as likely: a session passes each of them once or twice, and leases all the time. */
+/**
+ * The same, and twice as likely: a session passes each of them once or twice, and leases all the
+ * time.
+ */
 export const INTENT_POINTS = [
-  ...[
-    'intent/start',
-    'intent/stop',
-    'answer',
-    'intent/republish',
-    'stream/consume',
-    'intent/read',
-    'intent/advance',
-    'stream/extend',
-    'stream/ack',
-  ],
+  'intent/start',
+  'intent/stop',
+  'answer',
+  'intent/republish',
+  'stream/consume',
+  'intent/read',
+  'intent/advance',
+  'stream/extend',
+  'stream/ack',
 ];
 
 export interface Fault<K extends string = FaultKind> {

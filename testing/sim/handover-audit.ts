@@ -1,6 +1,7 @@
 /**
- * Holds handovers to this: a member that nothing is wrong with takes what it is handed, in a quarantine, too. What it would not take must
- * not be handed to it, for nobody works on it meanwhile.
+ * Holds handovers to this: a member that nothing is wrong with takes what it is handed, in a
+ * quarantine, too. What it would not take must not be handed to it, for nobody works on it
+ * meanwhile.
  */
 
 /** A target that was handed to a member. */
@@ -25,9 +26,15 @@ export interface Surroundings {
 const POLLED = 'poll:lease:';
 /** So long before its time is up a successor should have claimed. */
 const MARGIN_MS = 200;
-/** What was wrong may have after-effects for so long: connections that are made again, answers that come late. */
+/**
+ * What was wrong may have after-effects for so long: connections that are made again, answers that
+ * come late.
+ */
 const AFTER_EFFECTS_MS = 2_000;
-/** Who was not told that the store has lost keys may hand over in an era that is over for those who were: for so long at most. */
+/**
+ * Who was not told that the store has lost keys may hand over in an era that is over for those who
+ * were: for so long at most.
+ */
 const UNNOTICED_MS = 180_000;
 
 export class HandoverAudit {

@@ -1,10 +1,11 @@
 /**
  * A machine with clocks of its own, and the processes that run on it.
  *
- * Its monotonic clock runs a little fast or slow and stands still while the machine sleeps; its wall clock goes on, and
- * may be set. A process that is frozen (SIGSTOP, a blocked event loop, a long collection of garbage) gets nothing done:
- * when it thaws, its overdue timers run first, and only then it reads what has arrived meanwhile. It may freeze in the
- * middle of a turn, between a check and the write that follows: the rest of that turn then happens at the thaw.
+ * Its monotonic clock runs a little fast or slow and stands still while the machine sleeps; its
+ * wall clock goes on, and may be set. A process that is frozen (SIGSTOP, a blocked event loop, a
+ * long collection of garbage) gets nothing done: when it thaws, its overdue timers run first, and
+ * only then it reads what has arrived meanwhile. It may freeze in the middle of a turn, between a
+ * check and the write that follows: the rest of that turn then happens at the thaw.
  */
 import type { Clock, Timer } from '../../src/core/clock.ts';
 import type { Random } from '../../src/core/random.ts';
@@ -57,8 +58,9 @@ export class SimHost {
   }
 
   /**
-   * Whether it slept lately, and its wall clock was set back meanwhile, by as much or less: then the clocks show no sleep, or one
-   * that is shorter than it was. That is so for who last compared them at any moment since then: what was set before does not count.
+   * Whether it slept lately, and its wall clock was set back meanwhile, by as much or less: then
+   * the clocks show no sleep, or one that is shorter than it was. That is so for who last compared
+   * them at any moment since then: what was set before does not count.
    */
   hidesSleep(sinceMs: number, toleranceMs: number): boolean {
     const lately = this.#shifts.filter(({ atMs }) => atMs >= sinceMs);
@@ -71,7 +73,10 @@ export class SimHost {
     });
   }
 
-  /** The whole machine sleeps: its monotonic clock stands still. A machine that sleeps already sleeps on, if that is longer. */
+  /**
+   * The whole machine sleeps: its monotonic clock stands still. A machine that sleeps already
+   * sleeps on, if that is longer.
+   */
   sleep(ms: number): void {
     const { nowMs } = this.timeline;
     const addedMs = nowMs + ms - Math.max(nowMs, this.#asleepUntilMs);
@@ -90,9 +95,9 @@ interface LocalTimer {
 }
 
 /**
- * Something that happens to a process at a named point of its code: `clock` where it reads the time, `act` where it is
- * about to touch what it owns, or the name of the script that is about to leave. So a fault can fall between a check and
- * the write that relies on it.
+ * Something that happens to a process at a named point of its code: `clock` where it reads the
+ * time, `act` where it is about to touch what it owns, or the name of the script that is about to
+ * leave. So a fault can fall between a check and the write that relies on it.
  */
 export interface Trap {
   readonly point: string;
@@ -156,7 +161,10 @@ export class SimProcess implements Clock {
     return this.#timers.length;
   }
 
-  /** True time, as far as its code can be concerned: the rest of a turn in which it froze comes after the thaw. */
+  /**
+   * True time, as far as its code can be concerned: the rest of a turn in which it froze comes
+   * after the thaw.
+   */
   get trueMs(): number {
     return Math.max(this.#timeline.nowMs, this.#thawMs);
   }

@@ -1,7 +1,8 @@
 /**
- * One instance as its user would run it: the production `open`, on the production Redis store, with a poller and some
- * leases of its own; only clock, chance and network are simulated. What it does to a target it does as the documentation
- * says: it asks before each act, and sends its fence along.
+ * One instance as its user would run it: the production `open`, on the production Redis store, with
+ * a poller and some leases of its own; only clock, chance and network are simulated. What it does
+ * to a target it does as the documentation says: it asks before each act, and sends its fence
+ * along.
  */
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import type { PollContext } from '../../src/fleet/poll/poll-scheduler.ts';
@@ -23,7 +24,10 @@ import { WorkflowCrew, type WorkflowSetting } from './workflow-crew.ts';
 /** A key that is taken, worked under, let go of and taken again. */
 export interface Contended {
   readonly key: string;
-  /** By one holder's name in all of a process' life, so that what comes late may meet a later tenure of its own. */
+  /**
+   * By one holder's name in all of a process' life, so that what comes late may meet a later tenure
+   * of its own.
+   */
   readonly isNamed: boolean;
   readonly keepMs: number;
   readonly pauseMs: number;
@@ -32,7 +36,10 @@ export interface Contended {
 /** What all instances of a world have in common. */
 export interface Setting {
   readonly targets: readonly string[];
-  /** The targets are sessions in the store, which operators pause and resume; else every instance has a list. */
+  /**
+   * The targets are sessions in the store, which operators pause and resume; else every instance
+   * has a list.
+   */
   readonly hasSessions: boolean;
   readonly ttlMs: number;
   readonly quarantine: 'on' | 'off';
@@ -57,7 +64,10 @@ export interface InstanceParts {
 
 /** A store that is not there when an instance starts is tried again after this. */
 const OPEN_AGAIN_MS = 1_000;
-/** One poll in so many takes as long as polls may take; one in so many does not stop when it is told to. */
+/**
+ * One poll in so many takes as long as polls may take; one in so many does not stop when it is told
+ * to.
+ */
 const LONG_ONE_IN = 20;
 const DEAF_ONE_IN = 60;
 /** An act is made of steps, and each is asked for: this many at most. */
@@ -67,7 +77,10 @@ const WAIT_MS = 120_000;
 const STOP_WITHIN_MS = 10_000;
 /** The share of orders that take back what was moved by hand. */
 const UNPINNED_SHARE = 0.2;
-/** The share of moves that a poll makes itself: it releases its own target, before it does anything else. */
+/**
+ * The share of moves that a poll makes itself: it releases its own target, before it does anything
+ * else.
+ */
 const RELEASED_SHARE = 0.3;
 
 const WATCHED: readonly EventName[] = [
@@ -147,13 +160,18 @@ export class SimInstance {
     if (store === null) return;
     const events = Object.fromEntries(WATCHED.map((name) => [name, this.#listener(name)]));
     const holdfast = await open(store, {
-      ...{ clock: process, random: process.random, name: process.name, on: events },
+      clock: process,
+      random: process.random,
+      name: process.name,
+      on: events,
       history: setting.hasHistory ? 'on' : 'off',
     });
     this.#holdfast = holdfast;
     this.#poller = holdfast.poller({
       ...(!setting.hasSessions && { targets: setting.targets.map((id) => ({ id })) }),
-      ...{ ttl: setting.ttlMs, every: setting.everyMs, discovery: 'off' },
+      ttl: setting.ttlMs,
+      every: setting.everyMs,
+      discovery: 'off',
       timeout: setting.pollMs.longest,
       poll: (target, context) => this.#poll(target.id, context),
     });
@@ -199,7 +217,9 @@ export class SimInstance {
     this.end();
   }
 
-  /** As an operator would: takes a target, or a key that others compete for, from whoever has it. */
+  /**
+   * As an operator would: takes a target, or a key that others compete for, from whoever has it.
+   */
   revoke(choice: number, force: boolean): void {
     const { targets, contended, intents } = this.#parts.setting;
     if (this.#crew !== null) return void this.#crew.intervene(choice).catch(() => {});
@@ -213,8 +233,9 @@ export class SimInstance {
   }
 
   /**
-   * As an operator would: moves a target to one of those who are there, or lets it go its way again. Always the same one: whoever has more
-   * moved to it than its share has more than its share, and shares are to be even when all is well.
+   * As an operator would: moves a target to one of those who are there, or lets it go its way
+   * again. Always the same one: whoever has more moved to it than its share has more than its
+   * share, and shares are to be even when all is well.
    */
   transfer(choice: number): void {
     const [target] = this.#parts.setting.targets;
@@ -286,7 +307,9 @@ export class SimInstance {
     audit.forget(this.process);
   }
 
-  /** Goes on until there is a store, or this process has ended: then nothing comes back any more. */
+  /**
+   * Goes on until there is a store, or this process has ended: then nothing comes back any more.
+   */
   async #openStore(): Promise<Store | null> {
     const { process } = this;
     const dialer = simDialer(this.#parts.network);

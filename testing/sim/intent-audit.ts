@@ -1,18 +1,23 @@
 /**
- * Watches intents from outside, by what their store has carried out and what their clients were told, and holds them to what Holdfast
- * promises:
+ * Watches intents from outside, by what their store has carried out and what their clients were
+ * told, and holds them to what Holdfast promises:
  *
- * - **intents**: who was told that a start is accepted has been given a session that is there, is what was asked for, and had not ended when
- *   it was asked for. Of the same tenant, target, profile and bucket there is never more than one session that has not ended, whichever
- *   secrets the process had that accepted it. A new one is in the stream of starts from its first moment on. None is made for a client that
- *   had gone before its start was read, because it may have been served elsewhere since. Each client counts once; the last one that stops it stops the session, and no other;
- * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended says why and what came of it, never changes, and has no
- *   key that leads to it;
- * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream has lost its start or its worker is
- *   dead, and soon if it is stopped, also if nobody hears of that; and intents are accepted.
+ * - **intents**: who was told that a start is accepted has been given a session that is there, is
+ *   what was asked for, and had not ended when it was asked for. Of the same tenant, target,
+ *   profile and bucket there is never more than one session that has not ended, whichever secrets
+ *   the process had that accepted it. A new one is in the stream of starts from its first moment
+ *   on. None is made for a client that had gone before its start was read, because it may have been
+ *   served elsewhere since. Each client counts once; the last one that stops it stops the session,
+ *   and no other;
+ * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended
+ *   says why and what came of it, never changes, and has no key that leads to it;
+ * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream
+ *   has lost its start or its worker is dead, and soon if it is stopped, also if nobody hears of
+ *   that; and intents are accepted.
  *
- * When the store has lost data, what it still knows is looked at there and then, and counts from then on. Where a secret was lost that nobody was
- * given, and no connection broke, instances may go on with a secret each until they have looked for it.
+ * When the store has lost data, what it still knows is looked at there and then, and counts from
+ * then on. Where a secret was lost that nobody was given, and no connection broke, instances may go
+ * on with a secret each until they have looked for it.
  */
 import { mayFollow, type Reason, type SessionStatus } from '../../src/intents/intent-session.ts';
 import type { SessionState } from '../../src/store/port/intent-store.ts';
@@ -49,11 +54,18 @@ type Served = (argv: readonly string[], reply: Reply, by: SimProcess) => void;
 
 /** What may have come of it, by why it has ended. */
 const OUTCOMES: Readonly<Record<Reason, string>> = {
-  ...{ R_STOPPED: 'STOPPED', R_LEASE_BUSY: 'REJECTED_BUSY', R_NO_TUNER: 'REJECTED_NO_TUNER' },
-  ...{ R_LEASE_EXPIRED: 'FAILED', R_PIPELINE_FAILED: 'FAILED', R_WORKER_LOST: 'FAILED' },
+  R_STOPPED: 'STOPPED',
+  R_LEASE_BUSY: 'REJECTED_BUSY',
+  R_NO_TUNER: 'REJECTED_NO_TUNER',
+  R_LEASE_EXPIRED: 'FAILED',
+  R_PIPELINE_FAILED: 'FAILED',
+  R_WORKER_LOST: 'FAILED',
   R_PIPELINE_ENDED: 'COMPLETED',
 };
-/** A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it is left. */
+/**
+ * A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it
+ * is left.
+ */
 const STOP_MOST_MS = 8_000;
 /** A loss of data brings nothing back that was forgotten longer ago. */
 const GONE_KEPT_MS = 10_000;
@@ -107,7 +119,10 @@ export class IntentAudit {
     if (!(reply instanceof ReplyError)) this.#verbs[verb]?.(argv, reply, by);
   }
 
-  /** The store may have lost data. `isTorn`: some keys, and others not. `isSilent`: no connection broke. */
+  /**
+   * The store may have lost data. `isTorn`: some keys, and others not. `isSilent`: no connection
+   * broke.
+   */
   storeForgot({ isTorn, isSilent }: { isTorn: boolean; isSilent: boolean }): void {
     const nowMs = this.#parts.nowMs();
     if (isSilent && this.#parts.secrets === 'made' && !this.#sight.hasSecret())
@@ -150,7 +165,10 @@ export class IntentAudit {
     return [...this.#open.values()].filter(({ isUnlisted }) => !isUnlisted);
   }
 
-  /** Whether the store says that this process has it, and that it is not over; null where it has lost that. */
+  /**
+   * Whether the store says that this process has it, and that it is not over; null where it has
+   * lost that.
+   */
   isGoingOn(id: string, { name }: SimProcess): boolean | null {
     const session = this.#sessions.get(id);
     if (session === undefined || session.isDamaged || session.isSetBack) return null;
@@ -191,7 +209,10 @@ export class IntentAudit {
     'intent/prune': (_, reply) => this.#pruned(reply),
   };
 
-  /** id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one that was there */
+  /**
+   * id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one
+   * that was there
+   */
   #started(argv: readonly string[], reply: Reply, { name }: SimProcess): void {
     const [, id = '', tenant = '', client = '', body = '', , , , ...keys] = argv;
     const [kind, facts, found] = reply as [number, unknown[], string];
@@ -270,7 +291,10 @@ export class IntentAudit {
     this.#compare(session, factsIn(facts));
   }
 
-  /** id, revision expected, state, status → 1, facts | 2, facts if it has another revision, or has ended */
+  /**
+   * id, revision expected, state, status → 1, facts | 2, facts if it has another revision, or has
+   * ended
+   */
   #progressed(
     [, id = '', expected, state = '', status = '']: readonly string[],
     reply: Reply,
@@ -398,7 +422,9 @@ export class IntentAudit {
     session.endedMs = isEnded ? (endedMs ?? nowMs) : null;
   }
 
-  /** Where some of its keys were deleted and others not, a session may lie where nobody finds it. */
+  /**
+   * Where some of its keys were deleted and others not, a session may lie where nobody finds it.
+   */
   #report(invariant: Invariant, id: string, text: string): void {
     if (this.#sessions.get(id)?.isDamaged) this.#count(`excused: ${invariant}`);
     else this.#parts.report(invariant, `session:${id}`, text);

@@ -1,6 +1,6 @@
 /**
- * Those who want things started and stopped: some clients of two tenants, outside of all processes. Who gets no answer, or one
- * that says nothing for sure, asks again, elsewhere.
+ * Those who want things started and stopped: some clients of two tenants, outside of all processes.
+ * Who gets no answer, or one that says nothing for sure, asks again, elsewhere.
  */
 import {
   LeaseHeldError,
@@ -44,7 +44,10 @@ export interface IntentClientsParts {
 }
 
 const TENANTS = ['north', 'south'];
-/** Few, so that they meet; the same for both tenants. Some differ only in where one field ends and the next begins. */
+/**
+ * Few, so that they meet; the same for both tenants. Some differ only in where one field ends and
+ * the next begins.
+ */
 const WISHES: readonly (StreamStart | VodStart)[] = [
   { type: 'stream.start', serviceRef: '1:0:19', profile: 'hd' },
   { type: 'stream.start', serviceRef: '1:0', profile: '19:hd' },
@@ -63,7 +66,10 @@ const ANSWER_WITHIN_MS = 5_000;
 const AGAIN_MOST_MS = 2_000;
 const MOST_TRIES = 20;
 const PAUSE_MOST_MS = 15_000;
-/** One in so many asks twice at once; leaves the session to come to its end by itself; and stops it whoever else needs it. */
+/**
+ * One in so many asks twice at once; leaves the session to come to its end by itself; and stops it
+ * whoever else needs it.
+ */
 const TWICE_ONE_IN = 4;
 const LEAVES_ONE_IN = 3;
 const FORCED_ONE_IN = 30;
@@ -91,7 +97,10 @@ export class IntentClients {
     }
   }
 
-  /** Each time under another name, so that what it leaves behind is never stopped by who comes later. */
+  /**
+   * Each time under another name, so that what it leaves behind is never stopped by who comes
+   * later.
+   */
   async #live(number: number): Promise<never> {
     const tenant = TENANTS[number % TENANTS.length] ?? '';
     for (let visit = 0; ; visit++) {
@@ -110,7 +119,10 @@ export class IntentClients {
     }
   }
 
-  /** Asks until it is told for sure, or has asked too often: then null, as where there is nothing to stop. */
+  /**
+   * Asks until it is told for sure, or has asked too often: then null, as where there is nothing to
+   * stop.
+   */
   async #insist(intent: Intent, by: Requester): Promise<Accepted | null> {
     const { counters } = this.#parts;
     let wasUnknown = false;

@@ -1,6 +1,7 @@
 /**
- * What one instance does with intents: the production `Intents` accepts what clients ask of it, and looks from time to time for what
- * was lost; the production `Worker` runs sessions, whoever accepted them.
+ * What one instance does with intents: the production `Intents` accepts what clients ask of it, and
+ * looks from time to time for what was lost; the production `Worker` runs sessions, whoever
+ * accepted them.
  */
 
 import type { Emitter } from '../../src/core/events.ts';
@@ -26,7 +27,10 @@ import { SimWorkerHost } from './worker-host.ts';
 /** What all instances of a world know of intents. */
 export interface IntentSetting {
   readonly clients: IntentClients;
-  /** `made`: nobody was given one. `changing`: some processes have a new one beside the old, and some the old one only. */
+  /**
+   * `made`: nobody was given one. `changing`: some processes have a new one beside the old, and
+   * some the old one only.
+   */
   readonly secrets: 'one' | 'made' | 'changing';
   readonly ttlMs: number;
   /** Of its own leases, and of those that are taken as a start is accepted. */
@@ -100,7 +104,10 @@ export class IntentCrew implements Gateway {
     this.#worker = this.#hire();
   }
 
-  /** How many pipelines there are now that do not stop when they are told to, or that a worker has left behind. */
+  /**
+   * How many pipelines there are now that do not stop when they are told to, or that a worker has
+   * left behind.
+   */
   get deaf(): number {
     const left = [...this.#replaced].map(({ sessions }) => sessions);
     return left.reduce((sum, count) => sum + count, this.#pipelines.deaf);
@@ -137,7 +144,10 @@ export class IntentCrew implements Gateway {
     void this.#intents.submit(intent, by, { signal }).then(tell, tell);
   }
 
-  /** As a program does that is told of other pipelines: its worker has so long to stop, then there is another. */
+  /**
+   * As a program does that is told of other pipelines: its worker has so long to stop, then there
+   * is another.
+   */
   async replaceWorker(withinMs: number): Promise<void> {
     const { over, counters } = this.#parts;
     const worker = this.#worker;
@@ -172,7 +182,8 @@ export class IntentCrew implements Gateway {
     const recordings = { run: pipelines.of('deck'), resource: 'decks' };
     return {
       ...(hasNames && { name }),
-      ...{ ttl, grace },
+      ttl,
+      grace,
       resources: {
         tuners: { slots: tuners, wait },
         ...(decks > 0 && { decks: { slots: decks, key: 'deck', wait } }),

@@ -1,4 +1,7 @@
-/** What the store must know of one session that an intent has started, told from the commands that it has carried out. */
+/**
+ * What the store must know of one session that an intent has started, told from the commands that
+ * it has carried out.
+ */
 import type { SessionBody } from '../../src/intents/intent-session.ts';
 import type { SessionState } from '../../src/store/port/intent-store.ts';
 
@@ -15,7 +18,9 @@ export interface SessionFacts {
 export class IntentRecord {
   readonly id: string;
   readonly tenant: string;
-  /** What was asked for, and by which tenant: of the same there is one session that has not ended. */
+  /**
+   * What was asked for, and by which tenant: of the same there is one session that has not ended.
+   */
   readonly wanted: string;
   readonly createdMs: number;
   /** Those that it was made with. */

@@ -1,4 +1,7 @@
-/** What a store knows of sessions that intents have started, as somebody sees who looks into it, or spoils it. */
+/**
+ * What a store knows of sessions that intents have started, as somebody sees who looks into it, or
+ * spoils it.
+ */
 import { START_STREAM } from '../../src/store/port/intent-store.ts';
 import { factsIn, type SessionFacts } from './intent-record.ts';
 import type { Peek } from './workflow-sight.ts';
@@ -55,7 +58,10 @@ export class IntentSight {
   }
 }
 
-/** How much of a start that waits is lost: its place among the others, its lane, or what the stream knows of that. */
+/**
+ * How much of a start that waits is lost: its place among the others, its lane, or what the stream
+ * knows of that.
+ */
 const LOSSES = [
   (_: string, state: string) => {
     const [, priority = '', entry = ''] = state.split(' ');
@@ -66,8 +72,8 @@ const LOSSES = [
 ];
 
 /**
- * Takes out of the stream sessions that are new and wait for a worker; says which. What a worker has in hands is left alone: that it
- * is brought to its end is the worker's affair.
+ * Takes out of the stream sessions that are new and wait for a worker; says which. What a worker
+ * has in hands is left alone: that it is brought to its end is the worker's affair.
  */
 export function loseStarts(peek: Peek, choice: number): string[] {
   const lose = LOSSES[Math.floor(choice * LOSSES.length)];

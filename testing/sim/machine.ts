@@ -1,6 +1,6 @@
 /**
- * The machine that a simulated Redis runs on: it may be down, frozen with commands lying in its sockets, cut off from
- * everybody, and its clock may be wrong.
+ * The machine that a simulated Redis runs on: it may be down, frozen with commands lying in its
+ * sockets, cut off from everybody, and its clock may be wrong.
  */
 import type { Random } from '../../src/core/random.ts';
 import type { Reply } from '../../src/store/redis/client/wire.ts';
@@ -101,7 +101,10 @@ export class Machine {
     return reply;
   }
 
-  /** Stopped, or busy with something else: it answers nobody, and carries out afterwards what has arrived meanwhile. */
+  /**
+   * Stopped, or busy with something else: it answers nobody, and carries out afterwards what has
+   * arrived meanwhile.
+   */
   freeze(ms: number): void {
     this.#thawMs = Math.max(this.#thawMs, this.#timeline.nowMs + ms);
     this.#timeline.at(this.#thawMs, () => this.#thaw());

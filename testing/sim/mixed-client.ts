@@ -1,6 +1,6 @@
 /**
- * One client of a mixed world: the production `open` on the production Redis store, with options and timings of its own.
- * It takes its keys, works under them, lets them go, and takes them again.
+ * One client of a mixed world: the production `open` on the production Redis store, with options
+ * and timings of its own. It takes its keys, works under them, lets them go, and takes them again.
  */
 import { ConfigError, StoreUnsuitableError } from '../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../src/core/events.ts';
@@ -38,10 +38,16 @@ export interface MixedClientParts {
 const OPEN_AGAIN_MS = 500;
 /** Of the bound: how long a key is kept, left alone, and waited for, at most. */
 const KEEP_BOUNDS = 0.8;
-/** A tenure whose TTL no other client uses is kept for longer: it is the one that a loss has to meet. */
+/**
+ * A tenure whose TTL no other client uses is kept for longer: it is the one that a loss has to
+ * meet.
+ */
 const KEEP_LONGEST_BOUNDS = 3;
 const PAUSE_BOUNDS = 0.3;
-/** Under names, keys go round faster: a name is to be granted again while what it sent before may be under way. */
+/**
+ * Under names, keys go round faster: a name is to be granted again while what it sent before may be
+ * under way.
+ */
 const KEEP_NAMED_BOUNDS = 0.1;
 const WAIT_BOUNDS = 6;
 const STOP_WITHIN_MS = 2_000;
@@ -103,7 +109,11 @@ export class MixedClient implements Occupant {
       WATCHED.map((name) => [name, (facts: object) => this.#heard(name, facts)]),
     );
     this.#holdfast = await open(store, {
-      ...{ clock: process, random: process.random, name: process.name, on, history: 'off' },
+      clock: process,
+      random: process.random,
+      name: process.name,
+      on,
+      history: 'off',
     });
     for (const job of this.#setting.jobs) void this.#work(this.#holdfast, job);
   }
@@ -140,7 +150,7 @@ export class MixedClient implements Occupant {
     const { holder, fence } = found;
     if (force) believers.revokesByForce({ storeKey: this.#storeKeyOf(job), holder, fence });
     counters.add(force ? 'revoked by force' : 'revoked');
-    const how = { reason: 'simulated', force, class: job.leaseClass, ...{ fence } };
+    const how = { reason: 'simulated', force, class: job.leaseClass, fence };
     await this.#holdfast.revoke(job.key, how);
   }
 
@@ -151,7 +161,11 @@ export class MixedClient implements Occupant {
       const { prefix, quarantine, bounds } = this.#setting;
       try {
         this.#store = await openRedisStoreOn(simDialer(network), {
-          ...{ clock: process, random: process.random, prefix, quarantine, events: this.#events },
+          clock: process,
+          random: process.random,
+          prefix,
+          quarantine,
+          events: this.#events,
           ...boundOptions(bounds),
         });
         return this.#store;
@@ -185,7 +199,10 @@ export class MixedClient implements Occupant {
         const ttl = this.#tenures++ === 0 ? first : pick(process.random, this.#setting.ttlsMs);
         this.waiting.set(storeKey, this.#parts.network.timeline.nowMs);
         const result = await holdfast.acquire(job.key, {
-          ...{ class: job.leaseClass, ttl, wait: WAIT_BOUNDS * boundMs, signal: this.#over.signal },
+          class: job.leaseClass,
+          ttl,
+          wait: WAIT_BOUNDS * boundMs,
+          signal: this.#over.signal,
           ...optional('guard', this.#setting.guardMs(ttl)),
           ...optional('holder', this.#setting.isNamed ? process.name : undefined),
         });
@@ -211,7 +228,11 @@ export class MixedClient implements Occupant {
     if (this.#setting.quarantine === 'off') counters.add('granted with quarantine off');
     counters.add(`granted with prefix '${this.#setting.prefix}'`);
     const done = believers.watch({
-      ...{ storeKey, process, ttlMs, holder: lease.holder, fence: lease.fence },
+      storeKey,
+      process,
+      ttlMs,
+      holder: lease.holder,
+      fence: lease.fence,
       isOff: this.#setting.quarantine === 'off',
       isBelieved: () => isBelieved(lease),
     });
@@ -254,7 +275,10 @@ export class MixedClient implements Occupant {
       audit.report('quarantine', '', `${this.process.name} has to wait ${Math.round(leftMs)} ms`);
   }
 
-  /** The world asked for something that Holdfast refuses: then it proves nothing, and has to be mended. */
+  /**
+   * The world asked for something that Holdfast refuses: then it proves nothing, and has to be
+   * mended.
+   */
   #misfit(error: ConfigError): void {
     this.#parts.audit.report('tidiness', '', `the world does not fit: ${error.message}`);
   }

@@ -1,7 +1,8 @@
 /**
- * What goes wrong in a mixed world. Each episode has an incident, made of what the world drew: a loss of data, a holder
- * that is cut off from before it until after it, a newcomer, waiters that freeze. Every part is a fault of its own, so
- * that a failure can be narrowed down. Between the parts there is noise.
+ * What goes wrong in a mixed world. Each episode has an incident, made of what the world drew: a
+ * loss of data, a holder that is cut off from before it until after it, a newcomer, waiters that
+ * freeze. Every part is a fault of its own, so that a failure can be narrowed down. Between the
+ * parts there is noise.
  */
 import type { Random } from '../../src/core/random.ts';
 import { type Episode, type Fault, POINTS } from './faults.ts';
@@ -9,15 +10,32 @@ import { type Draw, pick } from './mixed-setting.ts';
 
 export const MIXED_KINDS = [
   // Noise, to one client.
-  ...['crash', 'stop', 'freeze', 'freeze at', 'sleep'],
-  ...['cut', 'cut out', 'cut back', 'reset', 'slow'],
+  'crash',
+  'stop',
+  'freeze',
+  'freeze at',
+  'sleep',
+  'cut',
+  'cut out',
+  'cut back',
+  'reset',
+  'slow',
   // Losses of data, with and without new connections.
-  ...['flush', 'empty restart', 'restart with data', 'failover'],
+  'flush',
+  'empty restart',
+  'restart with data',
+  'failover',
   // The address leads to the other server: promoted with the first one's data, or as it is.
-  ...['address moves', 'address moves back'],
+  'address moves',
+  'address moves back',
   // What goes with a loss, or comes alone.
-  ...['holder is cut off', 'holder is held up', 'newcomer', 'waiters freeze', 'revoke'],
-  ...['store clock is set', 'store clock is set right'],
+  'holder is cut off',
+  'holder is held up',
+  'newcomer',
+  'waiters freeze',
+  'revoke',
+  'store clock is set',
+  'store clock is set right',
 ] as const;
 export type MixedKind = (typeof MIXED_KINDS)[number];
 export type MixedFault = Fault<MixedKind>;
@@ -53,7 +71,10 @@ const NOISE_GAP_BOUNDS = [0.15, 0.5, 2] as const;
 const SILENT_SHARE = 0.4;
 /** The shortest and the longest time for which a holder is cut off, in bounds. */
 const CUT_OFF_BOUNDS = [0.1, 1.3] as const;
-/** A client whose own bound is twice as long would hold for this long without the store, if the store let it in. */
+/**
+ * A client whose own bound is twice as long would hold for this long without the store, if the
+ * store let it in.
+ */
 const CUT_OFF_MISFIT_BOUNDS = [0.1, 2] as const;
 
 export function shortestMixedEpisodeMs(boundMs: number): number {
@@ -131,7 +152,8 @@ function fault(
 ): MixedFault {
   const isShort = random.next() < 0.5;
   return {
-    ...{ kind, atMs },
+    kind,
+    atMs,
     forMs: random.next() * boundMs * (isShort ? 0.2 : 1.3),
     seat: Math.floor(random.next() * seats),
     size: random.next(),

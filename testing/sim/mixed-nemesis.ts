@@ -40,7 +40,10 @@ const WAITERS_AGAIN_MS = 500;
 const WAITERS_TRIES = 120;
 /** The share of orders of an operator that are held up on their way. */
 const LATE_ORDER_SHARE = 0.6;
-/** The share of failovers to a server that never saw the data: an address that was pointed to the wrong one. */
+/**
+ * The share of failovers to a server that never saw the data: an address that was pointed to the
+ * wrong one.
+ */
 const BLANK_SHARE = 0.2;
 
 /** It disturbs neither the store nor the way to it. */
@@ -101,7 +104,9 @@ export class MixedNemesis {
     freeze: ({ forMs }, seat) => seat.process?.freeze(forMs),
     'freeze at': ({ forMs, point, size }, seat) =>
       trap(seat, {
-        ...{ point, passes: Math.floor(size * 4), ...this.#parts },
+        point,
+        passes: Math.floor(size * 4),
+        ...this.#parts,
         spring: (process) => process.freeze(forMs),
       }),
     sleep: ({ forMs }, seat) => seat.host.sleep(forMs),
@@ -191,7 +196,10 @@ export class MixedNemesis {
     });
   }
 
-  /** The other server takes over: with the data of a moment ago, or, where it never had any, with none. */
+  /**
+   * The other server takes over: with the data of a moment ago, or, where it never had any, with
+   * none.
+   */
   #failOver(size: number): void {
     const { address } = this.#parts;
     const isBlank = !address.isOtherUsed && size < BLANK_SHARE;
@@ -220,7 +228,10 @@ export class MixedNemesis {
     if (chosen !== undefined) this.#cut(chosen, { out: true, back: true }, forMs);
   }
 
-  /** What the client that uses both a short and the longest TTL sends lies on its way until the cut is over. */
+  /**
+   * What the client that uses both a short and the longest TTL sends lies on its way until the cut
+   * is over.
+   */
   #holdUp(number: number, forMs: number): void {
     const { seats, setting } = this.#parts;
     const { boundMs, clients } = setting;
@@ -241,7 +252,10 @@ export class MixedNemesis {
     this.#later(NEWCOMER_BOUNDS * setting.boundMs, () => seat.kill());
   }
 
-  /** Freezes those who have waited longest for a key, and has its holder let go while another one waits. */
+  /**
+   * Freezes those who have waited longest for a key, and has its holder let go while another one
+   * waits.
+   */
   #freezeWaiters(tries: number): void {
     const { timeline, setting, counters } = this.#parts;
     const isTwo = setting.draw['frozen waiters'] === 'the first two';

@@ -1,6 +1,7 @@
 /**
- * The configuration of a mixed world: clients that share keys, each with timings, classes and options of its own. The
- * seed draws one value for each dimension. Safety bugs live in combinations, so a long run has to reach every pair.
+ * The configuration of a mixed world: clients that share keys, each with timings, classes and
+ * options of its own. The seed draws one value for each dimension. Safety bugs live in
+ * combinations, so a long run has to reach every pair.
  */
 import type { Random } from '../../src/core/random.ts';
 import type { LeaseClassName } from '../../src/lease/timings.ts';
@@ -46,7 +47,10 @@ export interface ClientSetting {
   readonly jobs: readonly Job[];
   /** It opens the store only after a loss, and remembers nothing. */
   readonly isNewcomer: boolean;
-  /** It was configured with a bound twice as long, which the store has to refuse. It comes when others have used the store. */
+  /**
+   * It was configured with a bound twice as long, which the store has to refuse. It comes when
+   * others have used the store.
+   */
   readonly isMisfit: boolean;
 }
 
@@ -77,7 +81,10 @@ export function drawSetting(random: Random): MixedSetting {
   const misfits = draw.bounds === 'the same' ? 0 : 1;
   const clients = Array.from({ length: count + NEWCOMERS + misfits }, (_, number) =>
     drawClient(random, draw, {
-      ...{ number, bounds, boundMs, shortMs },
+      number,
+      bounds,
+      boundMs,
+      shortMs,
       isMisfit: number === count + NEWCOMERS,
       isLong: number === longAt,
       isOff: draw.quarantine === 'off for one' && number === offAt,
@@ -106,7 +113,11 @@ function drawClient(random: Random, draw: Draw, of: ClientFacts): ClientSetting 
   const twice = { lease: 2 * boundMs, poll: 2 * boundMs, workflow: 2 * boundMs };
   const where = placeOf(draw, number, random);
   return {
-    ...{ ...where, ttlsMs, isNewcomer, isMisfit, bounds: isMisfit ? twice : of.bounds },
+    ...where,
+    ttlsMs,
+    isNewcomer,
+    isMisfit,
+    bounds: isMisfit ? twice : of.bounds,
     quarantine: isOff ? 'off' : 'on',
     guardMs: (ttlMs) => (draw.guards === 'default' ? undefined : guardOf(ttlMs, guardAt)),
     isNamed: draw.holders === 'named',
@@ -129,7 +140,10 @@ function guardOf(ttlMs: number, choice: number): number {
   return choice < 0.5 ? ttlMs / 10 : ttlMs / 100 + 20;
 }
 
-/** Where a client looks for its keys: with two names for one key, every second client uses the other name. */
+/**
+ * Where a client looks for its keys: with two names for one key, every second client uses the other
+ * name.
+ */
 function placeOf(
   draw: Draw,
   number: number,

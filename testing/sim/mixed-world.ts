@@ -1,6 +1,7 @@
 /**
- * A world of clients that share keys of one store, each with its own TTLs, guards, classes and options. There is no
- * fleet in it: it looks for what combinations of configurations and losses of data do to leases themselves.
+ * A world of clients that share keys of one store, each with its own TTLs, guards, classes and
+ * options. There is no fleet in it: it looks for what combinations of configurations and losses of
+ * data do to leases themselves.
  */
 import { seededRandom } from '../../src/core/random.ts';
 import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
@@ -71,7 +72,9 @@ export class MixedWorld {
     this.#audit = new Audit(nowMs, this.#counters);
     const [counters, trace, audit] = [this.#counters, this.#trace, this.#audit];
     this.#believers = new Believers({
-      ...{ nowMs, counters, boundMs },
+      nowMs,
+      counters,
+      boundMs,
       report: (invariant, key, text) => void audit.report(invariant, nameOf(key), text),
     });
     const isAhead = draw['store clock'] === 'ahead, then set right';
@@ -81,8 +84,13 @@ export class MixedWorld {
     this.#address = new Address(nowMs, [server(23), server(24)]);
     this.#seats = setting.clients.map((_, number) => this.#seat(number, drift()));
     this.#nemesis = new MixedNemesis({
-      ...{ timeline, setting, counters, trace },
-      ...{ address: this.#address, believers: this.#believers, seats: this.#seats },
+      timeline,
+      setting,
+      counters,
+      trace,
+      address: this.#address,
+      believers: this.#believers,
+      seats: this.#seats,
     });
     const most = Math.ceil((hours * HOUR_MS) / shortestMixedEpisodeMs(boundMs));
     const planned = { random: seededRandom(mixed(seed, 25)), draw, boundMs, episodes: most };
@@ -91,7 +99,8 @@ export class MixedWorld {
 
   async run(): Promise<WorldReport> {
     await runWorld({
-      ...{ timeline: this.#timeline, audit: this.#audit },
+      timeline: this.#timeline,
+      audit: this.#audit,
       settled: () => this.#believers.settled(),
       live: () => this.#live(),
     });
@@ -122,7 +131,11 @@ export class MixedWorld {
     };
     const judged = { ...common, audit: this.#audit, believers: this.#believers, onQuarantine };
     return new Seat<MixedClient>({
-      ...{ ...common, timeline: this.#timeline, seed: this.#options.seed, number, rate },
+      ...common,
+      timeline: this.#timeline,
+      seed: this.#options.seed,
+      number,
+      rate,
       make: (network) => new MixedClient({ ...judged, setting: own, otherwise, boundMs, network }),
       get machine() {
         return address.machine;
@@ -164,7 +177,10 @@ export class MixedWorld {
     }
   }
 
-  /** Once nothing is wrong any more, every key is granted again: after a quarantine, and what a dead holder left behind. */
+  /**
+   * Once nothing is wrong any more, every key is granted again: after a quarantine, and what a dead
+   * holder left behind.
+   */
   async #checkHealed(): Promise<void> {
     const { boundMs } = this.#setting;
     const longerMs = this.#nemesis.heal();

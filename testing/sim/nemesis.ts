@@ -28,7 +28,10 @@ export interface NemesisParts {
 
 /** A slow network takes up to this much longer. */
 const SLOW_MOST_MS = 700;
-/** Late answers come before their caller has given up on them, but later than the guard of a lease allows for. */
+/**
+ * Late answers come before their caller has given up on them, but later than the guard of a lease
+ * allows for.
+ */
 const LATE_LEAST_MS = 1_000;
 const LATE_SPREAD_MS = 3_900;
 const LATE_READ_MS = 100;
@@ -55,7 +58,10 @@ const REPLACED_MOST_MS = 1_000;
 /** The share of revocations that do not wait for the holder. */
 const FORCED_SHARE = 0.3;
 
-/** Who believes in what: of actions, that is about attempts at them, and nothing else; of slots, about pipelines. */
+/**
+ * Who believes in what: of actions, that is about attempts at them, and nothing else; of slots,
+ * about pipelines.
+ */
 const VALIDITY = ['exclusion', 'actions', 'slots'] as const;
 const anybody = () => true;
 
@@ -64,7 +70,10 @@ type Strike = (fault: Fault, seat: Seat) => void;
 export class Nemesis {
   readonly #parts: NemesisParts;
   readonly #cures: Cures;
-  /** By how much the store's clock was set back since all was well: so much longer may a dead owner's lease last. */
+  /**
+   * By how much the store's clock was set back since all was well: so much longer may a dead
+   * owner's lease last.
+   */
   #setBackMs = 0;
   /** The latest time that the store's clock has shown. */
   #latestWallMs = 0;
@@ -166,7 +175,8 @@ export class Nemesis {
     'late answers': ({ size }, seat) => {
       const lateMs = LATE_LEAST_MS + size * LATE_SPREAD_MS;
       this.#cut(seat, { out: false, back: true }, lateMs);
-      // What has come back late has just been read when the way is cut for longer than a lease lasts.
+      // What has come back late has just been read when the way is cut for longer than a lease
+      // lasts.
       const cutMs = lateMs + LATE_READ_MS;
       this.#cures.later(cutMs, () =>
         this.#cut(seat, { out: true, back: true }, this.#parts.ttlMs * 1.5),
@@ -227,7 +237,10 @@ export class Nemesis {
       instance?.replaceWorker(size * REPLACED_MOST_MS),
   };
 
-  /** A clock that was set back while its host slept shows less of it, or nothing: nobody can notice that. */
+  /**
+   * A clock that was set back while its host slept shows less of it, or nothing: nobody can notice
+   * that.
+   */
   #lookForHiddenSleep({ host, process }: Seat): void {
     const { audit, timeline, ttlMs } = this.#parts;
     const { nowMs } = timeline;
@@ -253,8 +266,8 @@ export class Nemesis {
   }
 
   /**
-   * No process that remembers the store is asked before one that does not: a newcomer takes it for a new one. That can
-   * not be noticed in time.
+   * No process that remembers the store is asked before one that does not: a newcomer takes it for
+   * a new one. That can not be noticed in time.
    */
   #flush(): void {
     const { machine, audit, timeline, ttlMs, seats } = this.#parts;
@@ -293,7 +306,10 @@ export class Nemesis {
     });
   }
 
-  /** What was in a processor's hands may be in nobody's, and be given to another: there is no quarantine for it. */
+  /**
+   * What was in a processor's hands may be in nobody's, and be given to another: there is no
+   * quarantine for it.
+   */
   #forget(how: { isSilent?: boolean } = {}): void {
     const { audit, timeline, ttlMs } = this.#parts;
     audit.storeForgot(how);
@@ -301,7 +317,10 @@ export class Nemesis {
     audit.excuse({ invariants: ['actions'], untilMs, concerns: anybody });
   }
 
-  /** Forward, leases expire early. Backward, they last longer; and with a loss of data, fences may come again. */
+  /**
+   * Forward, leases expire early. Backward, they last longer; and with a loss of data, fences may
+   * come again.
+   */
   #setStoreClock(ms: number): void {
     const { audit, timeline, ttlMs } = this.#parts;
     const { host } = this.#parts.machine;

@@ -1,9 +1,11 @@
 /**
- * What lies between processes and the server: connections that keep their order, take their time, and break. A
- * connection is a `Link` of the production store; what it carries is carried out by the simulated server.
+ * What lies between processes and the server: connections that keep their order, take their time,
+ * and break. A connection is a `Link` of the production store; what it carries is carried out by
+ * the simulated server.
  *
- * A cut does not lose what was sent: the other side's system would send it again. It arrives when the cut is over, or, if
- * the connection was reset meanwhile, never. So a command may run long after its sender has given up on it.
+ * A cut does not lose what was sent: the other side's system would send it again. It arrives when
+ * the cut is over, or, if the connection was reset meanwhile, never. So a command may run long
+ * after its sender has given up on it.
  */
 import type { Random } from '../../src/core/random.ts';
 import type {
@@ -89,7 +91,10 @@ for (const [name, { sha, source }] of Object.entries(scripts)) {
   VERBS.set(source, name);
 }
 
-/** What a command is called here: a script by its name, such as `lease/acquire`, anything else by its first word. */
+/**
+ * What a command is called here: a script by its name, such as `lease/acquire`, anything else by
+ * its first word.
+ */
 export function verbOf([command = '', what = '']: readonly string[]): string {
   const isScript = command === 'EVALSHA' || command === 'EVAL';
   return isScript ? (VERBS.get(what) ?? command) : command;
@@ -159,8 +164,8 @@ class Wire {
   }
 
   /**
-   * The cut is over: what was held up arrives with the next attempt to send it. These have become rarer the longer it lasted; so
-   * a connection that was made meanwhile may well be faster.
+   * The cut is over: what was held up arrives with the next attempt to send it. These have become
+   * rarer the longer it lasted; so a connection that was made meanwhile may well be faster.
    */
   go(): void {
     const { timeline, path } = this.#parts;
@@ -270,13 +275,18 @@ export class SimLink implements Link, Served {
     else this.#answer(reply);
   }
 
-  /** The server is gone, or has cut the connection; the client hears of it if anything gets through. */
+  /**
+   * The server is gone, or has cut the connection; the client hears of it if anything gets through.
+   */
   cut(why: string): void {
     this.#isServed = false;
     this.#reset(why);
   }
 
-  /** Something between the two resets the connection: both sides hear of it at once. What was on its way is lost. */
+  /**
+   * Something between the two resets the connection: both sides hear of it at once. What was on its
+   * way is lost.
+   */
   breakOff(): void {
     this.#unserve();
     this.#hear(() => this.#ended('connection reset'));

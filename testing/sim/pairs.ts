@@ -21,7 +21,10 @@ export function countPairs(
     for (const b of reached.slice(i + 1)) counters.add(nameOf([a, draw[a]], [b, draw[b]]));
 }
 
-/** For each two dimensions how many pairs of their values there are, and which of them were never reached. */
+/**
+ * For each two dimensions how many pairs of their values there are, and which of them were never
+ * reached.
+ */
 export function pairCoverage(
   counts: ReadonlyMap<string, number>,
 ): { a: Dimension; b: Dimension; possible: number; missing: string[] }[] {

@@ -1,6 +1,7 @@
 /**
- * What runs for sessions in a simulated world: it beats on its tuner, asks before each beat, says from time to time how far it is, and
- * ends by itself at last. Some fail, at once or later, and some are slow to stop: most within their grace, a few not.
+ * What runs for sessions in a simulated world: it beats on its tuner, asks before each beat, says
+ * from time to time how far it is, and ends by itself at last. Some fail, at once or later, and
+ * some are slow to stop: most within their grace, a few not.
  */
 import { dedupKey } from '../../src/intents/dedup-key.ts';
 import type { IntentSession } from '../../src/intents/intent-session.ts';
@@ -20,16 +21,28 @@ export interface PipelinesParts {
 
 /** Between two beats. */
 export const BEAT_MOST_MS = 3_000;
-/** How long one runs by itself, mostly; and one in so many, up to the longest: longer than most leases last. */
+/**
+ * How long one runs by itself, mostly; and one in so many, up to the longest: longer than most
+ * leases last.
+ */
 const RUN_USUAL_MS = 8_000;
 const RUN_LONG_MS = 60_000;
 const LONG_ONE_IN = 6;
-/** One in so many throws before it has begun, or before it returns a promise; and one in so many fails at its end. */
+/**
+ * One in so many throws before it has begun, or before it returns a promise; and one in so many
+ * fails at its end.
+ */
 const THROWS_ONE_IN = 25;
 const FAILS_ONE_IN = 12;
-/** One in so many says how far it is, at every beat: who does learns from the store's answer how things are, and others do not. */
+/**
+ * One in so many says how far it is, at every beat: who does learns from the store's answer how
+ * things are, and others do not.
+ */
 const PROGRESS_ONE_IN = 3;
-/** One in so many takes its time to stop, and of these a few more than they may, up to so many graces. */
+/**
+ * One in so many takes its time to stop, and of these a few more than they may, up to so many
+ * graces.
+ */
 const SLOW_ONE_IN = 2;
 const DEAF_ONE_IN = 30;
 export const DEAF_GRACES = 3;

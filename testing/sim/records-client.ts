@@ -1,7 +1,8 @@
 /**
- * One process that follows the sessions of a store, as every instance of a fleet does: the production `SessionWatch` on the
- * production Redis store. It also adds and removes sessions, many at a time. Pages are short and few removals are remembered,
- * so that what takes thousands of sessions elsewhere takes a few dozen here.
+ * One process that follows the sessions of a store, as every instance of a fleet does: the
+ * production `SessionWatch` on the production Redis store. It also adds and removes sessions, many
+ * at a time. Pages are short and few removals are remembered, so that what takes thousands of
+ * sessions elsewhere takes a few dozen here.
  */
 import { Emitter } from '../../src/core/events.ts';
 import { TARGET_COLLECTION, type TargetRecord } from '../../src/fleet/targets/target-record.ts';
@@ -93,8 +94,11 @@ export class RecordsClient implements Occupant {
     while (!this.#isStopping && !process.isDead) {
       try {
         this.#store = await openRedisStoreOn(simDialer(this.#parts.network), {
-          ...{ clock: process, random: process.random, events: this.#events },
-          ...{ removalsKept: REMOVALS_REMEMBERED, ...boundOptions(bounds) },
+          clock: process,
+          random: process.random,
+          events: this.#events,
+          removalsKept: REMOVALS_REMEMBERED,
+          ...boundOptions(bounds),
         });
         return this.#store;
       } catch {

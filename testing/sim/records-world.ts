@@ -1,6 +1,7 @@
 /**
- * A world of processes that follow the sessions of one store while these come and go by the dozen, and another program writes
- * into them. Some are frozen, cut off or killed meanwhile. Once they are let heal, every one knows exactly what there is.
+ * A world of processes that follow the sessions of one store while these come and go by the dozen,
+ * and another program writes into them. Some are frozen, cut off or killed meanwhile. Once they are
+ * let heal, every one knows exactly what there is.
  */
 import { type Random, seededRandom } from '../../src/core/random.ts';
 import type { Reply } from '../../src/store/redis/client/wire.ts';
@@ -27,7 +28,10 @@ export interface RecordsOptions {
 const HOUR_MS = 3_600_000;
 const CLIENTS = 3;
 const EPISODE_MS = 60_000;
-/** Long enough for whoever was cut off to connect again, and for a look for what another program wrote. */
+/**
+ * Long enough for whoever was cut off to connect again, and for a look for what another program
+ * wrote.
+ */
 const HEAL_MS = 45_000;
 const FAULTS_MOST = 12;
 const FAULT_MOST_MS = 20_000;
@@ -84,15 +88,21 @@ export class RecordsWorld {
 
   async run(): Promise<WorldReport> {
     await runWorld({
-      ...{ timeline: this.#timeline, audit: this.#audit },
+      timeline: this.#timeline,
+      audit: this.#audit,
       settled: () => {},
       live: () => this.#live(),
     });
     return {
-      ...{ seed: this.#options.seed, simulatedMs: this.#timeline.nowMs },
-      ...{ violation: this.#audit.violation, counters: this.#counters },
-      ...{ digest: this.#trace.digest, notes: this.#trace.notes },
-      ...{ episodes: this.#episodes, episode: this.#episode, steps: this.#timeline.steps },
+      seed: this.#options.seed,
+      simulatedMs: this.#timeline.nowMs,
+      violation: this.#audit.violation,
+      counters: this.#counters,
+      digest: this.#trace.digest,
+      notes: this.#trace.notes,
+      episodes: this.#episodes,
+      episode: this.#episode,
+      steps: this.#timeline.steps,
     };
   }
 

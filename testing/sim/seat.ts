@@ -58,7 +58,10 @@ export class Seat<T extends Occupant> {
     const random = seededRandom(mixed(seed, number * 1_009 + life));
     const process = new SimProcess(this.host, `i${number}.${life}`, random);
     const network: NetworkParts = {
-      ...{ timeline, process, path: this.path, counters },
+      timeline,
+      process,
+      path: this.path,
+      counters,
       get machine() {
         return parts.machine;
       },
@@ -85,7 +88,10 @@ export class Seat<T extends Occupant> {
   }
 }
 
-/** Something happens to the process in a seat when its code comes to a named point for the n-th time. */
+/**
+ * Something happens to the process in a seat when its code comes to a named point for the n-th
+ * time.
+ */
 export function trap(
   { process }: Pick<Seat<Occupant>, 'process'>,
   at: {
@@ -106,7 +112,9 @@ export function trap(
   process.trap = { point, passes, spring };
 }
 
-/** Another seed from a seed: one for each stream of chance, so that they do not disturb each other. */
+/**
+ * Another seed from a seed: one for each stream of chance, so that they do not disturb each other.
+ */
 export function mixed(seed: number, stream: number): number {
   return (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(stream + 1, 0xc2b2ae35)) >>> 0;
 }

@@ -1,6 +1,7 @@
 /**
- * Narrows a failure down: which of the planned faults does it need? Leaves out what comes after, then whole episodes,
- * then faults, in ever smaller groups, as long as the same promise is still broken.
+ * Narrows a failure down: which of the planned faults does it need? Leaves out what comes after,
+ * then whole episodes, then faults, in ever smaller groups, as long as the same promise is still
+ * broken.
  */
 import { type AnyEpisode, simulate, type WorldOptions, type WorldReport } from './world.ts';
 

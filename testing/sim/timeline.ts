@@ -1,13 +1,13 @@
 /**
- * True time, and everything that is going to happen, in one order: by its moment, then by its phase, then by when it was
- * planned. Between two happenings every promise that can settle does; so a run depends on nothing but what was planned,
- * and the same plan gives the same run.
+ * True time, and everything that is going to happen, in one order: by its moment, then by its
+ * phase, then by when it was planned. Between two happenings every promise that can settle does; so
+ * a run depends on nothing but what was planned, and the same plan gives the same run.
  */
 
 /**
- * At one moment a process first runs its timers, then reads what has arrived, then does what waited for that. `outside`
- * is what no process has a part in, a server at work or a write that arrives: it settles no promise, so that nothing has
- * to be waited for afterwards.
+ * At one moment a process first runs its timers, then reads what has arrived, then does what waited
+ * for that. `outside` is what no process has a part in, a server at work or a write that arrives:
+ * it settles no promise, so that nothing has to be waited for afterwards.
  */
 export const PHASE = { timers: 0, outside: 1, input: 2, afterInput: 3, observer: 4 } as const;
 export type Phase = (typeof PHASE)[keyof typeof PHASE];
@@ -21,7 +21,10 @@ export interface Happening {
   slot: number;
 }
 
-/** So often promises are waited for before the real event loop gets a turn: then rejections nobody handles come to light. */
+/**
+ * So often promises are waited for before the real event loop gets a turn: then rejections nobody
+ * handles come to light.
+ */
 const WAITS_PER_TURN = 2_000;
 
 /** `queueMicrotask` would do the same, and make an `AsyncResource` each time. */
@@ -81,7 +84,8 @@ export class Timeline {
         } catch (error) {
           return reject(error);
         }
-        // Ticks run when no promise is left that could settle, but only those that were asked for by a promise.
+        // Ticks run when no promise is left that could settle, but only those that were asked for
+        // by a promise.
         if (++waits % WAITS_PER_TURN === 0) setImmediate(step);
         else void SETTLED.then(tick);
       };

@@ -1,5 +1,6 @@
 /**
- * What has happened in a world: a digest of all of it, by which two runs are compared, and the last part of it in words.
+ * What has happened in a world: a digest of all of it, by which two runs are compared, and the last
+ * part of it in words.
  */
 
 export interface Note {

@@ -1,13 +1,16 @@
 /**
- * Watches what workers run, by what the pipelines themselves do and by what the store has carried out, and holds it to what Holdfast
- * promises:
+ * Watches what workers run, by what the pipelines themselves do and by what the store has carried
+ * out, and holds it to what Holdfast promises:
  *
- * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one process or in several. One that may
- *   not go on any more is gone before the next begins, unless its process could do nothing meanwhile: then it has one step, and the time that
- *   stopping takes. Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has ended by itself, before the store
- *   knows that it is over. Nothing runs for a session that has ended; and if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted it, or can know that the process which was is dead. What has ended has no lease left when a
- *   TTL is over;
- * - **healing**: once nothing is wrong any more, what is `RUNNING` runs, on the worker that the store names, and no slot stays taken by nobody.
+ * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one
+ *   process or in several. One that may not go on any more is gone before the next begins, unless
+ *   its process could do nothing meanwhile: then it has one step, and the time that stopping takes.
+ *   Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has ended by
+ *   itself, before the store knows that it is over. Nothing runs for a session that has ended; and
+ *   if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted it, or can
+ *   know that the process which was is dead. What has ended has no lease left when a TTL is over;
+ * - **healing**: once nothing is wrong any more, what is `RUNNING` runs, on the worker that the
+ *   store names, and no slot stays taken by nobody.
  */
 import type { Reply } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
@@ -23,7 +26,10 @@ export interface WorkerAuditParts {
   /** How long any of their leases lasts without a renewal. */
   readonly ttlMs: number;
   readonly graceMs: number;
-  /** Whether the store says that this process has it, and that it is not over; null where nothing can be said about that. */
+  /**
+   * Whether the store says that this process has it, and that it is not over; null where nothing
+   * can be said about that.
+   */
   isGoingOn(session: string, process: SimProcess): boolean | null;
   /** Whether the store, which may have lost its end, says that it has not ended. */
   isOpen(session: string): boolean;
@@ -195,7 +201,10 @@ export class WorkerAudit {
     this.#lastUntilMs = Math.max(this.#lastUntilMs, this.#dueMs(this.#parts.nowMs())) + ms;
   }
 
-  /** A session has ended, because a worker says so: what ends before anybody has taken it was never run. */
+  /**
+   * A session has ended, because a worker says so: what ends before anybody has taken it was never
+   * run.
+   */
   endedBy(process: SimProcess, id: string): void {
     for (const one of this.#running.get(`session:${id}`) ?? [])
       if (this.#mayAct(one))
@@ -247,7 +256,10 @@ export class WorkerAudit {
       if (this.#isHeld(key, tenure)) this.#heldBefore.set(key, tenure);
   }
 
-  /** It is over: nothing runs for so long. `sessions`: those that the store takes for running; `isSession` tells their leases from others. */
+  /**
+   * It is over: nothing runs for so long. `sessions`: those that the store takes for running;
+   * `isSession` tells their leases from others.
+   */
   checkHealed(sessions: readonly RunningSession[], isSession: (id: string) => boolean): void {
     this.#isCalm = false;
     for (const [key, tenure] of this.#heldBefore) {

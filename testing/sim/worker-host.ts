@@ -1,4 +1,7 @@
-/** What one simulated process can know of its machine: which it is, who lives there, and that somebody does not any more. */
+/**
+ * What one simulated process can know of its machine: which it is, who lives there, and that
+ * somebody does not any more.
+ */
 import type { Host, HostLock } from '../../src/worker/supervisor/host.ts';
 import type { SimProcess } from './host.ts';
 

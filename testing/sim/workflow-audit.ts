@@ -1,15 +1,18 @@
 /**
- * Watches workflows from outside, by what their store has carried out, and holds them to what Holdfast promises:
+ * Watches workflows from outside, by what their store has carried out, and holds them to what
+ * Holdfast promises:
  *
- * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given twice or left out, whoever asks. Every step
- *   was taken by the tenure that the store named at that moment;
- * - **actions**: what was emitted is emitted anew by every tenure until its result is in, and none is lost; it has one result, which comes from
- *   whoever had it last; what is given out belongs to the tenure of the moment, with a higher fence each time, and in the order of epochs;
- * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds gets its result, its orchestrator hears of it,
- *   and workflows go on.
+ * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given
+ *   twice or left out, whoever asks. Every step was taken by the tenure that the store named at
+ *   that moment;
+ * - **actions**: what was emitted is emitted anew by every tenure until its result is in, and none
+ *   is lost; it has one result, which comes from whoever had it last; what is given out belongs to
+ *   the tenure of the moment, with a higher fence each time, and in the order of epochs;
+ * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds
+ *   gets its result, its orchestrator hears of it, and workflows go on.
  *
- * When the store has lost data, what it still knows is looked at there and then, and counts from then on: epochs and actions
- * that it has forgotten may come again, or never.
+ * When the store has lost data, what it still knows is looked at there and then, and counts from
+ * then on: epochs and actions that it has forgotten may come again, or never.
  */
 import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
@@ -37,7 +40,10 @@ interface Waiting {
 type Served = (argv: readonly string[], reply: Reply) => void;
 type Snapshot = [facts: (string | null)[], unresolved: number, parked: number, unread: number];
 
-/** All that is done with an action whose turn it is takes no longer: two before it that take long, and tries that came to nothing. */
+/**
+ * All that is done with an action whose turn it is takes no longer: two before it that take long,
+ * and tries that came to nothing.
+ */
 const RESOLVED_WITHIN_MS = 100_000;
 /** A result is looked for every two seconds; a request takes up to five. */
 const HEARD_WITHIN_MS = 15_000;
@@ -116,7 +122,9 @@ export class WorkflowAudit {
     'workflow/settle': (argv, reply) => this.#settled(argv, reply),
   };
 
-  /** workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted anew, dropped */
+  /**
+   * workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted anew, dropped
+   */
   #begun([, id = '', leaseId = '', , , resume]: readonly string[], reply: Reply): void {
     const [kind, snapshot, again, dropped] = reply as [number, Snapshot, string[], string[]];
     const workflow = this.#of(id);
@@ -163,7 +171,10 @@ export class WorkflowAudit {
     }
   }
 
-  /** workflow, lease id, epoch, how many were read, these; then id, target, priority, body of each → kind, epoch */
+  /**
+   * workflow, lease id, epoch, how many were read, these; then id, target, priority, body of each →
+   * kind, epoch
+   */
   #emitted(argv: readonly string[], reply: Reply): void {
     const [, id = '', leaseId = '', from = '', read = ''] = argv;
     const [kind] = reply as [number, unknown];
@@ -242,7 +253,10 @@ export class WorkflowAudit {
     this.#sight.lookAtActions(this.#of(reply));
   }
 
-  /** target, … → per action: 1, workflow, id, record, fence, tries; or 0, workflow, id, lease of it, tenure */
+  /**
+   * target, … → per action: 1, workflow, id, record, fence, tries; or 0, workflow, id, lease of it,
+   * tenure
+   */
   #taken([, target = '']: readonly string[], reply: Reply): void {
     if (!Array.isArray(reply)) return;
     for (const taken of reply as [number, string, string, string, number, number][]) {
@@ -328,7 +342,10 @@ export class WorkflowAudit {
     return known;
   }
 
-  /** Where some of its keys were deleted and others not, actions may be lost, come again, or stay where nobody finds them. */
+  /**
+   * Where some of its keys were deleted and others not, actions may be lost, come again, or stay
+   * where nobody finds them.
+   */
   #report(invariant: Invariant, id: string, text: string): void {
     const isExcused = invariant !== 'epochs' && this.#workflows.get(id)?.isDamaged;
     if (isExcused) this.#count(`excused: ${invariant}`);

@@ -1,7 +1,8 @@
 /**
- * What one instance does with workflows, as its user would have it: it competes for each of them, and whoever has one emits actions,
- * waits for their results and says what state it is in, until it lets go, or hands over, or is stopped by what happens to it. It
- * also runs the processors, whose handlers ask before each act, and send their fence along.
+ * What one instance does with workflows, as its user would have it: it competes for each of them,
+ * and whoever has one emits actions, waits for their results and says what state it is in, until it
+ * lets go, or hands over, or is stopped by what happens to it. It also runs the processors, whose
+ * handlers ask before each act, and send their fence along.
  */
 
 import type { Holdfast } from '../../src/holdfast.ts';
@@ -24,7 +25,10 @@ export interface WorkflowSetting {
   readonly courier: Courier;
   /** The share of hints about results that get lost. */
   readonly deafness: number;
-  /** Most tries fail, orchestrators leave before what they emitted is done, and whoever comes next revives what is dead. */
+  /**
+   * Most tries fail, orchestrators leave before what they emitted is done, and whoever comes next
+   * revives what is dead.
+   */
   readonly isTroubled: boolean;
 }
 
@@ -59,7 +63,10 @@ const LONG_ONE_IN = 12;
 const FAILS_ONE_IN = 10;
 const POISON_ONE_IN = 50;
 const TRIES = 3;
-/** The same where there is trouble; and how long a handler takes there, and an orchestrator that leaves looks on. */
+/**
+ * The same where there is trouble; and how long a handler takes there, and an orchestrator that
+ * leaves looks on.
+ */
 const TROUBLED_FAILS_ONE_IN = 2;
 const TROUBLED_POISON_ONE_IN = 4;
 const TROUBLED_MS = 3_000;
@@ -131,7 +138,10 @@ export class WorkflowCrew implements Recipient {
     }
   }
 
-  /** Never rejects: held by others, lost, refused, the store is away, or we stop; all of it is told otherwise. */
+  /**
+   * Never rejects: held by others, lost, refused, the store is away, or we stop; all of it is told
+   * otherwise.
+   */
   async #claim(id: string, handoff?: Handoff): Promise<void> {
     const { holdfast, setting, over, audit, path } = this.#parts;
     const from = handoff === undefined ? { wait: CLAIM_WAIT_MS } : { handoff };

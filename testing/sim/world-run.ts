@@ -4,7 +4,10 @@ import type { Timeline } from './timeline.ts';
 /** Something has been found: the rest of this world does not matter. */
 export class Stop extends Error {}
 
-/** Lets a world live until it is over or has broken a promise; rejections that nobody handles break one, too. */
+/**
+ * Lets a world live until it is over or has broken a promise; rejections that nobody handles break
+ * one, too.
+ */
 export async function runWorld(world: {
   readonly timeline: Timeline;
   readonly audit: Audit;

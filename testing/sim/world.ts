@@ -1,6 +1,7 @@
 /**
- * A small world in which Holdfast lives: some instances, a Redis, things that go wrong. All of it follows from the seed.
- * In turns, things go wrong for a while and are then let heal; in between it is checked that they do.
+ * A small world in which Holdfast lives: some instances, a Redis, things that go wrong. All of it
+ * follows from the seed. In turns, things go wrong for a while and are then let heal; in between it
+ * is checked that they do.
  */
 import { type Random, seededRandom } from '../../src/core/random.ts';
 import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
@@ -32,17 +33,26 @@ export interface WorldOptions {
   readonly instances?: number;
   readonly targets?: number;
   readonly ttlMs?: number;
-  /** How many workflows there are; by default some worlds have a few, of those whose shape is not given. */
+  /**
+   * How many workflows there are; by default some worlds have a few, of those whose shape is not
+   * given.
+   */
   readonly workflows?: number;
-  /** How many clients have sessions started and stopped; by default some worlds have a few, of those without workflows. */
+  /**
+   * How many clients have sessions started and stopped; by default some worlds have a few, of those
+   * without workflows.
+   */
   readonly intents?: number;
-  /** Whether the targets are sessions, which operators pause and resume; by default so in some of the other worlds. */
+  /**
+   * Whether the targets are sessions, which operators pause and resume; by default so in some of
+   * the other worlds.
+   */
   readonly sessions?: boolean;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
   /**
-   * `mixed`: clients with configurations of their own share keys, in place of a fleet. `records`: processes follow sessions that
-   * come and go. Default `fleet`.
+   * `mixed`: clients with configurations of their own share keys, in place of a fleet. `records`:
+   * processes follow sessions that come and go. Default `fleet`.
    */
   readonly kind?: 'fleet' | 'mixed' | 'records';
   /** What goes wrong; default: as the seed says. */
@@ -69,7 +79,10 @@ export interface WorldReport {
 }
 
 const HOUR_MS = 3_600_000;
-/** Clocks run this much faster or slower at most: ten times worse than quartz, and far within what the guard covers. */
+/**
+ * Clocks run this much faster or slower at most: ten times worse than quartz, and far within what
+ * the guard covers.
+ */
 const DRIFT = 0.001;
 /** How long everything stays as it is, once it has healed. */
 const CALM_MS = 60_000;
@@ -156,8 +169,11 @@ class World {
     const hasIntents = setting.intents !== null;
     const { hasSessions } = setting;
     const planned = {
-      ...{ random: seededRandom(mixed(seed, 5)), seats: instances, ttlMs },
-      ...{ hasIntents, hasSessions },
+      random: seededRandom(mixed(seed, 5)),
+      seats: instances,
+      ttlMs,
+      hasIntents,
+      hasSessions,
     };
     const most = Math.ceil((hours * HOUR_MS) / shortestEpisodeMs(ttlMs));
     this.#episodes =
@@ -169,7 +185,10 @@ class World {
     return new IntentClients({ timeline: this.#timeline, counters: this.#counters, random, count });
   }
 
-  /** How long after the last fault everything is owned again: a quarantine, and then what a dead owner leaves behind. */
+  /**
+   * How long after the last fault everything is owned again: a quarantine, and then what a dead
+   * owner leaves behind.
+   */
   get #healMs(): number {
     const { ttlMs } = this.#options;
     return 2 * ttlMs + MARGIN_MS + ttlMs / 3 + LONGEST_POLL_MS;
@@ -177,7 +196,8 @@ class World {
 
   async run(): Promise<WorldReport> {
     await runWorld({
-      ...{ timeline: this.#timeline, audit: this.#audit },
+      timeline: this.#timeline,
+      audit: this.#audit,
       settled: () => this.#audit.settled(),
       live: () => this.#live(),
     });
@@ -271,22 +291,38 @@ const HISTORY_SHARE = 0.1;
 const TTLS_MS: readonly [number, ...number[]] = [
   30_000,
   ...new Array<number>(13).fill(30_000),
-  ...[60_000, 60_000, 12_000, 12_000, 5_000],
+  60_000,
+  60_000,
+  12_000,
+  12_000,
+  5_000,
 ];
 
-/** The share of worlds with workflows, how many they have, and who does their work. There is little to poll in them. */
+/**
+ * The share of worlds with workflows, how many they have, and who does their work. There is little
+ * to poll in them.
+ */
 const WORKFLOWS_SHARE = 0.25;
 const WORKFLOWS = [1, 2, 2, 3] as const;
 const PROCESSORS = ['press', 'oven'];
-/** The share of worlds without any of that whose targets are sessions, and of hints about these that get lost. */
+/**
+ * The share of worlds without any of that whose targets are sessions, and of hints about these that
+ * get lost.
+ */
 const SESSIONS_SHARE = 0.3;
 const SESSION_HINTS = 'signal:sessions';
 const SESSION_DEAFNESS = 0.5;
-/** The share of the other worlds whose processes accept intents, which is a fifth of all, and how many clients send them. */
+/**
+ * The share of the other worlds whose processes accept intents, which is a fifth of all, and how
+ * many clients send them.
+ */
 const INTENTS_SHARE = 0.27;
 const CLIENTS = [3, 4, 6] as const;
 const SECRETS = ['one', 'one', 'made', 'changing'] as const;
-/** What they have to share: fewer tuners than channels, and in some worlds as many decks for recordings. */
+/**
+ * What they have to share: fewer tuners than channels, and in some worlds as many decks for
+ * recordings.
+ */
 const TUNERS = [2, 2, 3, 4] as const;
 const DECKS = [0, 0, 2] as const;
 const WAITS_MS = [0, 0, 2_000, 8_000] as const;
@@ -296,7 +332,10 @@ const TROUBLED = [false, false, true] as const;
 const DEAFNESS = [0, 0.3, 0.6] as const;
 /** In the names of the channels on which orchestrators hear of results. */
 const RESULT_HINTS = 'signal:workflow:';
-/** The share of worlds whose workers have names, of these that where two have the same, and of those that lease as they accept. */
+/**
+ * The share of worlds whose workers have names, of these that where two have the same, and of those
+ * that lease as they accept.
+ */
 const NAMES_SHARE = 0.6;
 const SAME_NAME_SHARE = 0.2;
 const API_LEASES_SHARE = 0.15;
@@ -356,7 +395,8 @@ function settingOf(
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     hasSessions: sessions,
-    ...{ ttlMs, quarantine },
+    ttlMs,
+    quarantine,
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
     contended: random.next() < NAMED_SHARE ? NAMED : UNNAMED,
@@ -368,9 +408,12 @@ function settingOf(
 
 function deskOf(random: Random, ttlMs: number): Omit<IntentSetting, 'clients'> {
   return {
-    ...{ ttlMs, graceMs: ttlMs * GRACE_SHARE, longestTtlMs: Math.max(ttlMs, API_TTL_MS) },
+    ttlMs,
+    graceMs: ttlMs * GRACE_SHARE,
+    longestTtlMs: Math.max(ttlMs, API_TTL_MS),
     secrets: pick(random, SECRETS),
-    ...{ tuners: pick(random, TUNERS), decks: pick(random, DECKS) },
+    tuners: pick(random, TUNERS),
+    decks: pick(random, DECKS),
     waitMs: pick(random, WAITS_MS),
     hasNames: random.next() < NAMES_SHARE,
     isNameShared: random.next() < SAME_NAME_SHARE,

@@ -43,7 +43,9 @@ export function useAsked<T>(asking: Asking<T>): Asked<T> {
   }, [questions]);
   const { value, error, seenAtMs } = answer.key === key ? answer : NOTHING;
   return {
-    ...{ value, error, seenAtMs },
+    value,
+    error,
+    seenAtMs,
     again: (inMs = 0) => questions.again(inMs),
     patch: (change) => questions.patch(change),
   };

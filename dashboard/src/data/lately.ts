@@ -83,8 +83,13 @@ function newsOf(event: ApiEvent): News | null {
 function takenOf({ at, instance, from, how, ...facts }: ApiEvent): News {
   const former = typeof from === 'string' && from !== '' ? from : null;
   return {
-    ...{ kind: 'taken', key: `${instance} ${String(former)} ${String(how)}`, at, by: instance },
-    ...{ from: former, how: String(how), count: 1 },
+    kind: 'taken',
+    key: `${instance} ${String(former)} ${String(how)}`,
+    at,
+    by: instance,
+    from: former,
+    how: String(how),
+    count: 1,
     gapMs: readGap(facts).gapMs,
   };
 }

@@ -160,7 +160,11 @@ export class Story {
     const known = this.#stalls.get(who) ?? [];
     const open = known.find((one) => one.until === Number.POSITIVE_INFINITY && one.at <= at);
     const mark: Mark = {
-      ...{ kind: 'outage', at: open?.at ?? from, until: at, who, target: null },
+      kind: 'outage',
+      at: open?.at ?? from,
+      until: at,
+      who,
+      target: null,
       entry: open?.entry ?? entry,
     };
     this.#stalls.set(who, [...known.filter((one) => one !== open), mark]);

@@ -127,7 +127,9 @@ export class Tenancy {
     // A process that stood still says late what had happened meanwhile.
     const lateMs = Math.max(0, numberOf(entry.lateMs) ?? 0);
     const ending: Ending = {
-      ...{ kind, at: entry.at - lateMs, lateMs },
+      kind,
+      at: entry.at - lateMs,
+      lateMs,
       why: textOf(entry.reason) ?? textOf(entry.why),
       successor: textOf(entry.successor),
       mayActForMs: numberOf(entry.mayActForMs),
@@ -148,8 +150,12 @@ export class Tenancy {
 
 function notesOf(fence: string): Notes {
   return {
-    ...{ fence, holder: null, acquiredAt: null, taking: null },
-    ...{ endings: new Map(), reasserted: new Set() },
+    fence,
+    holder: null,
+    acquiredAt: null,
+    taking: null,
+    endings: new Map(),
+    reasserted: new Set(),
   };
 }
 
@@ -201,7 +207,12 @@ function withForerunners(tenures: readonly Tenure[]): readonly Tenure[] {
 
 function unrecorded(holder: string): Tenure {
   return {
-    ...{ holder, fence: null, from: null, ending: null, taking: null, reasserted: [] },
+    holder,
+    fence: null,
+    from: null,
+    ending: null,
+    taking: null,
+    reasserted: [],
     overlapMs: 0,
   };
 }

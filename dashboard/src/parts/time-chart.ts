@@ -29,7 +29,8 @@ export function timeChart({ box, height, leastS, data, series }: TimeChartParts)
     ticks: { stroke: colour('--line'), width: 1 },
   };
   const options: uPlot.Options = {
-    ...{ width: Math.max(1, box.clientWidth), height },
+    width: Math.max(1, box.clientWidth),
+    height,
     legend: { show: false },
     cursor: { show: false },
     axes: [

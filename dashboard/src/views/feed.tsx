@@ -204,7 +204,10 @@ function roomNow(): { height: number; rowPx: number } {
 }
 
 const LEVEL_ICONS: Readonly<Record<ReturnType<typeof levelOf>, IconName>> = {
-  ...{ debug: 'ring', info: 'dot', warn: 'warning', error: 'cross' },
+  debug: 'ring',
+  info: 'dot',
+  warn: 'warning',
+  error: 'cross',
 };
 
 interface RowProps {

@@ -54,7 +54,9 @@ export function LeaseView({ id: key }: { id: string }) {
 
 const BADGES = { held: 'badge good', revoked: 'badge warn', free: 'badge' } as const;
 const STATE_OF: Readonly<Record<LeaseState['state'], StateName>> = {
-  ...{ held: 'held', revoked: 'barred', free: 'free' },
+  held: 'held',
+  revoked: 'barred',
+  free: 'free',
 };
 
 function Known({ lease, asked }: { lease: LeaseState; asked: Asked<LeaseState> }) {

@@ -32,11 +32,14 @@ const COLUMNS: readonly Column[] = [
     value: ({ name, id }) => `${name} ${id}`,
   },
   {
-    ...{ name: 'state', title: 'Whether it is alive', isText: true },
+    name: 'state',
+    title: 'Whether it is alive',
+    isText: true,
     value: (member) => memberState(member, now.peek()).word,
   },
   {
-    ...{ name: 'heartbeat', title: 'Age of its last heartbeat' },
+    name: 'heartbeat',
+    title: 'Age of its last heartbeat',
     value: (member) => beatAgeMs(member, now.peek()),
   },
   {
@@ -50,20 +53,24 @@ const COLUMNS: readonly Column[] = [
     value: ({ weight }) => weight,
   },
   {
-    ...{ name: 'renew p50', title: 'Median time of a renewal' },
+    name: 'renew p50',
+    title: 'Median time of a renewal',
     value: ({ vitals }) => vitals?.renewP50Ms ?? null,
   },
   {
-    ...{ name: 'renew p99', title: '99 % of its renewals take no longer' },
+    name: 'renew p99',
+    title: '99 % of its renewals take no longer',
     value: ({ vitals }) => vitals?.renewP99Ms ?? null,
   },
   { name: 'margin', title: 'How much of the TTL is left after a slow renewal', value: marginMs },
   {
-    ...{ name: 'loop delay', title: 'Longest event-loop delay in the last minute' },
+    name: 'loop delay',
+    title: 'Longest event-loop delay in the last minute',
     value: ({ vitals }) => vitals?.loopDelayMs ?? null,
   },
   {
-    ...{ name: 'uptime', title: 'How long it has been running' },
+    name: 'uptime',
+    title: 'How long it has been running',
     value: ({ startedAt }) => (startedAt === null ? null : -startedAt),
   },
   { name: 'version', title: 'Version of Holdfast', isText: true, value: ({ version }) => version },

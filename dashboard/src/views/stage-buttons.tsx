@@ -22,7 +22,10 @@ const OFFERED: Readonly<Record<Actor['state'], readonly StageAction[]>> = {
 
 /** Dead is worse than frozen, and frozen is worse than a late heartbeat. */
 const LEVELS: Readonly<Record<Actor['state'], string>> = {
-  ...{ running: 'good', starting: 'info', frozen: 'bad', dead: 'bad solid' },
+  running: 'good',
+  starting: 'info',
+  frozen: 'bad',
+  dead: 'bad solid',
 };
 
 export function StageButtons({ member, name }: { member: string; name: string }) {

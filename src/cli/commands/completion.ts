@@ -54,7 +54,10 @@ function flagsOf(command: Command): Flag[] {
   }));
 }
 
-/** The cases of bash and zsh: the words that may follow. `$seen` is the command, `$before` the last word. */
+/**
+ * The cases of bash and zsh: the words that may follow. `$seen` is the command, `$before` the last
+ * word.
+ */
 function cases(global: readonly Flag[], entries: readonly Entry[]): string {
   const all = [...global, ...entries.flatMap(({ flags }) => flags)];
   const values = new Map(

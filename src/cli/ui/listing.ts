@@ -14,8 +14,8 @@ export interface ListForm<T> {
 }
 
 /**
- * Writes a list of any length while it is read, so that at most one block is in memory. Ends with the list,
- * or with the reader of the output. As JSON it is one array with a line for each item.
+ * Writes a list of any length while it is read, so that at most one block is in memory. Ends with
+ * the list, or with the reader of the output. As JSON it is one array with a line for each item.
  */
 export async function writeList<T>(
   output: Output,

@@ -1,7 +1,8 @@
 /**
- * Writes without ever waiting for the reader. A terminal that does not read (Ctrl-S, a hung ssh) blocks whoever writes to it: so would this process stand
- * still, renew no lease and leave its fleet. What is not taken at once waits in a queue; what does not fit there is dropped, counted, and told of when the
- * reader is back.
+ * Writes without ever waiting for the reader. A terminal that does not read (Ctrl-S, a hung ssh)
+ * blocks whoever writes to it: so would this process stand still, renew no lease and leave its
+ * fleet. What is not taken at once waits in a queue; what does not fit there is dropped, counted,
+ * and told of when the reader is back.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
@@ -14,7 +15,10 @@ const TRY_FIRST_MS = 1;
 const TRY_MOST_MS = 50;
 const LINE_FEED = 10;
 
-/** Takes as much of it as can be taken now, and says how much that was. Throws when nobody will ever read it. */
+/**
+ * Takes as much of it as can be taken now, and says how much that was. Throws when nobody will ever
+ * read it.
+ */
 export type Accept = (bytes: Buffer) => number;
 
 export interface WriterOptions {
@@ -117,13 +121,14 @@ function linesIn(bytes: Buffer): number {
 }
 
 /**
- * How to write to one of our outputs without waiting. Terminals and pipes are opened once more for that: to make them non-blocking as they are would do so
- * to everybody who shares them, and `cat` does not expect that. Sockets cannot be opened again. They are made non-blocking as they are, unless a
- * command shares them: then they may make us wait. Files never make anybody wait for long.
+ * How to write to one of our outputs without waiting. Terminals and pipes are opened once more for
+ * that: to make them non-blocking as they are would do so to everybody who shares them, and `cat`
+ * does not expect that. Sockets cannot be opened again. They are made non-blocking as they are,
+ * unless a command shares them: then they may make us wait. Files never make anybody wait for long.
  */
 export function acceptorOf(fd: 1 | 2, isShared: boolean): Accept {
-  // As bigint: once Node has seen a pipe or a socket in the other form, it resolves no link to a module until its next look at
-  // a file, and pnpm links all of them.
+  // As bigint: once Node has seen a pipe or a socket in the other form, it resolves no link to a
+  // module until its next look at a file, and pnpm links all of them.
   const stat = fstatSync(fd, { bigint: true });
   if (stat.isFile()) return (bytes) => writeSync(fd, bytes);
   const own = stat.isSocket() ? null : openedAgain(fd);

@@ -128,8 +128,8 @@ export function write(fd: 1 | 2, text: string): boolean {
 
 /**
  * For commands that end after their output: a pager may take its time. Not by process.stdout and
- * process.stderr: they make a pipe non-blocking, also for a command that shares it, and `cat` does not
- * expect that.
+ * process.stderr: they make a pipe non-blocking, also for a command that shares it, and `cat` does
+ * not expect that.
  */
 function writeAndWait(fd: 1 | 2, text: string): boolean {
   let rest = Buffer.from(text);

@@ -204,7 +204,7 @@ export class Pool {
       const isLast = reads === MAX_READS;
       const taken = await this.#slots.takeFree(view, asker, isLast);
       if (taken !== null) return taken;
-      const obstacles = view.obstacles();
+      const obstacles = [...view.slots.values()].filter((obstacle) => obstacle !== null);
       if (isLast || (obstacles.length === this.slots.length && !view.isOutdated)) return obstacles;
       // Slots that other calls of this process ask for may be refused to them.
       await this.#slots.answered();

@@ -63,7 +63,8 @@ export class SlotSet {
 
   async readView(): Promise<SlotsView> {
     const replies = await this.read();
-    return new SlotsView(this.names.map((slot, i) => [slot, obstacleOf(replies[i] as ReadReply)]));
+    const slots = this.names.map((slot, i) => [slot, obstacleOf(replies[i] as ReadReply)] as const);
+    return { slots: new Map(slots), isOutdated: false };
   }
 
   /**
@@ -72,7 +73,7 @@ export class SlotSet {
    */
   async takeFree(view: SlotsView, asker: Asker, isLastTry = false): Promise<Taken | null> {
     const next = () =>
-      this.names.find((slot) => view.isFree(slot) && (isLastTry || !this.#asked.has(slot)));
+      this.names.find((slot) => isFree(view, slot) && (isLastTry || !this.#asked.has(slot)));
     for (let slot = next(); slot !== undefined; slot = next()) {
       const asking = this.#ask(view, slot, asker);
       this.#asked.set(slot, asking);
@@ -96,16 +97,17 @@ export class SlotSet {
     try {
       const result = await this.acquire(slot, asker);
       if (result.ok) {
-        view.set(slot, { reason: 'held', expiresInMs: result.lease.remainingMs() });
+        view.slots.set(slot, { reason: 'held', expiresInMs: result.lease.remainingMs() });
         return { ok: true, slot, lease: result.lease };
       }
-      view.set(slot, result);
+      view.slots.set(slot, result);
       view.isOutdated ||= result.reason === 'held';
     } catch (error) {
       // Slots on the same shard would fail too, each after its own timeout.
       const shard = this.#shardOf(slot);
       for (const other of this.names)
-        if (view.isFree(other) && this.#shardOf(other) === shard) view.set(other, asError(error));
+        if (isFree(view, other) && this.#shardOf(other) === shard)
+          view.slots.set(other, asError(error));
     } finally {
       this.#asked.delete(slot);
     }
@@ -126,27 +128,15 @@ export class SlotSet {
 }
 
 /** The slots as one read has shown them, with the answers since. */
-export class SlotsView {
-  readonly #obstacles: Map<string, Obstacle | null>;
+export interface SlotsView {
+  /** By the name of the slot: null if it is free. */
+  readonly slots: Map<string, Obstacle | null>;
   /** Another process was faster: another slot may have become free since the read. */
-  isOutdated = false;
+  isOutdated: boolean;
+}
 
-  constructor(obstacles: readonly (readonly [slot: string, Obstacle | null])[]) {
-    this.#obstacles = new Map(obstacles);
-  }
-
-  isFree(slot: string): boolean {
-    return this.#obstacles.get(slot) === null;
-  }
-
-  set(slot: string, obstacle: Obstacle): void {
-    this.#obstacles.set(slot, obstacle);
-  }
-
-  /** Of each slot that is not free. */
-  obstacles(): readonly Obstacle[] {
-    return [...this.#obstacles.values()].filter((obstacle) => obstacle !== null);
-  }
+function isFree({ slots }: SlotsView, slot: string): boolean {
+  return slots.get(slot) === null;
 }
 
 /**

@@ -98,3 +98,9 @@ export interface DocumentedResponse {
 export function route<P, Q, B>(definition: Route<P, Q, B>): Route {
   return definition as Route;
 }
+
+/** For routes that are documented together and that tokens of a tenant all may, or may not, use. */
+export function routeGroup(shared: Pick<Route, 'group' | 'tenants'>) {
+  return <P, Q, B>(own: Omit<Route<P, Q, B>, keyof typeof shared>): Route =>
+    route<P, Q, B>({ ...shared, ...own });
+}

@@ -4,10 +4,11 @@ import { isForeignText } from '../../core/ids.ts';
 import { withoutCredentials } from '../../telemetry/facts.ts';
 import type { DeadLetter } from '../../workflow/dead-letters.ts';
 import { Problem } from '../http/problem.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { idSchema } from './json/schemas.ts';
 
+const deadLetterRoute = routeGroup({ group: 'workflows', tenants: 'no' });
 const PATH = '/api/v3/deadletters';
 const MAX_LETTERS = 1_000;
 const MAX_ID_BYTES = 256;
@@ -37,12 +38,10 @@ export function deadLetterRoutes(server: ServerContext): Route[] {
 }
 
 function listRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return deadLetterRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'List dead letters',
     description: `Actions that failed on every try, the oldest of each target first; at most ${MAX_LETTERS}.`,
     responses: {
@@ -64,12 +63,10 @@ function listRoute({ holdfast: { workflows } }: ServerContext): Route {
 }
 
 function retryRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return deadLetterRoute({
     method: 'POST',
     path: `${PATH}/{target}/{id}/retry`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'Retry a dead letter',
     params: letterParams,
     description:
@@ -91,12 +88,10 @@ function retryRoute({ holdfast: { workflows } }: ServerContext): Route {
 }
 
 function dropRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return deadLetterRoute({
     method: 'POST',
     path: `${PATH}/{target}/{id}/drop`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'Drop a dead letter',
     params: letterParams,
     description: 'Removes it. Its workflow already has the failure as the action’s result.',

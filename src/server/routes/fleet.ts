@@ -1,10 +1,11 @@
 /** The whole fleet: once, or as a stream of changes. */
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { STREAM_HEADERS } from './events.ts';
 import { pictureJson } from './json/fleet-json.ts';
 import { pictureSchema } from './json/fleet-schemas.ts';
 
+const fleetRoute = routeGroup({ group: 'fleet', tenants: 'no' });
 const PATH = '/api/v3/fleet';
 
 export function fleetRoutes(server: ServerContext): Route[] {
@@ -12,12 +13,10 @@ export function fleetRoutes(server: ServerContext): Route[] {
 }
 
 function pictureRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return fleetRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'fleet',
     summary: 'Get the fleet',
     description:
       'Every instance and every target at one moment. To follow changes, use `/api/v3/fleet/live`.',
@@ -30,12 +29,10 @@ function pictureRoute({ holdfast }: ServerContext): Route {
 }
 
 function liveRoute({ fleetStream }: ServerContext): Route {
-  return route({
+  return fleetRoute({
     method: 'GET',
     path: `${PATH}/live`,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'fleet',
     summary: 'Watch the fleet',
     description:
       'Server-sent events: first a `picture`, in the form of `/api/v3/fleet`, then a `change` whenever something changes, and at least every two seconds. ' +

@@ -3,11 +3,12 @@ import { z } from 'zod';
 import { isForeignText, isName, NAME_RULE } from '../../core/ids.ts';
 import { MAX_FENCE } from '../../lease/fence.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { holderNames } from './holder-names.ts';
 import { CURSOR_RULE, reasonSchema } from './json/schemas.ts';
 
+const leaseRoute = routeGroup({ group: 'leases', tenants: 'no' });
 const PATH = '/api/v3/leases';
 const KEY_RULE = `a key is ${NAME_RULE}`;
 const MAX_CURSOR_BYTES = 1_024;
@@ -97,12 +98,10 @@ export function leaseRoutes(server: ServerContext): Route[] {
 }
 
 function listRoute({ holdfast, intents }: ServerContext): Route {
-  return route({
+  return leaseRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'leases',
     summary: 'List leases',
     description:
       'Held leases, a page at a time; in no particular order on Redis. It scans the store, so do not call it in a loop.',
@@ -131,12 +130,10 @@ function listRoute({ holdfast, intents }: ServerContext): Route {
 }
 
 function getRoute({ holdfast, intents }: ServerContext): Route {
-  return route({
+  return leaseRoute({
     method: 'GET',
     path: `${PATH}/{key}`,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'leases',
     summary: 'Get a lease',
     description: 'Its state and holder. A key without a holder is `free`, not an error.',
     params: keyParams,
@@ -154,12 +151,10 @@ function getRoute({ holdfast, intents }: ServerContext): Route {
 }
 
 function revokeRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return leaseRoute({
     method: 'POST',
     path: `${PATH}/{key}/revoke`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'leases',
     summary: 'Revoke a lease',
     description:
       'The holder’s next renewal fails. The key stays blocked until the old holder can no longer act, unless `force` is set; fences tell the two holders apart. With `fence`, a repeated or late request does not affect the next holder.',

@@ -1,11 +1,12 @@
 /** The instances that share the targets: list them, drain one, undrain one. */
 import { z } from 'zod';
 import { isName } from '../../core/ids.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { memberJson } from './json/fleet-json.ts';
 import { memberSchema } from './json/fleet-schemas.ts';
 
+const memberRoute = routeGroup({ group: 'fleet', tenants: 'no' });
 const PATH = '/api/v3/members';
 const ID_RULE = 'must be the id of an instance';
 
@@ -35,12 +36,10 @@ export function memberRoutes(server: ServerContext): Route[] {
 }
 
 function listRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return memberRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'fleet',
     summary: 'List instances',
     description: 'The live instances, and how many targets each owns and should own.',
     responses: {
@@ -62,12 +61,10 @@ function drainRoute(
   order: 'drain' | 'undrain',
   { summary, description }: { summary: string; description: string },
 ): Route {
-  return route({
+  return memberRoute({
     method: 'POST',
     path: `${PATH}/{id}/${order}`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'fleet',
     summary,
     description,
     params: memberParams,

@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import { STAGE_ACTIONS, STAGE_DIRECTIONS, type Stage, type StageAction } from '../demo-stage.ts';
 import { Problem } from '../http/problem.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import { idSchema } from './json/schemas.ts';
 
+const stageRoute = routeGroup({ group: 'operation', tenants: 'no' });
 const PATH = '/api/v3/stage';
 const DEMO_ONLY = 'Only in the demo (`holdfast demo`).';
 
@@ -35,12 +36,10 @@ export function stageRoutes(stage: Stage): Route[] {
 }
 
 function listRoute(stage: Stage): Route {
-  return route({
+  return stageRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'operation',
     summary: 'List the instances of the demo',
     description: DEMO_ONLY,
     responses: { 200: { description: 'The instances.', body: pictureSchema } },
@@ -52,12 +51,10 @@ function listRoute(stage: Stage): Route {
 }
 
 function actionRoute(stage: Stage, action: StageAction): Route {
-  return route({
+  return stageRoute({
     method: 'POST',
     path: `${PATH}/{name}/${action}`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'operation',
     summary: SUMMARIES[action],
     params: nameParams,
     description: DEMO_ONLY,

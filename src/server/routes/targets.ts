@@ -4,7 +4,7 @@ import { isName } from '../../core/ids.ts';
 import type { TargetView } from '../../fleet/watch/fleet.ts';
 import { jsonFacts, withoutCredentials } from '../../telemetry/facts.ts';
 import { Problem } from '../http/problem.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { expiryJson } from './json/fleet-json.ts';
 import { targetSchema } from './json/fleet-schemas.ts';
@@ -22,6 +22,7 @@ import { parseCursor, targetPage } from './json/session-pages.ts';
 import { definedFields, newTargetSchema, targetChangeSchema } from './json/target-input.ts';
 import { revocationSchema, revokeBody } from './leases.ts';
 
+const targetRoute = routeGroup({ group: 'targets', tenants: 'no' });
 const PATH = '/api/v3/targets';
 const INSTANCE_RULE = 'must be the id of an instance';
 const CHANGED = { 200: { description: 'The target after the change.', body: targetRecordSchema } };
@@ -86,12 +87,10 @@ export function targetRoutes(server: ServerContext): Route[] {
 }
 
 function listRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'targets',
     summary: 'List targets',
     description: 'What the fleet polls, in order of id. For owners, use `/api/v3/fleet`.',
     query: listQuery,
@@ -106,12 +105,10 @@ function listRoute({ holdfast }: ServerContext): Route {
 }
 
 function getRoute({ holdfast: { fleet } }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'GET',
     path: `${PATH}/{id}`,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Get a target',
     description: 'Its owner, why that instance owns it, and the results of its last polls.',
     params: idParams,
@@ -126,12 +123,10 @@ function getRoute({ holdfast: { fleet } }: ServerContext): Route {
 }
 
 function addRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'POST',
     path: PATH,
     access: 'v3:write',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Add a target',
     description:
       'One instance of the fleet polls it from then on. The address is resolved and checked when it is polled.',
@@ -150,12 +145,10 @@ function addRoute({ holdfast }: ServerContext): Route {
 }
 
 function changeRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'PATCH',
     path: `${PATH}/{id}`,
     access: 'v3:write',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Change a target',
     description: 'Changes the URL, the polling interval, or whether it is paused.',
     params: idParams,
@@ -171,12 +164,10 @@ function changeRoute({ holdfast }: ServerContext): Route {
 }
 
 function pauseRoute({ holdfast }: ServerContext, action: 'pause' | 'resume'): Route {
-  return route({
+  return targetRoute({
     method: 'POST',
     path: `${PATH}/{id}/${action}`,
     access: 'v3:write',
-    tenants: 'no',
-    group: 'targets',
     summary: action === 'pause' ? 'Pause a target' : 'Resume a target',
     description:
       action === 'pause'
@@ -194,12 +185,10 @@ function pauseRoute({ holdfast }: ServerContext, action: 'pause' | 'resume'): Ro
 }
 
 function removeRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'DELETE',
     path: `${PATH}/{id}`,
     access: 'v3:write',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Remove a target',
     description: 'Its owner stops polling it, and its last result is removed.',
     params: idParams,
@@ -213,12 +202,10 @@ function removeRoute({ holdfast }: ServerContext): Route {
 }
 
 function transferRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'POST',
     path: `${PATH}/{id}/transfer`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Move a target to another instance',
     params: idParams,
     description:
@@ -235,12 +222,10 @@ function transferRoute({ holdfast }: ServerContext): Route {
 }
 
 function unpinRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'POST',
     path: `${PATH}/{id}/unpin`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Unpin a target',
     params: idParams,
     description:
@@ -256,12 +241,10 @@ function unpinRoute({ holdfast }: ServerContext): Route {
 }
 
 function revokeRoute({ holdfast }: ServerContext): Route {
-  return route({
+  return targetRoute({
     method: 'POST',
     path: `${PATH}/{id}/revoke`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'targets',
     summary: 'Revoke a target from its owner',
     params: idParams,
     body: revokeBody,

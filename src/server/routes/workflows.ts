@@ -6,11 +6,12 @@ import type { HistoryEntry } from '../../store/port/workflow-store.ts';
 import { LeaseNotFoundError } from '../../workflow/errors.ts';
 import type { WorkflowView } from '../../workflow/workflows.ts';
 import { Problem } from '../http/problem.ts';
-import { type Route, route } from '../http/route.ts';
+import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { expiryJson } from './json/fleet-json.ts';
 import { CURSOR_RULE, DEFAULT_PAGE, idParams, limitSchema, reasonSchema } from './json/schemas.ts';
 
+const workflowRoute = routeGroup({ group: 'workflows', tenants: 'no' });
 const PATH = '/api/v3/workflows';
 
 const workflowFields = {
@@ -78,12 +79,10 @@ export function workflowRoutes(server: ServerContext): Route[] {
 }
 
 function listRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return workflowRoute({
     method: 'GET',
     path: PATH,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'List workflows',
     description: 'In order of id, a page at a time.',
     query: listQuery,
@@ -105,12 +104,10 @@ function listRoute({ holdfast: { workflows } }: ServerContext): Route {
 }
 
 function getRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return workflowRoute({
     method: 'GET',
     path: `${PATH}/{id}`,
     access: 'v3:read',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'Get a workflow',
     params: idParams,
     description: 'Its state and its history.',
@@ -127,12 +124,10 @@ function getRoute({ holdfast: { workflows } }: ServerContext): Route {
 }
 
 function revokeRoute({ holdfast: { workflows } }: ServerContext): Route {
-  return route({
+  return workflowRoute({
     method: 'POST',
     path: `${PATH}/{id}/revoke`,
     access: 'v3:admin',
-    tenants: 'no',
-    group: 'workflows',
     summary: 'Revoke a workflow’s lease',
     params: idParams,
     body: revokeBody,

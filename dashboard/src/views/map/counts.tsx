@@ -85,7 +85,8 @@ function figuresOf(
     ...some(uncertain - orphaned, { name: 'Uncertain', tone: 'warn' }),
     { name: 'Targets', value: amount(all) },
     {
-      ...{ name: 'Instances', value: amount(there.length) },
+      name: 'Instances',
+      value: amount(there.length),
       ...(draining > 0 && { note: `${draining} draining` }),
       ...(there.length === 0 && { tone: 'bad' as const }),
     },

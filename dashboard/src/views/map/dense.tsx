@@ -148,9 +148,12 @@ class Board {
     const at = this.#find(items);
     const target = items[at];
     const steps: Record<string, number> = {
-      ...{ ArrowLeft: at - 1, ArrowRight: at + 1 },
-      ...{ ArrowUp: at - grid.columns, ArrowDown: at + grid.columns },
-      ...{ Home: 0, End: items.length - 1 },
+      ArrowLeft: at - 1,
+      ArrowRight: at + 1,
+      ArrowUp: at - grid.columns,
+      ArrowDown: at + grid.columns,
+      Home: 0,
+      End: items.length - 1,
     };
     const next = steps[event.key];
     if (event.key === 'Enter' && target !== undefined) openTarget(target.id);
@@ -214,7 +217,12 @@ class Board {
     inks ??= inksNow();
     const nowMs = performance.now();
     this.#isFlashing = paint(context, {
-      ...{ items, grid, inks, nowMs, before: this.#painted, isStill: stillness.matches },
+      items,
+      grid,
+      inks,
+      nowMs,
+      before: this.#painted,
+      isStill: stillness.matches,
       cursor: this.#hasFocus ? this.#find(items) : -1,
     });
     // A copy: lanes are changed in place.

@@ -40,9 +40,12 @@ export function inksNow(): Inks {
   const get = (name: string) => style.getPropertyValue(name).trim();
   const known = new Map<string, string>();
   return {
-    ...{ ink: get('--ink'), panel: get('--panel'), bad: get('--bad') },
+    ink: get('--ink'),
+    panel: get('--panel'),
+    bad: get('--bad'),
     warn: get('--warn'),
-    ...{ accent: get('--accent'), quiet: get('--ink-2') },
+    accent: get('--accent'),
+    quiet: get('--ink-2'),
     of(owner) {
       let colour = known.get(owner);
       if (colour === undefined) {

@@ -11,11 +11,15 @@ export function renewalChart(
   points: () => readonly SeenVitals[],
 ): TimeChart {
   return timeChart({
-    ...{ box, height, leastS: LEAST_S },
+    box,
+    height,
+    leastS: LEAST_S,
     data: () => dataOf(points()),
     series: (colour) => {
       const line = (name: string, dash?: number[]): uPlot.Series => ({
-        ...{ stroke: colour(name), width: 2, points: { show: false } },
+        stroke: colour(name),
+        width: 2,
+        points: { show: false },
         ...(dash !== undefined && { dash }),
       });
       return [line('--owner-0'), line('--owner-1', [6, 3]), line('--owner-3', [2, 3])];

@@ -15,33 +15,40 @@ export interface State {
 
 export const MACHINE: Readonly<Record<StateName, State>> = {
   free: {
-    ...{ name: 'Free', at: [80, 56] },
+    name: 'Free',
+    at: [80, 56],
     means: 'No process holds it. The store grants it to the first that asks.',
   },
   held: {
-    ...{ name: 'Held', at: [280, 56] },
+    name: 'Held',
+    at: [280, 56],
     means: 'Its holder works, and renews it in time.',
   },
   uncertain: {
-    ...{ name: 'Uncertain', at: [480, 56] },
+    name: 'Uncertain',
+    at: [480, 56],
     means:
       'A renewal is late or has failed. Its holder starts no new work. No other process can take it yet.',
   },
   lost: {
-    ...{ name: 'Lost', at: [680, 56] },
+    name: 'Lost',
+    at: [680, 56],
     means: 'Its holder is gone, or has stopped at its deadline. The lease is about to expire.',
   },
   moving: {
-    ...{ name: 'Handing over', at: [280, 156] },
+    name: 'Handing over',
+    at: [280, 156],
     means: 'Its holder finishes its work. Then the store makes another process the holder.',
   },
   barred: {
-    ...{ name: 'Blocked', at: [80, 156] },
+    name: 'Blocked',
+    at: [80, 156],
     means:
       'No process can take it for a while: an operator revoked it, the store is in quarantine, or its key has something else.',
   },
   paused: {
-    ...{ name: 'Paused', at: [480, 156] },
+    name: 'Paused',
+    at: [480, 156],
     means: 'An operator paused it. No instance takes it until an operator resumes it.',
   },
 };

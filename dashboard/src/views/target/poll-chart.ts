@@ -11,16 +11,21 @@ export function pollChart(
   samples: () => readonly PollSample[],
 ): TimeChart {
   return timeChart({
-    ...{ box, height, leastS: LEAST_S },
+    box,
+    height,
+    leastS: LEAST_S,
     data: () => dataOf(samples()),
     series: (colour) => [
       {
-        ...{ stroke: colour('--accent'), width: 2, spanGaps: true },
+        stroke: colour('--accent'),
+        width: 2,
+        spanGaps: true,
         points: { show: true, size: 5, fill: colour('--accent') },
       },
       {
         // Rings on no line, so that they are told from the others without their colour.
-        ...{ stroke: colour('--bad'), paths: () => null },
+        stroke: colour('--bad'),
+        paths: () => null,
         points: { show: true, size: 11, width: 2.5, fill: colour('--bad-ground') },
       },
     ],

@@ -33,7 +33,8 @@ export function useGestures(
     };
     const widthOf = () => Math.max(1, track.current?.clientWidth ?? 1);
     element.addEventListener('wheel', (event) => onWheel(event, moves, shareAt, widthOf()), {
-      ...{ passive: false, signal },
+      passive: false,
+      signal,
     });
     element.addEventListener('keydown', (event) => onKey(event, moves), { signal });
     listenToPointers(element, { moves, shareAt, widthOf, signal });

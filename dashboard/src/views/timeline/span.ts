@@ -70,8 +70,8 @@ export function queryOf({ lengthMs, until }: Span): { for: string; until: string
 }
 
 const STEPS_MS = [
-  ...[10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000],
-  ...[120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 21_600_000],
+  10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000,
+  600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 21_600_000,
 ];
 
 /** Round moments, at most so many. `zoneMs`: how far the reader's clock is from UTC, so that hours are round for them. */

@@ -18,8 +18,9 @@ export async function doctor({ flags, output }: Context): Promise<Exit> {
 }
 
 /**
- * Acquires a lease to check permissions: with the configured maxTtl, else with the one in the store. A
- * store without one has not been used yet. Then no lease is tried, because that would be its first use.
+ * Acquires a lease to check permissions: with the configured maxTtl, else with the one in the
+ * store. A store without one has not been used yet. Then no lease is tried, because that would be
+ * its first use.
  */
 async function examined(flags: StoreFlags): Promise<Diagnosis> {
   const { maxTtl } = await readSettings(flags);

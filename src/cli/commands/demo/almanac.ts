@@ -5,11 +5,16 @@ const PRESS = 'press';
 /** As often as it is tried before somebody has to look at it. */
 const TRIES = 2;
 
-/** Something that fails until an operator has it tried again: so that there is a dead letter, and a retry that helps. */
+/**
+ * Something that fails until an operator has it tried again: so that there is a dead letter, and a
+ * retry that helps.
+ */
 export async function printAlmanac(holdfast: Holdfast): Promise<void> {
   const tried = new Map<string, number>();
   const processor = holdfast.processor({
-    ...{ name: PRESS, role: 'effect', tries: TRIES },
+    name: PRESS,
+    role: 'effect',
+    tries: TRIES,
     handlers: {
       PRINT: (_payload, { actionId }) => {
         const before = tried.get(actionId) ?? 0;

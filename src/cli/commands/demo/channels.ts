@@ -1,4 +1,7 @@
-/** Two channels that are watched, always, and another one of them every now and then: sessions that the instances run on their tuners. */
+/**
+ * Two channels that are watched, always, and another one of them every now and then: sessions that
+ * the instances run on their tuners.
+ */
 import type { Clock } from '../../../core/clock.ts';
 import { HoldfastError } from '../../../core/errors.ts';
 import type { Intents } from '../../../intents/intents.ts';

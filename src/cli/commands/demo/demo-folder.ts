@@ -1,7 +1,7 @@
 /**
- * Where a demo keeps its things: a folder of its own, and a store in it. Not `.holdfast/`: that is what the embedded store of whoever tries
- * this is called, and two demos, or a demo and a fleet that means it, must not find each other. Under the system's folder for what is
- * temporary it is on a local disk, and forgotten by itself if nobody else removes it.
+ * The folder of one demo, and the store in it. It lies in the system's folder for temporary files:
+ * on a local disk, and apart from `.holdfast/`, which is the embedded store of the user. So no demo
+ * meets another demo or a real fleet.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,44 +16,45 @@ const FOLDER = 'holdfast-demo-';
 const OWNER = 'owner';
 const PREFIX_DIGITS = 8;
 
-export class DemoFolder {
-  /** How instances, and whoever watches them, are to be told apart from others of the same store. */
+export interface DemoFolder {
   readonly store: Pick<HoldfastConfig, 'store' | 'prefix' | 'quarantine' | 'maxTtl'>;
-  /** Nobody else is in it, and it goes with the folder. */
+  /** Only this demo uses the store, and it is removed with the folder. */
   readonly isPrivate: boolean;
-  readonly #folder: string;
-  readonly #leave = () => rmSync(this.#folder, { recursive: true, force: true });
-
-  /** Neither environment nor configuration says where: a demo is in nobody's store unless it is told so on the command line. */
-  constructor({ store, prefix, quarantine, maxTtl }: StoreFlags) {
-    removeAbandoned();
-    this.#folder = mkdtempSync(join(tmpdir(), FOLDER));
-    // Whatever ends this process, but for SIGKILL: then the next demo removes it.
-    process.once('exit', this.#leave);
-    writeFileSync(join(this.#folder, OWNER), systemHost.self);
-    this.isPrivate = store === undefined;
-    this.store = {
-      store: store ?? `sqlite:${join(this.#folder, 'holdfast.db')}`,
-      prefix: prefix ?? (this.isPrivate ? '' : `demo-${systemRandom.hex(PREFIX_DIGITS)}:`),
-      ...(quarantine !== undefined && { quarantine }),
-      ...(maxTtl !== undefined && { maxTtl }),
-    };
-  }
-
-  /** Writes what instances are told, and says where. */
-  configure(config: HoldfastConfig): string {
-    const path = join(this.#folder, 'instance.config.mjs');
-    writeFileSync(path, `export default ${JSON.stringify(config, null, 2)};\n`);
-    return path;
-  }
-
-  leave(): void {
-    process.off('exit', this.#leave);
-    this.#leave();
-  }
+  /** Writes the configuration of the instances. Returns its path. */
+  configure(config: HoldfastConfig): string;
+  remove(): void;
 }
 
-/** What demos have left that were killed. Of those of which it can not be told, nothing. */
+/** Ignores the environment and the configuration: a demo uses another store only by flags. */
+export function makeDemoFolder({ store, prefix, quarantine, maxTtl }: StoreFlags): DemoFolder {
+  removeAbandoned();
+  const folder = mkdtempSync(join(tmpdir(), FOLDER));
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  // However this process ends. After SIGKILL the next demo removes the folder.
+  process.once('exit', removeFolder);
+  writeFileSync(join(folder, OWNER), systemHost.self);
+  const isPrivate = store === undefined;
+  return {
+    store: {
+      store: store ?? `sqlite:${join(folder, 'holdfast.db')}`,
+      prefix: prefix ?? (isPrivate ? '' : `demo-${systemRandom.hex(PREFIX_DIGITS)}:`),
+      ...(quarantine !== undefined && { quarantine }),
+      ...(maxTtl !== undefined && { maxTtl }),
+    },
+    isPrivate,
+    configure(config) {
+      const path = join(folder, 'instance.config.mjs');
+      writeFileSync(path, `export default ${JSON.stringify(config, null, 2)};\n`);
+      return path;
+    },
+    remove() {
+      process.off('exit', removeFolder);
+      removeFolder();
+    },
+  };
+}
+
+/** Removes the folders of demos that were killed. A folder whose owner is unknown stays. */
 function removeAbandoned(): void {
   const names = readdirSync(tmpdir()).filter((name) => name.startsWith(FOLDER));
   for (const folder of names.map((name) => join(tmpdir(), name))) {
@@ -63,7 +64,7 @@ function removeAbandoned(): void {
       if (/^\d+-\d+$/.test(owner) && !systemHost.isAlive(owner))
         rmSync(folder, { recursive: true, force: true });
     } catch {
-      // Another demo removes it just now, or has only just made it.
+      // Another demo is removing it, or has just made it.
     }
   }
 }

@@ -1,4 +1,7 @@
-/** Who polls how much, live: a block that is drawn anew on a terminal, a line for every change elsewhere. */
+/**
+ * Who polls how much, live: a block that is drawn anew on a terminal, a line for every change
+ * elsewhere.
+ */
 import { systemClock } from '../../../core/clock.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
 import { isBehind, type Output, write } from '../../ui/output.ts';

@@ -1,6 +1,7 @@
 /**
- * `holdfast demo`: three instances, and something to do for them, so that one can see what happens when they are killed or frozen. All of it is
- * what everybody else runs: the instances are processes of this very command, `holdfast up`; this process only serves the page and whatever
+ * `holdfast demo`: three instances, and something to do for them, so that one can see what happens
+ * when they are killed or frozen. All of it is what everybody else runs: the instances are
+ * processes of this very command, `holdfast up`; this process only serves the page and whatever
  * they poll, and takes no part, so that the page is there whatever is done to them.
  */
 
@@ -17,7 +18,7 @@ import { spanOf, toJson } from '../../ui/text.ts';
 import { UpServer } from '../up/up-server.ts';
 import { workerOf } from '../up/worker-settings.ts';
 import { DemoFleet } from './demo-fleet.ts';
-import { DemoFolder } from './demo-folder.ts';
+import { type DemoFolder, makeDemoFolder } from './demo-folder.ts';
 import { DemoOutput } from './demo-output.ts';
 import { demoFacts, greeting } from './greeting.ts';
 import type { InstanceRun } from './instance-run.ts';
@@ -48,7 +49,7 @@ const PROGRESS_MS = 100;
 export async function demo(context: Context, { port }: DemoFlags): Promise<Exit> {
   neverBlock();
   const ending = new StopSignals();
-  const premises = new DemoFolder(context.flags);
+  const premises = makeDemoFolder(context.flags);
   const board = new DemoOutput(context.output);
   const settings = { ...premises.store, api: { ...(port !== undefined && { port }) } };
   const commands = supervisedCommands(systemClock);
@@ -57,7 +58,9 @@ export async function demo(context: Context, { port }: DemoFlags): Promise<Exit>
   });
   try {
     const door = new UpServer({
-      ...{ settings, env: {}, stage: cast },
+      settings,
+      env: {},
+      stage: cast,
       onError: (message) => board.tell(message),
     });
     await door.open();
@@ -69,7 +72,7 @@ export async function demo(context: Context, { port }: DemoFlags): Promise<Exit>
     // Whoever has got this far without them has them killed.
     await cast.kill();
     await commands.close();
-    premises.leave();
+    premises.remove();
     ending.close();
   }
 }
@@ -143,7 +146,9 @@ function castOf(premises: DemoFolder, commands: Commands, tell: (text: string) =
   const { store = '', prefix = '', quarantine, maxTtl } = premises.store;
   const instance = { ...INSTANCE, ...(maxTtl !== undefined && { maxTtl }) };
   return new DemoFleet({
-    ...{ clock: systemClock, commands, config: premises.configure(instance) },
+    clock: systemClock,
+    commands,
+    config: premises.configure(instance),
     env: {
       HOLDFAST_STORE: store,
       HOLDFAST_PREFIX: prefix,

@@ -1,6 +1,7 @@
 /**
- * A workflow that never ends: one of two orchestrators has the weather observed, station by station, and writes down what came of it. Now and
- * then the other takes over, and the first does not know it yet: what it still sends is refused, and that is what there is to see.
+ * A workflow that never ends: one of two orchestrators has the weather observed, station by
+ * station, and writes down what came of it. Now and then the other takes over, and the first does
+ * not know it yet: what it still sends is refused, and that is what there is to see.
  */
 import type { Clock } from '../../../core/clock.ts';
 import { HoldfastError } from '../../../core/errors.ts';
@@ -11,7 +12,9 @@ import { CITIES, type StationServer } from './station-server.ts';
 
 export const FORECAST = 'forecast';
 const BUREAU = 'bureau';
-/** Short, so that whoever dies of something else than a revocation is succeeded while one watches. */
+/**
+ * Short, so that whoever dies of something else than a revocation is succeeded while one watches.
+ */
 const TTL = '10s';
 /** From one observation to the next, and how long one takes. */
 const ROUND_MS = 4_000;
@@ -43,7 +46,8 @@ export class ForecastRun {
     const { clock, operator, orchestrators } = this.#options;
     await operator
       .processor({
-        ...{ name: BUREAU, role: 'effect' },
+        name: BUREAU,
+        role: 'effect',
         handlers: { OBSERVE: (payload) => this.#observe(payload as { city: string }) },
       })
       .start();
@@ -97,7 +101,10 @@ export class ForecastRun {
     return null;
   }
 
-  /** A copy of its first action comes in a second time: STALE_EPOCH. And having handed over, it writes all the same: LEASE_VIOLATION. */
+  /**
+   * A copy of its first action comes in a second time: STALE_EPOCH. And having handed over, it
+   * writes all the same: LEASE_VIOLATION.
+   */
   async #handOver(writer: Orchestrator, first: Action): Promise<Handoff> {
     await refused(async () => writer.validateAction(first));
     const handoff = await writer.handoff();

@@ -30,8 +30,11 @@ interface Parts {
 export async function demoFacts({ premises, cast, door, holdfast }: Parts): Promise<DemoFacts> {
   const { store } = await holdfast.examine();
   return {
-    ...{ page: door.pageUrl, url: door.url, token: door.madeToken },
-    ...{ store, prefix: premises.store.prefix ?? '' },
+    page: door.pageUrl,
+    url: door.url,
+    token: door.madeToken,
+    store,
+    prefix: premises.store.prefix ?? '',
     instances: cast.picture().actors.map(({ name, pid }) => ({ name, pid })),
   };
 }

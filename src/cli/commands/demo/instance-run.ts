@@ -1,10 +1,12 @@
 /**
- * One instance on stage: `holdfast up` in a process of its own, under a supervisor that ends it when this process is no more, also if it is
- * frozen then. What it is called stays; whoever is started anew under the name is another instance.
+ * One instance on stage: `holdfast up` in a process of its own, under a supervisor that ends it
+ * when this process is no more, also if it is frozen then. What it is called stays; whoever is
+ * started anew under the name is another instance.
  *
  * **Dead.** In: at the beginning; its process has ended, whoever ended it. Out: start → starting.
  *
- * **Starting.** In: a process was ordered. Out: it is seen among the members of the fleet → running; its process has ended → dead.
+ * **Starting.** In: a process was ordered. Out: it is seen among the members of the fleet →
+ * running; its process has ended → dead.
  *
  * **Running.** Out: SIGSTOP, from here or elsewhere → frozen; its process has ended → dead.
  *
@@ -22,10 +24,15 @@ import { recordedGroup } from '../../../worker/supervisor/process-group.ts';
 const BIN = fileURLToPath(new URL('../../bin.js', import.meta.url));
 /** It runs under no lease: nothing but its end, or ours, ends it. */
 const NEVER = {
-  ...{ sentAtMs: 0, sentAtWallMs: 0 },
-  ...{ validMs: Number.MAX_SAFE_INTEGER, jumpMs: Number.MAX_SAFE_INTEGER },
+  sentAtMs: 0,
+  sentAtWallMs: 0,
+  validMs: Number.MAX_SAFE_INTEGER,
+  jumpMs: Number.MAX_SAFE_INTEGER,
 };
-/** How long it may take to hand over, as it is told itself; and to end altogether, before it is killed. */
+/**
+ * How long it may take to hand over, as it is told itself; and to end altogether, before it is
+ * killed.
+ */
 const STOP_WITHIN_MS = 2_000;
 const GRACE_MS = STOP_WITHIN_MS + 2_000;
 
@@ -34,7 +41,9 @@ export interface InstanceRunOptions {
   readonly commands: Commands;
   /** Where its configuration is. */
   readonly config: string;
-  /** Which store, with what a password may be in: not for command lines, which everybody can read. */
+  /**
+   * Which store, with what a password may be in: not for command lines, which everybody can read.
+   */
   readonly env: Readonly<Record<string, string>>;
   /** Its state is another. `why`: where that was nobody's wish. */
   onChange(actor: InstanceRun, why?: string): void;
@@ -79,8 +88,10 @@ export class InstanceRun {
     const quiet = ['--log-level', 'warn', '--stop-within', `${STOP_WITHIN_MS}ms`];
     const beganAtMs = clock.wallMs();
     const run = commands.run({
-      ...{ command: [process.execPath, BIN, 'up', ...flags, ...quiet], env },
-      ...{ deadline: [NEVER], graceMs: GRACE_MS },
+      command: [process.execPath, BIN, 'up', ...flags, ...quiet],
+      env,
+      deadline: [NEVER],
+      graceMs: GRACE_MS,
     });
     const life: Life = { run, beganAtMs, group: null, instance: null };
     this.#life = life;
@@ -108,13 +119,19 @@ export class InstanceRun {
     this.#become('running');
   }
 
-  /** Asks it to end, and lets it go on first if it is frozen. Resolves when it is dead; that it is killed if it takes too long is seen to. */
+  /**
+   * Asks it to end, and lets it go on first if it is frozen. Resolves when it is dead; that it is
+   * killed if it takes too long is seen to.
+   */
   async stop(): Promise<void> {
     this.#life?.run.stop();
     await this.#life?.run.outcome;
   }
 
-  /** Finds itself among those who take part: a member of its name that began no earlier than its process. */
+  /**
+   * Finds itself among those who take part: a member of its name that began no earlier than its
+   * process.
+   */
   see(members: readonly MemberView[]): void {
     const life = this.#life;
     if (life === null) return;

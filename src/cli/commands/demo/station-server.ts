@@ -1,4 +1,7 @@
-/** A dozen weather stations that do not exist: a server that makes up what they say, and a session for each. */
+/**
+ * A dozen weather stations that do not exist: a server that makes up what they say, and a session
+ * for each.
+ */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,8 +9,18 @@ import type { Random } from '../../../core/random.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 
 export const CITIES: readonly string[] = [
-  ...['athens', 'bergen', 'cairo', 'delhi', 'esbjerg', 'fez'],
-  ...['geneva', 'havana', 'istanbul', 'jakarta', 'kyoto', 'lima'],
+  'athens',
+  'bergen',
+  'cairo',
+  'delhi',
+  'esbjerg',
+  'fez',
+  'geneva',
+  'havana',
+  'istanbul',
+  'jakarta',
+  'kyoto',
+  'lima',
 ];
 const COLDEST = 10;
 const RANGE = 15;

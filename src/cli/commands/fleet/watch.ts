@@ -22,7 +22,10 @@ export interface WatchFlags {
   readonly since?: Duration;
 }
 
-/** Every instance logs the end of a member. This many ended members are remembered, to print one line. */
+/**
+ * Every instance logs the end of a member. This many ended members are remembered, to print one
+ * line.
+ */
 const MAX_GONE = 1_000;
 
 /** `holdfast watch`. */
@@ -71,7 +74,8 @@ export async function positionBefore(
   let older: string | undefined;
   for (let before: string | undefined; ; ) {
     const page = await log.recall(before === undefined ? {} : { before });
-    // The clocks of instances differ: before an old entry of a slow clock, newer ones of others may stand.
+    // The clocks of instances differ: before an old entry of a slow clock, newer ones of others may
+    // stand.
     for (const { at, position } of page.entries)
       older = at >= fromMs ? undefined : (older ?? position);
     const isAllOlder = page.entries.every(({ at }) => at < fromMs);

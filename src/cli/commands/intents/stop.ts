@@ -49,7 +49,10 @@ function outcomeOf(
   return `Session ${id} continues: '${client}' no longer needs it, but ${others}. Stop it anyway: holdfast intents stop --force ${id}`;
 }
 
-/** A user of the store may see the sessions of all tenants, so the message can say where the session is. */
+/**
+ * A user of the store may see the sessions of all tenants, so the message can say where the session
+ * is.
+ */
 async function whyNotFound(
   holdfast: Holdfast,
   intents: Intents,

@@ -37,7 +37,9 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
   return EXIT.ok;
 }
 
-/** The leases of one keyspace by key. A walk through a store that changes can meet a lease twice. */
+/**
+ * The leases of one keyspace by key. A walk through a store that changes can meet a lease twice.
+ */
 async function listed(holdfast: Holdfast, kind: Keyspace, prefix: string): Promise<Listed[]> {
   const found = new Map<string, Listed>();
   let cursor: string | undefined;

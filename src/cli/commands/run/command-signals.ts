@@ -26,7 +26,10 @@ export class CommandSignals {
     this.#on('SIGTSTP', () => this.#suspend());
   }
 
-  /** Aborts when a signal asks this process to end before the command runs. The signal is the reason. */
+  /**
+   * Aborts when a signal asks this process to end before the command runs. The signal is the
+   * reason.
+   */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
@@ -58,8 +61,9 @@ export class CommandSignals {
   }
 
   /**
-   * Ctrl-Z stops the command, then this process. The command gets SIGSTOP, because a group whose parent
-   * is in another session ignores SIGTSTP. SIGCONT wakes this process, and goes on to the command.
+   * Ctrl-Z stops the command, then this process. The command gets SIGSTOP, because a group whose
+   * parent is in another session ignores SIGTSTP. SIGCONT wakes this process, and goes on to the
+   * command.
    */
   #suspend(): void {
     const stopSelf = () => process.kill(process.pid, 'SIGSTOP');

@@ -1,10 +1,10 @@
 /**
- * `holdfast run`: a lease around a command. This process holds the lease and renews it. The supervisor,
- * another process, runs the command and stops it in time, even if this process dies: see
- * `worker/supervisor/group-run.ts`. After every renewal this process tells the supervisor until when
- * the command may run. If the supervisor dies or hangs, this process ends the command itself: see
- * `worker/supervisor/commands.ts`. The command begins when this process knows its process group, so that
- * one of the two can always end it.
+ * `holdfast run`: a lease around a command. This process holds the lease and renews it. The
+ * supervisor, another process, runs the command and stops it in time, even if this process dies:
+ * see `worker/supervisor/group-run.ts`. After every renewal this process tells the supervisor until
+ * when the command may run. If the supervisor dies or hangs, this process ends the command itself:
+ * see `worker/supervisor/commands.ts`. The command begins when this process knows its process
+ * group, so that one of the two can always end it.
  */
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';

@@ -1,4 +1,7 @@
-/** The commands for sessions, which intents start. Targets had this name before: their old commands still work. */
+/**
+ * The commands for sessions, which intents start. Targets had this name before: their old commands
+ * still work.
+ */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { examples, type Perform, renamed } from '../../command.ts';
 import { addTargetAdd, addTargetChange } from '../targets/commands.ts';

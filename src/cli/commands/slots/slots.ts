@@ -14,7 +14,9 @@ interface Row extends SlotView {
   readonly pool: string;
   /** The key of its lease. */
   readonly key: string;
-  /** The session that holds the slot; null if it is free, or held by something else than a worker. */
+  /**
+   * The session that holds the slot; null if it is free, or held by something else than a worker.
+   */
   readonly session: string | null;
   readonly worker: string | null;
 }

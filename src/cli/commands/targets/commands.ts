@@ -1,4 +1,6 @@
-/** The commands for targets. Those that change a target also exist under `sessions`, their old name. */
+/**
+ * The commands for targets. Those that change a target also exist under `sessions`, their old name.
+ */
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
 import type { AddFlags } from './add.ts';

@@ -194,9 +194,18 @@ const TARGET_COLUMNS: readonly Column<PicturedTarget>[] = [
 ];
 
 const REASON_STYLES: Readonly<Record<string, Style | undefined>> = {
-  ...{ kept: 'green', moving: 'yellow', foreign: 'yellow', paused: 'yellow', expiring: 'yellow' },
-  ...{ late: 'red', free: 'red', unplaced: 'red', revoked: 'red', garbage: 'red' },
-  ...{ quarantine: 'red', unsettled: 'red' },
+  kept: 'green',
+  moving: 'yellow',
+  foreign: 'yellow',
+  paused: 'yellow',
+  expiring: 'yellow',
+  late: 'red',
+  free: 'red',
+  unplaced: 'red',
+  revoked: 'red',
+  garbage: 'red',
+  quarantine: 'red',
+  unsettled: 'red',
 };
 
 function leftOf(ms: number | null): string {

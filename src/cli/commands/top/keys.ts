@@ -12,12 +12,18 @@ const ENTER = /^[\r\n]$/;
 const ERASE = /^[\u007f\b]$/;
 /** What a filter may be made of: ids have no other characters, and what is pasted may have any. */
 const TYPED = /^[\u0021-\u007e\u00a1-\uffff]$/;
-/** A key that is sent as several characters: arrows, function keys. Nothing here has a use for them. */
+/**
+ * A key that is sent as several characters: arrows, function keys. Nothing here has a use for them.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how they begin
 const SEQUENCE = /\u001b[[O][0-9;]*[A-Za-z~]/g;
 
 export const NO_KEYS: KeyState = {
-  ...{ filter: '', isTyping: false, order: 'name', isPaused: false, isHelp: false },
+  filter: '',
+  isTyping: false,
+  order: 'name',
+  isPaused: false,
+  isHelp: false,
 };
 
 /** What comes of what was typed; null: to quit. */

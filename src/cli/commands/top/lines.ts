@@ -1,4 +1,6 @@
-/** Lines of a screen that are cut where it ends: styles are put on last, since they have no width. */
+/**
+ * Lines of a screen that are cut where it ends: styles are put on last, since they have no width.
+ */
 import type { Style } from '../../ui/output.ts';
 import { cut } from '../../ui/text.ts';
 
@@ -95,7 +97,10 @@ function rankOf<T>(columns: readonly Column<T>[], c: number): number {
   return columns[c]?.rank ?? 0;
 }
 
-/** How many of the lines that each wants it gets: who wants few gets them all, the others share the rest. */
+/**
+ * How many of the lines that each wants it gets: who wants few gets them all, the others share the
+ * rest.
+ */
 export function sharesOf(room: number, wants: readonly number[]): number[] {
   const shares = wants.map(() => 0);
   const order = wants.map((_, i) => i).sort((a, b) => (wants[a] ?? 0) - (wants[b] ?? 0));

@@ -1,6 +1,9 @@
 const SECONDS = 60;
 
-/** How often something happened in the last minute: one number per second, so it takes no more room the more happens. */
+/**
+ * How often something happened in the last minute: one number per second, so it takes no more room
+ * the more happens.
+ */
 export class MinuteMetrics {
   readonly #counts: Map<number, number>;
 
@@ -8,7 +11,10 @@ export class MinuteMetrics {
     this.#counts = new Map(counts);
   }
 
-  /** Once more, by the wall clock. What lies in the future by somebody else's clock has happened now. */
+  /**
+   * Once more, by the wall clock. What lies in the future by somebody else's clock has happened
+   * now.
+   */
   note(atMs: number, nowMs: number): void {
     const second = secondOf(Math.min(atMs, nowMs));
     const first = secondOf(nowMs) - SECONDS;

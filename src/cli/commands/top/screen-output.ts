@@ -1,11 +1,13 @@
 /**
- * The whole terminal, borrowed: what stood there is there again afterwards, whatever ends the process, but for SIGKILL. Only lines that are
- * otherwise than before are written, all at once.
+ * The whole terminal, borrowed: what stood there is there again afterwards, whatever ends the
+ * process, but for SIGKILL. Only lines that are otherwise than before are written, all at once.
  */
 import { isBehind, write } from '../../ui/output.ts';
 
 const CSI = '\u001b[';
-/** Another screen, no cursor; and what is too wide is cut, since a line more would move all others. */
+/**
+ * Another screen, no cursor; and what is too wide is cut, since a line more would move all others.
+ */
 const ENTER = `${CSI}?1049h${CSI}?25l${CSI}?7l${CSI}2J`;
 const LEAVE = `${CSI}?7h${CSI}?25h${CSI}?1049l`;
 const DEFAULT_COLUMNS = 80;
@@ -25,7 +27,8 @@ export class ScreenOutput {
   readonly #leave = () => this.leave();
   readonly #onData = (input: Buffer) => this.#events.onKeys(input.toString());
   readonly #onResize = () => {
-    // Terminals wrap and move what they show when they change their size: nothing of it can be relied upon.
+    // Terminals wrap and move what they show when they change their size: nothing of it can be
+    // relied upon.
     this.#lines = [];
     if (this.#isEntered) write(1, `${CSI}2J`);
     this.#events.onResize();

@@ -1,4 +1,7 @@
-/** What `holdfast top` knows: the fleet as it was last told, and what has happened lately. Time is given, so that it can stand still. */
+/**
+ * What `holdfast top` knows: the fleet as it was last told, and what has happened lately. Time is
+ * given, so that it can stand still.
+ */
 import { shortName } from '../../../core/ids.ts';
 import type {
   FleetChange,
@@ -13,7 +16,10 @@ import type { LoggedEvent } from '../../../telemetry/event-log.ts';
 import { isRepeated } from '../fleet/watch.ts';
 import { MinuteMetrics } from './minute-metrics.ts';
 
-/** So many of what has happened are kept: what happens to a thousand targets at once is one line, and there is to be one before it. */
+/**
+ * So many of what has happened are kept: what happens to a thousand targets at once is one line,
+ * and there is to be one before it.
+ */
 const MOST_EVENTS = 2_000;
 /** No screen is higher. */
 const MOST_HAPPENINGS = 200;
@@ -173,7 +179,10 @@ export class TopState {
   }
 }
 
-/** The latest first; of those in a row that are alike, the last. Who has a target from another says so better than that it took it. */
+/**
+ * The latest first; of those in a row that are alike, the last. Who has a target from another says
+ * so better than that it took it.
+ */
 function gathered(events: readonly LoggedEvent[]): Happening[] {
   const happenings: Happening[] = [];
   const grantOf = (event: LoggedEvent) => `${event.instance} ${targetOf(event)} ${event.fence}`;

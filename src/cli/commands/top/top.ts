@@ -21,7 +21,10 @@ const MOST_EVENTS = 1_000;
 /** Elsewhere than on a terminal there is no size to fit into. */
 const SNAPSHOT = { columns: 100, rows: 60 };
 
-/** Shows the fleet on a whole screen, as it changes, until somebody has seen enough; elsewhere than on a terminal, once. */
+/**
+ * Shows the fleet on a whole screen, as it changes, until somebody has seen enough; elsewhere than
+ * on a terminal, once.
+ */
 export async function top({ flags, output }: Context): Promise<Exit> {
   const isLive = !output.json && isatty(1) && process.env.TERM !== 'dumb';
   if (!isLive) {
@@ -61,7 +64,9 @@ async function showOnce(holdfast: Holdfast, output: Output): Promise<void> {
   );
 }
 
-/** Tells the board what has happened lately; gives the position to go on from, where there is one. */
+/**
+ * Tells the board what has happened lately; gives the position to go on from, where there is one.
+ */
 async function recall({ log }: Holdfast, board: TopState): Promise<{ after?: string }> {
   const { entries } = await log.recall({ most: MOST_EVENTS });
   const now = momentOf(systemClock);

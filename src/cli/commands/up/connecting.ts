@@ -18,7 +18,9 @@ const REPEAT_MS = 30_000;
 /** Replies of a store that no retry changes. */
 const FINAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/;
 
-/** Opens the store, and retries while it is unavailable. Null if a signal asks to end before that. */
+/**
+ * Opens the store, and retries while it is unavailable. Null if a signal asks to end before that.
+ */
 export async function connect(
   open: () => Promise<Holdfast>,
   log: Log,

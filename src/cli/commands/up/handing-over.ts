@@ -11,7 +11,10 @@ const PROGRESS_EVERY_MS = 100;
 /** Slow requests must leave time for polls, whose results are lost if they are cut off. */
 const SHARE_OF_REQUESTS = 1 / 2;
 
-/** Answers open requests, hands targets and sessions over, and closes. Shows the progress and the result. */
+/**
+ * Answers open requests, hands targets and sessions over, and closes. Shows the progress and the
+ * result.
+ */
 export async function stopWithProgress(instance: Instance, withinMs: number): Promise<null> {
   const { holdfast, poller, worker, door, log, status } = instance;
   const startMs = systemClock.monotonicMs();

@@ -1,7 +1,7 @@
 /**
- * The role `api`: the HTTP server. It listens before the store is open, and answers that it is not ready.
- * When the store is open, the same server passes requests to the app. Only `holdfast up` with this role
- * loads this file.
+ * The role `api`: the HTTP server. It listens before the store is open, and answers that it is not
+ * ready. When the store is open, the same server passes requests to the app. Only `holdfast up`
+ * with this role loads this file.
  */
 
 import type { ApiConfig, HoldfastConfig } from '../../../config.ts';
@@ -73,8 +73,8 @@ export class UpServer {
   }
 
   /**
-   * The address of the page. With a made token it opens the page once, within ten minutes, without a
-   * token: do not log it.
+   * The address of the page. With a made token it opens the page once, within ten minutes, without
+   * a token: do not log it.
    */
   get pageUrl(): string {
     this.#pass ??= this.#passes?.issue() ?? null;
@@ -101,8 +101,8 @@ export class UpServer {
   }
 
   /**
-   * From now on the app answers requests. An instance is not ready while its worker waits for its name,
-   * and after its poller or worker has stopped.
+   * From now on the app answers requests. An instance is not ready while its worker waits for its
+   * name, and after its poller or worker has stopped.
    */
   lead(holdfast: Holdfast, parts: { poller: Poller | null; worker: Worker | null }): void {
     const app = this.#appOn(holdfast);

@@ -1,7 +1,7 @@
 /**
- * `holdfast up`: one instance of a fleet. It polls its share of the targets, answers requests and runs
- * sessions until a signal asks it to stop, and then hands its work over. While the store is unavailable it
- * says so and keeps trying, at the start and later.
+ * `holdfast up`: one instance of a fleet. It polls its share of the targets, answers requests and
+ * runs sessions until a signal asks it to stop, and then hands its work over. While the store is
+ * unavailable it says so and keeps trying, at the start and later.
  */
 import { isatty } from 'node:tty';
 import type { HoldfastConfig, Role } from '../../../config.ts';
@@ -158,7 +158,9 @@ function pollerOptions(settings: HoldfastConfig): PollerOptions {
   };
 }
 
-/** Checks all settings on a store in memory, before the real store is open. Returns the HTTP server. */
+/**
+ * Checks all settings on a store in memory, before the real store is open. Returns the HTTP server.
+ */
 async function rehearse(settings: HoldfastConfig, log: Log): Promise<UpServer | null> {
   checkShared(settings);
   const roles = rolesOf(settings.roles);
@@ -177,7 +179,9 @@ async function doorFor(settings: HoldfastConfig, log: Log): Promise<UpServer> {
   return new UpServer({ settings, onError });
 }
 
-/** Names an invalid setting by its flag or environment variable, or as a part of the configuration. */
+/**
+ * Names an invalid setting by its flag or environment variable, or as a part of the configuration.
+ */
 async function withGivenNames<T>(given: object, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -9,7 +9,7 @@ import type {
   NodeRedisClient,
 } from './adoptable.ts';
 import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from './link.ts';
-import { reset, TOO_LATE, UnsentError } from './socket-connection.ts';
+import { connectOrDestroy, reset, TOO_LATE, UnsentError } from './socket-connection.ts';
 
 const RULE =
   "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
@@ -79,15 +79,9 @@ async function connectNodeRedis(client: NodeRedisClient, attempt: Attempt): Prom
       client.destroy();
     } catch {}
   };
-  attempt.signal.addEventListener('abort', destroy);
-  try {
+  await connectOrDestroy(destroy, attempt, async () => {
     await client.connect();
-  } catch (error) {
-    destroy();
-    throw error;
-  } finally {
-    attempt.signal.removeEventListener('abort', destroy);
-  }
+  });
   return new NodeRedisConnection(client, destroy);
 }
 
@@ -180,16 +174,12 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
     if (own.stream) reset(own.stream);
     own.disconnect();
   };
-  attempt.signal.addEventListener('abort', destroy);
-  try {
+  await connectOrDestroy(destroy, attempt, async () => {
     await own.connect();
-  } catch (error) {
-    destroy();
-    // What went wrong comes as an event; the rejection says no more than that it did.
+  }).catch((error) => {
+    // ioredis reports the cause as an event; the rejection only says that it failed.
     throw why === 'the connection was closed' ? error : new Error(why, { cause: error });
-  } finally {
-    attempt.signal.removeEventListener('abort', destroy);
-  }
+  });
   return {
     // It writes at once, so here is where it is decided.
     send: async ([command = '', ...args], deadline) => {

@@ -29,16 +29,27 @@ export async function dialSocket(
   attempt.signal.throwIfAborted();
   const sockets = open(endpoint, credentials);
   const link = new SocketConnection(sockets, (why) => attempt.onEnd(why));
-  attempt.signal.addEventListener('abort', link.destroy);
-  try {
+  await connectOrDestroy(link.destroy, attempt, async () => {
     await link.opened(credentials.tls === undefined ? 'connect' : 'secureConnect');
     await letIn(link, credentials);
-    return link;
+  });
+  return link;
+}
+
+/** Destroys the link if `connect` fails, or if the attempt is aborted before it has connected. */
+export async function connectOrDestroy(
+  destroy: () => void,
+  { signal }: Attempt,
+  connect: () => Promise<void>,
+): Promise<void> {
+  signal.addEventListener('abort', destroy);
+  try {
+    await connect();
   } catch (error) {
-    link.destroy();
+    destroy();
     throw error;
   } finally {
-    attempt.signal.removeEventListener('abort', link.destroy);
+    signal.removeEventListener('abort', destroy);
   }
 }
 

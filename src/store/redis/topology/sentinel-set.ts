@@ -16,7 +16,7 @@ import {
   type Link,
 } from '../client/link.ts';
 import { isErrorReply } from '../client/replies.ts';
-import { dialSocket } from '../client/socket-connection.ts';
+import { connectOrDestroy, dialSocket } from '../client/socket-connection.ts';
 import { readInfo, SAME_CLOCK } from '../examination.ts';
 
 /** The time limit for one sentinel's answer. */
@@ -173,19 +173,13 @@ class SentinelSet {
 
   async #dialChecked(opinion: Opinion, attempt: Attempt): Promise<Link> {
     const link = await dialSocket(opinion, this.#address.credentials, attempt);
-    attempt.signal.addEventListener('abort', link.destroy);
-    try {
+    await connectOrDestroy(link.destroy, attempt, async () => {
       const { role } = readInfo(String(await link.send(['INFO', 'replication'])), SAME_CLOCK);
       if (role !== 'master')
         throw new Error(`${at(opinion)} is not the primary any more, or not yet`);
       attempt.signal.throwIfAborted();
-      return link;
-    } catch (error) {
-      link.destroy();
-      throw error;
-    } finally {
-      attempt.signal.removeEventListener('abort', link.destroy);
-    }
+    });
+    return link;
   }
 
   #watch(watched: Watched): void {
