@@ -33,7 +33,7 @@ export class IntentRecord {
   goneMs: number | null = null;
   /** Some of what the store knew of it was deleted by hand: what is left need not fit together. */
   isDamaged = false;
-  /** The index of open sessions was deleted: no worker finds it until a client asks for it again. */
+  /** The index of open sessions was deleted: no worker finds it until a client asks again. */
   isUnlisted = false;
   /** The store has lost what it knew of it last. */
   isSetBack = false;
