@@ -50,6 +50,8 @@ async function furnished(): Promise<{ ground: Ground; places: string[] }> {
     'sessions',
     `sessions/${sessionId}`,
     'doctor',
+    // The map again: by now the style sheets of all views are loaded.
+    '',
   ];
   return { ground, places };
 }

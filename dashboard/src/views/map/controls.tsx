@@ -12,7 +12,7 @@ const SHAPES: Readonly<Record<Shape, string>> = {
 
 export function Shapes() {
   return (
-    <fieldset class="switch">
+    <fieldset class="segments">
       <legend class="visually-hidden">Layout</legend>
       {(Object.keys(SHAPES) as Shape[]).map((one) => (
         <button
