@@ -178,6 +178,30 @@ describe('a waiter that leaves', () => {
     expect(served).toEqual(['patient']);
   });
 
+  it('I-09 by its signal while it asks for one slot asks for no other', async () => {
+    const { clock, store, actor } = world();
+    const [one, two] = [await actor(), await actor()];
+    const [a, b] = [poolOf(one), poolOf(two)];
+    const asked: string[] = [];
+    around(store, 'acquire', (acquire) => async (requests, call) => {
+      asked.push(...requests.map(({ key }) => key));
+      await clock.sleep(20);
+      return acquire(requests, call);
+    });
+    const abort = new AbortController();
+    // Both look at an empty pool. The first process is granted slot 1.
+    const first = a.take();
+    const waiting = b.take({ ...WAIT, holder: 'w', signal: abort.signal });
+    const refused = expect(waiting).rejects.toThrow('gone');
+    await clock.advance(10);
+    abort.abort(new Error('gone'));
+    await clock.advance(1_000);
+    await refused;
+    expect((await first).slot).toBe('1');
+    expect(asked).toHaveLength(2);
+    expect(await holdersOf(b.pool)).not.toContain('w');
+  });
+
   it('K-10 before its first request sends none', async () => {
     const { two, waits } = await fullPool();
     two.faults.hang = true;

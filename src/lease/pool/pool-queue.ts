@@ -121,8 +121,8 @@ export class PoolQueue {
     for (const waiter of together) if (waiter.phase === 'arriving') waiter.phase = 'looking';
     const view = await this.#slots.readView().catch(() => null);
     if (view === null) return;
-    const taking = together.map(({ phase, asker }) =>
-      phase === 'done' ? null : this.#slots.takeFree(view, asker),
+    const taking = together.map(({ phase, asker, leaving }) =>
+      phase === 'done' ? null : this.#slots.takeFree(view, asker, { leaving: leaving.signal }),
     );
     const taken = await Promise.all(taking);
     let isOneWithout = false;

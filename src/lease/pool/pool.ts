@@ -201,11 +201,11 @@ export class Pool {
   async #takeNow(asker: Asker): Promise<WaitOutcome> {
     for (let reads = 1; ; reads++) {
       const view = await this.#slots.readView();
-      const isLast = reads === MAX_READS;
-      const taken = await this.#slots.takeFree(view, asker, isLast);
+      const isLastTry = reads === MAX_READS;
+      const taken = await this.#slots.takeFree(view, asker, { isLastTry });
       if (taken !== null) return taken;
       const obstacles = [...view.slots.values()].filter((obstacle) => obstacle !== null);
-      if (isLast || (obstacles.length === this.slots.length && !view.isOutdated)) return obstacles;
+      if (isLastTry || (obstacles.length === this.slots.length && !view.isOutdated)) return obstacles;
       // Slots that other calls of this process ask for may be refused to them.
       await this.#slots.answered();
     }

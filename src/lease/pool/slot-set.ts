@@ -69,9 +69,14 @@ export class SlotSet {
 
   /**
    * Asks for the first free slot, and for the next one if another process was faster. Skips the
-   * slots that another call of this process is asking for, unless `isLastTry`.
+   * slots that another call of this process is asking for, unless `isLastTry`. Asks for no further
+   * slot when `leaving` has fired.
    */
-  async takeFree(view: SlotsView, asker: Asker, isLastTry = false): Promise<Taken | null> {
+  async takeFree(
+    view: SlotsView,
+    asker: Asker,
+    { isLastTry = false, leaving }: { isLastTry?: boolean; leaving?: AbortSignal } = {},
+  ): Promise<Taken | null> {
     const next = () =>
       this.names.find((slot) => isFree(view, slot) && (isLastTry || !this.#asked.has(slot)));
     for (let slot = next(); slot !== undefined; slot = next()) {
@@ -79,6 +84,7 @@ export class SlotSet {
       this.#asked.set(slot, asking);
       const taken = await asking;
       if (taken !== null) return taken;
+      if (leaving?.aborted) return null;
     }
     return null;
   }
