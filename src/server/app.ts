@@ -24,9 +24,9 @@ import { Metrics } from './metrics/metrics.ts';
 import { type Readiness, ReadinessState } from './readiness-state.ts';
 import { type RouteOptions, routeTable } from './routes/route-table.ts';
 import type { ServerContext } from './server-context.ts';
+import type { StreamOptions } from './streams/client-set.ts';
 import { EventStream } from './streams/event-stream.ts';
 import { FleetStream } from './streams/fleet-stream.ts';
-import type { StreamOptions } from './streams/stream-limits.ts';
 
 export interface AppOptions extends RouteOptions {
   /** Tokens of clients; without any, the app makes a token with the scope v3:admin: `madeToken`. */

@@ -28,4 +28,4 @@ export type { Check, Readiness } from './readiness-state.ts';
 export type { RouteOptions } from './routes/route-table.ts';
 export { type Servable, type ServeOptions, type Serving, serve } from './serve.ts';
 export type { AnsweredRequest } from './server-context.ts';
-export type { StreamOptions } from './streams/stream-limits.ts';
+export type { StreamOptions } from './streams/client-set.ts';

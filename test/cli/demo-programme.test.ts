@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { printAlmanac } from '../../src/cli/commands/demo/almanac.ts';
-import { watchChannels } from '../../src/cli/commands/demo/channels.ts';
 import { FORECAST, ForecastRun } from '../../src/cli/commands/demo/forecast-run.ts';
+import { printAlmanac, watchChannels } from '../../src/cli/commands/demo/programme.ts';
 import { StationServer } from '../../src/cli/commands/demo/station-server.ts';
 import type { Violation } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';

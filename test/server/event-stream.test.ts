@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/server/http/route.ts';
+import type { StreamOptions } from '../../src/server/streams/client-set.ts';
 import { eventFilter } from '../../src/server/streams/event-filter.ts';
 import { EventStream } from '../../src/server/streams/event-stream.ts';
-import type { StreamOptions } from '../../src/server/streams/stream-limits.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { EventLog } from '../../src/telemetry/event-log.ts';
 import { LOG_TOPIC } from '../../src/telemetry/history.ts';

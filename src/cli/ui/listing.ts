@@ -22,7 +22,7 @@ export async function writeList<T>(
   items: AsyncIterable<T>,
   form: ListForm<T>,
 ): Promise<void> {
-  const list = output.json ? new JsonListWriter(form) : new TableListWriter(output, form);
+  const list = output.json ? jsonList(form) : tableList(output, form);
   let block: T[] = [];
   for await (const item of items) {
     if (block.push(item) < BLOCK) continue;
@@ -32,56 +32,43 @@ export async function writeList<T>(
   if (list.add(block)) list.end();
 }
 
-class JsonListWriter<T> {
-  readonly #form: ListForm<T>;
-  #count = 0;
-
-  constructor(form: ListForm<T>) {
-    this.#form = form;
-  }
-
+interface List<T> {
   /** False: the reader has ended. */
-  add(items: readonly T[]): boolean {
-    const lines = items.map((item) => {
-      const before = this.#count++ === 0 ? '[\n' : ',\n';
-      return `${before}  ${toJson(this.#form.json(item))}`;
-    });
-    return write(1, lines.join(''));
-  }
-
-  end(): void {
-    write(1, this.#count === 0 ? '[]\n' : '\n]\n');
-  }
+  add(items: readonly T[]): boolean;
+  end(): void;
 }
 
-class TableListWriter<T> {
-  readonly #output: Output;
-  readonly #form: ListForm<T>;
+function jsonList<T>(form: ListForm<T>): List<T> {
+  let count = 0;
+  return {
+    add(items) {
+      const lines = items.map((item) => {
+        return `${count++ === 0 ? '[\n' : ',\n'}  ${toJson(form.json(item))}`;
+      });
+      return write(1, lines.join(''));
+    },
+    end: () => void write(1, count === 0 ? '[]\n' : '\n]\n'),
+  };
+}
+
+function tableList<T>(output: Output, form: ListForm<T>): List<T> {
   /** The width of each column so far. It never shrinks. */
-  #widths: readonly number[];
-  #count = 0;
-
-  constructor(output: Output, form: ListForm<T>) {
-    this.#output = output;
-    this.#form = form;
-    this.#widths = form.head.map((title) => title.length);
-  }
-
-  add(items: readonly T[]): boolean {
-    if (items.length === 0) return true;
-    const rows = items.map((item) => this.#form.row(item).map(printable));
-    this.#widths = this.#widths.map((width, i) =>
-      Math.max(width, ...rows.map((row) => row[i]?.length ?? 0)),
-    );
-    // The cells of the head are as wide as all cells below them so far.
-    const title = this.#form.head.map((text, i) => text.padEnd(this.#widths[i] ?? 0));
-    const [head = '', ...lines] = table([title, ...rows], this.#output.columns).split('\n');
-    const isFirst = this.#count === 0;
-    this.#count += items.length;
-    return write(1, [...(isFirst ? [this.#output.style('bold', head)] : []), ...lines].join('\n'));
-  }
-
-  end(): void {
-    if (this.#count === 0) write(1, `${this.#form.none}\n`);
-  }
+  let widths = form.head.map((title) => title.length);
+  let count = 0;
+  return {
+    add(items) {
+      if (items.length === 0) return true;
+      const rows = items.map((item) => form.row(item).map(printable));
+      widths = widths.map((width, i) => Math.max(width, ...rows.map((row) => row[i]?.length ?? 0)));
+      // The cells of the head are as wide as all cells below them so far.
+      const title = form.head.map((text, i) => text.padEnd(widths[i] ?? 0));
+      const text = table([title, ...rows], output.columns);
+      const isFirst = count === 0;
+      count += items.length;
+      return write(1, isFirst ? output.titled(text) : text.slice(text.indexOf('\n') + 1));
+    },
+    end() {
+      if (count === 0) write(1, `${form.none}\n`);
+    },
+  };
 }

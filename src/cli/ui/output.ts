@@ -50,6 +50,12 @@ export class Output {
     return this.#color && text !== '' ? styleText(style, text, { validateStream: false }) : text;
   }
 
+  /** A table whose first line is bold. */
+  titled(table: string): string {
+    const [head = '', ...lines] = table.split('\n');
+    return [this.style('bold', head), ...lines].join('\n');
+  }
+
   /** Prints an error: one line, or JSON. */
   complain(error: unknown): void {
     const { code, message, facts } = described(error);

@@ -1,9 +1,15 @@
 /** Text for terminals. Data from a store must not control the terminal. */
 import { shortName } from '../../core/ids.ts';
 import { printableJson } from '../../telemetry/facts.ts';
+import { spanOf } from '../../telemetry/span.ts';
 
 export { jsonFacts, printable } from '../../telemetry/facts.ts';
-export { spanOf } from '../../telemetry/span.ts';
+export { spanOf };
+
+/** `5 s ago`. The clock of the writer may be ahead of ours. */
+export function agoText(atMs: number, nowMs: number): string {
+  return `${spanOf(Math.max(0, nowMs - atMs))} ago`;
+}
 
 /** JSON with control characters escaped. Infinity becomes null. */
 export function toJson(value: unknown, indent = 0): string {
@@ -40,4 +46,9 @@ export function cut(text: string, columns: number): string {
 /** The text with short names instead of ids of instances. */
 export function withShortNames(text: string): string {
   return text.replace(/\S+-\d{16,}-[0-9a-f]{8}/g, shortName);
+}
+
+/** A moment in UTC: `2026-01-31 12:00:00.000Z`. */
+export function timeText(atMs: number): string {
+  return new Date(atMs).toISOString().replace('T', ' ');
 }

@@ -14,15 +14,13 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { EventLog, EventPage, FollowedPage } from '../../telemetry/event-log.ts';
 import type { Caller } from '../http/route.ts';
+import { ClientSet, type StreamOptions } from './client-set.ts';
 import { BEGINNING, EventCache, type Item } from './event-cache.ts';
 import type { EventFilter } from './event-filter.ts';
 import { CATCH_UP_PAGE, LogReader } from './log-reader.ts';
 import { commentFrame, eventFrame, GAP, positionFrame } from './sse-frames.ts';
 import { StreamClient, type StreamClientOptions } from './stream-client.ts';
-import { DEFAULT_STREAM_OPTIONS, StreamLimits, type StreamOptions } from './stream-limits.ts';
 
-/** Proxies close a connection that is silent for a minute or less. */
-const HEARTBEAT_MS = 15_000;
 /** Clients reconnect after a second, so the tail outlives the last client by this much. */
 const LINGER_MS = 5_000;
 /**
@@ -90,24 +88,22 @@ class EventClient extends StreamClient {
 export class EventStream {
   readonly #log: Pick<EventLog, 'pages' | 'read'>;
   readonly #clock: Clock;
-  readonly #options: Required<StreamOptions>;
   readonly #reader: LogReader;
-  readonly #clients = new Set<EventClient>();
-  readonly #limits: StreamLimits;
+  readonly #clients: ClientSet<EventClient>;
   readonly #audiences = new Map<string, Audience>();
   /** Clients that wait for the tail's next page. */
   readonly #waiting = new Map<EventClient, () => void>();
   /** Callers of `untilPositioned`. */
   #positioning: (() => void)[] = [];
   #tail: Tail | null = null;
-  #heartbeat: Timer | null = null;
   #linger: Timer | null = null;
 
   constructor(log: Pick<EventLog, 'pages' | 'read'>, clock: Clock, options: StreamOptions = {}) {
     this.#log = log;
     this.#clock = clock;
-    this.#options = { ...DEFAULT_STREAM_OPTIONS, ...options };
-    this.#limits = new StreamLimits(this.#options, 'events');
+    this.#clients = new ClientSet(clock, options, 'events', (client) =>
+      client.state === 'joined' ? (this.#tail?.cache?.head ?? null) : client.position,
+    );
     this.#reader = new LogReader(log);
   }
 
@@ -123,13 +119,13 @@ export class EventStream {
 
   /** The stream for a new client. Throws a problem where there are too many clients. */
   watch({ filter, caller, position, signal }: Watching): ReadableStream<Uint8Array> {
-    this.#limits.enter(caller.tokenId);
+    this.#clients.enter(caller.tokenId);
     const onAbort = () => client.end('closing');
     const onEnd = () => {
       signal.removeEventListener('abort', onAbort);
       this.#remove(client);
     };
-    const maxQueuedBytes = this.#options.queuedBytes;
+    const maxQueuedBytes = this.#clients.queuedBytes;
     const client = new EventClient(
       this.#clock,
       { caller, maxQueuedBytes, onEnd },
@@ -157,28 +153,24 @@ export class EventStream {
 
   /** Ends all streams, and admits no more clients. */
   close(): void {
-    this.#limits.close();
-    for (const client of this.#clients) client.end('closing');
+    this.#clients.close();
     this.#endTail();
   }
 
   #remove(client: EventClient): void {
-    this.#clients.delete(client);
+    this.#clients.remove(client);
     this.#waiting.get(client)?.();
     const audience = this.#audiences.get(client.filter.key);
     if (audience?.clients.delete(client) && audience.clients.size === 0)
       this.#audiences.delete(client.filter.key);
-    this.#limits.leave(client.tokenId);
+    this.#clients.leave(client.tokenId);
     if (this.#clients.size > 0) return;
-    this.#heartbeat?.cancel();
-    this.#heartbeat = null;
     this.#linger ??= this.#clock.after(LINGER_MS, () => this.#endTail());
   }
 
   #follow(): Tail {
     this.#linger?.cancel();
     this.#linger = null;
-    this.#scheduleHeartbeat();
     if (this.#tail !== null) return this.#tail;
     const tail: Tail = { end: new AbortController(), cache: null, isStalled: false };
     this.#tail = tail;
@@ -286,16 +278,6 @@ export class EventStream {
   #wake(): void {
     for (const wake of this.#waiting.values()) wake();
     for (const resolve of this.#positioning.splice(0)) resolve();
-  }
-
-  #scheduleHeartbeat(): void {
-    this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => {
-      this.#heartbeat = null;
-      const head = this.#tail?.cache?.head ?? null;
-      for (const client of this.#clients)
-        client.beat(client.state === 'joined' ? head : client.position);
-      if (this.#clients.size > 0) this.#scheduleHeartbeat();
-    });
   }
 }
 

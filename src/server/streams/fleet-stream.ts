@@ -2,34 +2,27 @@
  * Streams the fleet to all clients of this process. `Fleet.watch` reads the store once for all of
  * them, and each picture is encoded once: ten thousand targets take some ten milliseconds.
  */
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { Fleet, FleetSighting } from '../../fleet/watch/fleet.ts';
 import type { Caller } from '../http/route.ts';
 import { changeJson, pictureJson } from '../routes/json/fleet-json.ts';
+import { ClientSet, type StreamOptions } from './client-set.ts';
 import { dataFrame } from './sse-frames.ts';
 import { StreamClient } from './stream-client.ts';
-import { DEFAULT_STREAM_OPTIONS, StreamLimits, type StreamOptions } from './stream-limits.ts';
-
-/** Proxies close a connection that is silent for a minute or less. */
-const HEARTBEAT_MS = 15_000;
 
 type Updates = AsyncGenerator<FleetSighting, void, undefined>;
 
 export class FleetStream {
   readonly #fleet: Pick<Fleet, 'watch'>;
   readonly #clock: Clock;
-  readonly #options: Required<StreamOptions>;
-  readonly #limits: StreamLimits;
-  readonly #clients = new Set<StreamClient>();
+  readonly #clients: ClientSet<StreamClient>;
   /** By picture or change, which all clients share. */
   readonly #encoded = new WeakMap<object, Uint8Array>();
-  #heartbeat: Timer | null = null;
 
   constructor(fleet: Pick<Fleet, 'watch'>, clock: Clock, options: StreamOptions = {}) {
     this.#fleet = fleet;
     this.#clock = clock;
-    this.#options = { ...DEFAULT_STREAM_OPTIONS, ...options };
-    this.#limits = new StreamLimits(this.#options, 'the fleet');
+    this.#clients = new ClientSet(clock, options, 'the fleet');
   }
 
   /** The number of clients. */
@@ -42,14 +35,14 @@ export class FleetStream {
    * too many clients, and the store's error where it does not answer.
    */
   async watch(caller: Caller, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    this.#limits.enter(caller.tokenId);
+    this.#clients.enter(caller.tokenId);
     const over = new AbortController();
     const onAbort = () => over.abort();
     signal.addEventListener('abort', onAbort, { once: true });
     const end = () => {
       signal.removeEventListener('abort', onAbort);
       over.abort();
-      this.#limits.leave(caller.tokenId);
+      this.#clients.leave(caller.tokenId);
     };
     try {
       if (signal.aborted) onAbort();
@@ -67,8 +60,7 @@ export class FleetStream {
 
   /** Ends all streams, and admits no more clients. */
   close(): void {
-    this.#limits.close();
-    for (const client of this.#clients) client.end('closing');
+    this.#clients.close();
   }
 
   #addClient(
@@ -78,11 +70,11 @@ export class FleetStream {
     end: () => void,
   ): StreamClient {
     // The first picture does not count against the limit: the client had no time to read it yet.
-    const maxQueuedBytes = this.#options.queuedBytes + picture.byteLength;
+    const maxQueuedBytes = this.#clients.queuedBytes + picture.byteLength;
     const onAbort = () => client.end('closing');
     const onEnd = () => {
       signal.removeEventListener('abort', onAbort);
-      this.#remove(client);
+      this.#clients.remove(client);
       end();
     };
     const client = new StreamClient(this.#clock, { caller, maxQueuedBytes, onEnd });
@@ -91,7 +83,6 @@ export class FleetStream {
     client.send(picture);
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
-    this.#scheduleHeartbeat();
     return client;
   }
 
@@ -124,21 +115,6 @@ export class FleetStream {
     const bytes = encoder.encode(text());
     this.#encoded.set(shared, bytes);
     return bytes;
-  }
-
-  #remove(client: StreamClient): void {
-    this.#clients.delete(client);
-    if (this.#clients.size > 0) return;
-    this.#heartbeat?.cancel();
-    this.#heartbeat = null;
-  }
-
-  #scheduleHeartbeat(): void {
-    this.#heartbeat ??= this.#clock.after(HEARTBEAT_MS, () => {
-      this.#heartbeat = null;
-      for (const client of this.#clients) client.beat();
-      if (this.#clients.size > 0) this.#scheduleHeartbeat();
-    });
   }
 }
 

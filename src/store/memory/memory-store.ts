@@ -2,10 +2,10 @@ import { type Clock, systemClock } from '../../core/clock.ts';
 import { systemRandom } from '../../core/random.ts';
 import type { Store } from '../port/store.ts';
 import { MemoryLeases } from './leases.ts';
-import { MemoryLog } from './log.ts';
-import { MemoryMembers } from './members.ts';
+import { memoryLog } from './log.ts';
+import { memoryMembers } from './members.ts';
 import { MemoryRecords } from './records.ts';
-import { MemorySignals } from './signals.ts';
+import { memorySignals } from './signals.ts';
 import type { openTables } from './tables.ts';
 
 const IDENTITY_DIGITS = 16;
@@ -18,7 +18,7 @@ let loading: Promise<typeof import('./tables.ts')> | null = null;
  * stores. Several Holdfasts may share one.
  */
 export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {}): Store {
-  const signals = new MemorySignals(clock);
+  const signals = memorySignals(clock);
   const leases = new MemoryLeases(clock, signals);
   let opened: ReturnType<typeof openTables> | null = null;
   const tables = async () => {
@@ -32,10 +32,10 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
     // The memory store of another process is another store.
     identity: `memory:${systemRandom.hex(IDENTITY_DIGITS)}`,
     leases,
-    members: new MemoryMembers(clock),
+    members: memoryMembers(clock),
     records: new MemoryRecords(clock),
     signals,
-    log: new MemoryLog(clock),
+    log: memoryLog(clock),
     streams: lazily(async () => (await tables()).streams),
     workflows: lazily(async () => (await tables()).workflows),
     intents: lazily(async () => (await tables()).intents),

@@ -6,9 +6,9 @@ import type { WorkflowStore } from '../port/workflow-store.ts';
 import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
 import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
-import { SqliteIntents } from '../sqlite/verbs/intents.ts';
+import { sqliteIntents } from '../sqlite/verbs/intents.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
-import { SqliteStreams } from '../sqlite/verbs/streams.ts';
+import { sqliteStreams } from '../sqlite/verbs/streams.ts';
 import { SqliteWorkflows } from '../sqlite/verbs/workflows.ts';
 import type { MemoryLeases } from './leases.ts';
 import type { MemorySignals } from './signals.ts';
@@ -34,9 +34,9 @@ export function openTables(
     free: (_: Tx, key: string) => leases.free(key),
   };
   return {
-    streams: new SqliteStreams(transactions, txSignals),
+    streams: sqliteStreams(transactions, txSignals),
     workflows: new SqliteWorkflows(transactions, txLeases, txSignals),
-    intents: new SqliteIntents(transactions, txSignals),
+    intents: sqliteIntents(transactions, txSignals),
   };
 }
 
@@ -51,16 +51,16 @@ class MemoryConnection implements Transactions {
     this.#connection.exec(WORK_TABLES);
   }
 
-  async read<R>({ count, each }: Batch<R>): Promise<R[]> {
+  async read<T, R>({ items, each }: Batch<T, R>): Promise<R[]> {
     const tx = this.#tx();
-    return Array.from({ length: count }, (_, i) => each(tx, i));
+    return items.map((item, i) => each(tx, item, i));
   }
 
-  async write<R>(batch: Batch<R>): Promise<R[]> {
+  async write<T, R>({ items, each }: Batch<T, R>): Promise<R[]> {
     const tx = this.#tx();
     this.#connection.exec('BEGIN');
     try {
-      const replies = Array.from({ length: batch.count }, (_, i) => batch.each(tx, i));
+      const replies = items.map((item, i) => each(tx, item, i));
       this.#connection.exec('COMMIT');
       for (const run of tx.afterCommit) run();
       return replies;
@@ -70,11 +70,11 @@ class MemoryConnection implements Transactions {
   }
 
   async readOne<R>(operation: string, _: unknown, each: (tx: Tx) => R): Promise<R> {
-    return (await this.read({ operation, count: 1, each }))[0] as R;
+    return (await this.read({ operation, items: [null], each }))[0] as R;
   }
 
   async writeOne<R>(operation: string, _: unknown, each: (tx: Tx) => R): Promise<R> {
-    return (await this.write({ operation, count: 1, each }))[0] as R;
+    return (await this.write({ operation, items: [null], each }))[0] as R;
   }
 
   #tx(): Tx {

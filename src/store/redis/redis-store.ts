@@ -18,14 +18,14 @@ import { evaluate } from './topology/cluster-marker.ts';
 import { PrimaryServer } from './topology/primary-server.ts';
 import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
-import { RedisBounds } from './verbs/bounds.ts';
-import { RedisIntents } from './verbs/intents.ts';
+import { redisBounds } from './verbs/bounds.ts';
+import { redisIntents } from './verbs/intents.ts';
 import { RedisLeases } from './verbs/leases.ts';
-import { RedisLog } from './verbs/log.ts';
+import { redisLog } from './verbs/log.ts';
 import { RedisMembers } from './verbs/members.ts';
 import { RedisRecords } from './verbs/records.ts';
 import { RedisSignals } from './verbs/signals.ts';
-import { RedisStreams } from './verbs/streams.ts';
+import { redisStreams } from './verbs/streams.ts';
 import { WorkConnection } from './verbs/work-connection.ts';
 import { RedisWorkflows } from './verbs/workflows.ts';
 
@@ -108,11 +108,11 @@ async function openOn(
     members: new RedisMembers(rt, keys, servers),
     records: new RedisRecords(rt, keys, servers, removalsKept),
     signals,
-    log: new RedisLog(keys, servers),
-    streams: new RedisStreams(work),
+    log: redisLog(keys, servers),
+    streams: redisStreams(work),
     workflows: new RedisWorkflows(work),
-    intents: new RedisIntents(work),
-    bounds: new RedisBounds(servers, keys.marker),
+    intents: redisIntents(work),
+    bounds: redisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,
       findings: await servers.examine(EXAMINE_TIMEOUT_MS),

@@ -5,6 +5,7 @@ import { Emitter } from '../../core/events.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
 import type { BaseRuntime } from '../../core/runtime.ts';
+import type { BoundStore } from '../port/bound-store.ts';
 import type { Examination } from '../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { checkPrefix } from '../port/prefix.ts';
@@ -21,14 +22,14 @@ import { locate, logBytes } from './file/place.ts';
 import type { Tx } from './file/sqlite-connection.ts';
 import { StoreClock } from './file/store-clock.ts';
 import { RowRetention } from './tables/row-retention.ts';
-import { SqliteBounds } from './verbs/bounds.ts';
-import { SqliteIntents } from './verbs/intents.ts';
+import { sqliteBounds } from './verbs/bounds.ts';
+import { sqliteIntents } from './verbs/intents.ts';
 import { SqliteLeases } from './verbs/leases.ts';
-import { SqliteLog } from './verbs/log.ts';
-import { SqliteMembers } from './verbs/members.ts';
-import { SqliteRecords } from './verbs/records.ts';
+import { sqliteLog } from './verbs/log.ts';
+import { sqliteMembers } from './verbs/members.ts';
+import { sqliteRecords } from './verbs/records.ts';
 import { SqliteSignals } from './verbs/signals.ts';
-import { SqliteStreams } from './verbs/streams.ts';
+import { sqliteStreams } from './verbs/streams.ts';
 import { SqliteWorkflows } from './verbs/workflows.ts';
 
 export interface SqliteStoreOptions {
@@ -102,14 +103,14 @@ class SqliteStore implements Store {
   /** The full path. `name` is relative to the working folder, and processes have different ones. */
   readonly identity: string;
   readonly leases: SqliteLeases;
-  readonly members: SqliteMembers;
-  readonly records: SqliteRecords;
+  readonly members: Store['members'];
+  readonly records: Store['records'];
   readonly signals: SqliteSignals;
-  readonly log: SqliteLog;
-  readonly streams: SqliteStreams;
+  readonly log: Store['log'];
+  readonly streams: Store['streams'];
   readonly workflows: SqliteWorkflows;
-  readonly intents: SqliteIntents;
-  readonly bounds: SqliteBounds;
+  readonly intents: Store['intents'];
+  readonly bounds: BoundStore;
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
   readonly #path: string;
@@ -133,13 +134,13 @@ class SqliteStore implements Store {
     const retention = new RowRetention(rt.clock);
     this.signals = new SqliteSignals(rt, this.#file, this.#queue, options);
     this.leases = new SqliteLeases(this.#queue, storeClock, this.signals, retention);
-    this.members = new SqliteMembers(this.#queue);
-    this.records = new SqliteRecords(durable, retention);
-    this.log = new SqliteLog(durable);
-    this.streams = new SqliteStreams(durable, this.signals);
+    this.members = sqliteMembers(this.#queue);
+    this.records = sqliteRecords(durable, retention);
+    this.log = sqliteLog(durable);
+    this.streams = sqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
-    this.intents = new SqliteIntents(durable, this.signals);
-    this.bounds = new SqliteBounds(this.#queue, storeClock);
+    this.intents = sqliteIntents(durable, this.signals);
+    this.bounds = sqliteBounds(this.#queue, storeClock);
   }
 
   async open(): Promise<void> {

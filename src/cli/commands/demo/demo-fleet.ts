@@ -1,41 +1,31 @@
 import type { MemberView } from '../../../fleet/watch/fleet.ts';
-import type { Stage, StageAction, StagePicture } from '../../../server/demo-stage.ts';
+import type { Stage } from '../../../server/demo-stage.ts';
 import { InstanceRun, type InstanceRunOptions } from './instance-run.ts';
 
 const NAMES = ['ana', 'ben', 'cleo'];
 
-/** All who are on stage. */
-export class DemoFleet implements Stage {
-  readonly actors: readonly InstanceRun[];
+/** The instances of the demo, which the page can kill, freeze, thaw and start. */
+export type DemoFleet = ReturnType<typeof makeDemoFleet>;
 
-  constructor(options: InstanceRunOptions) {
-    this.actors = NAMES.map((name) => new InstanceRun(name, options));
-  }
-
-  picture(): StagePicture {
-    return { actors: this.actors.map(({ picture }) => picture) };
-  }
-
-  async direct(name: string, action: StageAction): Promise<void> {
-    await this.actors.find((actor) => actor.name === name)?.[action]();
-  }
-
-  /** Resolves when each has a process. */
-  async begin(): Promise<void> {
-    await Promise.all(this.actors.map((actor) => actor.start()));
-  }
-
-  see(members: readonly MemberView[]): void {
-    for (const actor of this.actors) actor.see(members);
-  }
-
-  /** Resolves when all have handed over, and ended. */
-  async leave(): Promise<void> {
-    await Promise.all(this.actors.map((actor) => actor.stop()));
-  }
-
-  /** At once, whatever they are doing. */
-  async kill(): Promise<void> {
-    await Promise.all(this.actors.map((actor) => actor.kill()));
-  }
+export function makeDemoFleet(options: InstanceRunOptions) {
+  const actors = NAMES.map((name) => new InstanceRun(name, options));
+  const stage: Stage = {
+    picture: () => ({ actors: actors.map(({ picture }) => picture) }),
+    async direct(name, action) {
+      await actors.find((actor) => actor.name === name)?.[action]();
+    },
+  };
+  return {
+    ...stage,
+    actors,
+    /** Resolves when each instance has a process. */
+    start: () => Promise.all(actors.map((actor) => actor.start())),
+    refresh(members: readonly MemberView[]) {
+      for (const actor of actors) actor.refresh(members);
+    },
+    /** Resolves when all instances have handed over and ended. */
+    stop: () => Promise.all(actors.map((actor) => actor.stop())),
+    /** Ends all instances at once. */
+    kill: () => Promise.all(actors.map((actor) => actor.kill())),
+  };
 }

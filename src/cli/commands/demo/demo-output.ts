@@ -1,7 +1,4 @@
-/**
- * Who polls how much, live: a block that is drawn anew on a terminal, a line for every change
- * elsewhere.
- */
+/** The targets of each instance: a block that a terminal redraws; elsewhere a line per change. */
 import { systemClock } from '../../../core/clock.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
 import { isBehind, type Output, write } from '../../ui/output.ts';
@@ -10,14 +7,14 @@ import type { InstanceRun } from './instance-run.ts';
 
 const DEFAULT_COLUMNS = 80;
 const HOURS_TO_SECONDS = 8;
-/** The longest name, `nobody`. */
+/** The longest name: `nobody`. */
 const NAME_COLUMNS = 6;
-/** The longest state, `starting`. */
+/** The longest state: `starting`. */
 const STATE_COLUMNS = 8;
 
 export class DemoOutput {
   readonly #output: Output;
-  /** Null: there is no terminal to draw on. */
+  /** Null without a terminal. */
   readonly #columns: number | null;
   #drawn: readonly string[] = [];
   #split = '';
@@ -27,7 +24,7 @@ export class DemoOutput {
     this.#columns = output.columns ?? null;
   }
 
-  /** Whole lines, which are safe already, above the block. */
+  /** Prints whole lines above the block. They must be printable already. */
   print(text: string): void {
     if (this.#output.json) return;
     const drawn = this.#drawn;
@@ -36,8 +33,8 @@ export class DemoOutput {
     this.#draw(drawn);
   }
 
-  /** What has happened, with the time. */
-  tell(text: string): void {
+  /** Prints an event with its time. */
+  report(text: string): void {
     const time = new Date(systemClock.wallMs()).toTimeString().slice(0, HOURS_TO_SECONDS);
     this.print(`${this.#output.style('dim', time)}  ${printable(text)}\n`);
   }
@@ -48,21 +45,21 @@ export class DemoOutput {
       const owned = targets.filter(({ owner }) => owner !== null && owner === instance);
       return { name, state, owned: owned.map(({ target }) => target) };
     });
-    // What a dead one had is nobody's, though its lease has not run out yet.
+    // The targets of a dead instance, even while its leases have not expired.
     const left = targets.filter(({ owner }) => owner === null || !ids.has(owner));
     const nobody = { name: 'nobody', state: '', owned: left.map(({ target }) => target) };
     const all = left.length > 0 ? [...rows, nobody] : rows;
-    if (this.#columns === null) this.#tellSplit(all);
+    if (this.#columns === null) this.#reportSplit(all);
     else this.#draw(all.map((row) => this.#line(row, targets.length)));
   }
 
-  /** The one line that is left when everything ends. */
+  /** Replaces the block by one line. */
   status(text: string): void {
     if (this.#columns !== null) this.#draw([cut(printable(text), this.#columns - 1)]);
   }
 
   clear(): void {
-    // Up to the first line of the block, and nothing from there on.
+    // Moves to the first line of the block, and clears the screen below.
     if (this.#drawn.length > 0) write(1, `\u001b[${this.#drawn.length}A\u001b[J`);
     this.#drawn = [];
   }
@@ -74,9 +71,9 @@ export class DemoOutput {
     this.#drawn = lines;
   }
 
-  #tellSplit(rows: readonly Row[]): void {
+  #reportSplit(rows: readonly Row[]): void {
     const split = rows.map(({ name, owned }) => `${name} ${owned.length}`).join(' · ');
-    if (split !== this.#split) this.tell(split);
+    if (split !== this.#split) this.report(split);
     this.#split = split;
   }
 

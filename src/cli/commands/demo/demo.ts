@@ -1,8 +1,7 @@
 /**
- * `holdfast demo`: three instances, and something to do for them, so that one can see what happens
- * when they are killed or frozen. All of it is what everybody else runs: the instances are
- * processes of this very command, `holdfast up`; this process only serves the page and whatever
- * they poll, and takes no part, so that the page is there whatever is done to them.
+ * `holdfast demo`: three instances that share some work, so that a user can kill and freeze them
+ * and see what happens. The instances are real: each is a process of `holdfast up`. This process
+ * serves the page and the weather stations, and is no member of the fleet, so the page stays.
  */
 
 import type { HoldfastConfig } from '../../../config.ts';
@@ -17,151 +16,155 @@ import { StopSignals } from '../../ui/stop-signals.ts';
 import { spanOf, toJson } from '../../ui/text.ts';
 import { UpServer } from '../up/up-server.ts';
 import { workerOf } from '../up/worker-settings.ts';
-import { DemoFleet } from './demo-fleet.ts';
+import { type DemoFleet, makeDemoFleet } from './demo-fleet.ts';
 import { type DemoFolder, makeDemoFolder } from './demo-folder.ts';
 import { DemoOutput } from './demo-output.ts';
-import { demoFacts, greeting } from './greeting.ts';
+import { greeting } from './greeting.ts';
 import type { InstanceRun } from './instance-run.ts';
-import { ProgrammeRun } from './programme-run.ts';
+import { type Programme, startProgramme } from './programme.ts';
 
 export interface DemoFlags {
   readonly port?: number;
 }
 
-/** Short, so that a takeover is seen while one watches. */
+/** Short, so that a user sees a takeover. */
 const TTL_MS = 4_000;
-/** What the instances are told, beside which store. */
+/** The configuration of the instances, except for the store. */
 const INSTANCE: HoldfastConfig = {
   ttl: TTL_MS,
   every: '2s',
-  // The stations are on this host, whichever store it is.
+  // The stations are on this host, wherever the store is.
   http: { allow: ['loopback'] },
   resources: { tuners: 4 },
   worker: { ttl: TTL_MS },
 };
-/** How often is looked who owns what. */
-const LOOK_MS = 500;
-/** How long requests that are being answered may take when everything ends. */
-const DOOR_WITHIN_MS = 500;
-/** How often a terminal is told how far it is. */
-const PROGRESS_MS = 100;
+/** How often the fleet is read. */
+const READ_EVERY_MS = 500;
+/** How long open requests may take at the end. */
+const CLOSE_WITHIN_MS = 500;
+/** How often a terminal shows the progress of stopping. */
+const PROGRESS_EVERY_MS = 100;
 
 export async function demo(context: Context, { port }: DemoFlags): Promise<Exit> {
   neverBlock();
-  const ending = new StopSignals();
-  const premises = makeDemoFolder(context.flags);
-  const board = new DemoOutput(context.output);
-  const settings = { ...premises.store, api: { ...(port !== undefined && { port }) } };
+  const signals = new StopSignals();
+  const folder = makeDemoFolder(context.flags);
+  const output = new DemoOutput(context.output);
+  const settings = { ...folder.store, api: { ...(port !== undefined && { port }) } };
   const commands = supervisedCommands(systemClock);
-  const cast = castOf(premises, commands, (told) => {
-    if (!ending.asked.aborted) board.tell(told);
+  const fleet = fleetOf(folder, commands, (text) => {
+    if (!signals.asked.aborted) output.report(text);
   });
   try {
-    const door = new UpServer({
+    const server = new UpServer({
       settings,
       env: {},
-      stage: cast,
-      onError: (message) => board.tell(message),
+      stage: fleet,
+      onError: (message) => output.report(message),
     });
-    await door.open();
-    const holdfast = await ending.unlessAsked(openWith(settings, { name: 'demo' }));
+    await server.open();
+    const holdfast = await signals.unlessAsked(openWith(settings, { name: 'demo' }));
     if (holdfast === null) return EXIT.ok;
-    const show = { premises, board, cast, door, holdfast, ending };
-    return await perform(show, context);
+    return await run({ folder, output, fleet, server, holdfast, signals }, context);
   } finally {
-    // Whoever has got this far without them has them killed.
-    await cast.kill();
+    // After an error the instances have not been stopped.
+    await fleet.kill();
     await commands.close();
-    premises.remove();
-    ending.close();
+    folder.remove();
+    signals.close();
   }
 }
 
-interface Show {
-  readonly premises: DemoFolder;
-  readonly board: DemoOutput;
-  readonly cast: DemoFleet;
-  readonly door: UpServer;
+interface Demo {
+  readonly folder: DemoFolder;
+  readonly output: DemoOutput;
+  readonly fleet: DemoFleet;
+  readonly server: UpServer;
   readonly holdfast: Holdfast;
-  readonly ending: StopSignals;
+  readonly signals: StopSignals;
 }
 
-async function perform(show: Show, { output }: Context): Promise<Exit> {
-  const { premises, cast, door, holdfast, ending } = show;
-  const open = (options: OpenOptions) => openWith(premises.store, options);
-  const programme = new ProgrammeRun(holdfast, open);
-  // It runs nothing here: only so that the page knows which slots there are.
+async function run(parts: Demo, { output }: Context): Promise<Exit> {
+  const { folder, fleet, server, holdfast, signals } = parts;
+  // Never started: the page reads the slots from it.
   workerOf(holdfast, INSTANCE);
-  door.lead(holdfast, { poller: null, worker: null });
-  await programme.begin();
-  await cast.begin();
-  const facts = await demoFacts(show);
-  // One line, so that whoever reads it need not wait for the end.
+  server.lead(holdfast, { poller: null, worker: null });
+  const open = (options: OpenOptions) => openWith(folder.store, options);
+  const programme = await startProgramme(holdfast, open);
+  await fleet.start();
+  const facts = {
+    page: server.pageUrl,
+    url: server.url,
+    token: server.madeToken,
+    store: (await holdfast.examine()).store,
+    prefix: folder.store.prefix ?? '',
+    instances: fleet.actors.map(({ picture: { name, pid } }) => ({ name, pid })),
+  };
+  // JSON on one line, so that its reader need not wait for the end.
   write(1, output.json ? `${toJson(facts)}\n` : greeting(facts, TTL_MS, output));
-  const watching = watch(show);
-  await ending.whenAsked();
+  const watching = watch(parts);
+  await signals.whenAsked();
   await watching;
-  return (await ending.unlessInsisted(end(show, programme))) ?? EXIT.ok;
+  return (await signals.unlessInsisted(stop(parts, programme))) ?? EXIT.ok;
 }
 
-/** Sees who takes part and who owns what, until the end. */
-async function watch({ board, cast, holdfast, ending }: Show): Promise<void> {
-  while (!ending.asked.aborted) {
+/** Shows the instances and their targets until a signal. */
+async function watch({ output, fleet, holdfast, signals }: Demo): Promise<void> {
+  while (!signals.asked.aborted) {
     // While the store does not answer, the last picture stays.
     const view = await holdfast.fleet.view().catch(() => null);
-    if (view !== null && !ending.asked.aborted) {
-      cast.see(view.members);
-      board.show(cast.actors, view);
+    if (view !== null && !signals.asked.aborted) {
+      fleet.refresh(view.members);
+      output.show(fleet.actors, view);
     }
-    await systemClock.sleep(LOOK_MS, ending.asked).catch(() => {});
+    await systemClock.sleep(READ_EVERY_MS, signals.asked).catch(() => {});
   }
 }
 
-/** Has all of them hand over and end, and says how far that is. */
-async function end(show: Show, programme: ProgrammeRun): Promise<null> {
-  const { board, cast, door, holdfast, premises } = show;
+/** Stops the instances, and shows the progress. */
+async function stop(parts: Demo, programme: Programme): Promise<null> {
+  const { output, fleet, server, holdfast, folder } = parts;
   const startMs = systemClock.monotonicMs();
   const over = new AbortController();
-  const showing = showProgress(show, over.signal);
-  await Promise.all([programme.end(), door.close(DOOR_WITHIN_MS), cast.leave()]);
-  if (!premises.isPrivate) await programme.remove();
+  const showing = showProgress(parts, over.signal);
+  await Promise.all([programme.stop(), server.close(CLOSE_WITHIN_MS), fleet.stop()]);
+  if (!folder.isPrivate) await programme.remove();
   await holdfast.close({ within: 0 });
   over.abort();
   await showing;
-  board.clear();
-  board.print(`Ended in ${spanOf(systemClock.monotonicMs() - startMs)}.\n`);
+  output.clear();
+  output.print(`Ended in ${spanOf(systemClock.monotonicMs() - startMs)}.\n`);
   return null;
 }
 
-async function showProgress({ board, cast }: Show, over: AbortSignal): Promise<void> {
+async function showProgress({ output, fleet }: Demo, over: AbortSignal): Promise<void> {
   while (!over.aborted) {
-    const left = cast.actors.filter(({ state }) => state !== 'dead').map(({ name }) => name);
-    const who = left.length === 0 ? '' : ` ${left.join(', ')}: handing over and ending`;
-    board.status(`Ending …${who}. Ctrl-C again ends it at once.`);
-    await systemClock.sleep(PROGRESS_MS, over).catch(() => {});
+    const left = fleet.actors.filter(({ state }) => state !== 'dead').map(({ name }) => name);
+    const rest = left.length === 0 ? '' : ` ${left.join(', ')}: handing over and ending`;
+    output.status(`Ending …${rest}. Ctrl-C again ends it at once.`);
+    await systemClock.sleep(PROGRESS_EVERY_MS, over).catch(() => {});
   }
 }
 
-function castOf(premises: DemoFolder, commands: Commands, tell: (text: string) => void): DemoFleet {
-  const { store = '', prefix = '', quarantine, maxTtl } = premises.store;
+function fleetOf(
+  folder: DemoFolder,
+  commands: Commands,
+  report: (text: string) => void,
+): DemoFleet {
+  const { store = '', prefix = '', quarantine, maxTtl } = folder.store;
   const instance = { ...INSTANCE, ...(maxTtl !== undefined && { maxTtl }) };
-  return new DemoFleet({
+  return makeDemoFleet({
     clock: systemClock,
     commands,
-    config: premises.configure(instance),
+    config: folder.configure(instance),
     env: {
       HOLDFAST_STORE: store,
       HOLDFAST_PREFIX: prefix,
       ...(quarantine !== undefined && { HOLDFAST_QUARANTINE: quarantine }),
     },
-    onChange: (actor, why) => {
-      // What is ordered is no news; what comes of it is.
-      if (actor.state !== 'starting') tell(sentence(actor, why));
+    onChange: ({ name, state }: InstanceRun, why) => {
+      if (state === 'starting') return;
+      report(why === undefined ? `${name} is ${state}` : `${name} is ${state}: ${why}`);
     },
   });
-}
-
-/** What has become of one of them, for those who watch. */
-function sentence({ name, state }: InstanceRun, why: string | undefined): string {
-  return why === undefined ? `${name} is ${state}` : `${name} is ${state}: ${why}`;
 }

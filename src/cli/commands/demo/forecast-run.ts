@@ -1,7 +1,7 @@
 /**
- * A workflow that never ends: one of two orchestrators has the weather observed, station by
- * station, and writes down what came of it. Now and then the other takes over, and the first does
- * not know it yet: what it still sends is refused, and that is what there is to see.
+ * A workflow that never ends. Two orchestrators take turns: one emits an action for each station
+ * and records its result. When the other takes over, the first still sends a step or two. The store
+ * refuses them, which is what the demo shows.
  */
 import type { Clock } from '../../../core/clock.ts';
 import { HoldfastError } from '../../../core/errors.ts';
@@ -12,21 +12,19 @@ import { CITIES, type StationServer } from './station-server.ts';
 
 export const FORECAST = 'forecast';
 const BUREAU = 'bureau';
-/**
- * Short, so that whoever dies of something else than a revocation is succeeded while one watches.
- */
+/** Short, so that a user sees the takeover after a crash. */
 const TTL = '10s';
-/** From one observation to the next, and how long one takes. */
+/** The time between two observations, and the time that one takes. */
 const ROUND_MS = 4_000;
 const OBSERVE_MS = 400;
-/** Observations until the other takes over. */
+/** So many observations per turn. */
 const ROUNDS = 6;
 const REASON = 'for show: it goes on without knowing, and is refused';
 
 export interface ForecastOptions {
   readonly clock: Clock;
   readonly stations: StationServer;
-  /** Ends tenures, and observes. */
+  /** Revokes leases, and runs the processor. */
   readonly operator: Holdfast;
   readonly orchestrators: readonly Holdfast[];
 }
@@ -41,7 +39,7 @@ export class ForecastRun {
     this.#over = over;
   }
 
-  /** Until it is over. Whatever comes in between, an operator among others, it is claimed anew. */
+  /** Runs until `over`. After any refusal, such as an operator's, the next orchestrator claims. */
   async run(): Promise<void> {
     const { clock, operator, orchestrators } = this.#options;
     await operator
@@ -64,7 +62,7 @@ export class ForecastRun {
     }
   }
 
-  /** One writer, from its claim until it has been refused. */
+  /** One turn: from the claim to the refused steps. */
   async #tenure(
     { workflows }: Holdfast,
     handoff: Handoff | null,
@@ -94,17 +92,14 @@ export class ForecastRun {
     return { celsius: stations.read(city) };
   }
 
-  /** An operator ends it. It sends its next action before it hears of that: LEASE_VIOLATION. */
+  /** An operator revokes the lease. The next action of the writer is a LEASE_VIOLATION. */
   async #revoke(writer: Orchestrator): Promise<null> {
     await this.#options.operator.workflows.revokeLease(writer.leaseId, REASON);
     await refused(() => writer.emit('OBSERVE', { city: CITIES[0] }, { target: BUREAU }));
     return null;
   }
 
-  /**
-   * A copy of its first action comes in a second time: STALE_EPOCH. And having handed over, it
-   * writes all the same: LEASE_VIOLATION.
-   */
+  /** A repeated action is a STALE_EPOCH; a write after the handoff is a LEASE_VIOLATION. */
   async #handOver(writer: Orchestrator, first: Action): Promise<Handoff> {
     await refused(async () => writer.validateAction(first));
     const handoff = await writer.handoff();
@@ -113,7 +108,7 @@ export class ForecastRun {
   }
 }
 
-/** That it is, is what there is to see: it is an event, and counted. */
+/** The refusal is an event, and metrics count it. */
 async function refused(step: () => Promise<unknown>): Promise<void> {
   await step().catch((error: unknown) => {
     if (!(error instanceof HoldfastError)) throw error;

@@ -1,18 +1,14 @@
-import type { Holdfast } from '../../../holdfast.ts';
 import type { Output } from '../../ui/output.ts';
 import { printable, spanOf } from '../../ui/text.ts';
-import type { UpServer } from '../up/up-server.ts';
-import type { DemoFleet } from './demo-fleet.ts';
-import type { DemoFolder } from './demo-folder.ts';
 
 const TRY_COLUMNS = 22;
 
-/** What whoever started it should know; programs get it as JSON. */
+/** The addresses and names of a demo. Programs get them as JSON. */
 export interface DemoFacts {
-  /** Lets in whoever opens it first, within ten minutes. */
+  /** Opens the page once, within ten minutes, without a token. */
   readonly page: string;
   readonly url: string;
-  /** For everything, while this runs. */
+  /** Has all rights while the demo runs. */
   readonly token: string | null;
   /** Without secrets. */
   readonly store: string;
@@ -20,26 +16,7 @@ export interface DemoFacts {
   readonly instances: readonly { readonly name: string; readonly pid: number | null }[];
 }
 
-interface Parts {
-  readonly premises: DemoFolder;
-  readonly cast: DemoFleet;
-  readonly door: UpServer;
-  readonly holdfast: Holdfast;
-}
-
-export async function demoFacts({ premises, cast, door, holdfast }: Parts): Promise<DemoFacts> {
-  const { store } = await holdfast.examine();
-  return {
-    page: door.pageUrl,
-    url: door.url,
-    token: door.madeToken,
-    store,
-    prefix: premises.store.prefix ?? '',
-    instances: cast.picture().actors.map(({ name, pid }) => ({ name, pid })),
-  };
-}
-
-/** Says what runs, where to see it, and what to try. */
+/** Says what runs, the address of the page, and what to try. */
 export function greeting(facts: DemoFacts, ttlMs: number, output: Output): string {
   const { page, token, store, prefix, instances } = facts;
   const names = new Intl.ListFormat('en-GB').format(instances.map(({ name }) => name));

@@ -1,12 +1,11 @@
 /**
- * One instance on stage: `holdfast up` in a process of its own, under a supervisor that ends it
- * when this process is no more, also if it is frozen then. What it is called stays; whoever is
- * started anew under the name is another instance.
+ * One instance of the demo: `holdfast up` in a process of its own. A supervisor ends that process,
+ * even a frozen one, when this process ends. A restarted instance has the same name and a new id.
  *
- * **Dead.** In: at the beginning; its process has ended, whoever ended it. Out: start → starting.
+ * **Dead.** In: at the beginning; the process has ended. Out: start → starting.
  *
- * **Starting.** In: a process was ordered. Out: it is seen among the members of the fleet →
- * running; its process has ended → dead.
+ * **Starting.** In: a process was ordered. Out: the instance is a member of the fleet → running;
+ * the process has ended → dead.
  *
  * **Running.** Out: SIGSTOP, from here or elsewhere → frozen; its process has ended → dead.
  *
@@ -22,34 +21,29 @@ import { statOf } from '../../../worker/supervisor/proc.ts';
 import { recordedGroup } from '../../../worker/supervisor/process-group.ts';
 
 const BIN = fileURLToPath(new URL('../../bin.js', import.meta.url));
-/** It runs under no lease: nothing but its end, or ours, ends it. */
+/** The process runs under no lease, so no deadline ends it. */
 const NEVER = {
   sentAtMs: 0,
   sentAtWallMs: 0,
   validMs: Number.MAX_SAFE_INTEGER,
   jumpMs: Number.MAX_SAFE_INTEGER,
 };
-/**
- * How long it may take to hand over, as it is told itself; and to end altogether, before it is
- * killed.
- */
+/** The time for the handover, which the instance is told, and for its end before it is killed. */
 const STOP_WITHIN_MS = 2_000;
 const GRACE_MS = STOP_WITHIN_MS + 2_000;
 
 export interface InstanceRunOptions {
   readonly clock: Clock;
   readonly commands: Commands;
-  /** Where its configuration is. */
+  /** The path of the configuration. */
   readonly config: string;
-  /**
-   * Which store, with what a password may be in: not for command lines, which everybody can read.
-   */
+  /** Names the store. Not on the command line: other users could read a password there. */
   readonly env: Readonly<Record<string, string>>;
-  /** Its state is another. `why`: where that was nobody's wish. */
+  /** The state has changed. `why`: the reason of an end. */
   onChange(actor: InstanceRun, why?: string): void;
 }
 
-/** One process of it. */
+/** One process of the instance. */
 interface Life {
   readonly run: CommandRun;
   readonly beganAtMs: number;
@@ -81,7 +75,7 @@ export class InstanceRun {
     return { name, instance, pid: this.#life?.group?.group ?? null, state };
   }
 
-  /** Resolves when there is a process, or there will be none. */
+  /** Resolves when the process has started, or could not be started. */
   async start(): Promise<void> {
     const { clock, commands, config, env } = this.#options;
     const flags = ['--name', this.name, '--roles', 'poller,worker', '--config', config];
@@ -101,7 +95,7 @@ export class InstanceRun {
     run.begin();
   }
 
-  /** Resolves when it is dead. */
+  /** Resolves when the instance is dead. */
   async kill(): Promise<void> {
     const life = this.#life;
     await life?.run.started;
@@ -119,30 +113,24 @@ export class InstanceRun {
     this.#become('running');
   }
 
-  /**
-   * Asks it to end, and lets it go on first if it is frozen. Resolves when it is dead; that it is
-   * killed if it takes too long is seen to.
-   */
+  /** Thaws the instance and asks it to end. The supervisor kills it after the grace. */
   async stop(): Promise<void> {
     this.#life?.run.stop();
     await this.#life?.run.outcome;
   }
 
-  /**
-   * Finds itself among those who take part: a member of its name that began no earlier than its
-   * process.
-   */
-  see(members: readonly MemberView[]): void {
+  /** Finds the instance: the member of its name that began no earlier than its process. */
+  refresh(members: readonly MemberView[]): void {
     const life = this.#life;
     if (life === null) return;
     const isIt = ({ id, name }: MemberView) =>
       name === this.name && beganAtMs(id) >= Math.floor(life.beganAtMs);
     life.instance ??= members.find(isIt)?.id ?? null;
-    if (life.instance !== null) this.#look(life.group);
+    if (life.instance !== null) this.#readState(life.group);
   }
 
-  /** Signals come from other terminals, too. Where it can not be told, it is as it was. */
-  #look(group: GroupRecord | null): void {
+  /** Another terminal may have stopped or continued it. Unreadable: the state stays. */
+  #readState(group: GroupRecord | null): void {
     const stat = group === null ? null : statOf(group.group);
     const isFrozen = stat?.isStopped ?? this.#state === 'frozen';
     this.#become(isFrozen ? 'frozen' : 'running');
@@ -166,7 +154,7 @@ export class InstanceRun {
   }
 }
 
-/** The moment at which an instance began, as its id has it. */
+/** The start of an instance, which is a part of its id. */
 function beganAtMs(id: string): number {
   return Number(/-(\d+)-[0-9a-f]{8}$/.exec(id)?.[1] ?? 0) / 1e6;
 }

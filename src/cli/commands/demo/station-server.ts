@@ -1,7 +1,4 @@
-/**
- * A dozen weather stations that do not exist: a server that makes up what they say, and a session
- * for each.
- */
+/** A dozen weather stations, made up by one server. Each is a target. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -41,7 +38,7 @@ export class StationServer {
     });
   }
 
-  /** What a station says now; null if there is no such. */
+  /** The temperature now; null if there is no such station. */
   read(city: string): number | null {
     const before = this.#degrees.get(city);
     if (before === undefined) return null;
@@ -50,12 +47,12 @@ export class StationServer {
     return Math.round(now * 10) / 10;
   }
 
-  /** Serves them on a free port, for this host alone, and has them polled. */
-  async open({ targets: sessions }: Holdfast): Promise<void> {
+  /** Serves the stations on a free port of this host, and adds them as targets. */
+  async open({ targets }: Holdfast): Promise<void> {
     this.#server.listen(0, '127.0.0.1');
     await once(this.#server, 'listening');
     const { port } = this.#server.address() as AddressInfo;
-    await sessions.addAll(
+    await targets.addAll(
       CITIES.map((city) => ({ id: city, url: `http://127.0.0.1:${port}/${city}` })),
     );
   }

@@ -1,20 +1,15 @@
-import { isatty } from 'node:tty';
-import { systemClock } from '../../../core/clock.ts';
 import { shortName } from '../../../core/ids.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
-import type { Holdfast } from '../../../holdfast.ts';
 import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import type { Output } from '../../ui/output.ts';
-import { StatusOutput } from '../../ui/status-output.ts';
 import { StopSignals } from '../../ui/stop-signals.ts';
 import { counted, printable, spanOf } from '../../ui/text.ts';
+import { follow } from './following.ts';
 import { findMember } from './members.ts';
 
-/** How often `drain` reads the fleet while it waits. */
-const POLL_EVERY_MS = 200;
+const ALONE = 'no other instance can take over: this one keeps its targets until another joins.';
 
 export interface DrainFlags {
   readonly wait: boolean;
@@ -39,50 +34,21 @@ export async function drain(
         output.result(facts, () => `${shown(id)} is draining${already}: ${next}.\n`);
         return EXIT.ok;
       }
-      return follow(holdfast, { id, owned }, output, ending);
+      return follow(holdfast, output, ending, (view, tookMs) => {
+        const left = view.members.find((member) => member.id === id)?.owned ?? 0;
+        const handedOver = `handed over ${counted(owned, 'target')} in ${spanOf(tookMs)}`;
+        const facts = { member: id, draining: true, handedOver: owned, tookMs: Math.round(tookMs) };
+        const text = `${shown(id)} ${handedOver}, and owns none now.\nUndo: holdfast undrain ${shown(id)}\n`;
+        return {
+          done: left === 0 ? () => output.result(facts, () => text) : null,
+          note: isAlone(view, id) ? ALONE : null,
+          status: `${shortName(id)} has handed over ${owned - left} of ${owned} targets …`,
+          left: `${shortName(id)} continues to drain (${left} left). Undo: holdfast undrain ${shortName(id)}`,
+        };
+      });
     });
   } finally {
     ending.close();
-  }
-}
-
-/** Waits until the instance owns no target, and shows its progress. */
-async function follow(
-  holdfast: Holdfast,
-  { id, owned }: { id: string; owned: number },
-  output: Output,
-  ending: StopSignals,
-): Promise<Exit> {
-  const startMs = systemClock.monotonicMs();
-  const status = isatty(1) && !output.json ? new StatusOutput() : null;
-  let hasNoted = false;
-  for (;;) {
-    const view = await holdfast.fleet.view();
-    const left = view.members.find((member) => member.id === id)?.owned ?? 0;
-    const tookMs = systemClock.monotonicMs() - startMs;
-    if (left === 0) {
-      status?.clear();
-      const facts = { member: id, draining: true, handedOver: owned, tookMs: Math.round(tookMs) };
-      const done = `handed over ${counted(owned, 'target')} in ${spanOf(tookMs)}, and owns none now`;
-      output.result(facts, () => `${shown(id)} ${done}.\nUndo: holdfast undrain ${shown(id)}\n`);
-      return EXIT.ok;
-    }
-    if (isAlone(view, id) && !hasNoted) {
-      status?.clear();
-      output.note(
-        'no other instance can take over: this one keeps its targets until another joins.',
-      );
-      hasNoted = true;
-    }
-    status?.show(`${shortName(id)} has handed over ${owned - left} of ${owned} targets …`);
-    await systemClock.sleep(POLL_EVERY_MS, ending.asked).catch(() => {});
-    if (!ending.asked.aborted) continue;
-    status?.clear();
-    output.note(
-      `stopped waiting; ${shortName(id)} continues to drain (${left} left). ` +
-        `Undo: holdfast undrain ${shortName(id)}`,
-    );
-    return ending.asked.reason as NodeJS.Signals;
   }
 }
 

@@ -9,8 +9,8 @@ import { sentenceOf } from '../../../telemetry/sentences.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { jsonFacts, printable, spanOf, table, withShortNames } from '../../ui/text.ts';
-import { lastResultText } from '../targets/last-result.ts';
+import { agoText, jsonFacts, printable, spanOf, table, withShortNames } from '../../ui/text.ts';
+import { lastResultText } from '../targets/targets.ts';
 
 /** At most this many events are shown, from at most this many pages of the log. */
 const MAX_EVENTS = 10;
@@ -106,7 +106,7 @@ function shown(
   if (result !== null)
     lines.push(`Last poll: ${lastResultText(result)}, by ${shortName(result.by)}.`);
   const happened = events.map(({ position: _, at, instance, event, ...facts }) => [
-    `  ${spanOf(Math.max(0, nowMs - at))} ago`,
+    `  ${agoText(at, nowMs)}`,
     shortName(instance),
     sentenceOf(event, facts, instance),
   ]);

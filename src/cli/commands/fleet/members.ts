@@ -5,7 +5,7 @@ import type { MemberView } from '../../../fleet/watch/fleet.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { jsonFacts, printable, spanOf, table } from '../../ui/text.ts';
+import { agoText, jsonFacts, printable, spanOf, table } from '../../ui/text.ts';
 
 export async function members({ flags, output }: Context): Promise<Exit> {
   const view = await withHoldfast(flags, (holdfast) => holdfast.fleet.view());
@@ -13,9 +13,7 @@ export async function members({ flags, output }: Context): Promise<Exit> {
     view.members.map((member) => jsonFacts({ ...member })),
     () => {
       if (view.members.length === 0) return 'No instance runs. Start one: holdfast up\n';
-      const text = memberTable(view.members, systemClock.wallMs(), output.columns);
-      const [head = '', ...lines] = text.split('\n');
-      return [output.style('bold', head), ...lines].join('\n');
+      return output.titled(memberTable(view.members, systemClock.wallMs(), output.columns));
     },
   );
   return EXIT.ok;
@@ -59,7 +57,7 @@ export function memberTable(
 /** The age of its heartbeat; if it does not say how long one lasts, the time left. */
 function heartbeatOf({ expiresInMs, beatTtlMs }: MemberView): string {
   if (beatTtlMs === null) return `ends in ${spanOf(expiresInMs)}`;
-  return `${spanOf(Math.max(0, beatTtlMs - expiresInMs))} ago`;
+  return agoText(expiresInMs, beatTtlMs);
 }
 
 function spanOrNone(ms: number | null): string {

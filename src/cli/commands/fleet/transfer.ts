@@ -1,30 +1,17 @@
-import { isatty } from 'node:tty';
-import { systemClock } from '../../../core/clock.ts';
 import { checkTargetId, shortName } from '../../../core/ids.ts';
 import type { FleetView } from '../../../fleet/watch/fleet.ts';
-import type { Holdfast } from '../../../holdfast.ts';
 import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import type { Output } from '../../ui/output.ts';
-import { StatusOutput } from '../../ui/status-output.ts';
 import { StopSignals } from '../../ui/stop-signals.ts';
 import { printable, spanOf, withShortNames } from '../../ui/text.ts';
+import { follow } from './following.ts';
 import { findMember } from './members.ts';
-
-/** How often `transfer` reads the fleet while it waits. */
-const POLL_EVERY_MS = 200;
 
 export interface TransferFlags {
   readonly wait: boolean;
   readonly reason?: string;
-}
-
-interface Order {
-  readonly target: string;
-  readonly from: string | null;
-  readonly to: string;
 }
 
 export async function transfer(
@@ -42,55 +29,25 @@ export async function transfer(
       const options = reason === undefined ? {} : { reason };
       const { from } = await holdfast.fleet.transfer(target, to, options);
       audit(holdfast, { action: 'target.transfer', subject: target, to, ...options });
-      if (wait) return follow(holdfast, { target, from, to }, output, ending);
-      output.result(
-        { target, from, to },
-        () => `${target} moves to ${shown(to)}${whence(from)}.\n`,
-      );
-      return EXIT.ok;
+      if (!wait) {
+        const text = `${target} moves to ${shown(to)}${whence(from)}.\n`;
+        output.result({ target, from, to }, () => text);
+        return EXIT.ok;
+      }
+      return follow(holdfast, output, ending, (view, tookMs) => {
+        const found = view.targets.find((one) => one.target === target);
+        const text = `${shown(to)} owns ${target}, after ${spanOf(tookMs)}, and keeps it.\nUndo: holdfast unpin ${target}\n`;
+        const facts = { target, from, to, tookMs: Math.round(tookMs) };
+        return {
+          done: found?.owner === to ? () => output.result(facts, () => text) : null,
+          note: obstacleIn(view, to, found !== undefined),
+          status: withShortNames(`${target}: ${found?.text ?? 'it is paused.'}`),
+          left: `${target} still moves to ${shortName(to)} when its owner hands it over. Undo: holdfast unpin ${target}`,
+        };
+      });
     });
   } finally {
     ending.close();
-  }
-}
-
-/** Waits until the instance owns the target, and shows the reason of the wait. */
-async function follow(
-  holdfast: Holdfast,
-  { target, from, to }: Order,
-  output: Output,
-  ending: StopSignals,
-): Promise<Exit> {
-  const startMs = systemClock.monotonicMs();
-  const status = isatty(1) && !output.json ? new StatusOutput() : null;
-  let said = '';
-  for (;;) {
-    const view = await holdfast.fleet.view();
-    const tookMs = systemClock.monotonicMs() - startMs;
-    const found = view.targets.find((one) => one.target === target);
-    if (found?.owner === to) {
-      status?.clear();
-      output.result({ target, from, to, tookMs: Math.round(tookMs) }, () => {
-        const done = `${shown(to)} owns ${target}, after ${spanOf(tookMs)}, and keeps it.`;
-        return `${done}\nUndo: holdfast unpin ${target}\n`;
-      });
-      return EXIT.ok;
-    }
-    const obstacle = obstacleIn(view, to, found !== undefined);
-    if (obstacle !== null && obstacle !== said) {
-      status?.clear();
-      output.note(obstacle);
-      said = obstacle;
-    }
-    status?.show(withShortNames(`${target}: ${found?.text ?? 'it is paused.'}`));
-    await systemClock.sleep(POLL_EVERY_MS, ending.asked).catch(() => {});
-    if (!ending.asked.aborted) continue;
-    status?.clear();
-    output.note(
-      `stopped waiting; ${target} still moves to ${shortName(to)} when its owner hands it over. ` +
-        `Undo: holdfast unpin ${target}`,
-    );
-    return ending.asked.reason as NodeJS.Signals;
   }
 }
 

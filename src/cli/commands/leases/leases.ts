@@ -1,10 +1,9 @@
 /** `holdfast ls`, `get` and `revoke`. */
-import { ConfigError } from '../../../core/errors.ts';
 import { checkKey } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import { KEYSPACE_NAMES, type Keyspace } from '../../../store/port/keyspaces.ts';
 import type { LeasePage } from '../../../store/port/lease-store.ts';
-import { audit } from '../../audit.ts';
+import { audit, checkReason } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
@@ -27,11 +26,7 @@ export async function ls({ flags, output }: Context, prefix: string): Promise<Ex
       const rows = leases.map(({ key, class: kind, holder, fence, expiresInMs }) => {
         return [printable(key), kind, printable(holder), String(fence), spanOf(expiresInMs)];
       });
-      const [head = '', ...lines] = table([
-        ['KEY', 'CLASS', 'HOLDER', 'FENCE', 'EXPIRES IN'],
-        ...rows,
-      ]).split('\n');
-      return [output.style('bold', head), ...lines].join('\n');
+      return output.titled(table([['KEY', 'CLASS', 'HOLDER', 'FENCE', 'EXPIRES IN'], ...rows]));
     },
   );
   return EXIT.ok;
@@ -84,10 +79,7 @@ export async function revoke(
   { reason, force = false, fence, target = false }: RevokeFlags,
 ): Promise<Exit> {
   checkKey(key, 'KEY');
-  if (reason.trim() === '') {
-    const rule = 'a revocation needs a reason, which is recorded in the shared log';
-    throw new ConfigError({ field: '--reason', value: reason, rule });
-  }
+  checkReason(reason);
   const result = await withHoldfast(
     flags,
     async (holdfast) => {

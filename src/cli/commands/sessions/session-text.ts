@@ -3,7 +3,16 @@ import { systemClock } from '../../../core/clock.ts';
 import { shortName } from '../../../core/ids.ts';
 import type { IntentSession } from '../../../intents/intent-session.ts';
 import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
-import { counted, cut, printable, spanOf, table, toJson } from '../../ui/text.ts';
+import {
+  agoText,
+  counted,
+  cut,
+  printable,
+  spanOf,
+  table,
+  timeText,
+  toJson,
+} from '../../ui/text.ts';
 
 /** The width of the progress column. */
 const PROGRESS_COLUMNS = 40;
@@ -110,6 +119,5 @@ function targetOf({ target, startMs = 0 }: IntentSession): string {
 }
 
 function momentOf(atMs: number, nowMs: number): string {
-  const time = new Date(atMs).toISOString().replace('T', ' ');
-  return `${time}, ${spanOf(Math.max(0, nowMs - atMs))} ago`;
+  return `${timeText(atMs)}, ${agoText(atMs, nowMs)}`;
 }

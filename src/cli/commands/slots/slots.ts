@@ -50,8 +50,7 @@ export async function slots({ flags, output }: Context, name?: string): Promise<
         ].map(printable),
       );
       const head = ['POOL', 'SLOT', 'STATE', 'SESSION', 'WORKER', 'FENCE', 'EXPIRES IN'];
-      const [title = '', ...lines] = table([head, ...cells], output.columns).split('\n');
-      return [output.style('bold', title), ...lines].join('\n');
+      return output.titled(table([head, ...cells], output.columns));
     },
   );
   return EXIT.ok;

@@ -1,4 +1,5 @@
 /** `holdfast targets ls`, `get`, `pause`, `resume` and `rm`. */
+import { systemClock } from '../../../core/clock.ts';
 import { ConfigError, HoldfastError } from '../../../core/errors.ts';
 import { checkTargetId, shortName } from '../../../core/ids.ts';
 import type { StoredResult } from '../../../fleet/poll/result-writer.ts';
@@ -12,8 +13,15 @@ import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import { counted, printable, spanOf, table, toJson, withShortNames } from '../../ui/text.ts';
-import { lastResultText } from './last-result.ts';
+import {
+  agoText,
+  counted,
+  printable,
+  spanOf,
+  table,
+  toJson,
+  withShortNames,
+} from '../../ui/text.ts';
 
 interface Row {
   readonly id: string;
@@ -58,11 +66,13 @@ export async function listTargets(
       row.why ?? lastResultText(row.result),
       withoutCredentials(row.url ?? '-'),
     ]);
-    const [head = '', ...lines] = table(
-      [['ID', 'STATE', 'OWNER', 'LAST RESULT', 'URL'], ...cells].map((row) => row.map(printable)),
-      output.columns,
-    ).split('\n');
-    return [output.style('bold', head), ...lines].join('\n');
+    const lines = [['ID', 'STATE', 'OWNER', 'LAST RESULT', 'URL'], ...cells];
+    return output.titled(
+      table(
+        lines.map((line) => line.map(printable)),
+        output.columns,
+      ),
+    );
   });
   return EXIT.ok;
 }
@@ -140,6 +150,15 @@ function described({ target, state, place, result }: Described): string {
 function whyText(state: string, place: Described['place']): string {
   if (place !== undefined) return withShortNames(place.text);
   return state === 'paused' ? 'it is paused, so no instance polls it' : '-';
+}
+
+/** The outcome of the last poll, and its age. */
+export function lastResultText(result: StoredResult | null): string {
+  if (result === null) return '-';
+  const ago = agoText(result.at, systemClock.wallMs());
+  if (!result.ok) return `failed ${ago}: ${withoutCredentials(result.error ?? 'no reason given')}`;
+  const { status } = (result.value ?? {}) as { status?: unknown };
+  return `${typeof status === 'number' ? status : 'ok'} in ${spanOf(result.tookMs)}, ${ago}`;
 }
 
 const PAST = { pause: 'paused', resume: 'resumed', rm: 'removed' } as const;

@@ -9,7 +9,7 @@ import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { writeList } from '../../ui/listing.ts';
-import { printable, spanOf } from '../../ui/text.ts';
+import { agoText, printable } from '../../ui/text.ts';
 
 export async function ls({ flags, output }: Context, target?: string): Promise<Exit> {
   if (target !== undefined) checkTargetId(target, 'TARGET');
@@ -22,7 +22,7 @@ export async function ls({ flags, output }: Context, target?: string): Promise<E
         workflow,
         action?.action_type ?? 'unreadable',
         String(tries),
-        `${spanOf(Math.max(0, nowMs - Date.parse(diedAt)))} ago`,
+        agoText(Date.parse(diedAt), nowMs),
         withoutCredentials(reason),
       ],
       json: (letter) => letter,

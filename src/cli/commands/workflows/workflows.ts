@@ -1,16 +1,25 @@
 /** `holdfast workflows`. */
 import { systemClock } from '../../../core/clock.ts';
-import { ConfigError } from '../../../core/errors.ts';
 import { checkTargetId } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import { LeaseNotFoundError } from '../../../workflow/errors.ts';
 import type { WorkflowView } from '../../../workflow/workflows.ts';
-import { audit } from '../../audit.ts';
+import { audit, checkReason } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { writeList } from '../../ui/listing.ts';
-import { counted, cut, jsonFacts, printable, spanOf, table, toJson } from '../../ui/text.ts';
+import {
+  agoText,
+  counted,
+  cut,
+  jsonFacts,
+  printable,
+  spanOf,
+  table,
+  timeText,
+  toJson,
+} from '../../ui/text.ts';
 import { eventOf } from './history-words.ts';
 
 /** A list shows this much of a state, which may be any JSON. */
@@ -106,10 +115,7 @@ export async function revoke(
   { reason }: RevokeFlags,
 ): Promise<Exit> {
   checkTargetId(named, 'LEASE');
-  if (reason.trim() === '') {
-    const rule = 'a revocation needs a reason, which is recorded in the shared log';
-    throw new ConfigError({ field: '--reason', value: reason, rule });
-  }
+  checkReason(reason);
   const { revocation, view } = await withHoldfast(
     flags,
     async (holdfast) => {
@@ -198,12 +204,4 @@ function heldText({ isHeld, leaseId, expiresInMs }: WorkflowView): string {
 
 function stateText(state: unknown): string {
   return typeof state === 'string' ? state : toJson(state);
-}
-
-function agoText(atMs: number, nowMs: number): string {
-  return `${spanOf(Math.max(0, nowMs - atMs))} ago`;
-}
-
-function timeText(atMs: number): string {
-  return new Date(atMs).toISOString().replace('T', ' ');
 }

@@ -1,22 +1,14 @@
 import { KeyForeignError } from '../../../core/errors.ts';
 import {
-  type Advance,
-  type AdvanceReply,
   type IntentStore,
-  type PruneCall,
   SESSION_STATES,
   SESSIONS_PAGE,
   type SessionListCall,
   type SessionState,
-  type StartReply,
-  type StartRequest,
-  type StopReply,
-  type StopRequest,
   type StoredSession,
   type StoredSessionPage,
 } from '../../port/intent-store.ts';
 import { sized } from '../../port/limits.ts';
-import type { Call } from '../../port/store.ts';
 import { scripts } from '../scripts.ts';
 import { atMost, CHUNK, type WorkConnection } from './work-connection.ts';
 
@@ -39,116 +31,105 @@ type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null
 /** A cursor is a place in an index, without its sign. */
 const PLACE = /^\d{1,16}$/;
 
-export class RedisIntents implements IntentStore {
-  readonly #work: WorkConnection;
-
-  constructor(work: WorkConnection) {
-    this.#work = work;
-  }
-
-  /** Every intent passes here: one request, and the reply has only facts that are new here. */
-  async start(request: StartRequest, call: Call): Promise<StartReply> {
-    const { id, tenant, keys, client, body, status, priority } = request;
-    sized('session', id, body + status);
-    const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
-    const reply = (await this.#work.run(scripts['intent/start'], args, call)) as ScriptStart;
-    if (reply[0] === 0) throw foreign(reply[1]);
-    if (reply[0] !== 1) {
-      const session = this.#session(reply[2], reply[1]);
-      return { kind: reply[0] === 2 ? 'replayed' : 'crowded', session };
-    }
-    const [, atMs] = reply;
-    const made = { state: 'NEW', revision: 1, clients: 1 } as const;
-    const times = { createdAtMs: atMs, changedAtMs: atMs };
-    return { kind: 'created', session: { id, tenant, ...made, body, status, ...times } };
-  }
-
-  async stop(request: StopRequest, call: Call): Promise<StopReply> {
-    const { id, client, force, ending, tenant } = request;
-    const args = [id, client, force ? '1' : '0', ending];
-    if (tenant !== null) args.push(tenant);
-    const reply = (await this.#work.run(scripts['intent/stop'], args, call)) as ScriptChange;
-    if (reply === null) return { kind: 'absent' };
-    if (reply[0] === 0) throw foreign(reply[1]);
-    return { kind: 'found', session: this.#session(id, reply[1]), changed: reply[0] === 2 };
-  }
-
-  async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
-    const status = sized('session', id, change.status);
-    const args = [id, String(change.ifRevision), change.state, status];
-    const reply = (await this.#work.run(scripts['intent/advance'], args, call)) as ScriptChange;
-    if (reply === null) return { kind: 'absent' };
-    if (reply[0] === 0) throw foreign(reply[1]);
-    const session = this.#session(id, reply[1]);
-    return { kind: reply[0] === 1 ? 'advanced' : 'conflict', session };
-  }
-
-  async republish(ids: readonly string[], call: Call): Promise<string[]> {
-    const each = ids.map((id) => [id, entryOf(id)]);
-    const replies = await this.#work.runEach(scripts['intent/republish'], [], each, call);
-    return ids.filter((_, i) => replies[i] === 1);
-  }
-
-  async read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
-    const each = ids.map((id) => [id]);
-    const replies = await this.#work.runEach(scripts['intent/read'], [], each, call);
-    return replies.map((reply, i) => {
-      return reply === null ? null : this.#session(ids[i] ?? '', reply as ScriptFacts);
-    });
-  }
-
-  /**
-   * A value that another program has put in the place of a session is left out. The other sessions
-   * are listed all the same.
-   */
-  async list(call: SessionListCall): Promise<StoredSessionPage> {
-    const { tenant, isOpen = false, cursor = '' } = call;
-    const size = atMost(call.most, SESSIONS_PAGE);
-    const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
-    const left = this.#work.within(call);
-    const found: { readonly place: string; readonly session: StoredSession }[] = [];
-    const foreign: string[] = [];
-    let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
-    let isMore = true;
-    while (isMore && found.length <= size) {
-      const count = Math.min(CHUNK, size + 1 - found.length);
-      const args = [index, from, String(count)];
-      const rows = (await this.#work.run(scripts['intent/list'], args, left())) as ScriptRow[];
-      for (const [id, place, facts] of rows) {
-        const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
-        if (session !== null) found.push({ place, session });
-        else if (facts !== null) foreign.push(id);
-        from = place;
+export function redisIntents(work: WorkConnection): IntentStore {
+  const session = (id: string, facts: ScriptFacts) => {
+    const found = sessionOf(id, facts);
+    if (found === null) throw foreign(`${work.keys.intents}session:${id}`);
+    return found;
+  };
+  return {
+    /** Every intent passes here: one request, and the reply has only facts that are new here. */
+    async start({ id, tenant, keys, client, body, status, priority }, call) {
+      sized('session', id, body + status);
+      const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
+      const reply = (await work.run(scripts['intent/start'], args, call)) as ScriptStart;
+      if (reply[0] === 0) throw foreign(reply[1]);
+      if (reply[0] !== 1)
+        return {
+          kind: reply[0] === 2 ? 'replayed' : 'crowded',
+          session: session(reply[2], reply[1]),
+        };
+      const [, atMs] = reply;
+      const made = { state: 'NEW', revision: 1, clients: 1 } as const;
+      const times = { createdAtMs: atMs, changedAtMs: atMs };
+      return { kind: 'created', session: { id, tenant, ...made, body, status, ...times } };
+    },
+    async stop({ id, client, force, ending, tenant }, call) {
+      const args = [id, client, force ? '1' : '0', ending];
+      if (tenant !== null) args.push(tenant);
+      const reply = (await work.run(scripts['intent/stop'], args, call)) as ScriptChange;
+      if (reply === null) return { kind: 'absent' };
+      if (reply[0] === 0) throw foreign(reply[1]);
+      return { kind: 'found', session: session(id, reply[1]), changed: reply[0] === 2 };
+    },
+    async advance(id, change, call) {
+      const status = sized('session', id, change.status);
+      const args = [id, String(change.ifRevision), change.state, status];
+      const reply = (await work.run(scripts['intent/advance'], args, call)) as ScriptChange;
+      if (reply === null) return { kind: 'absent' };
+      if (reply[0] === 0) throw foreign(reply[1]);
+      return { kind: reply[0] === 1 ? 'advanced' : 'conflict', session: session(id, reply[1]) };
+    },
+    async republish(ids, call) {
+      const each = ids.map((id) => [id, entryOf(id)]);
+      const replies = await work.runEach(scripts['intent/republish'], [], each, call);
+      return ids.filter((_, i) => replies[i] === 1);
+    },
+    async read(ids, call) {
+      const each = ids.map((id) => [id]);
+      const replies = await work.runEach(scripts['intent/read'], [], each, call);
+      return replies.map((reply, i) => {
+        return reply === null ? null : session(ids[i] ?? '', reply as ScriptFacts);
+      });
+    },
+    list: (call) => list(work, call),
+    async prune(call) {
+      const left = work.within(call);
+      let forgotten = 0;
+      let isMore = true;
+      while (isMore && forgotten < call.most) {
+        const count = Math.min(CHUNK, call.most - forgotten);
+        const args = [String(call.endedBeforeMs), String(count)];
+        const reply = await work.run(scripts['intent/prune'], args, left());
+        const [met, gone] = reply as [met: number, gone: number];
+        forgotten += gone;
+        isMore = met === count;
       }
-      isMore = rows.length === count;
-    }
-    const page = found.slice(0, size);
-    const sessions = page.map(({ session }) => session);
-    const listed = { sessions, ...(foreign.length > 0 && { foreign }) };
-    if (found.length === page.length) return listed;
-    return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
-  }
+      return forgotten;
+    },
+  };
+}
 
-  async prune(call: PruneCall): Promise<number> {
-    const left = this.#work.within(call);
-    let forgotten = 0;
-    let isMore = true;
-    while (isMore && forgotten < call.most) {
-      const count = Math.min(CHUNK, call.most - forgotten);
-      const args = [String(call.endedBeforeMs), String(count)];
-      const reply = await this.#work.run(scripts['intent/prune'], args, left());
-      const [met, gone] = reply as [met: number, gone: number];
-      forgotten += gone;
-      isMore = met === count;
+/**
+ * A value that another program has put in the place of a session is left out. The other sessions
+ * are listed all the same.
+ */
+async function list(work: WorkConnection, call: SessionListCall): Promise<StoredSessionPage> {
+  const { tenant, isOpen = false, cursor = '' } = call;
+  const size = atMost(call.most, SESSIONS_PAGE);
+  const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
+  const left = work.within(call);
+  const found: { readonly place: string; readonly session: StoredSession }[] = [];
+  const foreign: string[] = [];
+  let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
+  let isMore = true;
+  while (isMore && found.length <= size) {
+    const count = Math.min(CHUNK, size + 1 - found.length);
+    const args = [index, from, String(count)];
+    const rows = (await work.run(scripts['intent/list'], args, left())) as ScriptRow[];
+    for (const [id, place, facts] of rows) {
+      const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
+      if (session !== null) found.push({ place, session });
+      else if (facts !== null) foreign.push(id);
+      from = place;
     }
-    return forgotten;
+    isMore = rows.length === count;
   }
-
-  #session(id: string, facts: ScriptFacts): StoredSession {
-    const session = sessionOf(id, facts);
-    if (session === null) throw foreign(`${this.#work.keys.intents}session:${id}`);
-    return session;
-  }
+  const page = found.slice(0, size);
+  const sessions = page.map(({ session }) => session);
+  const listed = { sessions, ...(foreign.length > 0 && { foreign }) };
+  if (found.length === page.length) return listed;
+  return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
 }
 
 /** The entry of a session in the stream of starts. */

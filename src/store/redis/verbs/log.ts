@@ -1,13 +1,5 @@
 import { asEntries, pageOf, pageSize } from '../../log-pages.ts';
-import {
-  LOG_KEPT,
-  type LogPage,
-  type LogReadCall,
-  type LogRecallCall,
-  type LogStore,
-  type LogTrimCall,
-} from '../../port/log-store.ts';
-import type { Call } from '../../port/store.ts';
+import { LOG_KEPT, type LogPage, type LogStore } from '../../port/log-store.ts';
 import { keyFailure } from '../client/replies.ts';
 import type { Keys } from '../keys.ts';
 import { type Script, scripts } from '../scripts.ts';
@@ -20,61 +12,47 @@ const POSITION = /^\d{1,15}-\d{1,16}$/;
 type Entry = [id: string, fields: string[]];
 
 /** The log is one Redis Stream. On a Cluster it lies on one server. */
-export class RedisLog implements LogStore {
-  readonly #keys: Keys;
-  readonly #servers: Servers;
-
-  constructor(keys: Keys, servers: Servers) {
-    this.#keys = keys;
-    this.#servers = servers;
-  }
-
-  async append(values: readonly unknown[], call: Call): Promise<void> {
-    if (values.length === 0) return;
-    const args = [String(LOG_KEPT), ...asEntries(values)];
-    await this.#run(scripts['log/append'], args, call);
-  }
-
-  async read(call: LogReadCall): Promise<LogPage> {
-    const { after } = call;
-    if (after === undefined || POSITION.test(after))
-      return this.#page(scripts['log/read'], after ?? '', call);
-    return { ...(await this.#page(scripts['log/read'], '', call)), gap: true };
-  }
-
-  async recall(call: LogRecallCall): Promise<LogPage> {
-    const { before } = call;
-    if (before === undefined || POSITION.test(before))
-      return this.#page(scripts['log/recall'], before ?? '', call);
-    return { entries: [], more: false, gap: true };
-  }
-
-  async trim({ keptMs, ...call }: LogTrimCall): Promise<number> {
-    return Number(await this.#run(scripts['log/trim'], [String(Math.round(keptMs))], call));
-  }
-
-  async #page(
+export function redisLog({ log: key }: Keys, servers: Servers): LogStore {
+  const run = async (script: Script, args: string[], timeoutMs: number): Promise<unknown> => {
+    const work = { script, keys: [key], perKey: [args] };
+    const reply = onlyReply(await servers.run(work, timeoutMs));
+    if (typeof reply === 'string')
+      throw keyFailure(reply, key, { store: servers.name, operation: script.operation });
+    return reply;
+  };
+  const page = async (
     script: Script,
     position: string,
-    { most, timeoutMs }: LogReadCall | LogRecallCall,
-  ): Promise<LogPage> {
+    { most, timeoutMs }: { most?: number | undefined; timeoutMs: number },
+  ): Promise<LogPage> => {
     const size = pageSize(most);
-    const args = [position, String(size + 1)];
-    const reply = await this.#run(script, args, { timeoutMs });
+    const reply = await run(script, [position, String(size + 1)], timeoutMs);
     const [gap, found] = reply as [number, Entry[]];
     return pageOf(
       found.map(([id, [, json = '']]) => [id, json]),
       size,
       gap === 1,
     );
-  }
-
-  async #run(script: Script, args: string[], { timeoutMs }: Call): Promise<unknown> {
-    const key = this.#keys.log;
-    const work = { script, keys: [key], perKey: [args] };
-    const reply = onlyReply(await this.#servers.run(work, timeoutMs));
-    if (typeof reply === 'string')
-      throw keyFailure(reply, key, { store: this.#servers.name, operation: script.operation });
-    return reply;
-  }
+  };
+  return {
+    async append(values, { timeoutMs }) {
+      if (values.length === 0) return;
+      await run(scripts['log/append'], [String(LOG_KEPT), ...asEntries(values)], timeoutMs);
+    },
+    async read(call) {
+      const { after } = call;
+      if (after === undefined || POSITION.test(after))
+        return page(scripts['log/read'], after ?? '', call);
+      return { ...(await page(scripts['log/read'], '', call)), gap: true };
+    },
+    async recall(call) {
+      const { before } = call;
+      if (before === undefined || POSITION.test(before))
+        return page(scripts['log/recall'], before ?? '', call);
+      return { entries: [], more: false, gap: true };
+    },
+    async trim({ keptMs, timeoutMs }) {
+      return Number(await run(scripts['log/trim'], [String(Math.round(keptMs))], timeoutMs));
+    },
+  };
 }

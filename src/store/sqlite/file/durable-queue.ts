@@ -53,7 +53,7 @@ export class DurableQueue implements Transactions {
     this.#syncLog = syncLog;
   }
 
-  read<R>(batch: Batch<R>, call: Call): Promise<R[]> {
+  read<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]> {
     return this.#queue.read(batch, call);
   }
 
@@ -61,7 +61,7 @@ export class DurableQueue implements Transactions {
     return this.#queue.readOne(operation, call, each);
   }
 
-  async write<R>(batch: Batch<R>, call: Call): Promise<R[]> {
+  async write<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]> {
     const sentMs = this.#rt.clock.monotonicMs();
     let replies: R[];
     try {
@@ -75,7 +75,7 @@ export class DurableQueue implements Transactions {
   }
 
   async writeOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return (await this.write({ operation, count: 1, each }, call))[0] as R;
+    return (await this.write({ operation, items: [null], each }, call))[0] as R;
   }
 
   /** Runs a scheduled sync now. Never rejects. */

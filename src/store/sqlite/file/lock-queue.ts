@@ -44,18 +44,18 @@ const BURST_MS = 1;
 const MIN_LEAVE_MS = 1;
 const MAX_LEAVE_MS = 4;
 
-export interface Batch<R> {
+export interface Batch<T, R> {
   readonly operation: string;
-  readonly count: number;
-  each(tx: Tx, index: number): R;
+  readonly items: readonly T[];
+  each(tx: Tx, item: T, index: number): R;
   /** Returns the reply to a request that failed alone. The others of its batch are executed. */
   failed?(error: Error): R;
 }
 
 /** Runs transactions on the tables, in a file or in memory. */
 export interface Transactions {
-  read<R>(batch: Batch<R>, call: Call): Promise<R[]>;
-  write<R>(batch: Batch<R>, call: Call): Promise<R[]>;
+  read<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]>;
+  write<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]>;
   readOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R>;
   writeOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R>;
 }
@@ -85,20 +85,20 @@ export class LockQueue implements Transactions {
     this.#writes = new JobQueue(rt, file, store, 'write');
   }
 
-  read<R>(batch: Batch<R>, call: Call): Promise<R[]> {
+  read<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]> {
     return this.#reads.add(batch, call);
   }
 
-  write<R>(batch: Batch<R>, call: Call): Promise<R[]> {
+  write<T, R>(batch: Batch<T, R>, call: Call): Promise<R[]> {
     return this.#writes.add(batch, call);
   }
 
   async readOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return (await this.read({ operation, count: 1, each }, call))[0] as R;
+    return (await this.read({ operation, items: [null], each }, call))[0] as R;
   }
 
   async writeOne<R>(operation: string, call: Call, each: (tx: Tx) => R): Promise<R> {
-    return (await this.write({ operation, count: 1, each }, call))[0] as R;
+    return (await this.write({ operation, items: [null], each }, call))[0] as R;
   }
 
   close(): void {
@@ -139,8 +139,9 @@ class JobQueue {
     this.#random = rt.random;
   }
 
-  add<R>({ operation, count, each, failed }: Batch<R>, { timeoutMs }: Call): Promise<R[]> {
-    if (count === 0) return Promise.resolve([]);
+  add<T, R>(batch: Batch<T, R>, { timeoutMs }: Call): Promise<R[]> {
+    const { operation, items, each, failed } = batch;
+    if (items.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
       const kept: R[] = [];
       let fresh: R[] = [];
@@ -151,9 +152,9 @@ class JobQueue {
         sentMs,
         untilMs: sentMs + timeoutMs,
         work: (tx, isOver) => {
-          for (let i = kept.length; i < count; i++) {
+          for (let i = kept.length; i < items.length; i++) {
             if (i % CHECK_CLOCK_EVERY === 0 && fresh.length > 0 && isOver()) return false;
-            fresh.push(skipped.get(i) ?? each(tx, i));
+            fresh.push(skipped.get(i) ?? each(tx, items[i] as T, i));
           }
           return true;
         },
@@ -173,7 +174,7 @@ class JobQueue {
         fail: (error) => {
           if (kept.length === 0) return reject(error);
           if (failed === undefined) return reject(this.#partlyDone(operation, sentMs, error));
-          while (kept.length < count) kept.push(failed(error));
+          while (kept.length < items.length) kept.push(failed(error));
           resolve(kept);
         },
       });

@@ -73,13 +73,12 @@ export class SqliteLeases implements LeaseStore, TxLeases {
   }
 
   acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
-    const each = (tx: Tx, i: number) => this.#acquireOne(tx, requests[i] as AcquireRequest, call);
-    return this.#queue.write({ operation: 'acquire', count: requests.length, each, failed }, call);
+    const each = (tx: Tx, request: AcquireRequest) => this.#acquireOne(tx, request, call);
+    return this.#queue.write({ operation: 'acquire', items: requests, each, failed }, call);
   }
 
   renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
-    const each = (tx: Tx, i: number): RenewReply => {
-      const { key, holder } = tenures[i] as Holding;
+    const each = (tx: Tx, { key, holder }: Holding): RenewReply => {
       const name = tx.scope + key;
       if (lengthen(tx, name, holder, call.ttlMs)) {
         if (call.keepFences) keepFenceLonger(tx, name);
@@ -89,13 +88,12 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       if (other === null) return { kind: 'vanished', fence, revoked };
       return { kind: 'other', holder: other, revoked: other === TOMBSTONE };
     };
-    return this.#queue.write({ operation: 'renew', count: tenures.length, each, failed }, call);
+    return this.#queue.write({ operation: 'renew', items: tenures, each, failed }, call);
   }
 
   reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
     const { forgotten, ttlMs } = call;
-    const each = (tx: Tx, i: number): ReassertReply => {
-      const { key, holder, fence } = tenures[i] as Tenancy;
+    const each = (tx: Tx, { key, holder, fence }: Tenancy): ReassertReply => {
       const name = tx.scope + key;
       const state = leaseState(tx, name);
       if (state.holder !== null || state.revoked) return 'refused';
@@ -110,12 +108,11 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       if (state.fence === 0) keepFence(tx, name, fence);
       return 'reasserted';
     };
-    return this.#queue.write({ operation: 'reassert', count: tenures.length, each }, call);
+    return this.#queue.write({ operation: 'reassert', items: tenures, each }, call);
   }
 
   release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
-    const each = (tx: Tx, i: number): ReleaseReply => {
-      const tenure = tenures[i] as Tenancy;
+    const each = (tx: Tx, tenure: Tenancy): ReleaseReply => {
       const name = tx.scope + tenure.key;
       const state = leaseState(tx, name);
       if (!isNamed(state, tenure)) return notHeld(state);
@@ -124,20 +121,18 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       if (state.fence === 0) keepFence(tx, name, tenure.fence);
       return { kind: 'released', woke: this.#wake(tx, name) > 0 };
     };
-    return this.#queue.write({ operation: 'release', count: tenures.length, each, failed }, call);
+    return this.#queue.write({ operation: 'release', items: tenures, each, failed }, call);
   }
 
   transfer(handovers: readonly Handover[], call: TransferCall): Promise<TransferReply[]> {
-    const each = (tx: Tx, i: number): TransferReply => {
-      const handover = handovers[i] as Handover;
+    const each = (tx: Tx, handover: Handover): TransferReply => {
       const name = tx.scope + handover.key;
       const state = leaseState(tx, name);
       if (!isNamed(state, handover)) return notHeld(state);
       const floor = handover.fence + 1;
       return { kind: 'transferred', fence: this.handOver(tx, { ...handover, ...call, floor }) };
     };
-    const count = handovers.length;
-    return this.#queue.write({ operation: 'transfer', count, each, failed }, call);
+    return this.#queue.write({ operation: 'transfer', items: handovers, each, failed }, call);
   }
 
   revoke(key: string, call: RevokeCall): Promise<RevokeReply> {
@@ -156,14 +151,14 @@ export class SqliteLeases implements LeaseStore, TxLeases {
   }
 
   read(keys: readonly string[], call: Call): Promise<ReadReply[]> {
-    const each = (tx: Tx, i: number): ReadReply => {
-      const { holder, fence, expiresInMs } = leaseState(tx, tx.scope + (keys[i] as string));
+    const each = (tx: Tx, key: string): ReadReply => {
+      const { holder, fence, expiresInMs } = leaseState(tx, tx.scope + key);
       if (holder === null) return { kind: 'free', fence };
       return holder === TOMBSTONE
         ? { kind: 'revoked', fence, expiresInMs }
         : { kind: 'held', holder, fence, expiresInMs };
     };
-    return this.#queue.read({ operation: 'read', count: keys.length, each, failed }, call);
+    return this.#queue.read({ operation: 'read', items: keys, each, failed }, call);
   }
 
   list(prefix: string, call: ListCall): Promise<LeasePage> {
@@ -190,12 +185,12 @@ export class SqliteLeases implements LeaseStore, TxLeases {
   }
 
   wakeNext(keys: readonly string[], call: WakeCall): Promise<number[]> {
-    const each = (tx: Tx, i: number): number => {
-      const name = tx.scope + (keys[i] as string);
+    const each = (tx: Tx, key: string): number => {
+      const name = tx.scope + key;
       if (call.leaving !== undefined) this.#leave(tx, name, call.leaving);
       return leaseState(tx, name).holder === null ? this.#wake(tx, name, call) : 0;
     };
-    return this.#queue.write({ operation: 'wake', count: keys.length, each }, call);
+    return this.#queue.write({ operation: 'wake', items: keys, each }, call);
   }
 
   look(tx: Tx, key: string): LeaseState {

@@ -8,11 +8,9 @@ import {
   type PutReply,
   type RecordRef,
   type RecordStore,
-  type RecordWrite,
   type RefusedWrite,
   type RemoveReply,
 } from '../../port/record-store.ts';
-import type { Call } from '../../port/store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { RowRetention } from '../tables/row-retention.ts';
@@ -20,63 +18,46 @@ import type { RowRetention } from '../tables/row-retention.ts';
 /** A removed record keeps its row for a day without its value, for its fence and for `changes`. */
 type Row = [json: string | null, revision: number, fence: number];
 
-export class SqliteRecords implements RecordStore {
-  readonly #transactions: Transactions;
-  readonly #retention: RowRetention;
-
-  constructor(transactions: Transactions, retention: RowRetention) {
-    this.#transactions = transactions;
-    this.#retention = retention;
-  }
-
-  get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
-    const each = (tx: Tx, i: number): GetReply => {
-      const [json = null, revision = 0, fence = 0] = find(tx, collection, ids[i] as string) ?? [];
-      if (json === null) return { kind: 'absent' };
-      return { kind: 'found', value: JSON.parse(json), revision, fence };
-    };
-    return this.#transactions.read({ operation: 'get', count: ids.length, each, failed }, call);
-  }
-
-  async put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]> {
-    const texts = writes.map(({ id, value }) => asJson(`${collection}:${id}`, value));
-    const each = (tx: Tx, i: number): PutReply => {
-      const write = writes[i] as RecordWrite;
-      const row = find(tx, collection, write.id);
-      const refused = refusal(row, write);
-      if (refused !== null) return refused;
-      const json = texts[i] as string | Error;
-      if (typeof json !== 'string') return failed(json);
-      return { kind: 'written', revision: change(tx, collection, row, write, json) };
-    };
-    return this.#transactions.write({ operation: 'put', count: writes.length, each, failed }, call);
-  }
-
-  remove(collection: string, removals: readonly RecordRef[], call: Call): Promise<RemoveReply[]> {
-    const each = (tx: Tx, i: number): RemoveReply => {
-      const removal = removals[i] as RecordRef;
-      const row = find(tx, collection, removal.id);
-      const refused = refusal(row, removal);
-      if (refused !== null) return refused;
-      if (row === undefined || row[0] === null) return { kind: 'absent' };
-      change(tx, collection, row, removal, null);
-      this.#retention.removeSome(tx);
-      return { kind: 'removed' };
-    };
-    return this.#transactions.write(
-      { operation: 'remove', count: removals.length, each, failed },
-      call,
-    );
-  }
-
-  changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
-    return this.#transactions.readOne('changes', call, (tx) => changesOf(tx, collection, call));
-  }
-
-  /** Every record of the file is in its table, so there is nothing to discover. */
-  async discover(): Promise<number> {
-    return 0;
-  }
+export function sqliteRecords(transactions: Transactions, retention: RowRetention): RecordStore {
+  return {
+    get(collection, ids, call) {
+      const each = (tx: Tx, id: string): GetReply => {
+        const [json = null, revision = 0, fence = 0] = find(tx, collection, id) ?? [];
+        if (json === null) return { kind: 'absent' };
+        return { kind: 'found', value: JSON.parse(json), revision, fence };
+      };
+      return transactions.read({ operation: 'get', items: ids, each, failed }, call);
+    },
+    async put(collection, writes, call) {
+      const items = writes.map((write) => {
+        return { write, json: asJson(`${collection}:${write.id}`, write.value) };
+      });
+      const each = (tx: Tx, { write, json }: (typeof items)[number]): PutReply => {
+        const row = find(tx, collection, write.id);
+        const refused = refusal(row, write);
+        if (refused !== null) return refused;
+        if (typeof json !== 'string') return failed(json);
+        return { kind: 'written', revision: change(tx, collection, row, write, json) };
+      };
+      return transactions.write({ operation: 'put', items, each, failed }, call);
+    },
+    remove(collection, removals, call) {
+      const each = (tx: Tx, removal: RecordRef): RemoveReply => {
+        const row = find(tx, collection, removal.id);
+        const refused = refusal(row, removal);
+        if (refused !== null) return refused;
+        if (row === undefined || row[0] === null) return { kind: 'absent' };
+        change(tx, collection, row, removal, null);
+        retention.removeSome(tx);
+        return { kind: 'removed' };
+      };
+      return transactions.write({ operation: 'remove', items: removals, each, failed }, call);
+    },
+    changes: (collection, call) =>
+      transactions.readOne('changes', call, (tx) => changesOf(tx, collection, call)),
+    /** Every record of the file is in its table, so there is nothing to discover. */
+    discover: async () => 0,
+  };
 }
 
 function changesOf(tx: Tx, collection: string, call: ChangesCall): ChangesPage {

@@ -112,9 +112,8 @@ export class SqliteWorkflows implements WorkflowStore {
     held: readonly HeldAction[],
     call: Call & { claimMs: number },
   ): Promise<HeldReply[]> {
-    const each = (tx: Tx, i: number) =>
-      extendClaim(tx, target, held[i] as HeldAction, call.claimMs);
-    return this.#transactions.write({ operation: 'extend', count: held.length, each }, call);
+    const each = (tx: Tx, one: HeldAction) => extendClaim(tx, target, one, call.claimMs);
+    return this.#transactions.write({ operation: 'extend', items: held, each }, call);
   }
 
   async settle(
@@ -126,9 +125,9 @@ export class SqliteWorkflows implements WorkflowStore {
       one.outcome === 'retry' ? '' : sized('result', one.workflow, asJson(one.value)),
     );
     const { signals } = this.#stores;
-    const each = (tx: Tx, i: number) =>
-      settleAction(tx, signals, target, settlements[i] as Settlement, texts[i] as string);
-    return this.#transactions.write({ operation: 'settle', count: settlements.length, each }, call);
+    const each = (tx: Tx, settlement: Settlement, i: number) =>
+      settleAction(tx, signals, target, settlement, texts[i] as string);
+    return this.#transactions.write({ operation: 'settle', items: settlements, each }, call);
   }
 
   revive(
@@ -142,11 +141,11 @@ export class SqliteWorkflows implements WorkflowStore {
   }
 
   read(ids: readonly string[], call: Call): Promise<(WorkflowSnapshot | null)[]> {
-    const each = (tx: Tx, i: number) => {
-      const workflow = findWorkflow(tx, ids[i] as string);
+    const each = (tx: Tx, id: string) => {
+      const workflow = findWorkflow(tx, id);
       return workflow === undefined ? null : snapshotOf(workflow);
     };
-    return this.#transactions.read({ operation: 'read workflows', count: ids.length, each }, call);
+    return this.#transactions.read({ operation: 'read workflows', items: ids, each }, call);
   }
 
   results(id: string, call: ResultsCall): Promise<ResultsPage> {
