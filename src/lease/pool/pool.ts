@@ -205,7 +205,8 @@ export class Pool {
       const taken = await this.#slots.takeFree(view, asker, { isLastTry });
       if (taken !== null) return taken;
       const obstacles = [...view.slots.values()].filter((obstacle) => obstacle !== null);
-      if (isLastTry || (obstacles.length === this.slots.length && !view.isOutdated)) return obstacles;
+      if (isLastTry || (obstacles.length === this.slots.length && !view.isOutdated))
+        return obstacles;
       // Slots that other calls of this process ask for may be refused to them.
       await this.#slots.answered();
     }
