@@ -6,9 +6,12 @@ const TICK_MS = 250;
 /** Milliseconds on the browser's monotonic clock. */
 export const now = signal(performance.now());
 
-setInterval(() => {
-  if (document.visibilityState === 'visible') now.value = performance.now();
-}, TICK_MS);
+/** Starts the ticks, once for the page. */
+export function startTicking(): void {
+  setInterval(() => {
+    if (document.visibilityState === 'visible') now.value = performance.now();
+  }, TICK_MS);
+}
 
 /** Milliseconds since 1970 for a moment of the monotonic clock. */
 export function wallOf(monotonicMs: number): number {
