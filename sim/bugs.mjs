@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { CRON_BUGS } from './cron-bugs.mjs';
 import { readFlags } from './flags.mjs';
 import { FLEET_BUGS } from './fleet-bugs.mjs';
 import { INTENT_BUGS } from './intent-bugs.mjs';
@@ -44,6 +45,7 @@ const ALL_BUGS = [
   ...WORKER_BUGS,
   ...MIXED_BUGS,
   ...RECORDS_BUGS,
+  ...CRON_BUGS,
 ];
 const chosen = ALL_BUGS.filter(({ name }) => name.includes(only));
 if (chosen.length === 0) {

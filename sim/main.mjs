@@ -21,9 +21,11 @@ const PROGRESS_EVERY_MS = 1_000;
 const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
-const KINDS = ['fleet', 'mixed', 'records', 'both'];
+const KINDS = ['fleet', 'mixed', 'records', 'cron', 'both'];
 /** A mixed world is short: what its seed draws is what matters, and another seed draws anew. */
 const MIXED_WORLD = 0.1;
+/** Six fires an hour. */
+const CRON_WORLD = 20;
 
 const HELP = `Usage: npm run sim -- [--hours <n>] [--seed <n>] [--jobs <n>]
 
@@ -32,8 +34,9 @@ Runs the production classes in simulated worlds where things go wrong, and check
   --hours <n>      simulated hours in all; default 100
   --kind <name>    fleet: instances that share targets; mixed: clients that share keys, each with TTLs, guards,
                    classes, prefix and quarantine of its own, while the store loses data; records: processes that
-                   follow sessions which come and go; default both, half the hours fleet and half mixed
-  --world <n>      simulated hours in each world; default 1, in mixed worlds ${MIXED_WORLD}
+                   follow sessions which come and go; cron: hosts whose clocks differ run a job once per period;
+                   default both, half the hours fleet and half mixed
+  --world <n>      simulated hours in each world; default 1, in mixed worlds ${MIXED_WORLD}, in cron worlds ${CRON_WORLD}
   --seed <n>       the seed of the first world; the others count up from it; default: by chance
   --jobs <n>       worlds at once; default: one for each core
   --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>, --intents <n>
@@ -92,9 +95,9 @@ function* plan() {
   for (const { options } of known) yield options;
   const each = kind === 'both' ? hours / 2 : hours;
   if (hasFleets) yield* worldsOf({ world: flags.world ?? 1, hours: each, options: shape });
-  const options = { kind: isMixed ? 'mixed' : 'records' };
-  if (kind !== 'fleet')
-    yield* worldsOf({ world: flags.world ?? MIXED_WORLD, hours: each, options });
+  const options = { kind: isMixed ? 'mixed' : kind };
+  const world = flags.world ?? (kind === 'cron' ? CRON_WORLD : MIXED_WORLD);
+  if (kind !== 'fleet') yield* worldsOf({ world, hours: each, options });
 }
 
 function* worldsOf({ world, hours: all, options }) {

@@ -16,6 +16,7 @@ import type { Census } from './lease/census.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
 import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts';
+import { type OnceOptions, type OnceResult, once } from './lease/once.ts';
 import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool/pool.ts';
 import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
@@ -322,6 +323,18 @@ export class Holdfast implements AsyncDisposable {
     return tracedWork(this.#rt.tracing, attributes, work, (watched) =>
       withLease(this, key, watched, options ?? {}),
     );
+  }
+
+  /**
+   * Runs `work` at most once in each period, in whichever process of the store comes first. A call
+   * that does not run it says why: the job is done, runs elsewhere, or the store is in quarantine.
+   */
+  once<T>(
+    key: string,
+    options: OnceOptions,
+    work: (held: HeldContext) => Promise<T> | T,
+  ): Promise<OnceResult<T>> {
+    return once(this.#rt, this, { key, options }, work);
   }
 
   /**

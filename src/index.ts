@@ -33,6 +33,8 @@ export type {
 export type { Confirmation, Deadline, Validity } from './core/validity.ts';
 export type { TenureState } from './lease/tenure.ts';
 export type { LeaseClassName, TimingOptions, Timings } from './lease/timings.ts';
+export type { NotRun, OnceOptions, OnceResult } from './lease/once.ts';
+export type { OnCrash, PeriodOptions } from './lease/period.ts';
 export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 export {
   FENCE_GUARD_LUA,

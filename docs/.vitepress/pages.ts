@@ -44,6 +44,7 @@ const GUIDES: PageGroup = {
   title: 'Guides',
   pages: [
     ['leases', 'Leases'],
+    ['guides/cron', 'Run a cron job once'],
     ['pools', 'Pools'],
     ['fleet', 'A fleet that polls'],
     ['sessions', 'Sessions'],

@@ -26,7 +26,11 @@ export interface Events {
   'lease.confirmed': LeaseFacts;
   'lease.reasserted': LeaseFacts;
   'lease.releasing': LeaseFacts;
-  'lease.released': LeaseFacts & { heldForMs: number };
+  'lease.released': LeaseFacts & {
+    heldForMs: number;
+    /** How long the key stays taken after that; 0 unless `keepFor` asks for it. */
+    keptForMs: number;
+  };
   'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
   'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
   /**

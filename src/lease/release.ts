@@ -4,18 +4,20 @@
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
-import type { LossReason } from '../core/errors.ts';
+import { ConfigError, type LossReason } from '../core/errors.ts';
 import { checkHolder } from '../core/ids.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { LeaseRequestQueue } from './lease-request-queue.ts';
 import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import type { Renewer } from './renewer.ts';
 import type { Tenure } from './tenure.ts';
+import type { LeasePolicy } from './timings.ts';
 
 /** How long a release waits for the work to stop if the caller sets no limit. */
 const MAX_WORK_MS = 24 * 3_600_000;
 
-export interface ReleaseOptions {
+/** When the work of a lease that ends has stopped. */
+interface StopOptions {
   /**
    * Resolves when the work has stopped; until then the lease is kept and renewed. Default: it has
    * stopped.
@@ -25,7 +27,15 @@ export interface ReleaseOptions {
   within?: Duration;
 }
 
-export interface TransferOptions extends ReleaseOptions {
+export interface ReleaseOptions extends StopOptions {
+  /**
+   * Keeps the key taken for this long after the work has stopped. No holder is granted it until
+   * then, not even the same one; it is not renewed, and expires automatically. At most `maxTtl`.
+   */
+  keepFor?: Duration;
+}
+
+export interface TransferOptions extends StopOptions {
   /** How long the successor has to claim; default that of the lease's class. */
   window?: Duration;
 }
@@ -47,6 +57,9 @@ export type TransferResult =
       readonly transferred: false;
       readonly reason: LossReason | 'unsettled' | 'unknown' | 'released';
     };
+
+/** Behind the name of the last holder while `keepFor` lasts. No process acquires under that name. */
+const KEPT = ' (kept)';
 
 /** Why the store was not told. */
 type NotSent = LossReason | 'unsettled' | 'released';
@@ -74,18 +87,44 @@ export class Releaser {
   }
 
   async release(tenure: Tenure, options: ReleaseOptions): Promise<ReleaseResult> {
-    const { events } = this.#rt;
+    const keptForMs = keepForMs(options, tenure.policy);
     const handingIn = this.#stopAndHandIn(tenure, options);
     const notSent = handingIn instanceof Promise ? await handingIn : handingIn;
     if (notSent !== null) return { released: false, reason: notSent };
+    if (keptForMs > 0) return this.#keep(tenure, keptForMs);
     const reply = await this.#requests.release(tenure.policy, tenure.tenancy).catch(asFailure);
     tenure.endWork();
     if (reply.kind !== 'released') {
       return { released: false, reason: this.#endRefused(tenure, reply) };
     }
+    return this.#endReleased(tenure, 0);
+  }
+
+  /**
+   * Hands the key to a holder that no process is, for a window of `keptForMs`. A renewal that
+   * arrives late finds another holder, so it cannot lengthen the window.
+   */
+  async #keep(tenure: Tenure, keptForMs: number): Promise<ReleaseResult> {
+    const successor = tenure.holder + KEPT;
+    const times = { windowMs: keptForMs, deadlineMs: tenure.deadlineMs };
+    const reply = await this.#requests
+      .transfer(tenure.policy, { ...tenure.tenancy, successor }, times)
+      .catch(asFailure);
+    tenure.endWork();
+    if (reply.kind === 'transferred') return this.#endReleased(tenure, keptForMs);
+    if (reply.kind === 'not-held')
+      return { released: false, reason: this.#endRefused(tenure, reply) };
+    // The key is not released later, as after a plain release: until it expires, it is kept.
+    this.#abandon(tenure, reply.error.message);
+    return { released: false, reason: 'unknown' };
+  }
+
+  #endReleased(tenure: Tenure, keptForMs: number): ReleaseResult {
+    const { events } = this.#rt;
     tenure.endRelease();
     if (events.hasListener('lease.released')) {
-      events.emit('lease.released', { ...tenure.facts, heldForMs: tenure.heldForMs });
+      const { facts, heldForMs } = tenure;
+      events.emit('lease.released', { ...facts, heldForMs, keptForMs });
     }
     return { released: true };
   }
@@ -137,10 +176,7 @@ export class Releaser {
    * Waits until the work has stopped, then hands the tenure in. Null: the store has to be told.
    * Synchronous where there is no work to wait for, as is usual.
    */
-  #stopAndHandIn(
-    tenure: Tenure,
-    options: ReleaseOptions,
-  ): NotSent | null | Promise<NotSent | null> {
+  #stopAndHandIn(tenure: Tenure, options: StopOptions): NotSent | null | Promise<NotSent | null> {
     const { settled, within } = options;
     const limitMs = within === undefined ? MAX_WORK_MS : durationMs(within, 'within');
     const isFirst = tenure.beginRelease();
@@ -222,6 +258,15 @@ export class Releaser {
     const { heldForMs } = tenure;
     this.#rt.events.emit('lease.transferred', { ...tenure.facts, successor, heldForMs });
   }
+}
+
+function keepForMs({ keepFor = 0 }: ReleaseOptions, { maxTtlMs }: LeasePolicy): number {
+  const ms = Math.ceil(durationMs(keepFor, 'keepFor'));
+  if (ms <= maxTtlMs) return ms;
+  const rule =
+    `a key is kept for at most ${maxTtlMs} ms, the maxTtl that this Holdfast was opened with: after data loss, ` +
+    'the store waits no longer than that. Hold the lease longer before you release it, or open every process of the store with a longer maxTtl';
+  throw new ConfigError({ field: 'keepFor', value: keepFor, rule });
 }
 
 function asFailure(error: Error): { kind: 'failed'; error: Error } {

@@ -113,6 +113,8 @@ export const LEASE_CLASSES: Record<LeaseClassName, LeaseClass> = {
 export interface LeasePolicy {
   readonly leaseClass: LeaseClass;
   readonly timings: Timings;
+  /** The bound of the keyspace. */
+  readonly maxTtlMs: number;
 }
 
 /** One policy per set of options. Requests of the same policy are sent together. */
@@ -139,7 +141,7 @@ export class PolicyCache {
     const given = present({ ttl, renewEvery, stop, guard, operationTimeout });
     const maxTtlMs = this.#maxTtls?.[keyspaceOf(leaseClass.keyspace)] ?? LONGEST_TTL_MS;
     const timings = deriveTimings(given, defaultsOf(leaseClass, maxTtlMs), maxTtlMs);
-    const policy: LeasePolicy = { leaseClass, timings };
+    const policy: LeasePolicy = { leaseClass, timings, maxTtlMs };
     if (this.#policies.size >= MAX_POLICIES) this.#policies.clear();
     this.#policies.set(id, policy);
     return policy;

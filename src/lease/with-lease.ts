@@ -31,15 +31,20 @@ export async function workUnder<T>(
   work: (held: HeldContext) => Promise<T> | T,
 ): Promise<T> {
   try {
-    return await work({
-      signal: lease.signal,
-      fence: lease.fence,
-      lease,
-      isHeld: () => lease.isHeld(),
-      assertHeld: () => lease.assertHeld(),
-    });
+    return await work(heldContext(lease));
   } finally {
     // Never throws, so it does not mask an error of the work.
     await lease.release();
   }
+}
+
+/** What the work under `lease` is given. */
+export function heldContext(lease: Lease): HeldContext {
+  return {
+    signal: lease.signal,
+    fence: lease.fence,
+    lease,
+    isHeld: () => lease.isHeld(),
+    assertHeld: () => lease.assertHeld(),
+  };
 }

@@ -27,7 +27,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'lease.confirmed': (facts) => `may work on ${lease(facts)} again: its lease is confirmed`,
   'lease.reasserted': (facts) => `restored ${lease(facts)}, which the store had lost`,
   'lease.releasing': (facts) => `is releasing ${lease(facts)}`,
-  'lease.released': (facts) => `released ${lease(facts)} after ${span(facts.heldForMs)}`,
+  'lease.released': (facts) =>
+    `released ${lease(facts)} after ${span(facts.heldForMs)}${kept(facts.keptForMs)}`,
   'lease.abandoned': (facts) =>
     `did not release ${lease(facts)}, which will expire: ${text(facts.why)}`,
   'lease.transferred': (facts) => `handed ${lease(facts)} to ${name(facts.successor)}`,
@@ -197,6 +198,11 @@ function count({ count }: Facts, noun: string): string {
 
 function span(ms: unknown): string {
   return typeof ms === 'number' ? spanOf(ms) : '?';
+}
+
+/** Its key stays taken for a time. */
+function kept(forMs: unknown): string {
+  return typeof forMs === 'number' && forMs > 0 ? `, and keeps it for ${span(forMs)}` : '';
 }
 
 function standstill(lateMs: unknown): string {

@@ -51,3 +51,26 @@ it.each([
 ])('what does not fit is refused in the words of the flags: %j', (flags, expected) => {
   expect(message(flags)).toMatch(expected);
 });
+
+it.each([
+  [
+    { oncePer: '1m', tolerance: '30s' },
+    /^--once-per is "1m": a period is longer than twice the --tol/,
+  ],
+  [{ oncePer: 'daily' }, /^--once-per is "daily": a duration/],
+  [{ tolerance: '30s' }, /^--tolerance is "30s": it needs --once-per/],
+  [{ onCrash: 'skip' as const }, /^--on-crash is "skip": it needs --once-per/],
+  [
+    { oncePer: '1h', onCrash: 'maybe' as 'skip' },
+    /^--on-crash is "maybe": it is 'skip' or 'retry'/,
+  ],
+  [{ oncePer: '1h', holdAtLeast: '1m' }, /^--hold-at-least is "1m": not with --once-per/],
+])('B-09 refuses %j, with field, value and rule', (flags, rule) => {
+  expect(message(flags)).toMatch(rule);
+});
+
+it('B-09 B-10 a plan has its period, and how long the lease stays taken', () => {
+  const { period } = planRun({ oncePer: '1h', onCrash: 'retry' });
+  expect(period).toEqual({ per: '1h', tolerance: undefined, onCrash: 'retry' });
+  expect(planRun({ holdAtLeast: '1m' })).toMatchObject({ period: null, holdAtLeastMs: 60_000 });
+});

@@ -24,6 +24,7 @@ function makeRequests() {
   const policyOf = (ttl: string): LeasePolicy => ({
     leaseClass: LEASE_CLASSES.lease,
     timings: deriveTimings({ ttl }, {}, LONGEST_TTL_MS),
+    maxTtlMs: LONGEST_TTL_MS,
   });
   const rt = testRuntime({ store, clock });
   return { clock, store, sent, policyOf, requests: new LeaseRequestQueue(rt, new WakeWatch(rt)) };

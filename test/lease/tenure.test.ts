@@ -32,6 +32,7 @@ function makeTenure() {
   const policy = {
     leaseClass: LEASE_CLASSES.lease,
     timings: deriveTimings({ ttl: '3s' }, {}, LONGEST_TTL_MS),
+    maxTtlMs: LONGEST_TTL_MS,
   };
   const claim = { policy, key: 'k', storeKey: 'lease:k', holder: 'h' };
   const grant = { fence: 7, sent: confirmationNow(clock) };

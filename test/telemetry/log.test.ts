@@ -77,7 +77,7 @@ describe('the log of an instance', () => {
 
   it('FR-021 FR-022 has an entry for each end of a lease: let go of, handed over, expired', () => {
     const { events, entries } = setUp();
-    events.emit('lease.released', { ...LEASE, heldForMs: 61_000 });
+    events.emit('lease.released', { ...LEASE, heldForMs: 61_000, keptForMs: 0 });
     events.emit('lease.transferred', { ...LEASE, successor: OTHER, heldForMs: 2_000 });
     events.emit('lease.lost', { ...LEASE, reason: 'expired', heldForMs: 28_500, lateMs: 0 });
     expect(entries()).toMatchObject([

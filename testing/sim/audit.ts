@@ -17,7 +17,8 @@
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
  *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
- *   is judged in `believers.ts`.
+ *   is judged in `believers.ts`;
+ * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break,
  * and for how long.
@@ -50,6 +51,7 @@ export type Invariant =
   | 'sessions'
   | 'slots'
   | 'quarantine'
+  | 'periods'
   | 'idle';
 
 export interface Violation {

@@ -8,6 +8,7 @@ import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { Audit, type Violation } from './audit.ts';
 import { Counters } from './counters.ts';
 import { Courier } from './courier.ts';
+import { CronWorld } from './cron-world.ts';
 import { Device } from './device.ts';
 import { type Episode, type FaultKind, plan, shortestEpisodeMs } from './faults.ts';
 import type { SimProcess } from './host.ts';
@@ -52,9 +53,10 @@ export interface WorldOptions {
   readonly quarantine?: 'on' | 'off';
   /**
    * `mixed`: clients with configurations of their own share keys, in place of a fleet. `records`:
-   * processes follow sessions that come and go. Default `fleet`.
+   * processes follow sessions that come and go. `cron`: hosts run a job once per period. Default
+   * `fleet`.
    */
-  readonly kind?: 'fleet' | 'mixed' | 'records';
+  readonly kind?: 'fleet' | 'mixed' | 'records' | 'cron';
   /** What goes wrong; default: as the seed says. */
   readonly episodes?: readonly AnyEpisode[];
 }
@@ -94,9 +96,10 @@ const SETTLE_MS = 1.2 * LONGEST_POLL_MS;
 
 export async function simulate(options: WorldOptions): Promise<WorldReport> {
   const { seed, hours = 1 } = options;
-  if (options.kind === 'records') {
+  if (options.kind === 'records' || options.kind === 'cron') {
     const planned = options.episodes as readonly Episode[] | undefined;
-    return new RecordsWorld({ seed, hours, ...(planned && { episodes: planned }) }).run();
+    const shape = { seed, hours, ...(planned && { episodes: planned }) };
+    return options.kind === 'cron' ? new CronWorld(shape).run() : new RecordsWorld(shape).run();
   }
   if (options.kind !== 'mixed') return new World(options).run();
   const episodes = options.episodes as readonly MixedEpisode[] | undefined;

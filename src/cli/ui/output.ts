@@ -64,6 +64,13 @@ export class Output {
     if (process.env.HOLDFAST_DEBUG === '1' && error instanceof Error) write(2, `${error.stack}\n`);
   }
 
+  /** Prints why there was nothing to do: one line, or JSON. */
+  skipped(reason: CliError): void {
+    const { code, message, facts } = described(reason);
+    if (this.json) write(2, `${toJson({ skipped: { code, message, ...facts } })}\n`);
+    else write(2, `holdfast: ${printable(message)}\n`);
+  }
+
   /** Prints a line that is not an error. With `--json`, nothing. */
   note(message: string): void {
     if (!this.json) write(2, `holdfast: ${printable(message)}\n`);

@@ -24,7 +24,7 @@ function makeTenure(clock: FakeClock): Tenure {
     {},
     LONGEST_TTL_MS,
   );
-  const policy = { leaseClass: LEASE_CLASSES.resource, timings };
+  const policy = { leaseClass: LEASE_CLASSES.resource, timings, maxTtlMs: LONGEST_TTL_MS };
   const claim = { policy, key: 'k', storeKey: 'lease:k', holder: 'h' };
   const renewer = { renew: () => Promise.resolve(false), renewNow: () => {}, remove: () => {} };
   const grant = { fence: 7, sent: confirmationNow(clock) };

@@ -39,8 +39,8 @@ export class CommandSignals {
     return this.ending.reason as NodeJS.Signals;
   }
 
-  /** From now on signals go to the command. */
-  passOnTo(command: PassOn): void {
+  /** From now on signals go to the command; null: it has ended, and they end this process. */
+  passOnTo(command: PassOn | null): void {
     this.#passOn = command;
   }
 

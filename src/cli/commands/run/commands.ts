@@ -23,10 +23,29 @@ export function addRun(program: Command, perform: Perform): void {
       'hold one of this many slots instead of the key, so that this many commands run at once',
       wholeNumber(1, 256),
     )
-    .option('--quiet', 'print nothing if another holder has the lease')
+    .option(
+      '--once-per <duration>',
+      'run the command once in each period, on whichever machine comes first; others exit with 0',
+    )
+    .option(
+      '--tolerance <duration>',
+      'how far the clocks of machines may differ, and how late a run may begin (default: a quarter of the period)',
+    )
+    .option(
+      '--on-crash <skip|retry>',
+      'after a run that did not end: skip its period, or let the next call start over (default: skip)',
+    )
+    .option(
+      '--hold-at-least <duration>',
+      'how long the lease stays taken, even if the command ends earlier',
+    )
+    .option(
+      '--quiet',
+      'print nothing if another holder has the lease, or the period has had its run',
+    )
     .option(
       '--held-exit-code <number>',
-      'exit code if another holder has the lease, instead of 75',
+      'exit code if another holder has the lease, instead of 75, or of 0 with --once-per',
       wholeNumber(0, 255),
     )
     .addHelpText(
@@ -35,7 +54,9 @@ export function addRun(program: Command, perform: Perform): void {
         'holdfast run nightly-report -- ./report.sh',
         'holdfast run --wait 10m --ttl 1m migrations -- npm run migrate',
         'holdfast run --slots 4 --wait 1h encoders -- ./encode.sh film.mkv',
-        'holdfast run --quiet --held-exit-code 0 mails -- ./send.sh    # for cron',
+        'holdfast run --once-per 1d nightly -- ./report.sh             # the same crontab on every machine',
+        'holdfast run --once-per 1h --tolerance 1m --on-crash retry --wait 20m sync -- ./sync.sh',
+        'holdfast run --hold-at-least 60s --quiet --held-exit-code 0 mails -- ./send.sh',
       ),
     )
     .action((key: string, command: string[], flags: RunFlags) =>

@@ -2,6 +2,7 @@
 import { LeaseLostError } from '../../../core/errors.ts';
 import type { Lease } from '../../../lease/lease.ts';
 import type { AcquireResult } from '../../../lease/leases.ts';
+import type { NotRun } from '../../../lease/once.ts';
 import type { SlotResult } from '../../../lease/pool/pool.ts';
 import { CliError, EXIT } from '../../exit-codes.ts';
 import { spanOf } from '../../ui/text.ts';
@@ -28,6 +29,33 @@ export function fullError(refusal: Extract<SlotResult, { ok: false }>): CliError
   const waited = refusal.waitedMs > 0 ? ` Waited ${spanOf(refusal.waitedMs)}.` : '';
   const advice = waited || ' Use --wait to wait for one.';
   return new CliError(EXIT.held, 'POOL_FULL', `${whyFull(refusal)}.${advice}`, facts);
+}
+
+/**
+ * Why `--once-per` did not run the command. In a quarantine no process may run it, which is an
+ * error; otherwise another process has run it, or runs it.
+ */
+export function notRunError(result: NotRun): CliError {
+  const { ok: _, ...facts } = result;
+  const { key } = result;
+  if (result.reason === 'quarantine') return quarantinedError(key, { ...result, waitedMs: 0 });
+  const { holder } = result;
+  if (result.reason === 'running') {
+    const since = result.startedAt === null ? '' : ` since ${utc(result.startedAt)}`;
+    const message = `'${key}' is not run here: ${holder} runs it${since}.`;
+    return new CliError(EXIT.held, 'PERIOD_RUNNING', message, facts);
+  }
+  const { startedAt, endedAt, nextAt } = result;
+  const took =
+    endedAt === null
+      ? 'and did not end; --on-crash retry would start over'
+      : `for ${spanOf(endedAt.getTime() - startedAt.getTime())}`;
+  const message = `'${key}' is not run here: ${holder} ran it at ${utc(startedAt)} ${took}. The next run may begin at ${utc(nextAt)}.`;
+  return new CliError(EXIT.ok, 'PERIOD_DONE', message, facts);
+}
+
+function utc(date: Date): string {
+  return `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 /** No process ran the command, so cron should mail this. */

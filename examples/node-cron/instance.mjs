@@ -1,0 +1,26 @@
+/** One instance of a service with a schedule: `node instance.mjs NAME`. All instances have the same one. */
+import { open } from 'holdfast';
+import cron from 'node-cron';
+import { tell } from '../staging/telling.mjs';
+import { runCoordinator } from './coordinator.mjs';
+
+const [name] = process.argv.slice(2);
+const { HOLDFAST_STORE, HOLDFAST_PREFIX: prefix, HOLDFAST_QUARANTINE: quarantine } = process.env;
+const holdfast = await open(HOLDFAST_STORE, { name, prefix, quarantine });
+
+const task = cron.schedule(
+  '*/2 * * * * *',
+  ({ date }) => {
+    tell(name, `sends the mails of ${date.toISOString().slice(11, 19)}`);
+    process.send({ said: 'ran', fire: date.getTime() });
+  },
+  {
+    name: 'mails',
+    distributed: true,
+    runCoordinator: runCoordinator(holdfast, { per: '2s', tolerance: '800ms' }),
+  },
+);
+task.on('execution:skipped', ({ date, reason }) =>
+  process.send({ said: 'skipped', fire: date.getTime(), reason }),
+);
+process.send({ said: 'ready' });
