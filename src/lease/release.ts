@@ -58,7 +58,9 @@ export type TransferResult =
       readonly reason: LossReason | 'unsettled' | 'unknown' | 'released';
     };
 
-/** Behind the name of the last holder while `keepFor` lasts. No process acquires under that name. */
+/**
+ * Behind the name of the last holder while `keepFor` lasts. No process acquires under that name.
+ */
 const KEPT = ' (kept)';
 
 /** Why the store was not told. */

@@ -1,5 +1,6 @@
 /**
- * One host with cron in a cron world: the production `open` on the production Redis store. At every fire, by its own wall clock,
+ * One host with cron in a cron world: the production `open` on the production Redis store. At every
+ * fire, by its own wall clock,
  * it calls `once` with a job of 50 ms.
  */
 import { Emitter } from '../../src/core/events.ts';
@@ -55,7 +56,9 @@ export class CronClient implements Occupant {
     while (!this.#isStopping && !process.isDead) {
       try {
         this.#store = await openRedisStoreOn(simDialer(this.#parts.network), {
-          ...{ clock: process, random: process.random, events: this.#events },
+          clock: process,
+          random: process.random,
+          events: this.#events,
           ...boundOptions(bounds),
         });
         break;

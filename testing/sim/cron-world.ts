@@ -1,9 +1,12 @@
 /**
- * Three hosts with the same crontab, and clocks of their own, up to 30 s off. What is promised of `once`:
+ * Three hosts with the same crontab, and clocks of their own, up to 30 s off. What is promised of
+ * `once`:
  *
  * - in a calm world, every fire is run once;
- * - where hosts are killed, stand still and lose their connections, with `skip`: every period has at most one run;
- * - with `retry`, while one host is up all the time: every fire is run to its end, and not again once that end is on record;
+ * - where hosts are killed, stand still and lose their connections, with `skip`: every period has
+ *   at most one run;
+ * - with `retry`, while one host is up all the time: every fire is run to its end, and not again
+ *   once that end is on record;
  * - in all of them: a process that begins has the lease.
  */
 import { type Random, seededRandom } from '../../src/core/random.ts';
@@ -44,7 +47,10 @@ const LEAST_DISTANCE_MS = PER_MS - TOLERANCE_MS - TTL_MS;
 const FIRST_FIRE_MS = 300_000;
 /** At every other fire the clocks are this close: then hosts meet while the job runs. */
 const CLOSE_MS = 40;
-/** Faults strike within this time after a host's fire: the job takes 50 ms, and half of them strike before it begins. */
+/**
+ * Faults strike within this time after a host's fire: the job takes 50 ms, and half of them strike
+ * before it begins.
+ */
 const STRIKE_MS = 60;
 const EARLY_STRIKE_MS = 4;
 /** Longer than a lease, and now and then longer than a period. */
@@ -108,15 +114,21 @@ export class CronWorld {
 
   async run(): Promise<WorldReport> {
     await runWorld({
-      ...{ timeline: this.#timeline, audit: this.#audit },
+      timeline: this.#timeline,
+      audit: this.#audit,
       settled: () => {},
       live: () => this.#live(),
     });
     return {
-      ...{ seed: this.#options.seed, simulatedMs: this.#timeline.nowMs },
-      ...{ violation: this.#audit.violation, counters: this.#counters },
-      ...{ digest: this.#trace.digest, notes: this.#trace.notes },
-      ...{ episodes: this.#episodes, episode: this.#episode, steps: this.#timeline.steps },
+      seed: this.#options.seed,
+      simulatedMs: this.#timeline.nowMs,
+      violation: this.#audit.violation,
+      counters: this.#counters,
+      digest: this.#trace.digest,
+      notes: this.#trace.notes,
+      episodes: this.#episodes,
+      episode: this.#episode,
+      steps: this.#timeline.steps,
     };
   }
 
@@ -129,7 +141,9 @@ export class CronWorld {
       wait: this.#mode === 'retry' ? PER_MS / 2 : 0,
     };
     return new CronClient({
-      ...{ network, options, counters: this.#counters },
+      network,
+      options,
+      counters: this.#counters,
       onBegan: (fire, process, holder) => this.#began(fire, process, holder),
       onEnded: () => {
         this.#ended++;
