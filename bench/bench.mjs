@@ -16,7 +16,7 @@ export class Bench {
     this.redis = redis;
     this.plan = plan;
     this.progress = progress;
-    /** Peers that can not be opened here, and why. */
+    /** Peers that cannot be opened here, and why. */
     this.absent = new Map();
   }
 

@@ -81,7 +81,7 @@ async function measure(chosen, start) {
       try {
         rows.push(...(await run(bench)));
       } catch (error) {
-        // What it has cost so far is not lost: the other measures go on, with processes that know nothing of it.
+        // What it has cost so far is not lost: the other measures continue, with processes that know nothing of it.
         rows.push(unmeasured(name, error));
         await reset();
       }

@@ -142,7 +142,7 @@ export class Nemesis {
     history.write('nemesis', 'fault.ended', { fault, kind: name });
   }
 
-  /** Tries again where it fails: it can not succeed while the store is down. */
+  /** Tries again where it fails: it cannot succeed while the store is down. */
   async #replace(afterMs: number): Promise<void> {
     const { crew, signal } = this.#parts;
     const isOver = () => signal.aborted || performance.now() > this.#replaceUntilMs;

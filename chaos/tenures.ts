@@ -82,7 +82,7 @@ class Reading implements Actors {
   readonly standstills: Standstill[] = [];
   /** By instance and target: the latest tenure. */
   readonly #latest = new Map<string, Tenure>();
-  /** By instance and number: the polls that go on. */
+  /** By instance and number: the polls that continue. */
   readonly #open = new Map<string, Poll>();
   readonly #heardMs = new Map<string, number>();
 

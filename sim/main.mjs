@@ -22,7 +22,7 @@ const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
 const KINDS = ['fleet', 'mixed', 'records', 'both'];
-/** A mixed world is short: what its seed draws is what matters, and another seed draws anew. */
+/** A mixed world is short: what its seed draws is what matters, and another seed draws again. */
 const MIXED_WORLD = 0.1;
 
 const HELP = `Usage: npm run sim -- [--hours <n>] [--seed <n>] [--jobs <n>]

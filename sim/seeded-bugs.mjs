@@ -1,7 +1,7 @@
 /**
  * Bugs that lease libraries have had, put back into a copy of Holdfast one at a time: a simulator that does not find them
  * proves nothing. Each is a change of the built code, so that the code itself has no switch for any of them. A text that is not
- * found exactly once stops the gate: then the code has changed, and the bug has to be put in anew.
+ * found exactly once stops the gate: then the code has changed, and the bug has to be put in again.
  */
 export const SEEDED_BUGS = [
   {

@@ -8,7 +8,7 @@ const COMMAND = ['sleep', '1000'];
 
 /**
  * A worker with commands on all of its slots is killed with -9 and started again under its name: from the start of the process until
- * new starts run on slots of the dead one, and what it had run goes on.
+ * new starts run on slots of the dead one, and what it had run continues.
  */
 export const workerRestart = { name: 'killed and restarted → its slots usable', run };
 
@@ -44,7 +44,7 @@ async function rounds(bench, { url }) {
   return results;
 }
 
-/** Half of what it ran is stopped while it is dead, and as much started anew: that has to have the slots of the other. */
+/** Half of what it ran is stopped while it is dead, and as much started again: that has to have the slots of the other. */
 async function restart(bench, asking, { url, round }) {
   const refs = (of, count) => Array.from({ length: count }, (_, n) => `${of}-${round}-${n}`);
   const dead = await bench.instance(url);

@@ -1,4 +1,4 @@
-// Markdown, for the pages that are generated: prose that can not be taken for HTML, tables, and links to headings.
+// Markdown, for the pages that are generated: prose that cannot be taken for HTML, tables, and links to headings.
 
 /** What stands at the top of every page that is generated. */
 export function page({ title, from, byHand, intro, body }) {

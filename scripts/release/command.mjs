@@ -8,7 +8,7 @@ const SHOWN_LINES = 25;
 
 /**
  * Runs a command to its end: `{ code, stdout, output, ms }`, where output is stdout and stderr as they came. `log` is a file
- * that has it all, too. What can not be started has code 127.
+ * that has it all, too. What cannot be started has code 127.
  */
 export function runCommand(file, args, { cwd, env = process.env, log } = {}) {
   const startMs = performance.now();

@@ -115,7 +115,7 @@ export class Gateway {
     do {
       const page = await this.list({ ...call, ...(cursor !== undefined && { cursor }) });
       ids.push(...page.sessions.map(({ id }) => id));
-      // A store that comes back to where it was would go on for ever.
+      // A store that comes back to where it was would continue for ever.
       assert.equal(new Set(ids).size, ids.length, 'a session is listed twice');
       cursor = page.cursor;
     } while (cursor !== undefined);

@@ -1,7 +1,7 @@
 /**
  * Watches a world from outside, with true time, and holds it to what Holdfast promises:
  *
- * - **exclusion**: at no moment may two processes begin, or go on with, work on one target;
+ * - **exclusion**: at no moment may two processes begin, or continue with, work on one target;
  * - **fencing**: what is written to never takes a lower fence after a higher one;
  * - **tenures**: one fence belongs to one holder;
  * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
@@ -12,7 +12,7 @@
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
  * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at
- *   one action may go on at one moment;
+ *   one action may continue at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
@@ -247,7 +247,7 @@ export class Audit {
     }
   }
 
-  /** Whether somebody may work on a target, or go on with it, just now. */
+  /** Whether somebody may work on a target, or continue with it, just now. */
   isTaken(target: string): boolean {
     return [...(this.#claims.get(target) ?? [])].some(({ isValid }) => isValid());
   }

@@ -71,7 +71,8 @@ export const KINDS = {
   /** The process is killed, and started again at once. */
   restart: 4,
   /**
-   * A worker is told to stop, with little time for that, and its process goes on with another one.
+   * A worker is told to stop, with little time for that, and its process continues with another
+   * one.
    */
   'worker is replaced': 4,
 } as const;
@@ -102,7 +103,9 @@ export const POINTS = [
 
 /** There alone where there are intents. */
 const INTENT_KINDS: ReadonlySet<FaultKind> = new Set([
-  ...(['starts are lost', 'restart', 'worker is replaced'] as const),
+  'starts are lost',
+  'restart',
+  'worker is replaced',
 ]);
 /** There alone where targets are sessions. */
 const SESSION_KINDS: ReadonlySet<FaultKind> = new Set(['pause', 'pause while cut']);

@@ -84,23 +84,46 @@ const UNPINNED_SHARE = 0.2;
 const RELEASED_SHARE = 0.3;
 
 const WATCHED: readonly EventName[] = [
-  ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
-  ...(['lease.abandoned', 'lease.uncertain', 'lease.confirmed', 'lease.reasserted'] as const),
-  ...([
-    'lease.returned',
-    'lease.refused',
-    'lease.revoked',
-    'member.joined',
-    'member.left',
-  ] as const),
-  ...(['fleet.asked', 'fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
-  ...(['poll.failed', 'result.refused', 'result.failed', 'loop.delayed'] as const),
-  ...(['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'] as const),
-  ...(['store.warned', 'listener.failed'] as const),
-  ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
-  ...(['action.failed', 'action.gone', 'processor.stalled', 'processor.resumed'] as const),
-  ...(['intent.republished', 'secret.created', 'secret.differs', 'sweep.failed'] as const),
-  ...(['session.advanced'] as const),
+  'lease.acquired',
+  'lease.lost',
+  'lease.released',
+  'lease.transferred',
+  'lease.abandoned',
+  'lease.uncertain',
+  'lease.confirmed',
+  'lease.reasserted',
+  'lease.returned',
+  'lease.refused',
+  'lease.revoked',
+  'member.joined',
+  'member.left',
+  'fleet.asked',
+  'fleet.stalled',
+  'fleet.resumed',
+  'poll.stuck',
+  'poll.settled',
+  'poll.failed',
+  'result.refused',
+  'result.failed',
+  'loop.delayed',
+  'store.connected',
+  'store.disconnected',
+  'store.forgot',
+  'store.quarantined',
+  'store.warned',
+  'listener.failed',
+  'workflow.claimed',
+  'workflow.transferred',
+  'workflow.revoked',
+  'action.failed',
+  'action.gone',
+  'processor.stalled',
+  'processor.resumed',
+  'intent.republished',
+  'secret.created',
+  'secret.differs',
+  'sweep.failed',
+  'session.advanced',
 ];
 
 export class SimInstance {
@@ -129,7 +152,7 @@ export class SimInstance {
     this.process = parts.network.process;
   }
 
-  /** Since when it remembers the store: whoever connects to one that was emptied can not know. */
+  /** Since when it remembers the store: whoever connects to one that was emptied cannot know. */
   get knowsSinceMs(): number {
     return this.#knowsSinceMs;
   }
@@ -211,7 +234,7 @@ export class SimInstance {
     await this.#store?.close();
     counters.add('stopped gracefully');
     const left = process.pendingTimers;
-    // What does not stop when it is told to is its user's, and may go on.
+    // What does not stop when it is told to is its user's, and may continue.
     if (left > 0 && this.#deaf + (this.#desk?.deaf ?? 0) === 0)
       audit.report('tidiness', '', `${process.name} has left ${left} timers`);
     this.end();
@@ -294,7 +317,7 @@ export class SimInstance {
     }
   }
 
-  /** Its worker has so long to stop, and the process goes on with another. */
+  /** Its worker has so long to stop, and the process continues with another. */
   replaceWorker(withinMs: number): void {
     if (!this.#isStopping) void this.#desk?.replaceWorker(withinMs);
   }
@@ -308,7 +331,7 @@ export class SimInstance {
   }
 
   /**
-   * Goes on until there is a store, or this process has ended: then nothing comes back any more.
+   * Continues until there is a store, or this process has ended: then nothing comes back any more.
    */
   async #openStore(): Promise<Store | null> {
     const { process } = this;
@@ -436,7 +459,7 @@ export class SimInstance {
   }
 }
 
-/** Whether work in flight may go on. */
+/** Whether work in flight may continue. */
 function isAllowed({ assertHeld }: Pick<PollContext, 'assertHeld'>): boolean {
   try {
     assertHeld();

@@ -55,16 +55,22 @@ const STOP_WITHIN_MS = 2_000;
 const QUARANTINE_MARGIN_MS = 1_001;
 
 const WATCHED: readonly EventName[] = [
-  ...([
-    'lease.acquired',
-    'lease.lost',
-    'lease.released',
-    'lease.refused',
-    'lease.revoked',
-  ] as const),
-  ...(['lease.uncertain', 'lease.confirmed', 'lease.reasserted', 'lease.returned'] as const),
-  ...(['lease.abandoned', 'store.connected', 'store.disconnected'] as const),
-  ...(['store.forgot', 'store.quarantined', 'store.warned', 'loop.delayed'] as const),
+  'lease.acquired',
+  'lease.lost',
+  'lease.released',
+  'lease.refused',
+  'lease.revoked',
+  'lease.uncertain',
+  'lease.confirmed',
+  'lease.reasserted',
+  'lease.returned',
+  'lease.abandoned',
+  'store.connected',
+  'store.disconnected',
+  'store.forgot',
+  'store.quarantined',
+  'store.warned',
+  'loop.delayed',
 ];
 
 export class MixedClient implements Occupant {

@@ -3,12 +3,13 @@
  * out, and holds it to what Holdfast promises:
  *
  * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one
- *   process or in several. One that may not go on any more is gone before the next begins, unless
- *   its process could do nothing meanwhile: then it has one step, and the time that stopping takes.
- *   Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has ended by
- *   itself, before the store knows that it is over. Nothing runs for a session that has ended; and
- *   if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted it, or can
- *   know that the process which was is dead. What has ended has no lease left when a TTL is over;
+ *   process or in several. One that may not continue any more is gone before the next begins,
+ *   unless its process could do nothing meanwhile: then it has one step, and the time that stopping
+ *   takes. Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has
+ *   ended by itself, before the store knows that it is over. Nothing runs for a session that has
+ *   ended; and if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted
+ *   it, or can know that the process which was is dead. What has ended has no lease left when a TTL
+ *   is over;
  * - **healing**: once nothing is wrong any more, what is `RUNNING` runs, on the worker that the
  *   store names, and no slot stays taken by nobody.
  */

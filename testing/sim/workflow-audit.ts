@@ -5,11 +5,11 @@
  * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given
  *   twice or left out, whoever asks. Every step was taken by the tenure that the store named at
  *   that moment;
- * - **actions**: what was emitted is emitted anew by every tenure until its result is in, and none
+ * - **actions**: what was emitted is emitted again by every tenure until its result is in, and none
  *   is lost; it has one result, which comes from whoever had it last; what is given out belongs to
  *   the tenure of the moment, with a higher fence each time, and in the order of epochs;
  * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds
- *   gets its result, its orchestrator hears of it, and workflows go on.
+ *   gets its result, its orchestrator hears of it, and workflows continue.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from
  * then on: epochs and actions that it has forgotten may come again, or never.
@@ -123,7 +123,7 @@ export class WorkflowAudit {
   };
 
   /**
-   * workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted anew, dropped
+   * workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted again, dropped
    */
   #begun([, id = '', leaseId = '', , , resume]: readonly string[], reply: Reply): void {
     const [kind, snapshot, again, dropped] = reply as [number, Snapshot, string[], string[]];
@@ -150,7 +150,7 @@ export class WorkflowAudit {
     Object.assign(workflow, { update: null, beganMs: nowMs, steppedMs: nowMs });
   }
 
-  /** What is unresolved is emitted anew, or dropped, all of it. */
+  /** What is unresolved is emitted again, or dropped, all of it. */
   #checkKept(workflow: WorkflowRecord, listed: readonly string[]): void {
     const ids = new Set(pairsOf(listed).map(([action]) => action));
     for (const action of workflow.actions.keys())

@@ -259,7 +259,7 @@ export class WorkflowCrew implements Recipient {
   }
 }
 
-/** Whether an attempt may go on. */
+/** Whether an attempt may continue. */
 function isAllowed({ assertHeld }: HandlerContext): boolean {
   try {
     assertHeld();
