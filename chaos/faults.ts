@@ -76,7 +76,7 @@ export const PROCESS_FAULTS: readonly InstanceFault[] = [
       child.signal('SIGCONT');
     }
   }),
-  // Its leases have run out when it hears that it should stop: what it then lets go of may be another's.
+  // Its leases have expired when it is told to stop: another instance may hold what it releases.
   ofProcess('stop after a freeze', LONG_MS, async (instance, scene) => {
     const { crew } = scene;
     await instance.child.freeze();

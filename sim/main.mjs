@@ -1,4 +1,4 @@
-// Runs simulated worlds, one seed after another, until so many hours have passed in them. What broke a promise before is
+// Runs simulated worlds, one seed after another, until so many hours have passed in them. Seeds that broke a promise before
 // run first. A world that breaks one is narrowed down, drawn, and kept in sim/regressions.json.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

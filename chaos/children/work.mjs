@@ -1,4 +1,4 @@
-// What every instance under test does, whoever told it that it may: it reads for a while, asks once more, and writes to
+// The work of every instance under test: it reads for a while, asks once more, and writes to
 // the sink. Everything is written down before it continues: a process may be killed at any moment.
 import { openSync, writeSync } from 'node:fs';
 import { Agent, request } from 'node:http';

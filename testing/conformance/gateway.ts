@@ -127,8 +127,7 @@ export class Gateway {
   }
 
   /**
-   * Takes all that is to be started. What is not this test's was left by one before: that is done
-   * with.
+   * Takes all entries. Those that an earlier test left are removed.
    */
   async consume(claimMs = LONG_MS): Promise<Delivery[]> {
     const call = { ...CALL, consumer: 'worker', most: 1_000, claimMs };

@@ -123,7 +123,7 @@ export class Audit {
     );
   }
 
-  /** Whose fault a gap is can be said only by somebody who knows what is wrong. */
+  /** Only the surroundings know which fault caused a gap. */
   set surroundings(surroundings: Surroundings) {
     this.#handovers.surroundings = surroundings;
   }
@@ -247,7 +247,7 @@ export class Audit {
     }
   }
 
-  /** Whether somebody may work on a target, or continue with it, just now. */
+  /** Whether a process may work on a target now. */
   isTaken(target: string): boolean {
     return [...(this.#claims.get(target) ?? [])].some(({ isValid }) => isValid());
   }
@@ -377,7 +377,7 @@ export class Audit {
 
   /**
    * `EVALSHA sha 1 lease tombstone force …`: by force, the next may be granted what the revoked
-   * holder still works on. Whoever did that was told for how long.
+   * holder still works on. The operator was told for how long.
    */
   #revoked(args: readonly string[], reply: Reply): void {
     if (args[5] !== '1' || !Array.isArray(reply) || reply.length < 3) return;

@@ -52,7 +52,7 @@ export const KINDS = {
   flush: 1,
   'scripts are forgotten': 1,
   'out of memory': 2,
-  /** Somebody deletes some of the keys. */
+  /** An operator deletes some of the keys. */
   'keys are deleted': 1,
   'store clock is set': 1,
   /** An operator takes leases away. */
@@ -66,7 +66,7 @@ export const KINDS = {
    * round of it succeeds.
    */
   'pause while cut': 5,
-  /** Somebody deletes what waits in the stream of starts. */
+  /** An operator deletes entries of the stream of starts. */
   'starts are lost': 4,
   /** The process is killed, and started again at once. */
   restart: 4,

@@ -51,7 +51,7 @@ export class SimHost {
     return monotonicMs / this.rate + this.#sleptMs;
   }
 
-  /** Somebody sets its wall clock. */
+  /** An operator sets its wall clock. */
   stepWall(ms: number): void {
     this.#wallOffsetMs += ms;
     this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: false });

@@ -1,7 +1,7 @@
 /**
  * One instance as its user would run it: the production `open`, on the production Redis store, with
- * a poller and some leases of its own; only clock, chance and network are simulated. What it does
- * to a target it does as the documentation says: it asks before each act, and sends its fence
+ * a poller and some leases of its own; only clock, chance and network are simulated. It treats
+ * a target as the documentation says: it asks before each act, and sends its fence
  * along.
  */
 import { Emitter, type EventName } from '../../src/core/events.ts';
@@ -21,7 +21,7 @@ import { type NetworkParts, simDialer } from './network.ts';
 import type { Trace } from './trace.ts';
 import { WorkflowCrew, type WorkflowSetting } from './workflow-crew.ts';
 
-/** A key that is taken, worked under, let go of and taken again. */
+/** A key that is acquired, released and acquired again. */
 export interface Contended {
   readonly key: string;
   /**
@@ -70,7 +70,7 @@ const OPEN_AGAIN_MS = 1_000;
  */
 const LONG_ONE_IN = 20;
 const DEAF_ONE_IN = 60;
-/** An act is made of steps, and each is asked for: this many at most. */
+/** An act has at most this many steps. The instance asks before each. */
 const MOST_ACTS = 3;
 /** How long an instance waits for a key that others compete for. */
 const WAIT_MS = 120_000;
@@ -152,7 +152,7 @@ export class SimInstance {
     this.process = parts.network.process;
   }
 
-  /** Since when it remembers the store: whoever connects to one that was emptied cannot know. */
+  /** Since when it remembers the store: a process that connects to an emptied one cannot know. */
   get knowsSinceMs(): number {
     return this.#knowsSinceMs;
   }
@@ -234,14 +234,14 @@ export class SimInstance {
     await this.#store?.close();
     counters.add('stopped gracefully');
     const left = process.pendingTimers;
-    // What does not stop when it is told to is its user's, and may continue.
+    // Work of the user that does not stop may continue.
     if (left > 0 && this.#deaf + (this.#desk?.deaf ?? 0) === 0)
       audit.report('tidiness', '', `${process.name} has left ${left} timers`);
     this.end();
   }
 
   /**
-   * As an operator would: takes a target, or a key that others compete for, from whoever has it.
+   * As an operator would: takes a target, or a key that others compete for, from its holder.
    */
   revoke(choice: number, force: boolean): void {
     const { targets, contended, intents } = this.#parts.setting;
@@ -257,8 +257,8 @@ export class SimInstance {
 
   /**
    * As an operator would: moves a target to one of those who are there, or lets it go its way
-   * again. Always the same one: whoever has more moved to it than its share has more than its
-   * share, and shares are to be even when all is well.
+   * again. Always the same target: an instance that more targets are moved to than its share has
+   * more than its share, and shares are to be even when all is well.
    */
   transfer(choice: number): void {
     const [target] = this.#parts.setting.targets;

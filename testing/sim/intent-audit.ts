@@ -142,7 +142,7 @@ export class IntentAudit {
     }
   }
 
-  /** Somebody has deleted these from the stream of starts. */
+  /** An operator has deleted these from the stream of starts. */
   startsLost(ids: readonly string[]): void {
     this.#count('start lost', ids.length);
   }

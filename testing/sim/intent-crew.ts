@@ -1,7 +1,7 @@
 /**
  * What one instance does with intents: the production `Intents` accepts what clients ask of it, and
- * looks from time to time for what was lost; the production `Worker` runs sessions, whoever
- * accepted them.
+ * looks from time to time for what was lost; the production `Worker` runs sessions of
+ * all instances.
  */
 
 import type { Emitter } from '../../src/core/events.ts';

@@ -82,7 +82,7 @@ export class MixedClient implements Occupant {
   readonly #parts: MixedClientParts;
   readonly #events = new Emitter();
   readonly #over = new AbortController();
-  /** What makes it let go of a key. */
+  /** By key: makes its holder release it. */
   readonly #hurry = new Map<string, () => void>();
   #setting: ClientSetting;
   #store: Store | null = null;
@@ -139,7 +139,7 @@ export class MixedClient implements Occupant {
     this.#parts.believers.forget(this.process);
   }
 
-  /** Lets go of a key soon, if it holds it. */
+  /** Releases a key soon, if it holds it. */
   letGo(storeKey: string): boolean {
     const hurry = this.#hurry.get(storeKey);
     hurry?.();

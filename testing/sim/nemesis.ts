@@ -93,7 +93,7 @@ export class Nemesis {
     return this.#cures.size > 0 ? 0 : Math.max(0, nowMs - this.#noisyAtMs);
   }
 
-  /** Something goes wrong now, or is put right. Who is frozen thaws later. */
+  /** Something goes wrong now, or is put right. A frozen process thaws later. */
   #makeNoise(): void {
     const { seats, machine, timeline } = this.#parts;
     const frozen = seats.map(({ process }) => process?.frozenForMs ?? 0);
@@ -128,7 +128,7 @@ export class Nemesis {
     this.#parts.trace.note('nemesis', 'rests');
     const longerMs = this.#setBackMs;
     this.#setBackMs = 0;
-    // Who is frozen cannot be thawed: that is waited for.
+    // A frozen process cannot be thawed early: wait for it.
     const frozen = this.#parts.seats.map(({ process }) => process?.frozenForMs ?? 0);
     return longerMs + Math.max(...frozen, this.#parts.machine.frozenForMs);
   }
@@ -336,7 +336,7 @@ export class Nemesis {
       audit.excuse({ invariants: ['grants', 'tenures'], untilMs: nowMs + behindMs + MARGIN_MS });
   }
 
-  /** By whoever is there. */
+  /** By any live instance. */
   #resume(target: string): void {
     for (const { instance } of this.#parts.seats) instance?.resume(target);
   }

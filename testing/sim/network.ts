@@ -284,7 +284,7 @@ export class SimLink implements Link, Served {
   }
 
   /**
-   * Something between the two resets the connection: both sides hear of it at once. What was on its
+   * Something between the two resets the connection: both sides hear of it at once. Data on its
    * way is lost.
    */
   breakOff(): void {

@@ -3,13 +3,12 @@
  * Holdfast promises:
  *
  * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given
- *   twice or left out, whoever asks. Every step was taken by the tenure that the store named at
- *   that moment;
+ *   twice or left out. Every step was taken by the tenure that the store named at that moment;
  * - **actions**: what was emitted is emitted again by every tenure until its result is in, and none
- *   is lost; it has one result, which comes from whoever had it last; what is given out belongs to
+ *   is lost; it has one result, which comes from its last processor; what is given out belongs to
  *   the tenure of the moment, with a higher fence each time, and in the order of epochs;
- * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds
- *   gets its result, its orchestrator hears of it, and workflows continue.
+ * - **healing**: once nothing is wrong any more, every action of a workflow that is held gets
+ *   its result, its orchestrator hears of it, and workflows continue.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from
  * then on: epochs and actions that it has forgotten may come again, or never.
@@ -29,7 +28,7 @@ export interface WorkflowAuditParts {
   granted(key: string, holder: string, fence: number): void;
 }
 
-/** Somebody waits for the result of an action. */
+/** A process waits for the result of an action. */
 interface Waiting {
   readonly process: SimProcess;
   readonly workflow: string;
@@ -53,7 +52,7 @@ export class WorkflowAudit {
   readonly #sight: WorkflowSight;
   readonly #workflows = new Map<string, WorkflowRecord>();
   readonly #waiting = new Set<Waiting>();
-  /** Whether whoever has a tenure is cut off from the store just now. */
+  /** Whether the holder of a tenure is cut off from the store now. */
   readonly #tenants = new Map<string, () => boolean>();
 
   constructor(parts: WorkflowAuditParts) {
