@@ -11,12 +11,12 @@ const LEAST_ROUNDS = 3;
 export class Bench {
   #crew = new Map();
 
-  /** `progress(what, detail)` tells somebody who waits; `plan` says how much is measured. */
+  /** `progress(what, detail)` reports progress; `plan` says how much is measured. */
   constructor({ redis, plan, progress }) {
     this.redis = redis;
     this.plan = plan;
     this.progress = progress;
-    /** Peers that can not be opened here, and why. */
+    /** Peers that cannot be opened here, and why. */
     this.absent = new Map();
   }
 

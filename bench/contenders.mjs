@@ -1,6 +1,6 @@
 /**
  * Who is measured. Each runs in a process of its own (`child.mjs`), opened by its module's `openContender(url, client)`
- * with one client, and set up the fastest way its documentation knows for a single Redis. What a module gives back:
+ * with one client, and set up the fastest way its documentation knows for a single Redis. A module returns:
  *
  *     pair(key)             acquires and releases one key nobody else wants
  *     wait(key), release    for handovers; waiting is at the library's defaults

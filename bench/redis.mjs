@@ -134,7 +134,7 @@ async function isFree(port) {
 
 /** Asks over a connection of its own how much processor time Redis has used so far. */
 export async function openProbe(url) {
-  // Of several servers, or of none, it can not be asked.
+  // Of several servers, or of none, it cannot be asked.
   if (!url.startsWith('redis://')) return { redisCpuUs: async () => Number.NaN };
   const client = createClient({ url, RESP: 2 });
   await client.connect();

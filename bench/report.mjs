@@ -115,7 +115,7 @@ function table(head, body) {
 /** Three digits, or as many as stand before the point. */
 function shown(figure) {
   if (Number.isNaN(figure)) return 'failed';
-  if (!Number.isFinite(figure)) return 'for good';
+  if (!Number.isFinite(figure)) return 'permanently';
   const digits = Math.abs(figure) >= 100 ? 0 : Math.abs(figure) >= 10 ? 1 : 2;
   return figure.toLocaleString('en-US', { maximumFractionDigits: digits });
 }

@@ -3,7 +3,7 @@ import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { asJson, asText, summary, unmeasured } from './report.mjs';
 
-/** A run that is not done by then hangs, unless its bench says that it takes longer. */
+/** A run that takes longer hangs, unless its bench says that it takes longer. */
 const DEADLINE_MS = 300_000;
 const CLEAR_LINE = '\r\x1b[K';
 
@@ -81,7 +81,7 @@ async function measure(chosen, start) {
       try {
         rows.push(...(await run(bench)));
       } catch (error) {
-        // What it has cost so far is not lost: the other measures go on, with processes that know nothing of it.
+        // The other measures continue, with new processes.
         rows.push(unmeasured(name, error));
         await reset();
       }

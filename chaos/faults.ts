@@ -1,7 +1,7 @@
 /**
  * What the nemesis can do to an instance, or to its link to the store; what it can do to a store is with the store, in
  * `topologies.ts`. Each kind says how long it lasts, how long after its end targets may go without a poll, and which
- * invariants it may break: none, unless it says so. A fault ends healed, also where it is cut short.
+ * invariants it may break: none, unless it says so. A fault ends healed, even where it is cut short.
  */
 import { isStopped } from '../test/support/process.ts';
 import { until } from '../test/support/until.ts';
@@ -76,7 +76,7 @@ export const PROCESS_FAULTS: readonly InstanceFault[] = [
       child.signal('SIGCONT');
     }
   }),
-  // Its leases have run out when it hears that it should stop: what it then lets go of may be another's.
+  // Its leases have expired when it is told to stop: another instance may hold what it releases.
   ofProcess('stop after a freeze', LONG_MS, async (instance, scene) => {
     const { crew } = scene;
     await instance.child.freeze();

@@ -1,6 +1,6 @@
 /**
  * What happened, as the processes of a run wrote it down: one JSON line each, one file per process, written before the
- * process goes on, so that `kill -9` loses nothing. All times are in ms on the one monotonic clock of the host
+ * process continues, so that `kill -9` loses nothing. All times are in ms on the one monotonic clock of the host
  * (`process.hrtime`), so lines of different processes can be put into one order.
  */
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';

@@ -67,7 +67,7 @@ function explains(fault: InjectedFault, { fromMs, lastedMs }: Gap): boolean {
   return beganMs <= toMs && toMs <= endedMs + recoveryMs;
 }
 
-/** The harness itself was not given a processor: whoever else was late is not to blame. */
+/** The harness itself was not given a processor: late instances are not to blame. */
 function hostStalls(history: readonly Entry[]): InjectedFault[] {
   return history
     .filter(({ who, what }) => who === 'harness' && what === 'stood.still')

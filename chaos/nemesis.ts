@@ -1,6 +1,6 @@
 /**
  * Chooses faults by a seed, and inflicts them. Which kinds, in which order, when, for how long, and on which of those that
- * can be chosen, comes from the seed alone. What it finds at that moment does not: processes and networks have a pace of
+ * can be chosen, comes from the seed alone. The state of the processes does not: processes and networks have a pace of
  * their own, so the same seed gives the same faults, and never quite the same run.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ const BETWEEN_MS = [200, 2_800] as const;
 
 /** Between two attempts to start an instance. */
 const RETRY_MS = 500;
-/** After the last fault, instances are replaced for this long yet: a store that is not back by then never will be. */
+/** After the last fault, instances are replaced for this long yet: a store that is not back after it never will be. */
 const REPLACE_MS = 30_000;
 
 export interface PlannedFault {
@@ -142,7 +142,7 @@ export class Nemesis {
     history.write('nemesis', 'fault.ended', { fault, kind: name });
   }
 
-  /** Tries again where it fails: it can not succeed while the store is down. */
+  /** Tries again where it fails: it cannot succeed while the store is down. */
   async #replace(afterMs: number): Promise<void> {
     const { crew, signal } = this.#parts;
     const isOver = () => signal.aborted || performance.now() > this.#replaceUntilMs;

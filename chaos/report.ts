@@ -64,7 +64,7 @@ function remarks({ counts, seconds, isInterrupted, verdict, history }: RunReport
   const { length: permitted } = verdict.permitted;
   const failed = history.find(({ what }) => what === 'fault.failed');
   return [
-    ...(isInterrupted ? ['Interrupted: what had happened by then was looked at.'] : []),
+    ...(isInterrupted ? ['Interrupted: the history up to that moment was checked.'] : []),
     ...(never.length > 0 && seconds >= WHOLE_DECK_S && !isInterrupted
       ? [`Never came: ${never.join(', ')}.`]
       : []),

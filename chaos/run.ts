@@ -117,7 +117,7 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     watch.next('recovering');
     if (!signal.aborted) await recover(sink, targets, signal);
   } catch (error) {
-    // Whoever cuts a run short by Ctrl-C ends its processes too.
+    // Ctrl-C ends the processes of the run too.
     if (!signal.aborted) throw error;
   } finally {
     history.write('harness', 'run.ended');

@@ -2,8 +2,8 @@
  * Who could act on a target, from when to when, by its own word: put together from a history.
  *
  * A tenure is **valid** from the moment its holder learned of the grant to the earliest of: the deadline of the last
- * confirmation; its loss; its being let go of, or, with a poll under way then, the end of that poll. What the holder was
- * doing in that time does not matter: a dead or frozen one counts as well, since nobody else may rely on it being dead.
+ * confirmation; its loss; its release, or, with a poll under way then, the end of that poll. The work of the holder
+ * in that time does not matter: a dead or frozen one counts as well, since nobody else may rely on it being dead.
  *
  * An algorithm without deadlines believes until it is told otherwise. It is judged by what it did: its tenure lasts to the
  * end of its last poll.
@@ -82,7 +82,7 @@ class Reading implements Actors {
   readonly standstills: Standstill[] = [];
   /** By instance and target: the latest tenure. */
   readonly #latest = new Map<string, Tenure>();
-  /** By instance and number: the polls that go on. */
+  /** By instance and number: the polls that continue. */
   readonly #open = new Map<string, Poll>();
   readonly #heardMs = new Map<string, number>();
 

@@ -20,7 +20,7 @@ export const RECOVERY_MS = {
   kill: TAKEOVER_MS + EVERY_MS,
   /** It has handed over what it had before it ended. */
   stop: 1_000 + EVERY_MS,
-  /** The store has forgotten nothing: a lease runs out, and somebody takes it. */
+  /** The store has forgotten nothing: a lease expires, and another instance takes it. */
   plain: TAKEOVER_MS + MARGIN_MS,
   /** It may have: quarantine comes first. */
   forgotten: QUARANTINE_MS + TAKEOVER_MS + MARGIN_MS,

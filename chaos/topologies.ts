@@ -96,7 +96,7 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
   const sentinels = await startSentinels({ replicas: 2, args, pickPort: lastingPort });
   await Promise.all(sentinels.servers.map(admit));
   const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
-  // An old primary that takes writes grants to whoever does not know better; nothing can notice, but fences.
+  // An old primary that takes writes grants to clients that still see it; only fences notice.
   const mayBreak: readonly Invariant[] = isLoose ? ['exclusion', 'two polls'] : [];
   return {
     url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`),

@@ -1,6 +1,6 @@
 // Builds src into dist and testing into dist/testing: JavaScript, declarations, and the Lua files beside the code that
 // reads them. Builds the dashboard into dist/dashboard.
-// Says nothing on success and complains on stderr only, so that whoever calls it owns stdout.
+// Says nothing on success and complains on stderr only, so that its caller owns stdout.
 // With --if-stale: only if dist is missing, or older than what it is built from.
 import { spawnSync } from 'node:child_process';
 import {

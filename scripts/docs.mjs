@@ -34,7 +34,7 @@ async function show(port) {
   const { createServer } = await import('vitepress');
   const start = async () => {
     const server = await createServer(docs, { host: '127.0.0.1', port }, async () => {
-      // The list of pages, or how they are shown, has changed: all of it is read anew.
+      // The list of pages, or how they are shown, has changed: all of it is read again.
       await server.close();
       await start();
     });

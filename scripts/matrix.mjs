@@ -73,7 +73,7 @@ async function isBuilt() {
   return code === 0;
 }
 
-/** All checks on one Node. One that can not be had has failed them all. */
+/** All checks on one Node. A Node that is unavailable has failed them all. */
 async function checkOn(name) {
   try {
     const path = flags.node.length > 0 ? resolve(name) : await installed(name);

@@ -15,7 +15,7 @@ ${STEPS.map(({ name, about }) => `  ${name.padEnd(13)} ${about}`).join('\n')}
 
   --only STEPS  only these, with commas between them; may be given more than once
   --skip STEPS  all but these
-  --offline     the registry can not be asked for an audit: that is said, and is no failure
+  --offline     do not ask the registry for an audit; the report says so, and it is no failure
   --list        name the steps that would be taken, and take none
   --json        nothing but { fit, steps: [{ name, ok, detail, ms }], publish } on stdout
 

@@ -14,7 +14,7 @@ import { WORKER_BUGS } from './worker-bugs.mjs';
 import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
 
 const ROOT = new URL('..', import.meta.url);
-/** Inside the project, where what the copies import is found; a folder for each run, so that two runs can go on at once. */
+/** Inside the project, where what the copies import is found; a folder for each run, so that two runs can continue at once. */
 const COPIES = new URL(`node_modules/.cache/holdfast-seeded-bugs-${process.pid}/`, ROOT);
 const HOUR_MS = 3_600_000;
 

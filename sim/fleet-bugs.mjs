@@ -5,7 +5,7 @@ export const FLEET_BUGS = [
   {
     name: 'paused target forgotten',
     about:
-      'a paused target that comes due is taken off the schedule, although its owner has not let go of it',
+      'a paused target that comes due is taken off the schedule, although its owner has not released it',
     worlds,
     patches: [
       {

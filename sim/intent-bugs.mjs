@@ -30,7 +30,7 @@ export const INTENT_BUGS = [
   },
   {
     name: 'replayed after the end',
-    about: 'a key leads to its session for good, and a start finds what has ended long ago',
+    about: 'a key leads to its session permanently, and a start finds a session that has ended',
     worlds,
     patches: [
       {
@@ -101,7 +101,7 @@ export const INTENT_BUGS = [
   },
   {
     name: 'fields run together',
-    about: 'an idempotency key is made from text in which it can not be seen where a field ends',
+    about: 'an idempotency key is made from text that does not show where a field ends',
     worlds,
     patches: [
       {
@@ -144,7 +144,7 @@ export const INTENT_BUGS = [
   },
   {
     name: 'one stop for all',
-    about: 'whoever stops a session stops it for everybody',
+    about: 'a client that stops a session stops it for all clients',
     worlds,
     patches: [
       {

@@ -1,4 +1,4 @@
-// Runs simulated worlds, one seed after another, until so many hours have passed in them. What broke a promise before is
+// Runs simulated worlds, one seed after another, until so many hours have passed in them. Seeds that broke a promise before
 // run first. A world that breaks one is narrowed down, drawn, and kept in sim/regressions.json.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
 const KINDS = ['fleet', 'mixed', 'records', 'cron', 'both'];
-/** A mixed world is short: what its seed draws is what matters, and another seed draws anew. */
+/** A mixed world is short: what its seed draws is what matters, and another seed draws again. */
 const MIXED_WORLD = 0.1;
 /** Six fires an hour. */
 const CRON_WORLD = 20;

@@ -114,7 +114,7 @@ export const MIXED_BUGS = [
   },
   {
     name: 'revoke without a fence',
-    about: 'a revocation that is carried out late hits whoever holds the key by then',
+    about: 'a revocation that is carried out late hits the next holder of the key',
     worlds,
     patches: [
       {

@@ -1,7 +1,7 @@
 /**
  * Bugs that lease libraries have had, put back into a copy of Holdfast one at a time: a simulator that does not find them
  * proves nothing. Each is a change of the built code, so that the code itself has no switch for any of them. A text that is not
- * found exactly once stops the gate: then the code has changed, and the bug has to be put in anew.
+ * found exactly once stops the gate: then the code has changed, and the bug has to be put in again.
  */
 export const SEEDED_BUGS = [
   {
@@ -68,7 +68,7 @@ export const SEEDED_BUGS = [
   },
   {
     name: 'deadline by the wall clock',
-    about: 'whoever sets the clock back makes leases last longer',
+    about: 'a clock that is set back makes leases last longer',
     patches: [
       {
         file: 'lease/tenure.js',
@@ -90,7 +90,7 @@ export const SEEDED_BUGS = [
   },
   {
     name: 'monotonic clock only',
-    about: 'a machine that slept does not know that its leases have run out',
+    about: 'a machine that slept does not know that its leases have expired',
     patches: [
       {
         file: 'core/validity.js',
@@ -156,7 +156,7 @@ export const SEEDED_BUGS = [
   },
   {
     name: 'release without a check',
-    about: 'who lets go deletes the key, whoever holds it by now',
+    about: 'a release deletes the key even if another holder has it',
     patches: [
       {
         file: 'store/redis/lua/lease/release.lua',
@@ -167,7 +167,7 @@ export const SEEDED_BUGS = [
   },
   {
     name: 'renewal without a check',
-    about: 'who renews lengthens the lease, whoever holds it by now, and believes it to be its own',
+    about: 'a renewal extends the lease of another holder, and takes it for its own',
     patches: [
       {
         file: 'store/redis/lua/lease/renew.lua',

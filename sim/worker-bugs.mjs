@@ -75,7 +75,8 @@ export const WORKER_BUGS = [
   },
   {
     name: 'slot let go of at once',
-    about: 'what a session has is let go of when its pipeline is told to end, and not when it has',
+    about:
+      'the leases of a session are released when its pipeline is told to end, not when it has ended',
     worlds,
     patches: [
       {
@@ -88,7 +89,7 @@ export const WORKER_BUGS = [
   {
     name: 'over without a word',
     about:
-      'what a session had is let go of before the store knows that it is over: who finds it then runs it once more',
+      'the leases of a session are released before the store knows that it has ended: another worker runs it again',
     worlds,
     patches: [
       {
@@ -100,7 +101,7 @@ export const WORKER_BUGS = [
   },
   {
     name: 'ended before it is free',
-    about: 'a session ends first, and lets go of what it had afterwards',
+    about: 'a session ends first, and releases its leases afterwards',
     worlds,
     patches: [
       {

@@ -4,7 +4,7 @@ const worlds = { workflows: 3 };
 export const WORKFLOW_BUGS = [
   {
     name: 'step without the lease',
-    about: 'an orchestrator whose lease has run out goes on as long as no other has begun',
+    about: 'an orchestrator whose lease has expired continues until another begins',
     worlds,
     patches: [
       {
@@ -33,8 +33,7 @@ export const WORKFLOW_BUGS = [
   },
   {
     name: 'settle without the fence',
-    about:
-      'whoever had an action settles what is in hands now, be it with another, or another action',
+    about: 'a processor settles an action that another processor has claimed since',
     worlds,
     patches: [
       {
@@ -71,7 +70,7 @@ export const WORKFLOW_BUGS = [
   },
   {
     name: 'nothing emitted anew',
-    about: 'what a dead orchestrator had emitted is left to what became of it',
+    about: 'actions of a dead orchestrator are not emitted again',
     worlds,
     patches: [
       {

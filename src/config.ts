@@ -102,7 +102,7 @@ export interface HoldfastConfig {
   sessionIds?: TargetIds | undefined;
 
   /**
-   * For `holdfast intents`, and for `holdfast up` with the role `api`. Secrets belong into the
+   * For `holdfast intents`, and for `holdfast up` with the role `api`. Secrets belong in the
    * environment.
    */
   intents?: Pick<IntentOptions, 'apiLeases'> | undefined;

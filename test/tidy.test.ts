@@ -300,9 +300,12 @@ describe('classes', () => {
 });
 
 describe('layout', () => {
-  it.each(['f({ ...{ a, b } });', 'f([...[a, b], c]);'])('by a spread is found: %s', (text) => {
-    expect(spreadFindings([sample('src/a.ts', text)])).toHaveLength(1);
-  });
+  it.each(['f({ ...{ a, b } });', 'f([...[a, b], c]);', 'f([...([a, b] as const)]);'])(
+    'by a spread is found: %s',
+    (text) => {
+      expect(spreadFindings([sample('src/a.ts', text)])).toHaveLength(1);
+    },
+  );
 
   it('is not a matter of other spreads', () => {
     const text = 'f({ ...a, ...(b && { b }), ...(c ? [] : [d]) }, ...[a].map(g));';

@@ -66,7 +66,7 @@ async function keep(url, keys, everyMs) {
   };
 }
 
-/** The system's clock, except that it notes when a timer fires, and how much processor time Redis had used by then. */
+/** The system's clock, except that it notes when a timer fires, and how much processor time Redis had used at that moment. */
 function watched(watch) {
   const clock = Object.create(systemClock);
   clock.after = (delayMs, run) =>

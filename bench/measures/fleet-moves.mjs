@@ -11,7 +11,7 @@ const FACTS = {
   pollMs: [200, 400],
   options: { every: '100ms', concurrency: TARGETS, results: 'off' },
 };
-/** All polls are under way by then, each at a place of its own. */
+/** After this time all polls run, each at a phase of its own. */
 const MIX_MS = 500;
 
 /** One of three stops: per target, from the end of its last poll there until another holds its lease. */
@@ -86,7 +86,7 @@ function rowsOf(requirement, name, rounds, atMost) {
   const gaps = rounds.flat();
   const longestMs = Math.max(...gaps.map(({ ms }) => ms));
   const shortestMs = Math.min(...gaps.map(({ ms }) => ms));
-  // Somebody held a target that another was still polling.
+  // An instance held a target that another was still polling.
   if (shortestMs < 0) throw new Error(`a gap of ${shortestMs} ms`);
   const row = (measure, unit, figure) => ({
     requirement,

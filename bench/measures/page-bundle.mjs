@@ -7,7 +7,7 @@ import { absolute, fact } from '../report.mjs';
 const FILES = new URL('../../dist/dashboard/', import.meta.url);
 const MOST_KB = 60;
 
-/** What a browser downloads for the map; other views come when somebody looks at them. */
+/** The files that a browser downloads for the map. Other views load when a user opens them. */
 export const pageBundle = { name: 'the page, gzipped', run };
 
 async function run(bench) {

@@ -42,7 +42,7 @@ async function pairs(bench) {
   return rows;
 }
 
-/** From release() in one process until whoever waits in another has a slot. */
+/** From release() in one process until the waiter in another process has a slot. */
 async function handovers(bench) {
   const tookMs = {};
   for (const contender of WHO) {

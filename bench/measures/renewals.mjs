@@ -50,7 +50,7 @@ async function bestOfEach(bench, members) {
   return new Map([...best.values()].map(({ member, lanes }) => [member, lanes]));
 }
 
-/** They are taken anew in every round, or their keeper would be at work while the others are measured. */
+/** They are taken again in every round, or their keeper would be at work while the others are measured. */
 async function renewOurs(ours, { settlingIntervals, intervals }) {
   const renewed = [];
   await keep(ours);

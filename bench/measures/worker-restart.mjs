@@ -8,7 +8,7 @@ const COMMAND = ['sleep', '1000'];
 
 /**
  * A worker with commands on all of its slots is killed with -9 and started again under its name: from the start of the process until
- * new starts run on slots of the dead one, and what it had run goes on.
+ * new starts run on slots of the dead one, and the sessions of the dead one continue.
  */
 export const workerRestart = { name: 'killed and restarted → its slots usable', run };
 
@@ -30,7 +30,7 @@ function rowsOf(where, all) {
   return [
     absolute({ ...row('from process start', ({ newMs }) => newMs), atMost: 3_000 }),
     fact(row('worker started', ({ readyMs }) => readyMs)),
-    fact(row('what it had goes on', ({ oldMs }) => oldMs)),
+    fact(row('its old sessions continue', ({ oldMs }) => oldMs)),
   ];
 }
 
@@ -44,7 +44,7 @@ async function rounds(bench, { url }) {
   return results;
 }
 
-/** Half of what it ran is stopped while it is dead, and as much started anew: that has to have the slots of the other. */
+/** Half of what it ran is stopped while it is dead, and as much started again: that has to have the slots of the other. */
 async function restart(bench, asking, { url, round }) {
   const refs = (of, count) => Array.from({ length: count }, (_, n) => `${of}-${round}-${n}`);
   const dead = await bench.instance(url);
@@ -52,7 +52,8 @@ async function restart(bench, asking, { url, round }) {
   await dead.ask('work', { options: OPTIONS, command: COMMAND });
   const ids = await asking.ask('submit', { refs: refs('old', SLOTS) });
   const { workers } = await asking.ask('untilState', { ids, state: 'RUNNING' });
-  if (workers.some((worker) => worker !== deadId)) throw new Error('somebody else works, too');
+  if (workers.some((worker) => worker !== deadId))
+    throw new Error('another worker runs sessions, too');
   await dead.stop();
   const [stopped, kept] = [ids.slice(0, SLOTS / 2), ids.slice(SLOTS / 2)];
   await asking.ask('stopSessions', { ids: stopped });

@@ -58,7 +58,7 @@ async function stop(bench, { url }, { of, count, command }) {
   const result = await working.ask('stopWorking');
   const left = await asking.ask('leases');
   if (left.length > 0) throw new Error(`${left.length} leases are left: ${left.slice(0, 5)}`);
-  // Nobody goes on with them.
+  // Nobody continues with them.
   await asking.ask('stopSessions', { ids });
   await working.ask('work', { options: { resources: { tuners: SESSIONS } } });
   await asking.ask('untilState', { ids, state: 'ENDED' });

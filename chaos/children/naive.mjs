@@ -1,5 +1,5 @@
-// What people write first, and the harness must find out: a lock by SET NX PX, kept by PEXPIRE whoever has it now, freed by
-// DEL, and a flag that says "mine" until somebody says otherwise. A counter is its fence.
+// The lock that people write first, whose faults the harness must find: SET NX PX, then PEXPIRE and DEL without a check
+// of the holder, and a flag that says "mine" until an error says otherwise. A counter is its fence.
 import { createClient } from 'redis';
 import { detour } from './detour.mjs';
 import { identify, obey, record, say, settings, work } from './work.mjs';

@@ -1,4 +1,4 @@
-// A lock as people first write it, which the judge of a soak has to find out: SET NX PX, PEXPIRE whoever has it now, DEL,
+// The lock that people write first, whose faults a soak must find: SET NX PX, PEXPIRE and DEL without a check of the holder,
 // and a flag that says "mine" until the next renewal. A counter is its fence.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// What every instance under test does, whoever told it that it may: it reads for a while, asks once more, and writes to
-// the sink. Everything is written down before it goes on: a process may be killed at any moment.
+// The work of every instance under test: it reads for a while, asks once more, and writes to
+// the sink. Everything is written down before it continues: a process may be killed at any moment.
 import { openSync, writeSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { createInterface } from 'node:readline';
@@ -40,7 +40,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 let polls = 0;
 let freezesAtWrite = false;
 
-/** One poll; `mayAct` throws where it may not go on. */
+/** One poll; `mayAct` throws where it may not continue. */
 export async function work(target, { signal, fence, mayAct }) {
   const about = { target, fence, poll: ++polls };
   record('poll.began', about);

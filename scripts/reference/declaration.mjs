@@ -24,7 +24,7 @@ function isShown(member, types, isExported) {
   if ((modifiers & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) !== 0) return false;
   if (member.name !== undefined && ts.isPrivateIdentifier(member.name)) return false;
   if (!ts.isConstructorDeclaration(member)) return true;
-  // Who can not name what it takes is given one, and does not make one.
+  // A class whose argument is not exported is given to users, who do not make one.
   const named = [];
   collect(member, types, named);
   return named.every(isExported);

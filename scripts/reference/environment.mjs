@@ -1,4 +1,4 @@
-// What is said in environment variables. The list is kept by hand, and held against the source: whoever adds one is told so.
+// The environment variables. The list is kept by hand and compared with the source, so a new one cannot be forgotten.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { code, table } from './page.mjs';

@@ -1,4 +1,4 @@
-// Markdown, for the pages that are generated: prose that can not be taken for HTML, tables, and links to headings.
+// Markdown, for the pages that are generated: prose that cannot be taken for HTML, tables, and links to headings.
 
 /** What stands at the top of every page that is generated. */
 export function page({ title, from, byHand, intro, body }) {
@@ -7,7 +7,7 @@ export function page({ title, from, byHand, intro, body }) {
   return `${notice}\n\n# ${title}\n\n${intro}${twin}\n\n${body.trim()}\n`;
 }
 
-/** Doc comments as Markdown. What looks like a tag is none, and a heading in a comment is no heading of the page. */
+/** Doc comments as Markdown. Tags are escaped, and headings become text. */
 export function prose(text) {
   return text
     .replace(/^#+ (.*)$/gm, '**$1**')

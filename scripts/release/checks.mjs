@@ -34,7 +34,7 @@ export const CHECKS = {
 
 async function tree() {
   const { code, output } = await runCommand('git', ['status', '--porcelain'], { cwd: root });
-  if (code !== 0) throw new Failure(`git can not tell:\n${lastLines(output)}`);
+  if (code !== 0) throw new Failure(`git status failed:\n${lastLines(output)}`);
   if (output.trim() !== '')
     throw new Failure(`commit this, or take it back:\n${lastLines(output)}`);
   const { output: commit } = await runCommand('git', ['rev-parse', '--short', 'HEAD'], {

@@ -1,4 +1,4 @@
-/** Commands that are run for what they find out: their output is kept, and shown only where somebody has to read it. */
+/** Runs commands for their result. Their output is kept, and shown only after a failure. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -8,7 +8,7 @@ const SHOWN_LINES = 25;
 
 /**
  * Runs a command to its end: `{ code, stdout, output, ms }`, where output is stdout and stderr as they came. `log` is a file
- * that has it all, too. What can not be started has code 127.
+ * that has it all, too. A command that cannot be started has code 127.
  */
 export function runCommand(file, args, { cwd, env = process.env, log } = {}) {
   const startMs = performance.now();

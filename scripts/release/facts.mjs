@@ -11,7 +11,7 @@ export function versionProblem({ version, lockedVersion, changelog }) {
   return `package.json is at ${version}, but the first heading of CHANGELOG.md is '${heading}': name it '${version}', or set the version that it tells of with npm version --no-git-tag-version`;
 }
 
-/** Whoever installs decides from where: an address in the lockfile would decide for them. */
+/** Users decide which registry they install from: an address in the lockfile would decide for them. */
 export function lockfileProblem(text) {
   const hosts = [...text.matchAll(/"resolved":\s*"(?:git\+)?\w+:\/\/([^/"]+)/g)].map(
     ([, host]) => host,

@@ -88,7 +88,7 @@ export class ChangeReader {
       operation: 'changes',
       reply: `the records of '${this.#collection}' were to be listed from the beginning ${MOST_BEGINNINGS} times in one refresh`,
       advice:
-        'Records are removed faster than they can be listed, or the store loses data. What is known of them stays as it was, and ' +
+        'Records are removed faster than they can be listed, or the store loses data. Records that were read before stay as they were, and ' +
         'the next refresh lists them again: remove fewer at once.',
     });
   }

@@ -80,7 +80,7 @@ export class SessionRun {
   #cause: Cause | null = null;
   /** Which lease was lost, and why. */
   #lost = 'its leases: they were not renewed in time';
-  /** The pipeline once it was started; also when it has ended. */
+  /** The pipeline after its start, and after its end. */
   #running: Running | null = null;
   /** The store names this worker as the worker of the session, or did so. */
   #isClaimed: boolean;

@@ -49,7 +49,7 @@ function event(name: string, who: string, facts: Record<string, unknown> = {}): 
 
 function board(...events: readonly LoggedEvent[]): TopState {
   const made = new TopState();
-  made.see(
+  made.update(
     {
       kind: 'picture',
       picture: picture({
@@ -69,7 +69,7 @@ function board(...events: readonly LoggedEvent[]): TopState {
     },
     NOW,
   );
-  for (const one of events) made.hear(one, NOW);
+  for (const one of events) made.addEvent(one, NOW);
   return made;
 }
 
@@ -181,8 +181,8 @@ q quit   / filter   s order: name   p pause…
           const made = new TopState();
           const members = names.map((id) => member('x', { id }));
           const targets = names.map((id) => target(id, null));
-          made.see({ kind: 'picture', picture: picture({ members, targets }) }, NOW);
-          for (const id of names) made.hear(event('session.added', 'x', { session: id }), NOW);
+          made.update({ kind: 'picture', picture: picture({ members, targets }) }, NOW);
+          for (const id of names) made.addEvent(event('session.added', 'x', { session: id }), NOW);
           const shown = drawn(made, { columns, rows });
           // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
           expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
@@ -194,27 +194,27 @@ q quit   / filter   s order: name   p pause…
   it('escapes what ids could do to a terminal', () => {
     const made = new TopState();
     const members = [member('x', { id: '\u001b[2Jx', version: '\u0007' })];
-    made.see({ kind: 'picture', picture: picture({ members }) }, NOW);
+    made.update({ kind: 'picture', picture: picture({ members }) }, NOW);
     expect(drawn(made)).toContain('\\x1b[2Jx ');
   });
 
   it('says what to do where there is nothing to show', () => {
     const made = new TopState();
     expect(drawn(made)).toContain('no data yet');
-    made.see({ kind: 'picture', picture: picture() }, NOW);
+    made.update({ kind: 'picture', picture: picture() }, NOW);
     const shown = drawn(made);
     expect(shown).toContain('No instance runs. Start one: holdfast up');
-    expect(shown).toContain('Nothing is polled. Add something: holdfast sessions add');
+    expect(shown).toContain('There are no targets. Add one: holdfast targets add URL');
     expect(shown).toContain('Nothing has happened lately.');
   });
 
   it('says that the store is away, since when, and how old is what it shows', () => {
     const made = board();
-    made.see({ kind: 'stalled', error: new Error('nobody listens') }, later(1_000));
+    made.update({ kind: 'stalled', error: new Error('nobody listens') }, later(1_000));
     const shown = drawn(made, {}, {}, later(8_000));
     expect(shown).toContain('data 8 s old');
     expect(shown).toContain('the store does not answer, for 7 s: nobody listens');
-    made.see({ kind: 'resumed' }, later(9_000));
+    made.update({ kind: 'resumed' }, later(9_000));
     expect(drawn(made, {}, {}, later(9_000))).not.toContain('does not answer');
   });
 
@@ -231,7 +231,7 @@ q quit   / filter   s order: name   p pause…
       targets: [target('device-2', 'ana'), target('device-4', 'cleo')],
       members: [member('ana'), member('cleo')],
     };
-    made.see({ kind: 'change', change }, later(1_000));
+    made.update({ kind: 'change', change }, later(1_000));
     const shown = drawn(made, {}, {}, later(1_000));
     expect(shown).toContain('3 targets on 2 instances, 3 held, 1 moving\n');
     expect(shown).toContain('store 13 ms');
@@ -265,16 +265,16 @@ q quit   / filter   s order: name   p pause…
     const made = board();
     const frozen = made.copy();
     const before = drawn(frozen, {}, { isPaused: true });
-    made.see({ kind: 'picture', picture: picture() }, later(1_000));
-    made.hear(TAKEN, later(1_000));
+    made.update({ kind: 'picture', picture: picture() }, later(1_000));
+    made.addEvent(TAKEN, later(1_000));
     expect(drawn(frozen, {}, { isPaused: true })).toBe(before);
     expect(before).toMatch(/paused {2}data 0 s old {2}14:03:22$/m);
-    expect(before).toContain('p go on');
+    expect(before).toContain('p continue');
   });
 
   it('shows what the keys do in the place of everything else', () => {
     const shown = drawn(board(), {}, { isHelp: true });
-    expect(shown).toContain('q    quit; Ctrl-C, too');
+    expect(shown).toContain('q    quit, as Ctrl-C does');
     expect(shown).not.toContain('INSTANCE');
   });
 
@@ -315,11 +315,11 @@ describe('keys', () => {
 describe('what happened in the last minute', () => {
   it('is counted, and forgotten after it', () => {
     const minute = new MinuteMetrics();
-    minute.note(AT, AT);
-    minute.note(AT - 59_000, AT);
-    minute.note(AT - 61_000, AT);
+    minute.add(AT, AT);
+    minute.add(AT - 59_000, AT);
+    minute.add(AT - 61_000, AT);
     // By the clock of somebody whose clock is ahead.
-    minute.note(AT + 5_000, AT);
+    minute.add(AT + 5_000, AT);
     expect(minute.count(AT)).toBe(3);
     expect(minute.perSecond(AT)).toBe(0.05);
     expect(minute.count(AT + 30_000)).toBe(2);

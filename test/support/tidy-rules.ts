@@ -523,7 +523,10 @@ export function spreadFindings(sources: readonly SourceText[]): Finding[] {
   return sources.flatMap((source) =>
     [...nodesOf(source)].flatMap((node) => {
       if (!ts.isSpreadAssignment(node) && !ts.isSpreadElement(node)) return [];
-      const { kind } = node.expression;
+      let { expression } = node;
+      while (ts.isParenthesizedExpression(expression) || ts.isAsExpression(expression))
+        ({ expression } = expression);
+      const { kind } = expression;
       const isLiteral =
         kind === ts.SyntaxKind.ObjectLiteralExpression ||
         kind === ts.SyntaxKind.ArrayLiteralExpression;

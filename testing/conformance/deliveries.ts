@@ -17,7 +17,7 @@ import {
 } from './consumer.ts';
 import { CALL, type Check, LONG_MS, SHORT_MS } from './kit.ts';
 
-/** What a store does with what is in somebody’s hands. */
+/** Entries that a consumer has claimed. */
 export function delivering(check: Check): void {
   claiming(check);
   extending(check);

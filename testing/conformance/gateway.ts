@@ -115,7 +115,7 @@ export class Gateway {
     do {
       const page = await this.list({ ...call, ...(cursor !== undefined && { cursor }) });
       ids.push(...page.sessions.map(({ id }) => id));
-      // A store that comes back to where it was would go on for ever.
+      // A store that comes back to where it was would continue for ever.
       assert.equal(new Set(ids).size, ids.length, 'a session is listed twice');
       cursor = page.cursor;
     } while (cursor !== undefined);
@@ -127,8 +127,7 @@ export class Gateway {
   }
 
   /**
-   * Takes all that is to be started. What is not this test's was left by one before: that is done
-   * with.
+   * Takes all entries. Those that an earlier test left are removed.
    */
   async consume(claimMs = LONG_MS): Promise<Delivery[]> {
     const call = { ...CALL, consumer: 'worker', most: 1_000, claimMs };

@@ -7,7 +7,7 @@ import {
 import { Gateway } from './gateway.ts';
 import { CALL, type Check } from './kit.ts';
 
-/** What is JSON, and trouble to whoever takes it for something else. */
+/** JSON texts that are hard to store as text. */
 const TEXTS = [
   JSON.stringify({ a: [1e21, 0.1, null, 'ä\u0000"\n {} 😀'], b: {}, c: [] }),
   '{"__proto__":{"x":1},"constructor":"\'); DROP TABLE sessions; --"}',

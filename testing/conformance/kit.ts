@@ -22,7 +22,7 @@ export type Check = (title: string, run: (kit: Kit) => Promise<void>) => void;
 
 /**
  * For tests of what all who use a store share, and any of them may take or forget: one after the
- * other, also where the others run at the same time.
+ * other, even where the others run at the same time.
  */
 export function inTurn(check: Check): Check {
   let before: Promise<void> = Promise.resolve();

@@ -170,7 +170,7 @@ async function trim(kit: Kit, keptMs: number): Promise<number> {
   }
 }
 
-/** The position of the newest entry, whoever's it is; of one made for it where there is none. */
+/** The position of the newest entry of any test. Adds an entry if there is none. */
 async function newest(kit: Kit): Promise<string> {
   const find = async () => (await recall(kit, { most: 1 })).entries[0]?.position;
   const found = await find();

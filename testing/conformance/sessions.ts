@@ -364,7 +364,7 @@ function pruningStarts(check: Check): void {
     for (const name of ['taken', 'waiting']) await gateway.stop(name);
     const { changedAtMs } = await gateway.found('waiting');
     while ((await gateway.prune(changedAtMs + 1)) > 0);
-    // By then the consumer of the first may have it no more, and it would be given out again.
+    // After this time the claim on the first may have expired, and it would be given out again.
     await kit.elapse(2 * claimMs);
     assert.equal((await gateway.consumeOne()).lane, gateway.id('kept'));
     await gateway.created('waiting');

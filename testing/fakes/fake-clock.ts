@@ -75,7 +75,7 @@ export class FakeClock implements Clock {
     this.#move(ms);
   }
 
-  /** The host sleeps, or somebody sets its clock: the wall clock moves alone. */
+  /** The host sleeps, or an operator sets its clock: the wall clock moves alone. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
   }

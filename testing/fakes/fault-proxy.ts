@@ -93,7 +93,7 @@ export class FaultProxy {
     for (const link of this.#links) link.client.resetAndDestroy();
   }
 
-  /** Drops every connection and all that is held, and gives up the port for good. */
+  /** Drops every connection and all that is held, and gives up the port permanently. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const aligned = this.refuse();

@@ -15,7 +15,7 @@ import { FaultySignals } from './faulty-signals.ts';
  * then on.
  */
 export interface StoreFaults {
-  /** Calls are carried out but never answered: the caller's time runs out. */
+  /** Calls are carried out but never answered: the caller times out. */
   loseReplies: boolean;
   /**
    * Calls never arrive and are never answered: a frozen store, or a half-open socket. Signals do

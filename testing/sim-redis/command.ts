@@ -4,7 +4,7 @@ import type { Value } from './value.ts';
 /** What a command works on. */
 export interface CommandContext {
   readonly database: Database;
-  /** Tells whoever listens, and gives how many those are. */
+  /** Sends to all subscribers, and returns how many there are. */
   publish(channel: string, message: string): number;
 }
 

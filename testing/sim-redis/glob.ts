@@ -1,5 +1,5 @@
 const matchers = new Map<string, (text: string) => boolean>();
-/** Beyond so many, they are forgotten and made anew. */
+/** Beyond so many, they are forgotten and made again. */
 const MOST_MATCHERS = 256;
 
 /** What Redis' patterns match: `*`, `?`, sets in brackets, and `\` before what means itself. */

@@ -28,7 +28,7 @@ export class Journal {
   }
 
   /**
-   * Undoes what happened in the last `ms`, the last first. What happened just that long ago stays.
+   * Undoes the changes of the last `ms`, the last first. A change exactly that long ago stays.
    */
   undoLast(ms: number): void {
     if (ms > LOSS_MS) throw new RangeError(`no more than ${LOSS_MS} ms can be undone, not ${ms}`);

@@ -61,8 +61,8 @@ function general(number: number, digits: number): string {
 }
 
 /**
- * So many figures of a number, and the power of ten of the first. What is half way goes to the even
- * one.
+ * So many figures of a number, and the power of ten of the first. A half is rounded to the even
+ * figure.
  */
 function rounded(number: number, digits: number): [figures: string, exponent: number] {
   const [mantissa = '', power] = number.toExponential(digits - 1).split('e');

@@ -225,7 +225,7 @@ class Statements {
 
 const NIL: Code = { code: 'undefined', type: 'unknown' };
 
-/** Whether the end of these can not be reached. */
+/** Whether the end of these cannot be reached. */
 function alwaysReturns(statements: readonly Statement[]): boolean {
   const last = statements.at(-1);
   if (last?.type === 'ReturnStatement') return true;

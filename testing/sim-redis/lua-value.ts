@@ -87,8 +87,7 @@ export function asBytes(text: string): string {
 }
 
 /**
- * The text that such bytes are. What is cut inside of a character comes back as a client would show
- * it.
+ * The text of these bytes. A cut character becomes what a client would show.
  */
 export function asText(bytes: string): string {
   return NOT_ASCII.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes;

@@ -87,7 +87,7 @@ export function fromLua(value: LuaValue): Value {
 }
 
 const digests = new Map<string, string>();
-/** Beyond so many, they are forgotten and made anew. */
+/** Beyond so many, they are forgotten and made again. */
 const MOST_DIGESTS = 10_000;
 
 /** Remembered, because the same records are looked at again and again. */

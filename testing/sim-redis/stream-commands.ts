@@ -59,7 +59,7 @@ function remove(database: Database, stream: Stream, id: StreamId): boolean {
   return putBack !== null;
 }
 
-/** A stream stays, with the last id it had, also when it is empty. */
+/** A stream stays, with the last id it had, even when it is empty. */
 function xdel({ database }: CommandContext, [, key = '', ...texts]: readonly string[]): Value {
   const stream = database.read('stream', key);
   if (stream === undefined) return 0;

@@ -1,7 +1,7 @@
 /**
  * Watches a world from outside, with true time, and holds it to what Holdfast promises:
  *
- * - **exclusion**: at no moment may two processes begin, or go on with, work on one target;
+ * - **exclusion**: at no moment may two processes begin, or continue with, work on one target;
  * - **fencing**: what is written to never takes a lower fence after a higher one;
  * - **tenures**: one fence belongs to one holder;
  * - **grants**: each new fence of a key is higher than all before it, over restarts and failovers;
@@ -12,7 +12,7 @@
  * - **calm**: the shares are even then, and nothing moves;
  * - **tidiness**: a process that has stopped leaves no timer, and no rejection is left to nobody;
  * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at
- *   one action may go on at one moment;
+ *   one action may continue at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
@@ -125,7 +125,7 @@ export class Audit {
     );
   }
 
-  /** Whose fault a gap is can be said only by somebody who knows what is wrong. */
+  /** Only the surroundings know which fault caused a gap. */
   set surroundings(surroundings: Surroundings) {
     this.#handovers.surroundings = surroundings;
   }
@@ -249,7 +249,7 @@ export class Audit {
     }
   }
 
-  /** Whether somebody may work on a target, or go on with it, just now. */
+  /** Whether a process may work on a target now. */
   isTaken(target: string): boolean {
     return [...(this.#claims.get(target) ?? [])].some(({ isValid }) => isValid());
   }
@@ -379,7 +379,7 @@ export class Audit {
 
   /**
    * `EVALSHA sha 1 lease tombstone force …`: by force, the next may be granted what the revoked
-   * holder still works on. Whoever did that was told for how long.
+   * holder still works on. The operator was told for how long.
    */
   #revoked(args: readonly string[], reply: Reply): void {
     if (args[5] !== '1' || !Array.isArray(reply) || reply.length < 3) return;

@@ -42,8 +42,12 @@ export type NonPromise =
   | 'store clock set back';
 
 export const NON_PROMISES: readonly NonPromise[] = [
-  ...(['granted with quarantine off', 'unnoticed emptying', 'old primary'] as const),
-  ...(['store clock set forward', 'revoked by force', 'store clock set back'] as const),
+  'granted with quarantine off',
+  'unnoticed emptying',
+  'old primary',
+  'store clock set forward',
+  'revoked by force',
+  'store clock set back',
 ];
 
 /** How the store may have forgotten leases. */

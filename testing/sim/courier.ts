@@ -3,7 +3,7 @@ import type { Handoff } from '../../src/workflow/orchestrator.ts';
 import type { SimProcess } from './host.ts';
 import { PHASE, type Timeline } from './timeline.ts';
 
-/** Somebody to whom a workflow can be handed over. */
+/** A process that can take over a workflow. */
 export interface Recipient {
   readonly process: SimProcess;
   receive(handoff: Handoff): void;

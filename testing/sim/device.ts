@@ -1,7 +1,7 @@
 /**
  * What the targets' owners write to, each with its fence: it takes a write only if it has seen no
  * higher one. It lies behind a network of its own, so a write that left in time may arrive when
- * somebody else owns the target.
+ * another instance owns the target.
  */
 import type { Random } from '../../src/core/random.ts';
 import type { SimProcess } from './host.ts';

@@ -52,7 +52,7 @@ export const KINDS = {
   flush: 1,
   'scripts are forgotten': 1,
   'out of memory': 2,
-  /** Somebody deletes some of the keys. */
+  /** An operator deletes some of the keys. */
   'keys are deleted': 1,
   'store clock is set': 1,
   /** An operator takes leases away. */
@@ -66,12 +66,13 @@ export const KINDS = {
    * round of it succeeds.
    */
   'pause while cut': 5,
-  /** Somebody deletes what waits in the stream of starts. */
+  /** An operator deletes entries of the stream of starts. */
   'starts are lost': 4,
   /** The process is killed, and started again at once. */
   restart: 4,
   /**
-   * A worker is told to stop, with little time for that, and its process goes on with another one.
+   * A worker is told to stop, with little time for that, and its process continues with another
+   * one.
    */
   'worker is replaced': 4,
 } as const;
@@ -102,7 +103,9 @@ export const POINTS = [
 
 /** There alone where there are intents. */
 const INTENT_KINDS: ReadonlySet<FaultKind> = new Set([
-  ...(['starts are lost', 'restart', 'worker is replaced'] as const),
+  'starts are lost',
+  'restart',
+  'worker is replaced',
 ]);
 /** There alone where targets are sessions. */
 const SESSION_KINDS: ReadonlySet<FaultKind> = new Set(['pause', 'pause while cut']);

@@ -1,7 +1,7 @@
 /**
  * Holds handovers to this: a member that nothing is wrong with takes what it is handed, in a
- * quarantine, too. What it would not take must not be handed to it, for nobody works on it
- * meanwhile.
+ * quarantine, too. A target that it would not take must not be handed to it: no instance would work
+ * on it meanwhile.
  */
 
 /** A target that was handed to a member. */
@@ -11,7 +11,7 @@ export interface Offer {
   readonly atMs: number;
   /** By when the successor should have claimed it. */
   readonly dueMs: number;
-  /** It was granted since, to whomever. */
+  /** It was granted since, to any holder. */
   isClaimed: boolean;
 }
 

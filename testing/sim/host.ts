@@ -2,7 +2,7 @@
  * A machine with clocks of its own, and the processes that run on it.
  *
  * Its monotonic clock runs a little fast or slow and stands still while the machine sleeps; its
- * wall clock goes on, and may be set. A process that is frozen (SIGSTOP, a blocked event loop, a
+ * wall clock continues, and may be set. A process that is frozen (SIGSTOP, a blocked event loop, a
  * long collection of garbage) gets nothing done: when it thaws, its overdue timers run first, and
  * only then it reads what has arrived meanwhile. It may freeze in the middle of a turn, between a
  * check and the write that follows: the rest of that turn then happens at the thaw.
@@ -51,7 +51,7 @@ export class SimHost {
     return monotonicMs / this.rate + this.#sleptMs;
   }
 
-  /** Somebody sets its wall clock. */
+  /** An operator sets its wall clock. */
   stepWall(ms: number): void {
     this.#wallOffsetMs += ms;
     this.#shifts.push({ atMs: this.timeline.nowMs, ms, isSleep: false });

@@ -1,7 +1,7 @@
 /**
  * One instance as its user would run it: the production `open`, on the production Redis store, with
- * a poller and some leases of its own; only clock, chance and network are simulated. What it does
- * to a target it does as the documentation says: it asks before each act, and sends its fence
+ * a poller and some leases of its own; only clock, chance and network are simulated. It treats
+ * a target as the documentation says: it asks before each act, and sends its fence
  * along.
  */
 import { Emitter, type EventName } from '../../src/core/events.ts';
@@ -21,7 +21,7 @@ import { type NetworkParts, simDialer } from './network.ts';
 import type { Trace } from './trace.ts';
 import { WorkflowCrew, type WorkflowSetting } from './workflow-crew.ts';
 
-/** A key that is taken, worked under, let go of and taken again. */
+/** A key that is acquired, released and acquired again. */
 export interface Contended {
   readonly key: string;
   /**
@@ -70,7 +70,7 @@ const OPEN_AGAIN_MS = 1_000;
  */
 const LONG_ONE_IN = 20;
 const DEAF_ONE_IN = 60;
-/** An act is made of steps, and each is asked for: this many at most. */
+/** An act has at most this many steps. The instance asks before each. */
 const MOST_ACTS = 3;
 /** How long an instance waits for a key that others compete for. */
 const WAIT_MS = 120_000;
@@ -84,23 +84,46 @@ const UNPINNED_SHARE = 0.2;
 const RELEASED_SHARE = 0.3;
 
 const WATCHED: readonly EventName[] = [
-  ...(['lease.acquired', 'lease.lost', 'lease.released', 'lease.transferred'] as const),
-  ...(['lease.abandoned', 'lease.uncertain', 'lease.confirmed', 'lease.reasserted'] as const),
-  ...([
-    'lease.returned',
-    'lease.refused',
-    'lease.revoked',
-    'member.joined',
-    'member.left',
-  ] as const),
-  ...(['fleet.asked', 'fleet.stalled', 'fleet.resumed', 'poll.stuck', 'poll.settled'] as const),
-  ...(['poll.failed', 'result.refused', 'result.failed', 'loop.delayed'] as const),
-  ...(['store.connected', 'store.disconnected', 'store.forgot', 'store.quarantined'] as const),
-  ...(['store.warned', 'listener.failed'] as const),
-  ...(['workflow.claimed', 'workflow.transferred', 'workflow.revoked'] as const),
-  ...(['action.failed', 'action.gone', 'processor.stalled', 'processor.resumed'] as const),
-  ...(['intent.republished', 'secret.created', 'secret.differs', 'sweep.failed'] as const),
-  ...(['session.advanced'] as const),
+  'lease.acquired',
+  'lease.lost',
+  'lease.released',
+  'lease.transferred',
+  'lease.abandoned',
+  'lease.uncertain',
+  'lease.confirmed',
+  'lease.reasserted',
+  'lease.returned',
+  'lease.refused',
+  'lease.revoked',
+  'member.joined',
+  'member.left',
+  'fleet.asked',
+  'fleet.stalled',
+  'fleet.resumed',
+  'poll.stuck',
+  'poll.settled',
+  'poll.failed',
+  'result.refused',
+  'result.failed',
+  'loop.delayed',
+  'store.connected',
+  'store.disconnected',
+  'store.forgot',
+  'store.quarantined',
+  'store.warned',
+  'listener.failed',
+  'workflow.claimed',
+  'workflow.transferred',
+  'workflow.revoked',
+  'action.failed',
+  'action.gone',
+  'processor.stalled',
+  'processor.resumed',
+  'intent.republished',
+  'secret.created',
+  'secret.differs',
+  'sweep.failed',
+  'session.advanced',
 ];
 
 export class SimInstance {
@@ -129,7 +152,7 @@ export class SimInstance {
     this.process = parts.network.process;
   }
 
-  /** Since when it remembers the store: whoever connects to one that was emptied can not know. */
+  /** Since when it remembers the store: a process that connects to an emptied one cannot know. */
   get knowsSinceMs(): number {
     return this.#knowsSinceMs;
   }
@@ -211,14 +234,14 @@ export class SimInstance {
     await this.#store?.close();
     counters.add('stopped gracefully');
     const left = process.pendingTimers;
-    // What does not stop when it is told to is its user's, and may go on.
+    // Work of the user that does not stop may continue.
     if (left > 0 && this.#deaf + (this.#desk?.deaf ?? 0) === 0)
       audit.report('tidiness', '', `${process.name} has left ${left} timers`);
     this.end();
   }
 
   /**
-   * As an operator would: takes a target, or a key that others compete for, from whoever has it.
+   * As an operator would: takes a target, or a key that others compete for, from its holder.
    */
   revoke(choice: number, force: boolean): void {
     const { targets, contended, intents } = this.#parts.setting;
@@ -234,8 +257,8 @@ export class SimInstance {
 
   /**
    * As an operator would: moves a target to one of those who are there, or lets it go its way
-   * again. Always the same one: whoever has more moved to it than its share has more than its
-   * share, and shares are to be even when all is well.
+   * again. Always the same target: an instance that more targets are moved to than its share has
+   * more than its share, and shares are to be even when all is well.
    */
   transfer(choice: number): void {
     const [target] = this.#parts.setting.targets;
@@ -294,7 +317,7 @@ export class SimInstance {
     }
   }
 
-  /** Its worker has so long to stop, and the process goes on with another. */
+  /** Its worker has so long to stop, and the process continues with another. */
   replaceWorker(withinMs: number): void {
     if (!this.#isStopping) void this.#desk?.replaceWorker(withinMs);
   }
@@ -308,7 +331,7 @@ export class SimInstance {
   }
 
   /**
-   * Goes on until there is a store, or this process has ended: then nothing comes back any more.
+   * Continues until there is a store, or this process has ended: then nothing comes back any more.
    */
   async #openStore(): Promise<Store | null> {
     const { process } = this;
@@ -436,7 +459,7 @@ export class SimInstance {
   }
 }
 
-/** Whether work in flight may go on. */
+/** Whether work in flight may continue. */
 function isAllowed({ assertHeld }: Pick<PollContext, 'assertHeld'>): boolean {
   try {
     assertHeld();

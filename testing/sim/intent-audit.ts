@@ -11,8 +11,8 @@
  *   and no other;
  * - **sessions**: states follow each other as they may, revisions grow by one, and what has ended
  *   says why and what came of it, never changes, and has no key that leads to it;
- * - **healing**: once nothing is wrong any more, every session comes to its end, also if the stream
- *   has lost its start or its worker is dead, and soon if it is stopped, also if nobody hears of
+ * - **healing**: once nothing is wrong any more, every session comes to its end, even if the stream
+ *   has lost its start or its worker is dead, and soon if it is stopped, even if nobody hears of
  *   that; and intents are accepted.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from
@@ -143,7 +143,7 @@ export class IntentAudit {
     }
   }
 
-  /** Somebody has deleted these from the stream of starts. */
+  /** An operator has deleted these from the stream of starts. */
   startsLost(ids: readonly string[]): void {
     this.#count('start lost', ids.length);
   }

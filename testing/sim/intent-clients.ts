@@ -68,7 +68,7 @@ const MOST_TRIES = 20;
 const PAUSE_MOST_MS = 15_000;
 /**
  * One in so many asks twice at once; leaves the session to come to its end by itself; and stops it
- * whoever else needs it.
+ * even if others need it.
  */
 const TWICE_ONE_IN = 4;
 const LEAVES_ONE_IN = 3;

@@ -1,7 +1,7 @@
 /**
  * What one instance does with intents: the production `Intents` accepts what clients ask of it, and
- * looks from time to time for what was lost; the production `Worker` runs sessions, whoever
- * accepted them.
+ * looks from time to time for what was lost; the production `Worker` runs sessions of
+ * all instances.
  */
 
 import type { Emitter } from '../../src/core/events.ts';
@@ -42,7 +42,7 @@ export interface IntentSetting {
   readonly decks: number;
   /** How long a start waits for one. */
   readonly waitMs: number;
-  /** Whether workers have names: then who is started again on its machine goes on at once. */
+  /** Whether workers have names: then who is started again on its machine continues at once. */
   readonly hasNames: boolean;
   /** Whether the first two have the same, by mistake. */
   readonly isNameShared: boolean;

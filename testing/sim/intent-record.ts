@@ -37,7 +37,7 @@ export class IntentRecord {
   isUnlisted = false;
   /** The store has lost what it knew of it last. */
   isSetBack = false;
-  /** Since when somebody wants it to stop. */
+  /** Since when a client wants it to stop. */
   stoppingMs: number | null = null;
   /** Who has it, as its status says. */
   worker: string | null = null;

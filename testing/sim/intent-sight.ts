@@ -1,6 +1,5 @@
 /**
- * What a store knows of sessions that intents have started, as somebody sees who looks into it, or
- * spoils it.
+ * The sessions in a store, read and spoiled without a client.
  */
 import { START_STREAM } from '../../src/store/port/intent-store.ts';
 import { factsIn, type SessionFacts } from './intent-record.ts';
@@ -39,7 +38,7 @@ export class IntentSight {
       .map((field) => field.slice(CLIENT.length));
   }
 
-  /** Whether the stream of starts has it, waiting or in somebody's hands. */
+  /** Whether the stream of starts has it, waiting or claimed. */
   isToStart(id: string): boolean {
     const [kind, priority = '', entry = ''] = String(this.#peek(['HGET', LANES, id])).split(' ');
     if (this.#peek(['EXISTS', laneAt(id)]) !== 1) return false;
@@ -72,8 +71,8 @@ const LOSSES = [
 ];
 
 /**
- * Takes out of the stream sessions that are new and wait for a worker; says which. What a worker
- * has in hands is left alone: that it is brought to its end is the worker's affair.
+ * Takes out of the stream sessions that are new and wait for a worker; says which. A session that a
+ * worker has claimed is left alone: that it is brought to its end is the worker's affair.
  */
 export function loseStarts(peek: Peek, choice: number): string[] {
   const lose = LOSSES[Math.floor(choice * LOSSES.length)];

@@ -93,7 +93,7 @@ export class Machine {
     });
   }
 
-  /** What somebody sees who needs no connection, and whom nothing keeps waiting. */
+  /** Reads at once, without a connection. */
   peek(args: readonly string[]): Reply {
     const client = this.redis.connect(() => {});
     const reply = this.redis.execute(client, args);

@@ -55,16 +55,22 @@ const STOP_WITHIN_MS = 2_000;
 const QUARANTINE_MARGIN_MS = 1_001;
 
 const WATCHED: readonly EventName[] = [
-  ...([
-    'lease.acquired',
-    'lease.lost',
-    'lease.released',
-    'lease.refused',
-    'lease.revoked',
-  ] as const),
-  ...(['lease.uncertain', 'lease.confirmed', 'lease.reasserted', 'lease.returned'] as const),
-  ...(['lease.abandoned', 'store.connected', 'store.disconnected'] as const),
-  ...(['store.forgot', 'store.quarantined', 'store.warned', 'loop.delayed'] as const),
+  'lease.acquired',
+  'lease.lost',
+  'lease.released',
+  'lease.refused',
+  'lease.revoked',
+  'lease.uncertain',
+  'lease.confirmed',
+  'lease.reasserted',
+  'lease.returned',
+  'lease.abandoned',
+  'store.connected',
+  'store.disconnected',
+  'store.forgot',
+  'store.quarantined',
+  'store.warned',
+  'loop.delayed',
 ];
 
 export class MixedClient implements Occupant {
@@ -76,7 +82,7 @@ export class MixedClient implements Occupant {
   readonly #parts: MixedClientParts;
   readonly #events = new Emitter();
   readonly #over = new AbortController();
-  /** What makes it let go of a key. */
+  /** By key: makes its holder release it. */
   readonly #hurry = new Map<string, () => void>();
   #setting: ClientSetting;
   #store: Store | null = null;
@@ -133,7 +139,7 @@ export class MixedClient implements Occupant {
     this.#parts.believers.forget(this.process);
   }
 
-  /** Lets go of a key soon, if it holds it. */
+  /** Releases a key soon, if it holds it. */
   letGo(storeKey: string): boolean {
     const hurry = this.#hurry.get(storeKey);
     hurry?.();

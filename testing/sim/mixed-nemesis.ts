@@ -32,7 +32,7 @@ export const AHEAD_MS = 3_600_000;
 const STEP_MOST_MS = 40_000;
 /** A newcomer stays for this many bounds. */
 const NEWCOMER_BOUNDS = 2;
-/** Waiters stay frozen for this many bounds; the key is let go of so soon after. */
+/** Waiters stay frozen for this many bounds; the key is released so soon after. */
 const FROZEN_BOUNDS = 1.5;
 const LET_GO_AFTER_MS = 50;
 /** While there are not enough waiters, it is tried again. */

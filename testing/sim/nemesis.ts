@@ -29,7 +29,7 @@ export interface NemesisParts {
 /** A slow network takes up to this much longer. */
 const SLOW_MOST_MS = 700;
 /**
- * Late answers come before their caller has given up on them, but later than the guard of a lease
+ * Late answers come before their caller has abandoned them, but later than the guard of a lease
  * allows for.
  */
 const LATE_LEAST_MS = 1_000;
@@ -93,7 +93,7 @@ export class Nemesis {
     return this.#cures.size > 0 ? 0 : Math.max(0, nowMs - this.#noisyAtMs);
   }
 
-  /** Something goes wrong now, or is put right. Who is frozen thaws later. */
+  /** Something goes wrong now, or is put right. A frozen process thaws later. */
   #makeNoise(): void {
     const { seats, machine, timeline } = this.#parts;
     const frozen = seats.map(({ process }) => process?.frozenForMs ?? 0);
@@ -128,7 +128,7 @@ export class Nemesis {
     this.#parts.trace.note('nemesis', 'rests');
     const longerMs = this.#setBackMs;
     this.#setBackMs = 0;
-    // Who is frozen can not be thawed: that is waited for.
+    // A frozen process cannot be thawed early: wait for it.
     const frozen = this.#parts.seats.map(({ process }) => process?.frozenForMs ?? 0);
     return longerMs + Math.max(...frozen, this.#parts.machine.frozenForMs);
   }
@@ -267,7 +267,7 @@ export class Nemesis {
 
   /**
    * No process that remembers the store is asked before one that does not: a newcomer takes it for
-   * a new one. That can not be noticed in time.
+   * a new one. That cannot be noticed in time.
    */
   #flush(): void {
     const { machine, audit, timeline, ttlMs, seats } = this.#parts;
@@ -336,7 +336,7 @@ export class Nemesis {
       audit.excuse({ invariants: ['grants', 'tenures'], untilMs: nowMs + behindMs + MARGIN_MS });
   }
 
-  /** By whoever is there. */
+  /** By any live instance. */
   #resume(target: string): void {
     for (const { instance } of this.#parts.seats) instance?.resume(target);
   }

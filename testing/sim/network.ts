@@ -5,7 +5,7 @@
  *
  * A cut does not lose what was sent: the other side's system would send it again. It arrives when
  * the cut is over, or, if the connection was reset meanwhile, never. So a command may run long
- * after its sender has given up on it.
+ * after its sender has abandoned it.
  */
 import type { Random } from '../../src/core/random.ts';
 import type {
@@ -284,7 +284,7 @@ export class SimLink implements Link, Served {
   }
 
   /**
-   * Something between the two resets the connection: both sides hear of it at once. What was on its
+   * Something between the two resets the connection: both sides hear of it at once. Data on its
    * way is lost.
    */
   breakOff(): void {
@@ -300,7 +300,7 @@ export class SimLink implements Link, Served {
 
   #serve(args: readonly string[]): void {
     this.#machine.serve(this, args, (reply) => {
-      // Its sender has given up on it, and does not know.
+      // Its sender has abandoned it, and does not know.
       if (this.#end !== null) this.#parts.counters.add('carried out late');
       this.#answer(reply);
     });

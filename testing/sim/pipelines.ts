@@ -134,7 +134,7 @@ export class Pipelines {
   }
 }
 
-/** Whether it may go on. */
+/** Whether it may continue. */
 function isAllowed({ assertHeld }: Pick<PipelineContext, 'assertHeld'>): boolean {
   try {
     assertHeld();

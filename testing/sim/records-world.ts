@@ -29,8 +29,8 @@ const HOUR_MS = 3_600_000;
 const CLIENTS = 3;
 const EPISODE_MS = 60_000;
 /**
- * Long enough for whoever was cut off to connect again, and for a look for what another program
- * wrote.
+ * Long enough for a process that was cut off to connect again, and for a look for what another
+ * program wrote.
  */
 const HEAL_MS = 45_000;
 const FAULTS_MOST = 12;

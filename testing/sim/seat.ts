@@ -30,7 +30,7 @@ export interface SeatParts<T extends Occupant> {
 
 export class Seat<T extends Occupant> {
   readonly host: SimHost;
-  /** Between this machine and the store, whoever runs here. */
+  /** Between this machine and the store, for every process that runs here. */
   readonly path: Path;
   readonly #parts: SeatParts<T>;
   #lives = 0;

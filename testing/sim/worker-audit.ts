@@ -3,14 +3,14 @@
  * out, and holds it to what Holdfast promises:
  *
  * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one
- *   process or in several. One that may not go on any more is gone before the next begins, unless
- *   its process could do nothing meanwhile: then it has one step, and the time that stopping takes.
- *   Nobody lets go of what a pipeline of its still runs on, or of what one ran on that has ended by
- *   itself, before the store knows that it is over. Nothing runs for a session that has ended; and
- *   if nothing is wrong, nothing of it is leased. Who frees a tenure has been granted it, or can
- *   know that the process which was is dead. What has ended has no lease left when a TTL is over;
- * - **healing**: once nothing is wrong any more, what is `RUNNING` runs, on the worker that the
- *   store names, and no slot stays taken by nobody.
+ *   process or in several. A pipeline that may not continue has ended before the next begins,
+ *   unless its process was frozen: then it has one step, and the time that stopping takes. A worker
+ *   releases a lease only after the pipeline on it has ended and the store knows that. Nothing runs
+ *   for a session that has ended, and if nothing is wrong, no lease of it is held. A worker that
+ *   frees a tenure was granted it, or can know that its holder is dead. After a TTL a session that
+ *   has ended has no lease left;
+ * - **healing**: once nothing is wrong any more, every `RUNNING` session runs on the worker that
+ *   the store names, and no slot stays taken without a session.
  */
 import type { Reply } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
@@ -284,7 +284,7 @@ export class WorkerAudit {
     return this.#parts.peek(['GET', key]) === holder;
   }
 
-  /** When a lease that was granted or let go of then is over. */
+  /** When a lease that was granted or released then is over. */
   #dueMs(fromMs: number): number {
     return fromMs + this.#parts.ttlMs + MARGIN_MS;
   }

@@ -1,7 +1,4 @@
-/**
- * What one simulated process can know of its machine: which it is, who lives there, and that
- * somebody does not any more.
- */
+/** The machine as one simulated process sees it: its id, and which processes live there. */
 import type { Host, HostLock } from '../../src/worker/supervisor/host.ts';
 import type { SimProcess } from './host.ts';
 

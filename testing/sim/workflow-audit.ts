@@ -3,13 +3,12 @@
  * Holdfast promises:
  *
  * - **epochs**: each step of a workflow has the epoch that follows the one before it; none is given
- *   twice or left out, whoever asks. Every step was taken by the tenure that the store named at
- *   that moment;
- * - **actions**: what was emitted is emitted anew by every tenure until its result is in, and none
- *   is lost; it has one result, which comes from whoever had it last; what is given out belongs to
+ *   twice or left out. Every step was taken by the tenure that the store named at that moment;
+ * - **actions**: what was emitted is emitted again by every tenure until its result is in, and none
+ *   is lost; it has one result, which comes from its last processor; what is given out belongs to
  *   the tenure of the moment, with a higher fence each time, and in the order of epochs;
- * - **healing**: once nothing is wrong any more, every action of a workflow that somebody holds
- *   gets its result, its orchestrator hears of it, and workflows go on.
+ * - **healing**: once nothing is wrong any more, every action of a workflow that is held gets
+ *   its result, its orchestrator hears of it, and workflows continue.
  *
  * When the store has lost data, what it still knows is looked at there and then, and counts from
  * then on: epochs and actions that it has forgotten may come again, or never.
@@ -29,7 +28,7 @@ export interface WorkflowAuditParts {
   granted(key: string, holder: string, fence: number): void;
 }
 
-/** Somebody waits for the result of an action. */
+/** A process waits for the result of an action. */
 interface Waiting {
   readonly process: SimProcess;
   readonly workflow: string;
@@ -53,7 +52,7 @@ export class WorkflowAudit {
   readonly #sight: WorkflowSight;
   readonly #workflows = new Map<string, WorkflowRecord>();
   readonly #waiting = new Set<Waiting>();
-  /** Whether whoever has a tenure is cut off from the store just now. */
+  /** Whether the holder of a tenure is cut off from the store now. */
   readonly #tenants = new Map<string, () => boolean>();
 
   constructor(parts: WorkflowAuditParts) {
@@ -123,7 +122,7 @@ export class WorkflowAudit {
   };
 
   /**
-   * workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted anew, dropped
+   * workflow, lease id, fence, channel, resume, first state → 1, snapshot, emitted again, dropped
    */
   #begun([, id = '', leaseId = '', , , resume]: readonly string[], reply: Reply): void {
     const [kind, snapshot, again, dropped] = reply as [number, Snapshot, string[], string[]];
@@ -150,7 +149,7 @@ export class WorkflowAudit {
     Object.assign(workflow, { update: null, beganMs: nowMs, steppedMs: nowMs });
   }
 
-  /** What is unresolved is emitted anew, or dropped, all of it. */
+  /** What is unresolved is emitted again, or dropped, all of it. */
   #checkKept(workflow: WorkflowRecord, listed: readonly string[]): void {
     const ids = new Set(pairsOf(listed).map(([action]) => action));
     for (const action of workflow.actions.keys())

@@ -1,8 +1,8 @@
 /**
  * What one instance does with workflows, as its user would have it: it competes for each of them,
- * and whoever has one emits actions, waits for their results and says what state it is in, until it
- * lets go, or hands over, or is stopped by what happens to it. It also runs the processors, whose
- * handlers ask before each act, and send their fence along.
+ * and the holder of one emits actions, waits for their results and says what state it is in, until
+ * it lets go, or hands over, or is stopped by what happens to it. It also runs the processors,
+ * whose handlers ask before each act, and send their fence along.
  */
 
 import type { Holdfast } from '../../src/holdfast.ts';
@@ -26,7 +26,7 @@ export interface WorkflowSetting {
   /** The share of hints about results that get lost. */
   readonly deafness: number;
   /**
-   * Most tries fail, orchestrators leave before what they emitted is done, and whoever comes next
+   * Most tries fail, orchestrators leave before what they emitted is done, and the next one
    * revives what is dead.
    */
   readonly isTroubled: boolean;
@@ -104,12 +104,12 @@ export class WorkflowCrew implements Recipient {
     setting.courier.register(this);
   }
 
-  /** Somebody has handed a workflow over. */
+  /** Another process has handed a workflow over. */
   receive(handoff: Handoff): void {
     void this.#claim(handoff.workflowId, handoff);
   }
 
-  /** As an operator would: ends a tenure, whoever has it, or gives what is dead another chance. */
+  /** As an operator would: ends any tenure, or retries a dead letter. */
   async intervene(chance: number): Promise<void> {
     const { holdfast, setting } = this.#parts;
     const { workflows } = holdfast;
@@ -259,7 +259,7 @@ export class WorkflowCrew implements Recipient {
   }
 }
 
-/** Whether an attempt may go on. */
+/** Whether an attempt may continue. */
 function isAllowed({ assertHeld }: HandlerContext): boolean {
   try {
     assertHeld();

@@ -1,4 +1,4 @@
-/** What a store knows of workflows, as somebody sees who looks into it. */
+/** The workflows in a store, read without a client. */
 import type { Reply } from '../../src/store/redis/client/wire.ts';
 import { pairsOf, partsOf, type WorkflowRecord } from './workflow-record.ts';
 

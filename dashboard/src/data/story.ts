@@ -1,6 +1,6 @@
 /**
  * What the log tells of a fleet: who owned each target, and what happened around that. It grows with old and new entries. The tenures of a
- * target are computed when they are asked for, and kept until the log says something new of that target.
+ * target are computed on demand, and kept until the log says something new of that target.
  */
 import type { ApiEvent } from '../../../src/client/messages.ts';
 import { numberOf, Tenancy, type Tenure, textOf } from './tenures.ts';

@@ -1,8 +1,8 @@
 /**
  * Who had something, from when until when, put together from the shared log.
  *
- * Entries come from instances whose clocks differ, may be there twice, and those of a process that was killed are missing. What never lies is the
- * fence: of two tenures of one key the later has the higher one. So entries are gathered by fence, tenures are ordered by it, and only then are
+ * Entries come from instances whose clocks differ, may be there twice, and those of a process that was killed are missing. Only the fence
+ * is always right: of two tenures of one key the later has the higher one. So entries are gathered by fence, tenures are ordered by it, and only then are
  * times looked at; where they contradict the fences, the fences are right and the difference is told (`overlapMs`).
  */
 

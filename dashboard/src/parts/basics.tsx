@@ -70,7 +70,7 @@ export interface StatProps {
   readonly value: ComponentChildren;
   /** Says in words why it is as it is. */
   readonly note?: ComponentChildren;
-  /** `bad`: somebody has to act. `warn`: it may become bad. `quiet`: it is zero, or as usual, and steps back. */
+  /** `bad`: an operator has to act. `warn`: it may become bad. `quiet`: it is zero, or as usual, and steps back. */
   readonly tone?: 'bad' | 'warn' | 'quiet' | undefined;
 }
 

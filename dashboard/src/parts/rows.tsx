@@ -1,6 +1,6 @@
 /**
- * A long list of which only what is seen is drawn: ten thousand rows cost as much as fifty. All rows are of one height. Who reads with a
- * screen reader is told how many there are, and which these are.
+ * A long list of which only what is seen is drawn: ten thousand rows cost as much as fifty. All rows are of one height. A
+ * screen reader announces how many rows there are, and which these are.
  */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

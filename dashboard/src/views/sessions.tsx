@@ -38,9 +38,9 @@ import { STATE_ICONS } from './sessions/state-icons.ts';
 import '../style/work.css';
 
 const FIRST_MOST = 2_000;
-/** Progress is not in the log; it is asked for with the rest. */
+/** Progress is not in the log, so all sessions are requested this often. */
 const EVERY_MS = 30_000;
-/** What changes within this time is asked for together; and if that is more than so many, all are, a little later. */
+/** Sessions that change within this time are requested together. If there are more than `MOST_ALONE`, all are. */
 const GATHER_MS = 300;
 const MOST_ALONE = 5;
 const ALL_MS = 2_000;
@@ -104,7 +104,7 @@ function refresh(asked: Asked<SessionList>, ids: ReadonlySet<string>): void {
   for (const id of ids.size > MOST_ALONE ? [] : ids)
     client.session(id).then(
       (session) => asked.patch((list) => withSession(list, id, session)),
-      // The next time all are asked for it shows.
+      // The next request for all sessions shows it.
       () => {},
     );
 }

@@ -1,30 +1,27 @@
 /**
- * Writes without ever waiting for the reader. A terminal that does not read (Ctrl-S, a hung ssh)
- * blocks whoever writes to it: so would this process stand still, renew no lease and leave its
- * fleet. What is not taken at once waits in a queue; what does not fit there is dropped, counted,
- * and told of when the reader is back.
+ * Writes without waiting for the reader. A terminal that does not read (Ctrl-S, a hung ssh) blocks
+ * its writers: a blocked process would renew no lease, and lose its targets. Bytes that the reader
+ * does not take at once wait in a queue. Above the limit of the queue, lines are dropped and
+ * counted, and the reader is told when it is back.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Clock, Timer } from '../../core/clock.ts';
 
-/** What is written beyond this, while nobody reads, is dropped. */
-const MOST_BYTES = 1_048_576;
-/** Pauses between two tries double from the first to the second. */
-const TRY_FIRST_MS = 1;
-const TRY_MOST_MS = 50;
+/** The limit of the queue. Text above it is dropped. */
+const MAX_BYTES = 1_048_576;
+/** The pauses between two tries double from the first to the second. */
+const MIN_PAUSE_MS = 1;
+const MAX_PAUSE_MS = 50;
 const LINE_FEED = 10;
 
-/**
- * Takes as much of it as can be taken now, and says how much that was. Throws when nobody will ever
- * read it.
- */
+/** Writes as many bytes as possible now, and returns how many. Throws if the reader has ended. */
 export type Accept = (bytes: Buffer) => number;
 
 export interface WriterOptions {
   readonly clock: Clock;
   readonly accept: Accept;
-  /** The reader is back, and did not get so many lines. What is written now, it gets. */
+  /** The reader is back, and has missed this many lines. It gets text that is written now. */
   onDropped(lines: number): void;
 }
 
@@ -34,7 +31,7 @@ export class NonblockingWriter {
   #queuedBytes = 0;
   #droppedLines = 0;
   #isGone = false;
-  #pauseMs = TRY_FIRST_MS;
+  #pauseMs = MIN_PAUSE_MS;
   #timer: Timer | null = null;
   #onEmpty: (() => void)[] = [];
 
@@ -42,17 +39,17 @@ export class NonblockingWriter {
     this.#options = options;
   }
 
-  /** The reader has not taken yet what was written. */
+  /** The reader has not taken all text yet. */
   get isBehind(): boolean {
     return this.#queue.length > 0;
   }
 
-  /** False: nobody will ever read it. */
+  /** False: the reader has ended. */
   write(text: string): boolean {
     if (this.#isGone) return false;
     const bytes = Buffer.from(text);
-    // Once some is missing, what comes after waits for the word on that.
-    if (this.#droppedLines > 0 || this.#queuedBytes + bytes.length > MOST_BYTES) {
+    // After a dropped line, later lines are dropped until the reader is told.
+    if (this.#droppedLines > 0 || this.#queuedBytes + bytes.length > MAX_BYTES) {
       this.#droppedLines += linesIn(bytes);
       return true;
     }
@@ -62,7 +59,7 @@ export class NonblockingWriter {
     return !this.#isGone;
   }
 
-  /** Resolves when everything has been taken, or nobody will ever read it, or the time is over. */
+  /** Resolves when the reader has taken all text or has ended, or the time is over. */
   async flushed(withinMs: number): Promise<void> {
     if (!this.isBehind) return;
     await new Promise<void>((resolve) => {
@@ -101,7 +98,7 @@ export class NonblockingWriter {
   }
 
   #tryLater(taken: number): void {
-    this.#pauseMs = taken > 0 ? TRY_FIRST_MS : Math.min(this.#pauseMs * 2, TRY_MOST_MS);
+    this.#pauseMs = taken > 0 ? MIN_PAUSE_MS : Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
     this.#timer = this.#options.clock.after(this.#pauseMs, () => this.#flush());
   }
 
@@ -121,14 +118,13 @@ function linesIn(bytes: Buffer): number {
 }
 
 /**
- * How to write to one of our outputs without waiting. Terminals and pipes are opened once more for
- * that: to make them non-blocking as they are would do so to everybody who shares them, and `cat`
- * does not expect that. Sockets cannot be opened again. They are made non-blocking as they are,
- * unless a command shares them: then they may make us wait. Files never make anybody wait for long.
+ * Writes to stdout or stderr without waiting. Terminals and pipes are opened a second time, because
+ * other processes that share them, such as `cat`, do not expect a non-blocking one. Sockets cannot
+ * be opened again: they are made non-blocking, unless a command shares them. Files hardly block.
  */
 export function acceptorOf(fd: 1 | 2, isShared: boolean): Accept {
-  // As bigint: once Node has seen a pipe or a socket in the other form, it resolves no link to a
-  // module until its next look at a file, and pnpm links all of them.
+  // As bigint: after a stat of a pipe or a socket without it, Node does not resolve the next
+  // symbolic link of a module, and pnpm links all modules.
   const stat = fstatSync(fd, { bigint: true });
   if (stat.isFile()) return (bytes) => writeSync(fd, bytes);
   const own = stat.isSocket() ? null : openedAgain(fd);
@@ -138,18 +134,18 @@ export function acceptorOf(fd: 1 | 2, isShared: boolean): Accept {
 
 function openedAgain(fd: 1 | 2): number | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
-  // The second is for a terminal of another user, as after `su`.
+  // The second path is for a terminal of another user, as after `su`.
   for (const path of [`/proc/self/fd/${fd}`, ...(isatty(fd) ? ['/dev/tty'] : [])]) {
     try {
       return openSync(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
     } catch {
-      // The next one, or none.
+      // Try the next path.
     }
   }
   return null;
 }
 
-/** Node's own streams do that to sockets and pipes when they are made, and undo it at the end. */
+/** Node's streams make sockets and pipes non-blocking, and undo it when the process ends. */
 function makeNonblocking(fd: 1 | 2): void {
   void (fd === 1 ? process.stdout : process.stderr);
 }

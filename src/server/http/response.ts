@@ -27,7 +27,7 @@ interface Marks {
   [DIRECT]?: true;
 }
 
-/** For `serve`: `env` is made anew for each request, so it can be marked. */
+/** For `serve`: each request has its own `env`, so it can be marked. */
 export function markServed<E extends object>(env: E, request: Request): E {
   return Object.assign(env, { [SERVED]: request });
 }

@@ -125,7 +125,7 @@ function replication({ replicas, writesNeedReplicas }: ServerFacts): Finding {
   const fact = `${replicas} ${replicas === 1 ? 'replica' : 'replicas'}.`;
   if (writesNeedReplicas) return { level: 'ok', subject: 'replication', fact };
   const advice =
-    'Set min-replicas-to-write 1 and min-replicas-max-lag 1, or a primary cut off from them may go on granting.';
+    'Set min-replicas-to-write 1 and min-replicas-max-lag 1, or a primary cut off from them may continue to grant.';
   return { level: 'warn', subject: 'replication', fact, advice };
 }
 

@@ -26,7 +26,7 @@ export class Listing {
   }
 
   start(): void {
-    // The entries that the dashboard has are without a gap; older ones are asked for.
+    // The entries that the dashboard has have no gap; older ones are requested.
     this.strip.before = events[0]?.position;
     const stop = effect(() => {
       eventVersion.value;

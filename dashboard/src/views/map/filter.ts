@@ -43,7 +43,7 @@ export const shape = computed<Shape>(() => {
   return counts.value.all <= most ? 'cells' : 'dense';
 });
 
-/** Those that are asked for; the same list where nothing is. */
+/** The targets that match the filter; without a filter, the same list. */
 export function wanted(items: readonly SeenTarget[]): readonly SeenTarget[] {
   if (!isFiltered.value) return items;
   const { text, state, member } = filter.value;

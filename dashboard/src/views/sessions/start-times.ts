@@ -13,7 +13,7 @@ export class StartTimes {
   readonly #acceptedAt = new Map<string, number>();
   readonly #tookMs = new Map<string, number>();
 
-  /** In the order in which they happened. What was told before is not counted twice. */
+  /** In the order in which they happened. An event that comes twice is counted once. */
   add(events: readonly ApiEvent[]): void {
     for (const { event, session, at, type } of events) {
       if (typeof session !== 'string' || this.#tookMs.has(session)) continue;

@@ -8,7 +8,7 @@ export interface Step {
   readonly owned: number;
 }
 
-/** Per instance, in order of time. What is older than the log counts from the beginning of time. */
+/** Per instance, in order of time. A tenure that is older than the log counts from the beginning of time. */
 export function ownedOver(all: Iterable<readonly Tenure[]>): Map<string, readonly Step[]> {
   const changes = new Map<string, Map<number, number>>();
   const change = (who: string, at: number, by: number) => {

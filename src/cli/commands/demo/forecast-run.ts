@@ -19,7 +19,7 @@ const ROUND_MS = 4_000;
 const OBSERVE_MS = 400;
 /** So many observations per turn. */
 const ROUNDS = 6;
-const REASON = 'for show: it goes on without knowing, and is refused';
+const REASON = 'for show: it continues without knowing, and is refused';
 
 export interface ForecastOptions {
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-/** CommandSignals from a person, a terminal or a service manager go on to the command. */
+/** Passes signals of a user, a terminal or a service manager on to the command. */
 const PASSED_ON = [
   'SIGINT',
   'SIGTERM',
@@ -62,8 +62,8 @@ export class CommandSignals {
 
   /**
    * Ctrl-Z stops the command, then this process. The command gets SIGSTOP, because a group whose
-   * parent is in another session ignores SIGTSTP. SIGCONT wakes this process, and goes on to the
-   * command.
+   * parent is in another session ignores SIGTSTP. SIGCONT wakes this process, which passes it on to
+   * the command.
    */
   #suspend(): void {
     const stopSelf = () => process.kill(process.pid, 'SIGSTOP');

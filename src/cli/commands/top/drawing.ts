@@ -1,4 +1,4 @@
-/** The screen of `holdfast top`, as a function of what there is to show. */
+/** Draws the screen of `holdfast top` from its state. */
 import type { EventName } from '../../../core/events.ts';
 import { shortName } from '../../../core/ids.ts';
 import type { MemberView, PicturedTarget } from '../../../fleet/watch/fleet.ts';
@@ -28,11 +28,11 @@ export interface Frame {
   /** The store, without secrets. */
   readonly store: string;
   readonly style: Styler;
-  /** Null where nobody can press any. */
+  /** Null without a terminal. */
   readonly keys: KeyState | null;
 }
 
-/** What somebody has pressed. */
+/** The effect of the keys pressed so far. */
 export interface KeyState {
   readonly filter: string;
   /** The filter is being typed. */
@@ -44,13 +44,13 @@ export interface KeyState {
 
 const LONGEST_NAME = 28;
 const BAR_WIDTH = 12;
-/** From here on there is room for lines with nothing on them. */
+/** A screen with this many rows has room for empty lines. */
 const ROOMY_ROWS = 20;
 /** Renewals that take longer than this share of the TTL leave little time for a second attempt. */
 const SLOW_SHARE = 0.1;
 const SLOW_LOOP_MS = 100;
 
-/** The lines of a screen, from the top; no more than there is room for, none wider. */
+/** The lines of a screen, from the top, cut to its size. */
 export function drawTop(view: TopView, frame: Frame): string[] {
   const { columns, rows, keys, style } = frame;
   const head = headOf(view, frame);
@@ -88,7 +88,7 @@ function headOf(view: TopView, { columns, store, keys }: Frame): Line[] {
   return [opposite(title, right, columns), countsOf(view), away === null ? rates : gone];
 }
 
-/** Data that is older than this was to be told anew. */
+/** Data that is older than this is shown in red. */
 const OLD_MS = 5_000;
 
 function countsOf({ counts }: TopView): Line {
@@ -217,7 +217,7 @@ function targetsOf({ targets, counts }: TopView, { columns, keys }: Frame): Sect
   if (targets.length > 0) return { ...tableLines(targets, TARGET_COLUMNS, columns), isWhole: true };
   if (counts.targets === 0)
     return {
-      head: [span('Nothing is polled. Add something: holdfast sessions add', 'yellow')],
+      head: [span('There are no targets. Add one: holdfast targets add URL', 'yellow')],
       rows: [],
     };
   const isFiltered = keys !== null && keys.filter !== '';
@@ -261,18 +261,18 @@ function footOf({ filter, isTyping, order, isPaused }: KeyState): Line {
     ...key('q', 'quit'),
     ...key('/', filter === '' ? 'filter' : `filter: ${printable(filter)}`),
     ...key('s', `order: ${order}`),
-    ...key('p', isPaused ? 'go on' : 'pause'),
+    ...key('p', isPaused ? 'continue' : 'pause'),
     ...key('?', 'help'),
   ];
 }
 
 const HELP: readonly Line[] = [
-  ['q', 'quit; Ctrl-C, too'],
-  ['/', 'filter: only what is about targets and instances whose name has this in it'],
+  ['q', 'quit, as Ctrl-C does'],
+  ['/', 'filter: only targets and instances whose name contains the text'],
   ['Esc', 'no filter'],
   ['s', 'order of the instances: by name, targets owned, heartbeat, slowest renewals'],
-  ['p', 'stand still, and go on'],
-  ['?', 'this, and back'],
+  ['p', 'pause, or continue'],
+  ['?', 'show or hide this help'],
 ].map(([key = '', what = '']) => [span(key.padEnd(5), 'bold'), span(what)]);
 
 function nameOf(id: string): string {
@@ -283,7 +283,7 @@ function timeOf(ms: number): string {
   return new Date(ms).toTimeString().slice(0, 8);
 }
 
-/** In whole seconds: what changes more often than one can read is noise. */
+/** In whole seconds: a user cannot read faster changes. */
 function seconds(ms: number): string {
   return ms < 60_000 ? `${Math.floor(ms / 1_000)} s` : spanOf(ms);
 }

@@ -1,4 +1,4 @@
-/** What the keys of `holdfast top` do. */
+/** The keys of `holdfast top`. */
 
 import type { KeyState } from './drawing.ts';
 import { ORDERS } from './top-state.ts';
@@ -10,11 +10,9 @@ const CTRL_C = '\u0003';
 const ESCAPE = '\u001b';
 const ENTER = /^[\r\n]$/;
 const ERASE = /^[\u007f\b]$/;
-/** What a filter may be made of: ids have no other characters, and what is pasted may have any. */
+/** The characters of ids. A filter has no others, whatever a user pastes. */
 const TYPED = /^[\u0021-\u007e\u00a1-\uffff]$/;
-/**
- * A key that is sent as several characters: arrows, function keys. Nothing here has a use for them.
- */
+/** Arrows and function keys, which terminals send as several characters. They do nothing here. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how they begin
 const SEQUENCE = /\u001b[[O][0-9;]*[A-Za-z~]/g;
 
@@ -26,7 +24,7 @@ export const NO_KEYS: KeyState = {
   isHelp: false,
 };
 
-/** What comes of what was typed; null: to quit. */
+/** The state after the input; null: quit. */
 export function pressed(state: KeyState, input: string): KeyState | null {
   let next: KeyState | null = state;
   for (const key of input.replace(SEQUENCE, '')) {

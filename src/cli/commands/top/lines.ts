@@ -1,10 +1,8 @@
-/**
- * Lines of a screen that are cut where it ends: styles are put on last, since they have no width.
- */
+/** Lines that are cut at the width of the screen. Styles come last, because they have no width. */
 import type { Style } from '../../ui/output.ts';
 import { cut } from '../../ui/text.ts';
 
-/** A piece of a line. What it says is safe for a terminal already. */
+/** A piece of a line, printable already. */
 export interface Span {
   readonly text: string;
   readonly style?: Style | undefined;
@@ -30,7 +28,7 @@ export function rendered(line: Line, columns: number, styled: Styler): string {
   let shown = '';
   for (const [i, { text, style }] of line.entries()) {
     const isMore = line.slice(i + 1).some((later) => later.text.length > 0);
-    // Where the next piece would not fit at all, this one shows that something is missing.
+    // If the next piece does not fit at all, the end of this one shows that.
     const fitted = cut(text.length === left && isMore ? `${text} ` : text, left);
     shown += style === undefined ? fitted : styled(style, fitted);
     left -= fitted.length;
@@ -39,7 +37,7 @@ export function rendered(line: Line, columns: number, styled: Styler): string {
   return shown.trimEnd();
 }
 
-/** One on the left, one on the right; where both do not fit, the right one stays. */
+/** One text on the left, one on the right. If both do not fit, the left one is cut. */
 export function opposite(left: Line, right: Line, columns: number): Line {
   const room = columns - widthOf(right) - 2;
   if (room <= 0) return right;
@@ -55,7 +53,7 @@ export function opposite(left: Line, right: Line, columns: number): Line {
   return [...kept, span(' '.repeat(gap)), ...right];
 }
 
-/** A column: it goes the earlier where there is no room, the higher its number is; 0 stays. */
+/** A column. On a narrow screen the highest rank is left out first; rank 0 always stays. */
 export interface Column<T> {
   readonly head: string;
   readonly rank: number;
@@ -63,7 +61,7 @@ export interface Column<T> {
   cell(of: T): Span;
 }
 
-/** A head, and a line for each; as many of the columns as fit. */
+/** A head, and a line for each item, with as many columns as fit. */
 export function tableLines<T>(
   all: readonly T[],
   columns: readonly Column<T>[],
@@ -97,10 +95,7 @@ function rankOf<T>(columns: readonly Column<T>[], c: number): number {
   return columns[c]?.rank ?? 0;
 }
 
-/**
- * How many of the lines that each wants it gets: who wants few gets them all, the others share the
- * rest.
- */
+/** Shares lines among sections. Sections that need few get them all, the others share the rest. */
 export function sharesOf(room: number, wants: readonly number[]): number[] {
   const shares = wants.map(() => 0);
   const order = wants.map((_, i) => i).sort((a, b) => (wants[a] ?? 0) - (wants[b] ?? 0));

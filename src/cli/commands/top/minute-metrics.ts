@@ -1,9 +1,6 @@
 const SECONDS = 60;
 
-/**
- * How often something happened in the last minute: one number per second, so it takes no more room
- * the more happens.
- */
+/** Counts events of the last minute: one number per second, so its size is bounded. */
 export class MinuteMetrics {
   readonly #counts: Map<number, number>;
 
@@ -11,11 +8,8 @@ export class MinuteMetrics {
     this.#counts = new Map(counts);
   }
 
-  /**
-   * Once more, by the wall clock. What lies in the future by somebody else's clock has happened
-   * now.
-   */
-  note(atMs: number, nowMs: number): void {
+  /** Counts one event, by the wall clock. A time in the future, by another clock, counts as now. */
+  add(atMs: number, nowMs: number): void {
     const second = secondOf(Math.min(atMs, nowMs));
     const first = secondOf(nowMs) - SECONDS;
     if (second <= first) return;

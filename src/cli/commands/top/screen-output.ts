@@ -1,13 +1,11 @@
 /**
- * The whole terminal, borrowed: what stood there is there again afterwards, whatever ends the
- * process, but for SIGKILL. Only lines that are otherwise than before are written, all at once.
+ * The alternate screen of a terminal. The normal screen comes back when the process ends, except
+ * by SIGKILL. Each drawing writes only the lines that changed, in one write.
  */
 import { isBehind, write } from '../../ui/output.ts';
 
 const CSI = '\u001b[';
-/**
- * Another screen, no cursor; and what is too wide is cut, since a line more would move all others.
- */
+/** Alternate screen, no cursor, no wrapping: a wrapped line would move all others. */
 const ENTER = `${CSI}?1049h${CSI}?25l${CSI}?7l${CSI}2J`;
 const LEAVE = `${CSI}?7h${CSI}?25h${CSI}?1049l`;
 const DEFAULT_COLUMNS = 80;
@@ -16,7 +14,7 @@ const DEFAULT_ROWS = 24;
 export interface ScreenEvents {
   onKeys(input: string): void;
   onResize(): void;
-  /** Nobody looks any more. */
+  /** The terminal has ended. */
   onGone(): void;
 }
 
@@ -27,8 +25,7 @@ export class ScreenOutput {
   readonly #leave = () => this.leave();
   readonly #onData = (input: Buffer) => this.#events.onKeys(input.toString());
   readonly #onResize = () => {
-    // Terminals wrap and move what they show when they change their size: nothing of it can be
-    // relied upon.
+    // A terminal that changes its size wraps and moves its lines, so all are drawn again.
     this.#lines = [];
     if (this.#isEntered) write(1, `${CSI}2J`);
     this.#events.onResize();
@@ -67,7 +64,7 @@ export class ScreenOutput {
     if (changed !== '' && !write(1, changed)) this.#events.onGone();
   }
 
-  /** Gives the terminal back. Idempotent. */
+  /** Restores the normal screen. Idempotent. */
   leave(): void {
     if (!this.#isEntered) return;
     this.#isEntered = false;

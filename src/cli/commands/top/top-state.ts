@@ -1,7 +1,4 @@
-/**
- * What `holdfast top` knows: the fleet as it was last told, and what has happened lately. Time is
- * given, so that it can stand still.
- */
+/** The state behind `holdfast top`: the fleet and its latest events. Callers give the time. */
 import { shortName } from '../../../core/ids.ts';
 import type {
   FleetChange,
@@ -16,18 +13,21 @@ import type { LoggedEvent } from '../../../telemetry/event-log.ts';
 import { isRepeated } from '../fleet/watch.ts';
 import { MinuteMetrics } from './minute-metrics.ts';
 
-/**
- * So many of what has happened are kept: what happens to a thousand targets at once is one line,
- * and there is to be one before it.
- */
-const MOST_EVENTS = 2_000;
+/** Enough that events of a thousand targets at once, which are one line, leave others to show. */
+const MAX_EVENTS = 2_000;
 /** No screen is higher. */
-const MOST_HAPPENINGS = 200;
+const MAX_HAPPENINGS = 200;
 
-/** Somebody has to know of these, or will soon; the worst first. */
+/** Reasons that an operator may have to act on, the worst first. */
 const TROUBLES: readonly TargetReason[] = [
-  ...(['garbage', 'unplaced', 'free', 'revoked', 'quarantine', 'unsettled'] as const),
-  ...(['expiring', 'late'] as const),
+  'garbage',
+  'unplaced',
+  'free',
+  'revoked',
+  'quarantine',
+  'unsettled',
+  'expiring',
+  'late',
 ];
 
 export const ORDERS = ['name', 'owned', 'heartbeat', 'renewals'] as const;
@@ -39,16 +39,16 @@ export interface Moment {
   readonly wallMs: number;
 }
 
-/** One thing that has happened, and how many more like it right before. */
+/** An event, and the number of similar events right before it. */
 export interface Happening {
   readonly event: LoggedEvent;
   readonly more: number;
 }
 
-/** What there is to draw. */
+/** The state at one moment, ready to draw. */
 export interface TopView {
   readonly wallMs: number;
-  /** Null: nothing has been seen of the fleet yet. */
+  /** Null until the fleet was read once. */
   readonly ageMs: number | null;
   readonly roundTripMs: number;
   /** The store does not answer. */
@@ -61,7 +61,7 @@ export interface TopView {
   readonly failovers: number;
   readonly handovers: number;
   readonly members: readonly MemberView[];
-  /** Those that are not as they should be; with a filter, all that it names. */
+  /** Those with trouble; with a filter, all that it matches. */
   readonly targets: readonly PicturedTarget[];
   /** The latest first. */
   readonly happenings: readonly Happening[];
@@ -79,8 +79,8 @@ export class TopState {
   #handovers = new MinuteMetrics();
   readonly #gone = new Set<string>();
 
-  /** Something was seen of the fleet. */
-  see(sighting: FleetSighting, { monotonicMs }: Moment): void {
+  /** Takes over an update of the fleet. */
+  update(sighting: FleetSighting, { monotonicMs }: Moment): void {
     if (sighting.kind === 'stalled') {
       const { error } = sighting;
       const why = error instanceof Error ? error.message : String(error);
@@ -96,19 +96,18 @@ export class TopState {
     }
   }
 
-  /** Something has happened. */
-  hear(event: LoggedEvent, { wallMs }: Moment): void {
+  addEvent(event: LoggedEvent, { wallMs }: Moment): void {
     const { at, how } = event;
-    if (event.event.startsWith('lease.')) this.#transitions.note(at, wallMs);
-    if (event.event === 'target.taken' && how === 'failover') this.#failovers.note(at, wallMs);
-    if (event.event === 'target.taken' && how === 'handover') this.#handovers.note(at, wallMs);
+    if (event.event.startsWith('lease.')) this.#transitions.add(at, wallMs);
+    if (event.event === 'target.taken' && how === 'failover') this.#failovers.add(at, wallMs);
+    if (event.event === 'target.taken' && how === 'handover') this.#handovers.add(at, wallMs);
     if (isRepeated(event, this.#gone)) return;
     this.#events.push(event);
-    // Not one by one: each time it would move all others.
-    if (this.#events.length > 2 * MOST_EVENTS) this.#events = this.#events.slice(-MOST_EVENTS);
+    // In blocks: to remove one moves all others.
+    if (this.#events.length > 2 * MAX_EVENTS) this.#events = this.#events.slice(-MAX_EVENTS);
   }
 
-  /** As it is now, and stays whatever comes. */
+  /** A copy that later updates do not change. */
   copy(): TopState {
     const copy = new TopState();
     copy.#picture = this.#picture;
@@ -180,8 +179,8 @@ export class TopState {
 }
 
 /**
- * The latest first; of those in a row that are alike, the last. Who has a target from another says
- * so better than that it took it.
+ * The latest first. Of similar events in a row, only the last. Of an event that a target was taken
+ * and that its lease was acquired, only the first.
  */
 function gathered(events: readonly LoggedEvent[]): Happening[] {
   const happenings: Happening[] = [];
@@ -193,7 +192,7 @@ function gathered(events: readonly LoggedEvent[]): Happening[] {
     const last = happenings.at(-1);
     if (last !== undefined && areAlike(last.event, event))
       happenings[happenings.length - 1] = { event: last.event, more: last.more + 1 };
-    else if (happenings.length === MOST_HAPPENINGS) break;
+    else if (happenings.length === MAX_HAPPENINGS) break;
     else happenings.push({ event, more: 0 });
   }
   return happenings;

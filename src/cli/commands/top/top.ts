@@ -12,19 +12,16 @@ import { NO_KEYS, pressed } from './keys.ts';
 import { ScreenOutput } from './screen-output.ts';
 import { type Moment, TopState } from './top-state.ts';
 
-/** It is drawn anew at most so often, however much happens; */
-const LEAST_PAUSE_MS = 250;
-/** and at least so often, because times go by. */
+/** The screen is drawn at most this often, however many events come, */
+const MIN_PAUSE_MS = 250;
+/** and at least this often, because the times on it change. */
 const DRAW_EVERY_MS = 1_000;
-/** What has happened before it began, so that the last minute is whole; in one request. */
-const MOST_EVENTS = 1_000;
-/** Elsewhere than on a terminal there is no size to fit into. */
+/** Events from before the start, read in one request: so the last minute is complete. */
+const MAX_EVENTS = 1_000;
+/** The size without a terminal. */
 const SNAPSHOT = { columns: 100, rows: 60 };
 
-/**
- * Shows the fleet on a whole screen, as it changes, until somebody has seen enough; elsewhere than
- * on a terminal, once.
- */
+/** Shows the fleet on the whole screen until the user quits. Without a terminal, prints it once. */
 export async function top({ flags, output }: Context): Promise<Exit> {
   const isLive = !output.json && isatty(1) && process.env.TERM !== 'dumb';
   if (!isLive) {
@@ -46,10 +43,10 @@ export async function top({ flags, output }: Context): Promise<Exit> {
 
 async function showOnce(holdfast: Holdfast, output: Output): Promise<void> {
   const picture = await holdfast.fleet.picture();
-  const board = new TopState();
-  if (!output.json) await recall(holdfast, board);
+  const state = new TopState();
+  if (!output.json) await recall(holdfast, state);
   const now = momentOf(systemClock);
-  board.see({ kind: 'picture', picture }, now);
+  state.update({ kind: 'picture', picture }, now);
   output.result(
     {
       ...picture,
@@ -59,18 +56,16 @@ async function showOnce(holdfast: Holdfast, output: Output): Promise<void> {
     () => {
       const style = output.style.bind(output);
       const frame = { ...SNAPSHOT, store: holdfast.storeName, style, keys: null };
-      return `${drawTop(board.view(now, NO_KEYS), frame).join('\n')}\n`;
+      return `${drawTop(state.view(now, NO_KEYS), frame).join('\n')}\n`;
     },
   );
 }
 
-/**
- * Tells the board what has happened lately; gives the position to go on from, where there is one.
- */
-async function recall({ log }: Holdfast, board: TopState): Promise<{ after?: string }> {
-  const { entries } = await log.recall({ most: MOST_EVENTS });
+/** Adds the latest events to the state. Returns the position after them, if there are any. */
+async function recall({ log }: Holdfast, state: TopState): Promise<{ after?: string }> {
+  const { entries } = await log.recall({ most: MAX_EVENTS });
   const now = momentOf(systemClock);
-  for (const event of entries.toReversed()) board.hear(event, now);
+  for (const event of entries.toReversed()) state.addEvent(event, now);
   const [latest] = entries;
   return latest === undefined ? {} : { after: latest.position };
 }
@@ -79,17 +74,17 @@ function momentOf(clock: Clock): Moment {
   return { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
 }
 
-/** The screen, what is on it, and what changes it. */
+/** One run on a terminal: reads the fleet and the log, and draws the screen. */
 class TopRun {
   readonly #holdfast: Holdfast;
   readonly #output: Output;
   readonly #clock: Clock = systemClock;
   readonly #over = new AbortController();
-  readonly #board = new TopState();
+  readonly #state = new TopState();
   readonly #screen: ScreenOutput;
   #keys = NO_KEYS;
-  /** While it stands still: what it shows, and of when. */
-  #frozen: { readonly board: TopState; readonly now: Moment } | null = null;
+  /** While paused: the state that the screen shows, and its time. */
+  #frozen: { readonly state: TopState; readonly now: Moment } | null = null;
   #drawnMs = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
@@ -106,7 +101,7 @@ class TopRun {
 
   async run(asked: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([asked, this.#over.signal]);
-    // Who wants to leave does not wait for a request that is under way.
+    // A user who quits does not wait for a request in flight.
     const ended = new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
     });
@@ -124,18 +119,18 @@ class TopRun {
 
   async #watch(signal: AbortSignal): Promise<void> {
     for await (const sighting of this.#holdfast.fleet.watch({ signal })) {
-      this.#board.see(sighting, momentOf(this.#clock));
+      this.#state.update(sighting, momentOf(this.#clock));
       this.#drawSoon();
     }
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { log } = this.#holdfast;
-    // Where the store does not answer now, the last minute begins now.
-    const place = await recall(this.#holdfast, this.#board).catch(() => ({}));
+    // If the store does not answer now, the last minute begins now.
+    const place = await recall(this.#holdfast, this.#state).catch(() => ({}));
     for await (const followed of log.follow({ ...place, signal })) {
       if (followed.kind !== 'event') continue;
-      this.#board.hear(followed.event, momentOf(this.#clock));
+      this.#state.addEvent(followed.event, momentOf(this.#clock));
       this.#drawSoon();
     }
   }
@@ -148,15 +143,15 @@ class TopRun {
     }
     if (keys.isPaused !== this.#keys.isPaused)
       this.#frozen = keys.isPaused
-        ? { board: this.#board.copy(), now: momentOf(this.#clock) }
+        ? { state: this.#state.copy(), now: momentOf(this.#clock) }
         : null;
     this.#keys = keys;
-    // Who types wants to see it.
+    // Typed keys show at once.
     this.#draw();
   }
 
   #drawSoon(): void {
-    this.#drawAt(this.#drawnMs + LEAST_PAUSE_MS);
+    this.#drawAt(this.#drawnMs + MIN_PAUSE_MS);
   }
 
   #drawAt(atMs: number): void {
@@ -168,10 +163,10 @@ class TopRun {
 
   #draw(): void {
     const { columns, rows } = this.#screen.size;
-    const { board, now } = this.#frozen ?? { board: this.#board, now: momentOf(this.#clock) };
+    const { state, now } = this.#frozen ?? { state: this.#state, now: momentOf(this.#clock) };
     const style = this.#output.style.bind(this.#output);
     const frame = { columns, rows, style, store: this.#holdfast.storeName, keys: this.#keys };
-    this.#screen.draw(drawTop(board.view(now, this.#keys), frame));
+    this.#screen.draw(drawTop(state.view(now, this.#keys), frame));
     this.#drawnMs = this.#clock.monotonicMs();
     this.#timer?.cancel();
     this.#timerAtMs = Number.POSITIVE_INFINITY;

@@ -26,7 +26,7 @@ const SCHEMES: Readonly<
   'rediss+cluster:': { kind: 'cluster', port: 6379, tls: true },
 };
 
-/** What may stand behind the `?`. Files, because a key does not belong into a URL. */
+/** The parameters behind the `?`. They name files, because a key does not belong in a URL. */
 const QUERY = new Set(['ca', 'cert', 'key', 'servername', 'sentinelUsername', 'sentinelPassword']);
 
 /**
