@@ -7,7 +7,7 @@ export interface Sentence {
 }
 
 /** Stands for a piece of inline code, which counts as one word however long it is. */
-const CODE_WORD = 'code';
+const CODE_WORD = 'Code';
 
 /** The words of a page. A table counts, cell by cell; a link counts as its text. */
 export function wordsOf(page: string): number {
