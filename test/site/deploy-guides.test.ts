@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
 import { readPage } from '../docs/support/markdown.ts';
 import { readSource } from '../support/source-tree.ts';
 
@@ -12,3 +13,20 @@ it('docs/guides/systemd.md shows settings of the unit that is tested, and no oth
   expect(shown.length).toBeGreaterThan(10);
   expect(shown.filter((line) => !tested.has(line))).toEqual([]);
 });
+
+it('docs/guides/kubernetes.md shows the probes and the stopping of the manifest that is tested', () => {
+  const { path, text } = readSource('docs/guides/kubernetes.md');
+  const [first] = readPage(path, text).blocks;
+  const { spec: shown } = parse(first?.text ?? '') as { spec: PodSpec };
+  const [deployment] = parseAllDocuments(readSource('examples/deploy/kubernetes/api.yaml').text);
+  const { spec: tested } = deployment?.toJS().spec.template as { spec: PodSpec };
+  expect(shown.terminationGracePeriodSeconds).toBe(tested.terminationGracePeriodSeconds);
+  // The guide names the port by its number.
+  const ported = JSON.parse(JSON.stringify(tested.containers[0]).replaceAll('"http"', '4747'));
+  expect(ported).toMatchObject({ ...shown.containers[0], env: expect.any(Array) });
+});
+
+interface PodSpec {
+  readonly terminationGracePeriodSeconds: number;
+  readonly containers: readonly object[];
+}
