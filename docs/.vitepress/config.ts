@@ -22,7 +22,7 @@ export default defineConfig({
   themeConfig: {
     nav: [
       { text: 'Start', link: '/getting-started' },
-      { text: 'Guides', link: '/which-part' },
+      { text: 'Guides', link: '/guides/leader', activeMatch: '/guides/' },
       { text: 'Guarantees', link: '/guarantees' },
       { text: 'Command line', link: '/cli' },
       { text: 'API', link: '/reference/api' },
