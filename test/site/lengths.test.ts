@@ -1,6 +1,7 @@
 /**
  * How long the pages are. Counted is what a person reads: code blocks, comments and pictures are left out, a piece of
- * inline code is one word, tables count. Left out as a whole: docs/reference (generated) and docs/decisions (history).
+ * inline code is one word, tables count. Left out as a whole: docs/reference (generated), docs/decisions (history) and
+ * docs/guarantees-tests.md (titles of tests).
  * README has a bound of its own and counts in all, code included; CONTRIBUTING is for those who change Holdfast, and
  * is not counted.
  */
@@ -12,13 +13,13 @@ import { readSource, readTree } from '../support/source-tree.ts';
 const MAX_README_WORDS = 900;
 const MAX_GUIDE_WORDS = 1_200;
 const MAX_CONCEPT_WORDS = 700;
-const MAX_WORDS = 54_200;
+const MAX_WORDS = 54_400;
 
 const LONG_SENTENCE_WORDS = 35;
 /** Outside README and Start, where there is none. */
-const MAX_LONG_SENTENCES = 150;
+const MAX_LONG_SENTENCES = 130;
 
-const EXCLUDED = /^docs\/(decisions|reference)\//;
+const EXCLUDED = /^docs\/(?:decisions\/|reference\/|guarantees-tests\.md$)/;
 const pages = readTree(['docs'], ['.md']).filter(({ path }) => !EXCLUDED.test(path));
 const readme = readSource('README.md');
 
