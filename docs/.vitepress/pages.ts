@@ -35,6 +35,7 @@ const START: PageGroup = {
         ['coming-from/redis-semaphore', 'redis-semaphore'],
         ['coming-from/bullmq', 'BullMQ'],
         ['coming-from/client-go', 'client-go leader election'],
+        ['coming-from/cron', 'node-cron and ShedLock'],
       ],
     },
   ],
@@ -74,48 +75,30 @@ const PROMISES: PageGroup = {
   title: 'Promises',
   pages: [
     ['guarantees', 'Guarantees'],
+    ['guarantees-tests', 'What shows them'],
+    ['bugs', 'Bugs you will not have'],
     ['benchmarks', 'Benchmarks'],
   ],
 };
 
-const REFERENCE: PageGroup = {
-  title: 'Reference',
-  pages: [
-    ['cli', 'Command line'],
-    ['http', 'HTTP'],
-    ['errors', 'Errors'],
-    ['events', 'Events'],
-    ['metrics', 'Metrics'],
-    {
-      title: 'From the source',
-      isFolded: true,
-      pages: [
-        ['reference/api', 'holdfast'],
-        ['reference/api-client', 'holdfast/client'],
-        ['reference/api-server', 'holdfast/server'],
-        ['reference/api-testing', 'holdfast/testing'],
-        ['reference/api-redlock', 'holdfast/redlock'],
-        ['reference/configuration', 'Configuration'],
-        ['reference/cli', 'Every command'],
-        ['reference/http', 'Every route'],
-        ['reference/errors', 'Every error'],
-        ['reference/messages', 'Every message'],
-        ['reference/events', 'Every event'],
-        ['reference/metrics', 'Every metric'],
-      ],
-    },
-  ],
-};
+const REFERENCE: readonly Page[] = [
+  ['cli', 'Command line'],
+  ['http', 'HTTP'],
+  ['errors', 'Errors'],
+  ['events', 'Events'],
+  ['metrics', 'Metrics'],
+];
 
-/** The decisions are read from their folder: their numbers are their order, and their headings their names. */
+/** The decisions and the generated reference are read from their folders, in the order of their file names. */
 export function pageGroups(docs: string): readonly PageGroup[] {
-  const decisions = readdirSync(join(docs, 'decisions'))
-    .filter((file) => file.endsWith('.md'))
-    .sort()
-    .map((file): Page => {
-      const path = `decisions/${file.replace(/\.md$/, '')}`;
-      return [path, headingOf(join(docs, `${path}.md`)) ?? path];
-    });
+  const reference: PageGroup = {
+    title: 'Reference',
+    pages: [
+      ...REFERENCE,
+      { title: 'From the source', isFolded: true, pages: pagesIn(docs, 'reference') },
+    ],
+  };
+  const decisions = pagesIn(docs, 'decisions');
   const inside: PageGroup = {
     title: 'Inside',
     pages: [
@@ -123,7 +106,18 @@ export function pageGroups(docs: string): readonly PageGroup[] {
       { title: 'Decisions', isFolded: true, pages: decisions },
     ],
   };
-  return [START, GUIDES, RUNNING, PROMISES, REFERENCE, inside];
+  return [START, GUIDES, RUNNING, PROMISES, reference, inside];
+}
+
+/** The pages of a folder, called what their headings say. */
+function pagesIn(docs: string, folder: string): Page[] {
+  return readdirSync(join(docs, folder))
+    .filter((file) => file.endsWith('.md'))
+    .sort()
+    .map((file): Page => {
+      const path = `${folder}/${file.replace(/\.md$/, '')}`;
+      return [path, headingOf(join(docs, `${path}.md`)) ?? path];
+    });
 }
 
 /** Every page that the groups name. */
