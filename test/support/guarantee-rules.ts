@@ -37,17 +37,32 @@ export function linkFindings(page: SourceText, lookup: Lookup): Finding[] {
   });
 }
 
-/** Promises are numbered G1, G2 and so on, and each has something that shows it. */
-export function promiseFindings(page: SourceText): Finding[] {
+/** Promises are numbered G1, G2 and so on; the page of evidence has a row for each, with something that shows it. */
+export function promiseFindings(page: SourceText, evidence: SourceText): Finding[] {
   const rows = rowsOf(page, PROMISES);
   if (rows.length === 0) return [missing(page, PROMISES)];
-  return rows.flatMap(({ line, cells }, i) => {
-    const what: string[] = [];
-    const [number = '', , , shownBy = ''] = cells;
-    if (number !== `G${i + 1}`) what.push(`'${number}' stands where G${i + 1} is due`);
-    if (!hasEvidence(page, shownBy)) what.push(`${number} is shown by nothing: link a test`);
-    return what.map((text) => ({ path: page.path, line, what: text }));
-  });
+  const shown = rowsOf(evidence, PROMISES);
+  const numbers = new Set(rows.map(({ cells: [number = ''] }) => number));
+  return [
+    ...rows.flatMap(({ line, cells: [number = ''] }, i) =>
+      number === `G${i + 1}`
+        ? []
+        : [{ path: page.path, line, what: `'${number}' stands where G${i + 1} is due` }],
+    ),
+    ...[...numbers]
+      .filter((number) => !shown.some(({ cells: [of] }) => of === number))
+      .map((number) => ({
+        path: evidence.path,
+        line: 1,
+        what: `${number} is shown by nothing: add a row with a test`,
+      })),
+    ...shown.flatMap(({ line, cells: [number = '', shownBy = ''] }) => {
+      if (!numbers.has(number))
+        return [{ path: evidence.path, line, what: `there is no ${number}` }];
+      if (hasEvidence(evidence, shownBy)) return [];
+      return [{ path: evidence.path, line, what: `${number} is shown by nothing: link a test` }];
+    }),
+  ];
 }
 
 /** Every claim about a store is linked to what shows it, or is none: '—', or not promised, and why. */
@@ -65,11 +80,12 @@ export function storeFindings(page: SourceText): Finding[] {
   );
 }
 
-/** Numbers stand for something: a promise wherever it is spoken of, on the page also what is assumed (A) and what is not promised (N). */
+/** Numbers stand for something: promises (G) everywhere; assumptions (A) and non-promises (N) on the pages of guarantees. */
 export function mentionFindings(texts: readonly SourceText[], page: SourceText): Finding[] {
   const known = new Set([...page.text.matchAll(/^\| ([AGN]\d+) \|/gm)].map(([, number]) => number));
   return texts.flatMap(({ path, text }) => {
-    const numbers = path === page.path ? /\b[AGN]\d+\b/g : /\bG\d+\b/g;
+    const isOurs = path.startsWith(page.path.replace('.md', ''));
+    const numbers = isOurs ? /\b[AGN]\d+\b/g : /\bG\d+\b/g;
     return text
       .split('\n')
       .flatMap((content, i) =>
