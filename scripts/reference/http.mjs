@@ -190,7 +190,7 @@ function plainText({ type, minimum, maximum, pattern, format, maxLength }) {
 }
 
 function problemLink(name) {
-  return `[\`${name}\`](../problems.md#${name})`;
+  return `[\`${name}\`](problems.md#${name})`;
 }
 
 function capitalized(word) {

@@ -7,6 +7,7 @@ import { eventsPage } from './events.mjs';
 import { httpPages } from './http.mjs';
 import { messagesPage } from './messages.mjs';
 import { metricsPage } from './metrics.mjs';
+import { problemsPage } from './problems.mjs';
 import { TypedPackage } from './typed-package.mjs';
 
 export async function referencePages(root) {
@@ -20,5 +21,6 @@ export async function referencePages(root) {
     ...(await httpPages(root)),
     ['messages', await messagesPage(root, types)],
     ['metrics', await metricsPage(root)],
+    ['problems', await problemsPage(root)],
   ]);
 }
