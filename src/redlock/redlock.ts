@@ -214,7 +214,7 @@ export class Redlock extends EventEmitter {
         return { tenure: new LockTenure(clock, leases, names, value), attempts };
       } catch (error) {
         if (error instanceof ConfigError) throw error;
-        addAttempt(attempts, this.#voteAgainst(asVote(error)));
+        addAttempt(attempts, this.#voteAgainst(asVote(error, names.length)));
         if (error instanceof ClosedError || leftMs() === 0)
           throw this.#failed(attempts, messageOf(error), error);
         // `acquire` has waited already.
@@ -301,15 +301,15 @@ function checkOptions(client: RedlockClient, options: object): void {
   throw new ConfigError({ field: script, value: 'given', rule });
 }
 
-function appliedTo(count: number, of: number): ResourceLockedError {
-  return new ResourceLockedError(
-    `The operation was applied to: ${count} of the ${of} requested resources.`,
-  );
+/** redlock's words, and then why: programs match the beginning. */
+function appliedTo(count: number, of: number, cause?: Error): ResourceLockedError {
+  const applied = `The operation was applied to: ${count} of the ${of} requested resources.`;
+  const message = cause === undefined ? applied : `${applied} ${cause.message}`;
+  return new ResourceLockedError(message, { cause });
 }
 
-function asVote(error: unknown): Error {
-  if (error instanceof LeaseHeldError)
-    return new ResourceLockedError(error.message, { cause: error });
+function asVote(error: unknown, of: number): Error {
+  if (error instanceof LeaseHeldError) return appliedTo(0, of, error);
   return error instanceof Error ? error : new Error(String(error));
 }
 

@@ -25,6 +25,9 @@ describe('a lock', () => {
     expect([...(stats?.votesAgainst.values() ?? [])]).toEqual(b.errors);
     expect(b.errors).toMatchObject([{ name: 'ResourceLockedError', code: 'RESOURCE_LOCKED' }]);
     expect(b.errors[0]).toBeInstanceOf(ResourceLockedError);
+    expect(b.errors[0]?.message).toMatch(
+      /^The operation was applied to: 0 of the 1 requested resources\. .* holds it with fence /,
+    );
   });
 
   it('K-15 is not locked where the store is in quarantine: the error says so, and for how long', async () => {
