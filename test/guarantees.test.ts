@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  bugFindings,
   linkFindings,
   mentionFindings,
   promiseFindings,
@@ -177,6 +178,28 @@ describe('numbers', () => {
     expect(mentionFindings([readme], promises)).toMatchObject([{ path: 'README.md', line: 2 }]);
     const more = page(promises.text, 'see N2, under A2 and A1');
     expect(mentionFindings([more], more)).toHaveLength(2);
+  });
+});
+
+describe('bugs of others', () => {
+  const thread = '[x#1](https://github.com/a/x/issues/1)';
+  const shown = '[a title](../test/a.test.ts)';
+
+  it('with a thread and a test are fine', () => {
+    expectTrue(bugFindings(page('# Bugs', '## One', thread, '', shown, '## Two', shown, thread)));
+  });
+
+  it('without one of them are found', () => {
+    const bugs = page('# Bugs', '## One', thread, '## Two', shown, '## Three', thread, shown);
+    expect(bugFindings(bugs)).toMatchObject([{ line: 2 }, { line: 4 }]);
+  });
+
+  it('are ten to twenty on our page, each with both', () => {
+    const bugs = readSource('docs/bugs.md');
+    expectTrue(bugFindings(bugs));
+    const count = bugs.text.match(/^## /gm)?.length;
+    expect(count).toBeGreaterThanOrEqual(10);
+    expect(count).toBeLessThanOrEqual(20);
   });
 });
 

@@ -65,6 +65,20 @@ export function promiseFindings(page: SourceText, evidence: SourceText): Finding
   ];
 }
 
+/** Every bug of the page names a public thread, and a test of ours. */
+export function bugFindings(page: SourceText): Finding[] {
+  const lines = page.text.split('\n');
+  const starts = lines.flatMap((line, i) => (line.startsWith('## ') ? [i] : []));
+  return starts.flatMap((start, i) => {
+    const section = lines.slice(start, starts[i + 1]).join(' ');
+    const what: string[] = [];
+    if (!/\]\(https:\/\/github\.com\/[^/)]+\/[^/)]+\/(?:issues|pull)\/\d+\)/.test(section))
+      what.push('names no thread: link an issue or a pull request');
+    if (!hasEvidence(page, section)) what.push('is shown by nothing: link a test');
+    return what.map((text) => ({ path: page.path, line: start + 1, what: text }));
+  });
+}
+
 /** Every claim about a store is linked to what shows it, or is none: '—', or not promised, and why. */
 export function storeFindings(page: SourceText): Finding[] {
   const rows = rowsOf(page, STORES);
