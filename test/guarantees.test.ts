@@ -19,7 +19,13 @@ import {
 const PATH = 'docs/guarantees.md';
 const EVIDENCE = 'docs/guarantees-tests.md';
 /** Pages that name tests by their titles. */
-const NAMING = [PATH, EVIDENCE, 'docs/bugs.md', 'docs/decisions/0028-bugs-that-the-tests-found.md'];
+const NAMING = [
+  PATH,
+  EVIDENCE,
+  'docs/bugs.md',
+  'docs/decisions/0028-bugs-that-the-tests-found.md',
+  'docs/decisions/0031-how-the-guarantees-are-tested.md',
+];
 const everything = new Map(
   readTree(['docs', 'src', 'testing', 'test', 'sim', 'chaos'], ['.md', '.ts', '.mjs']).map(
     (source) => [source.path, source],
