@@ -43,6 +43,10 @@ const MAX_WAIT_MS = 3_600_000;
 /** A lock or an error keeps the last attempts, up to this number. */
 const MAX_ATTEMPTS = 100;
 const UNCONFIRMED = 'The store did not confirm the extension; the lock expires as before.';
+/** What `wait` of Holdfast's messages is in redlock's settings. */
+const WAIT = 'Here the wait is about retryCount × retryDelay.';
+const CI =
+  "In CI, where no lock from before can exist, pass { quarantine: 'off' } as the third argument.";
 const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
 
 export class Redlock extends EventEmitter {
@@ -216,7 +220,7 @@ export class Redlock extends EventEmitter {
         if (error instanceof ConfigError) throw error;
         addAttempt(attempts, this.#voteAgainst(asVote(error, names.length)));
         if (error instanceof ClosedError || leftMs() === 0)
-          throw this.#failed(attempts, messageOf(error), error);
+          throw this.#failed(attempts, refusalOf(error), error);
         // `acquire` has waited already.
         if (error instanceof LeaseHeldError || error instanceof StoreQuarantinedError) continue;
         await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
@@ -313,8 +317,11 @@ function asVote(error: unknown, of: number): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** The message of a failed acquire, with the settings that redlock's users know. */
+function refusalOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof StoreQuarantinedError) return `${message} ${WAIT} ${CI}`;
+  return error instanceof LeaseHeldError ? `${message} ${WAIT}` : message;
 }
 
 function addAttempt(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {

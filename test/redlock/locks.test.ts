@@ -37,6 +37,8 @@ describe('a lock', () => {
     store.leases.acquire = async (requests) => requests.map(() => ({ kind: 'busy', ...busy }));
     const error = await failure<ExecutionError>(redlock.acquire(['r'], 5_000));
     expect(error.cause).toMatchObject({ code: 'STORE_QUARANTINED', expiresInMs: 20_000 });
+    expect(error.message).toContain('Here the wait is about retryCount × retryDelay.');
+    expect(error.message).toContain("pass { quarantine: 'off' } as the third argument");
     expect(errors).toEqual([error.cause]);
   });
 
