@@ -18,8 +18,9 @@ it('docs/guides/kubernetes.md shows the probes and the stopping of the manifest 
   const { path, text } = readSource('docs/guides/kubernetes.md');
   const [first] = readPage(path, text).blocks;
   const { spec: shown } = parse(first?.text ?? '') as { spec: PodSpec };
-  const [deployment] = parseAllDocuments(readSource('examples/deploy/kubernetes/api.yaml').text);
-  const { spec: tested } = deployment?.toJS().spec.template as { spec: PodSpec };
+  const manifest = readSource('examples/deploy/kubernetes/api.yaml').text;
+  const [deployment] = parseAllDocuments(manifest).map((document) => document.toJS());
+  const tested: PodSpec = deployment.spec.template.spec;
   expect(shown.terminationGracePeriodSeconds).toBe(tested.terminationGracePeriodSeconds);
   // The guide names the port by its number.
   const ported = JSON.parse(JSON.stringify(tested.containers[0]).replaceAll('"http"', '4747'));
