@@ -12,7 +12,8 @@ export const ROLES = ['api', 'poller', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
 /**
- * The address of the API, its clients and its limits. The server checks them; see `docs/cli.md`.
+ * The address of the API, its clients and its limits. The server checks them; see
+ * `docs/reference/configuration.md`.
  */
 export interface ApiConfig {
   /** Default 127.0.0.1. Without tokens it must be an address that only this host can reach. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  bugFindings,
   linkFindings,
   mentionFindings,
   promiseFindings,
@@ -16,6 +17,15 @@ import {
 // As in tidy.test.ts: every rule is first shown to find what it is for, and then asked about the page.
 
 const PATH = 'docs/guarantees.md';
+const EVIDENCE = 'docs/guarantees-tests.md';
+/** Pages that name tests by their titles. */
+const NAMING = [
+  PATH,
+  EVIDENCE,
+  'docs/bugs.md',
+  'docs/decisions/0028-bugs-that-the-tests-found.md',
+  'docs/decisions/0031-how-the-guarantees-are-tested.md',
+];
 const everything = new Map(
   readTree(['docs', 'src', 'testing', 'test', 'sim', 'chaos'], ['.md', '.ts', '.mjs']).map(
     (source) => [source.path, source],
@@ -83,42 +93,48 @@ describe('links', () => {
 });
 
 describe('promises', () => {
-  const table = (...rows: string[]) =>
-    page(
+  const table = (path: string, ...rows: string[]): SourceText => ({
+    path,
+    text: [
       '## What is promised',
       'Text.',
       '',
-      '| | promise | assumes | shown by |',
-      '|---|---|---|---|',
-    ).text.concat('\n', rows.join('\n'));
-  const shown = '[a title](../test/a.test.ts)';
+      '| | |',
+      '|---|---|',
+      ...rows,
+      '',
+      '| more | |',
+    ].join('\n'),
+  });
+  const promised = (...rows: string[]) => table(PATH, ...rows);
+  const shown = (...rows: string[]) => table(EVIDENCE, ...rows);
+  const one = '| G1 | [a title](../test/a.test.ts) |';
 
   it('in order, each shown by something, are fine', () => {
-    const text = table(
-      `| G1 | one | none | ${shown} |`,
-      '| G2 | two | A1 | [calm](../testing/sim/audit.ts) |',
-      '',
-      '| another | table |',
-    );
-    expectTrue(promiseFindings({ path: PATH, text }));
+    const pages = promised('| G1 | one | none |', '| G2 | two | A1 |');
+    const evidence = shown(one, '| G2 | [calm](../testing/sim/audit.ts) |');
+    expectTrue(promiseFindings(pages, evidence));
   });
 
   it.each([
-    ['out of order', [`| G2 | two | | ${shown} |`]],
-    ['twice', [`| G1 | one | | ${shown} |`, `| G1 | two | | ${shown} |`]],
-    ['shown by nothing', ['| G1 | one | | of course |']],
-    ['shown by another page', ['| G1 | one | | [cli](cli.md) |']],
-    ['with what shows it in the wrong place', [`| G1 | one, ${shown} | | |`]],
+    ['out of order', ['| G2 | two |'], ['| G2 | [a](../test/a.test.ts) |']],
+    ['twice', ['| G1 | one |', '| G1 | two |'], [one]],
+    ['without a row of evidence', ['| G1 | one |', '| G2 | two |'], [one]],
+    ['shown by nothing', ['| G1 | one |'], ['| G1 | of course |']],
+    ['shown by another page', ['| G1 | one |'], ['| G1 | [cli](cli.md) |']],
+    ['shown, and not promised', ['| G1 | one |'], [one, '| G2 | [a](../test/a.test.ts) |']],
     [
       'with a fault, and nothing that would fail',
-      ['| G1 | one | | [crash](../testing/sim/faults.ts) |'],
+      ['| G1 | one |'],
+      ['| G1 | [crash](../testing/sim/faults.ts) |'],
     ],
-  ])('%s are found', (_, rows) => {
-    expect(promiseFindings({ path: PATH, text: table(...rows) })).toHaveLength(1);
+  ])('%s are found', (_, rows, evidence) => {
+    expect(promiseFindings(promised(...rows), shown(...evidence))).toHaveLength(1);
   });
 
   it('that are not there at all are found', () => {
-    expect(promiseFindings(page('## What is promised', '## Per store', '| G1 |'))).toHaveLength(1);
+    const none = page('## What is promised', '## Per store', '| G1 |');
+    expect(promiseFindings(none, shown(one))).toHaveLength(1);
   });
 });
 
@@ -171,15 +187,37 @@ describe('numbers', () => {
   });
 });
 
+describe('bugs of others', () => {
+  const thread = '[x#1](https://github.com/a/x/issues/1)';
+  const shown = '[a title](../test/a.test.ts)';
+
+  it('with a thread and a test are fine', () => {
+    expectTrue(bugFindings(page('# Bugs', '## One', thread, '', shown, '## Two', shown, thread)));
+  });
+
+  it('without one of them are found', () => {
+    const bugs = page('# Bugs', '## One', thread, '## Two', shown, '## Three', thread, shown);
+    expect(bugFindings(bugs)).toMatchObject([{ line: 2 }, { line: 4 }]);
+  });
+
+  it('are ten to twenty on our page, each with both', () => {
+    const bugs = readSource('docs/bugs.md');
+    expectTrue(bugFindings(bugs));
+    const count = bugs.text.match(/^## /gm)?.length;
+    expect(count).toBeGreaterThanOrEqual(10);
+    expect(count).toBeLessThanOrEqual(20);
+  });
+});
+
 describe('the page of guarantees', () => {
   const guarantees = readSource(PATH);
 
-  it('names tests, invariants and faults that exist', () => {
-    expectTrue(linkFindings(guarantees, lookup));
+  it.each(NAMING)('names tests, invariants and faults that exist: %s', (path) => {
+    expectTrue(linkFindings(readSource(path), lookup));
   });
 
   it('has a number for each promise, and what shows it', () => {
-    expectTrue(promiseFindings(guarantees));
+    expectTrue(promiseFindings(guarantees, readSource(EVIDENCE)));
   });
 
   it('claims nothing about a store that nothing shows', () => {

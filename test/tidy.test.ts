@@ -329,7 +329,7 @@ describe('layout', () => {
 });
 
 describe('the measures of the house', () => {
-  /** Aims that are not reached: docs/decisions/0029-how-large-the-house-is.md says why. */
+  /** Aims that are not reached: docs/decisions/0034-how-large-the-house-is.md says why. */
   const open = ['lines in src', 'classes made at one place'];
 
   it('stay where they are once the aim is reached', () => {

@@ -2,12 +2,13 @@ import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
+import { writeLlmsText } from './llms.ts';
 import { markdown } from './markdown.ts';
 import { sidebarOf } from './pages.ts';
 
 const docs = fileURLToPath(new URL('..', import.meta.url));
-/** What pages link to that is no page: it is there under the same path. */
-const FILES = ['alerts', 'grafana'];
+/** Files that pages link to. The site has them under the same path. */
+const FILES = ['alerts', 'grafana', 'images'];
 const ICON = readFileSync(join(docs, '../dashboard/src/icon.svg'), 'utf8');
 
 export default defineConfig({
@@ -20,6 +21,8 @@ export default defineConfig({
   markdown,
   themeConfig: {
     nav: [
+      { text: 'Start', link: '/getting-started' },
+      { text: 'Guides', link: '/guides/leader', activeMatch: '/guides/' },
       { text: 'Guarantees', link: '/guarantees' },
       { text: 'Command line', link: '/cli' },
       { text: 'API', link: '/reference/api' },
@@ -28,12 +31,13 @@ export default defineConfig({
     outline: { level: [2, 3], label: 'On this page' },
     search: { provider: 'local', options: { detailedView: true } },
     externalLinkIcon: true,
-    docFooter: { prev: 'Before', next: 'Next' },
+    docFooter: { prev: 'Previous', next: 'Next' },
   },
   // The index that is searched is one file, loaded by who searches.
   vite: { build: { chunkSizeWarningLimit: 4_000 } },
   buildEnd({ outDir }) {
     for (const folder of FILES)
       cpSync(join(docs, folder), join(outDir, folder), { recursive: true });
+    writeLlmsText(docs, outDir);
   },
 });

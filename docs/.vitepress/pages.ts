@@ -1,5 +1,5 @@
-/** Every page, once, in the order in which they are shown. `test/site/pages.test.ts` finds who forgets one here. */
-import { readdirSync, readFileSync } from 'node:fs';
+/** Every page, once, in the order of the site. `test/site/pages.test.ts` finds a page that is missing here. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface PageGroup {
@@ -24,9 +24,13 @@ const START: PageGroup = {
   title: 'Start',
   pages: [
     ['getting-started', 'Getting started'],
+    ['which-part', 'Which part do I need?'],
+    ['faq', 'FAQ, by error text'],
+    ['typescript', 'TypeScript'],
+    ['ci', 'Continuous integration'],
     ['examples', 'Examples'],
     ['glossary', 'Glossary'],
-    ['comparison', 'Compared with others'],
+    ['comparison', 'Comparison'],
     {
       title: 'Coming from …',
       isFolded: true,
@@ -35,6 +39,7 @@ const START: PageGroup = {
         ['coming-from/redis-semaphore', 'redis-semaphore'],
         ['coming-from/bullmq', 'BullMQ'],
         ['coming-from/client-go', 'client-go leader election'],
+        ['coming-from/cron', 'node-cron and ShedLock'],
       ],
     },
   ],
@@ -43,88 +48,106 @@ const START: PageGroup = {
 const GUIDES: PageGroup = {
   title: 'Guides',
   pages: [
-    ['leases', 'Leases'],
     ['guides/cron', 'Run a cron job once'],
-    ['pools', 'Pools'],
-    ['fleet', 'A fleet that polls'],
-    ['sessions', 'Sessions'],
-    ['workflows', 'Workflows'],
-    ['intents', 'Intents'],
-    ['workers', 'Workers'],
-    ['testing', 'Testing your own code'],
+    ['guides/leader', 'Elect a leader'],
+    ['guides/polling', 'Share polling'],
+    ['guides/connections', 'Hold a long connection'],
+    ['guides/concurrency', 'Limit concurrency'],
+    ['guides/orders', 'Run an order workflow'],
+    ['guides/on-request', 'Start work on request'],
+    ['guides/fencing', 'Fence a database'],
+    ['guides/kubernetes', 'Run in Kubernetes'],
+    ['guides/systemd', 'Run under systemd'],
+    ['guides/testing', 'Test your own code'],
   ],
 };
 
-const RUNNING: PageGroup = {
-  title: 'Running it',
+const CONCEPTS: PageGroup = {
+  title: 'Concepts',
   pages: [
-    ['operations', 'Operating it'],
+    ['concepts/why-leases-fail', 'Why leases fail'],
+    ['concepts/fences', 'What a fence is'],
+    ['concepts/quarantine', 'What the quarantine does'],
+    ['guarantees', 'Guarantees'],
+    ['guarantees-tests', 'What shows them'],
+    ['bugs', 'Bugs you will not have'],
+  ],
+};
+
+const OPERATION: PageGroup = {
+  title: 'Operation',
+  pages: [
+    ['operations', 'Operations'],
     ['page', 'The dashboard'],
     ['redis', 'Redis and Valkey'],
+    ['postgres', 'PostgreSQL'],
     ['sqlite', 'SQLite'],
     ['timings', 'Timings'],
     ['retention', 'Retention'],
     ['upgrading', 'Upgrading'],
-    ['support', 'Support'],
-    ['tracing', 'Traces'],
-    ['problems', 'Problems over HTTP'],
   ],
 };
 
-const PROMISES: PageGroup = {
-  title: 'Promises',
-  pages: [
-    ['guarantees', 'Guarantees'],
-    ['benchmarks', 'Benchmarks'],
-  ],
-};
+const REFERENCE: readonly Page[] = [
+  ['leases', 'Leases'],
+  ['fleet', 'Fleet'],
+  ['targets', 'Targets'],
+  ['workflows', 'Workflows'],
+  ['intents', 'Intents'],
+  ['workers', 'Workers'],
+  ['cli', 'Command line'],
+  ['http', 'HTTP'],
+  ['problems', 'Problems over HTTP'],
+  ['errors', 'Errors'],
+  ['events', 'Events'],
+  ['metrics', 'Metrics'],
+  ['tracing', 'Traces'],
+];
 
-const REFERENCE: PageGroup = {
-  title: 'Reference',
-  pages: [
-    ['cli', 'Command line'],
-    ['http', 'HTTP'],
-    ['errors', 'Errors'],
-    ['events', 'Events'],
-    ['metrics', 'Metrics'],
-    {
-      title: 'From the source',
-      isFolded: true,
-      pages: [
-        ['reference/api', 'holdfast'],
-        ['reference/api-client', 'holdfast/client'],
-        ['reference/api-server', 'holdfast/server'],
-        ['reference/api-testing', 'holdfast/testing'],
-        ['reference/api-redlock', 'holdfast/redlock'],
-        ['reference/configuration', 'Configuration'],
-        ['reference/cli', 'Every command'],
-        ['reference/http', 'Every route'],
-        ['reference/errors', 'Every error'],
-        ['reference/messages', 'Every message'],
-        ['reference/events', 'Every event'],
-        ['reference/metrics', 'Every metric'],
-      ],
-    },
-  ],
-};
+const PROJECT: readonly Page[] = [
+  ['architecture', 'Architecture'],
+  ['benchmarks', 'Benchmarks'],
+  ['support', 'Support'],
+];
 
-/** The decisions are read from their folder: their numbers are their order, and their headings their names. */
+/** The generated reference and the decisions are read from their folders, in the order of their file names. */
 export function pageGroups(docs: string): readonly PageGroup[] {
-  const decisions = readdirSync(join(docs, 'decisions'))
+  const fromSource = pagesIn(docs, 'reference');
+  const decisions = pagesIn(docs, 'decisions');
+  const groups: readonly PageGroup[] = [
+    START,
+    GUIDES,
+    CONCEPTS,
+    OPERATION,
+    {
+      title: 'Reference',
+      pages: [...REFERENCE, { title: 'From the source', isFolded: true, pages: fromSource }],
+    },
+    {
+      title: 'Project',
+      pages: [...PROJECT, { title: 'Decisions', isFolded: true, pages: decisions }],
+    },
+  ];
+  return groups.map((group) => written(docs, group));
+}
+
+/** The group without pages that are named and not written yet. */
+function written(docs: string, group: PageGroup): PageGroup {
+  const pages = group.pages
+    .filter((one) => isGroup(one) || existsSync(join(docs, `${one[0]}.md`)))
+    .map((one) => (isGroup(one) ? written(docs, one) : one));
+  return { ...group, pages };
+}
+
+/** The pages of a folder, called what their headings say. */
+function pagesIn(docs: string, folder: string): Page[] {
+  return readdirSync(join(docs, folder))
     .filter((file) => file.endsWith('.md'))
     .sort()
     .map((file): Page => {
-      const path = `decisions/${file.replace(/\.md$/, '')}`;
+      const path = `${folder}/${file.replace(/\.md$/, '')}`;
       return [path, headingOf(join(docs, `${path}.md`)) ?? path];
     });
-  const inside: PageGroup = {
-    title: 'Inside',
-    pages: [
-      ['architecture', 'Architecture'],
-      { title: 'Decisions', isFolded: true, pages: decisions },
-    ],
-  };
-  return [START, GUIDES, RUNNING, PROMISES, REFERENCE, inside];
 }
 
 /** Every page that the groups name. */
@@ -143,7 +166,7 @@ export function sidebarOf(docs: string): SidebarItem[] {
   return pageGroups(docs).map(itemOf);
 }
 
-function isGroup(one: Page | PageGroup): one is PageGroup {
+export function isGroup(one: Page | PageGroup): one is PageGroup {
   return !Array.isArray(one);
 }
 

@@ -1,48 +1,77 @@
-// A page for each way into the package: everything that can be imported from it, as it is declared.
+// The pages of what can be imported: one per way into the package, and one per part where that would be too long.
 import { declarationOf } from './declaration.mjs';
 import { Anchors, line, page, prose, slugOf, table } from './page.mjs';
 
-/** Where things are declared, and what that part is called; the first that fits. */
+/** Where things are declared, what that part is called, and the page it has of its own; the first that fits. */
 const PARTS = [
-  [/^holdfast$/, 'Opening it'],
-  [/^(config|retention|records)$/, 'Opening it'],
-  [/^lease\/(lease|leases)$/, 'Leases'],
-  [/^lease\//, 'Leases'],
-  [/^fleet\//, 'A fleet that polls'],
-  [/^workflow\//, 'Workflows'],
-  [/^intents\//, 'Intents'],
-  [/^worker\//, 'Workers'],
-  [/^core\/events$|^telemetry\//, 'What happened'],
-  [/^store\//, 'Stores'],
-  [/^core\//, 'Time, chance and values'],
+  [/^holdfast$/, 'Opening a store'],
+  [/^(retention|records)$/, 'Opening a store'],
+  [/^config$/, 'Configuration', 'config'],
+  [/^lease\/(election|pool\/.*)$/, 'Pools and elections', 'pools'],
+  [/^lease\//, 'Leases', 'leases'],
+  [/^fleet\/targets\//, 'Targets', 'targets'],
+  [/^fleet\/(watch|view|plan)\//, 'The state of the fleet', 'fleet-state'],
+  [/^fleet\//, 'Fleet', 'fleet'],
+  [/^workflow\/schema$/, 'Types of actions', 'workflow-types'],
+  [/^workflow\//, 'Workflows', 'workflows'],
+  [/^intents\//, 'Intents', 'intents'],
+  [/^worker\//, 'Workers', 'workers'],
+  [/^core\/(events|gap)$/, 'Events', 'events'],
+  [/^telemetry\//, 'Event log', 'event-log'],
+  [/^store\/port\/(lease|member|signal)-store$/, 'Store port: leases', 'store-leases'],
+  [/^store\/port\/workflow-store$/, 'Store port: workflows', 'store-workflows'],
+  [/^store\/port\/stream-store$/, 'Store port: streams', 'store-streams'],
+  [/^store\/port\/(intent|log|record)-store$/, 'Store port: sessions and log', 'store-sessions'],
+  [/^store\//, 'Stores', 'stores'],
+  [/^core\//, 'Clock, random and values', 'values'],
   [/^client\/(client|operator-client)$/, 'The client'],
   [/^client\/(?!.*messages$)/, 'The client'],
-  [/^client\//, 'What goes over the wire'],
-  [/^server\/app$/, 'The server'],
+  [/^client\/operating-messages$/, 'Messages of operators', 'operating-messages'],
+  [/^client\//, 'Messages', 'messages'],
+  [/^server\/(http|routes)\//, 'Routes and problems', 'routes'],
   [/^server\//, 'The server'],
-  [/^redlock\/redlock$/, 'The drop-in'],
   [/^redlock\//, 'The drop-in'],
-  [/^testing\/(?!sim\/)/, 'Clocks, faults, conformance'],
-  [/^testing\//, 'The simulator'],
-  [/./, 'All of it'],
+  [/^testing\/(?!sim\/)/, 'Clocks, faults and conformance'],
+  [/^testing\//, 'The simulator', 'simulator'],
+  [/./, 'More'],
 ];
 
 const ERRORS = 'Errors';
-const AGAIN = 'The same as elsewhere';
+const AGAIN = 'Also exported here';
 const UNNAMED = 'Named above, and not exported';
 
-/** What one page has is not repeated on the next, but linked to. */
+/** A declaration stands on one page; other pages link to it. */
 export function apiPages(types) {
   const places = new Map();
-  return types.doors.map(({ name, exports }) => {
-    const path = name.replace('/', '-').replace('holdfast', 'api');
-    return [path, apiPage({ name, path }, exports, types, places)];
+  return types.doors.flatMap(({ name, exports }) => {
+    const first = name.replace('/', '-').replace('holdfast', 'api');
+    const pages = pagesOf(first, sectionsOf(exports, types, places));
+    for (const { path, sections } of pages)
+      place(sections, headingOf(name, path, sections), path, places);
+    return pages.map(({ path, sections }) => {
+      const others = path === first ? pages.filter((one) => one.path !== first) : [];
+      return [path, apiPage({ name, path, first, others }, sections, types, places)];
+    });
   });
 }
 
-function apiPage({ name, path }, exports, types, places) {
-  const sections = sectionsOf(exports, types, places);
-  place(sections, path, places);
+/** The sections by page. A way into the package whose parts all have pages of their own still has a first page. */
+function pagesOf(first, sections) {
+  const paths = new Map([[first, []]]);
+  for (const section of sections) {
+    const path = section.page === undefined ? first : `${first}-${section.page}`;
+    if (!paths.has(path)) paths.set(path, []);
+    paths.get(path).push(section);
+  }
+  return [...paths].map(([path, parts]) => ({ path, sections: parts }));
+}
+
+function headingOf(name, path, [section]) {
+  const isPart = section?.page !== undefined && path.endsWith(section.page);
+  return isPart ? `\`${name}\`: ${section.title.toLowerCase()}` : `\`${name}\``;
+}
+
+function apiPage({ name, path, first, others }, sections, types, places) {
   const linkTo = (symbol) => {
     const found = places.get(symbol);
     if (found === undefined) return null;
@@ -54,12 +83,29 @@ function apiPage({ name, path }, exports, types, places) {
     if (title === AGAIN) texts.splice(0, texts.length, listed(entries, linkTo));
     return `## ${title}\n\n${texts.join('\n\n')}`;
   });
+  const intro =
+    path === first
+      ? `What \`import … from '${name}'\` has, as it is declared.`
+      : `A part of what \`import … from '${name}'\` has; [all parts](${first}.md).`;
   return page({
-    title: `\`${name}\``,
+    title: headingOf(name, path, sections),
     from: 'the types of the package',
-    intro: `Everything that \`import … from '${name}'\` has, as it is declared.`,
-    body: body.join('\n\n'),
+    intro,
+    body: [...(others.length > 0 ? [partsTable(others)] : []), ...body].join('\n\n'),
   });
+}
+
+function partsTable(others) {
+  const rows = others.map(({ path, sections }) => {
+    const names = sections
+      .filter(({ title }) => title !== UNNAMED)
+      .flatMap(({ entries }) => entries);
+    return [
+      `[${sections[0].title}](${path}.md)`,
+      names.map(({ name }) => `\`${name}\``).join(', '),
+    ];
+  });
+  return `## Parts\n\n${table(['page', 'has'], rows)}`;
 }
 
 /** What is exported, by part; and what their types name that is not exported, so that nothing is left unsaid. */
@@ -83,15 +129,19 @@ function sectionsOf(exports, types, places) {
     for (const { symbol } of next) known.add(symbol);
     others.push(...next);
   }
-  const titles = new Set(PARTS.map(([, title]) => title));
+  others.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const titles = new Map(PARTS.map(([, title, own]) => [title, own]));
   return [
-    ...[...titles].map((title) => ({
-      title,
-      entries: entries.filter((entry) => entry.title === title && isNew(entry)),
-    })),
+    ...[...titles].flatMap(([title, own]) => [
+      {
+        title,
+        page: own,
+        entries: entries.filter((entry) => entry.title === title && isNew(entry)),
+      },
+      { title: UNNAMED, page: own, entries: others.filter((entry) => entry.title === title) },
+    ]),
     { title: ERRORS, entries: entries.filter(({ title }) => title === ERRORS) },
     { title: AGAIN, entries: entries.filter((one) => one.title !== ERRORS && !isNew(one)) },
-    { title: UNNAMED, entries: others.sort((a, b) => (a.name < b.name ? -1 : 1)) },
   ].filter((section) => section.entries.length > 0);
 }
 
@@ -107,9 +157,10 @@ function entryOf(name, symbol, types, isExported) {
 }
 
 /** Writes down where on which page everything is. */
-function place(sections, path, places) {
+function place(sections, heading, path, places) {
   const anchors = new Anchors();
-  anchors.of(path.replace('api', 'holdfast').replace('-', ''));
+  anchors.of(heading);
+  if (sections.length > 0 && !path.includes('-')) anchors.of('Parts');
   for (const { title, entries } of sections) {
     anchors.of(title);
     if (title === ERRORS || title === AGAIN) continue;

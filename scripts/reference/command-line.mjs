@@ -1,23 +1,49 @@
-// What every command says of itself, in one page.
+// What every command says of itself.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { page } from './page.mjs';
 
 const WIDTH = 80;
 
-export async function commandLinePage(root) {
+const GROUPS = 'cli-groups';
+
+/** The commands on one page, and those that have commands of their own on another. */
+export async function commandLinePages(root) {
   const { buildProgram } = await import(pathToFileURL(join(root, 'dist/cli/program.js')).href);
   const commands = withSubcommands(buildProgram(() => {}));
-  return page({
+  const byHand = 'What they are for, with examples, is in [The command line](../cli.md).';
+  const from = 'the commands themselves';
+  const alone = page({
     title: 'Every command',
-    from: 'the commands themselves',
-    intro: 'What `--help` says, command by command.',
-    byHand:
-      'What they are for, with examples of their output, is in [The command line](../cli.md).',
+    from,
+    byHand,
+    intro: `What \`--help\` says, command by command; [those with subcommands](${GROUPS}.md).`,
     body: commands
-      .map((command) => `## ${nameOf(command)}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\``)
+      .filter((command) => !isInGroup(command))
+      .map(textOf)
       .join('\n\n'),
   });
+  const groups = page({
+    title: 'Commands with subcommands',
+    from,
+    byHand,
+    intro: 'What `--help` says, command by command; [all others](cli.md).',
+    body: commands.filter(isInGroup).map(textOf).join('\n\n'),
+  });
+  return [
+    ['cli', alone],
+    [GROUPS, groups],
+  ];
+}
+
+function isInGroup(command) {
+  const { parent } = command;
+  if (parent === null) return false;
+  return parent.parent !== null || command.commands.length > 0;
+}
+
+function textOf(command) {
+  return `## ${nameOf(command)}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\``;
 }
 
 function withSubcommands(command) {

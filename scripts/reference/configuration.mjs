@@ -11,7 +11,7 @@ export function configurationPage(root, types) {
     intro:
       'What `holdfast.config.mjs` may say: `export default defineConfig({ … })`. Keys that are not among these are refused. A flag wins over the environment, and that over the file.',
     byHand:
-      'Which flag and which variable go with a key is in [The command line](../cli.md#holdfast-up).',
+      'The flags are in [every command](cli.md#holdfast-up), and how to choose a store in [the command line](../cli.md#which-store).',
     body: [
       '## The file',
       table(['key', 'default', 'what it says'], rows),

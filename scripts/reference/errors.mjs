@@ -75,7 +75,7 @@ function errorText({ symbol, door, code: own, kind, status, exit }, explained, t
     ]);
   const said = [
     `\`${symbol.name}\` of \`${door}\``,
-    status === null ? null : `${status} [\`${kind}\`](../problems.md#${kind})`,
+    status === null ? null : `${status} [\`${kind}\`](problems.md#${kind})`,
     exit === null ? null : `exit ${exit}`,
     explained.has(own) ? `[what to do](../errors.md#${slugOf(own)})` : null,
   ];

@@ -4,10 +4,12 @@ import { pathToFileURL } from 'node:url';
 import { code, line, page, slugOf, table } from './page.mjs';
 
 const TOKEN = 'a token that is used here, and nowhere else';
+const SHAPES = 'http-shapes';
 /** What JSON Schema says of a whole number without limits. */
 const UNLIMITED = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
-export async function httpPage(root) {
+/** The routes on one page, and the shapes of their bodies on another. */
+export async function httpPages(root) {
   const document = await readDocument(root);
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
@@ -26,11 +28,11 @@ export async function httpPage(root) {
     return [`## ${capitalized(name)}`, description, ...texts].join('\n\n');
   });
   const shapes = Object.entries(document.components.schemas).map(([name, schema]) =>
-    [`### ${name}`, line(schema.description ?? ''), shapeText(schema)]
+    [`## ${name}`, line(schema.description ?? ''), shapeText(schema)]
       .filter((part) => part !== '')
       .join('\n\n'),
   );
-  return page({
+  const routes = page({
     title: 'Every route',
     from: 'the OpenAPI document of a server',
     intro: `${line(document.info.description)} A server has the same at \`/docs\`, and for machines at \`/openapi.json\`.`,
@@ -39,11 +41,20 @@ export async function httpPage(root) {
     body: [
       overview(operations),
       `Every route may answer with ${common.map(problemLink).join(', ')}; every one that needs a token also with ${ofGuarded.map(problemLink).join(', ')}. Those are not repeated below.`,
-      ...groups,
-      '## Shapes',
-      ...shapes,
+      ...groups.map((group) => group.replaceAll('](#', `](${SHAPES}.md#`)),
     ].join('\n\n'),
   });
+  const bodies = page({
+    title: 'Every body',
+    from: 'the OpenAPI document of a server',
+    intro: 'The bodies of requests and answers, field by field.',
+    byHand: 'The routes are in [Every route](http.md).',
+    body: shapes.join('\n\n'),
+  });
+  return [
+    ['http', routes],
+    [SHAPES, bodies],
+  ];
 }
 
 async function readDocument(root) {
@@ -179,7 +190,7 @@ function plainText({ type, minimum, maximum, pattern, format, maxLength }) {
 }
 
 function problemLink(name) {
-  return `[\`${name}\`](../problems.md#${name})`;
+  return `[\`${name}\`](problems.md#${name})`;
 }
 
 function capitalized(word) {

@@ -1,24 +1,26 @@
 // All pages of the reference: name → text. The same sources give the same pages, to the byte.
 import { apiPages } from './api.mjs';
-import { commandLinePage } from './command-line.mjs';
+import { commandLinePages } from './command-line.mjs';
 import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
 import { eventsPage } from './events.mjs';
-import { httpPage } from './http.mjs';
+import { httpPages } from './http.mjs';
 import { messagesPage } from './messages.mjs';
 import { metricsPage } from './metrics.mjs';
+import { problemsPage } from './problems.mjs';
 import { TypedPackage } from './typed-package.mjs';
 
 export async function referencePages(root) {
   const types = new TypedPackage(root);
   return new Map([
     ...apiPages(types),
-    ['cli', await commandLinePage(root)],
+    ...(await commandLinePages(root)),
     ['configuration', configurationPage(root, types)],
     ['errors', await errorsPage(root, types)],
     ['events', await eventsPage(root, types)],
-    ['http', await httpPage(root)],
+    ...(await httpPages(root)),
     ['messages', await messagesPage(root, types)],
     ['metrics', await metricsPage(root)],
+    ['problems', await problemsPage(root)],
   ]);
 }

@@ -14,7 +14,7 @@ export interface LeaseFacts {
 
 /**
  * The one catalogue of events. Logs, metrics and tests subscribe to it; there is no second source
- * of truth. `docs/events.md` has a line per name.
+ * of truth. `docs/events.md` names each.
  */
 export interface Events {
   'lease.acquired': LeaseFacts & { ttlMs: number; remainingMs: number; waitedMs: number };

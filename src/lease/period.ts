@@ -1,5 +1,5 @@
 /**
- * Which period of a job a call belongs to, and whether the call may run it. `docs/decisions/0027`
+ * Which period of a job a call belongs to, and whether the call may run it. `docs/decisions/0032`
  * has the argument.
  *
  * A period begins when a run begins. It lasts `perMs`, and has this one run. The next call that

@@ -43,6 +43,10 @@ const MAX_WAIT_MS = 3_600_000;
 /** A lock or an error keeps the last attempts, up to this number. */
 const MAX_ATTEMPTS = 100;
 const UNCONFIRMED = 'The store did not confirm the extension; the lock expires as before.';
+/** What `wait` of Holdfast's messages is in redlock's settings. */
+const WAIT = 'Here the wait is about retryCount × retryDelay.';
+const CI =
+  "In CI, where no lock from before can exist, pass { quarantine: 'off' } as the third argument.";
 const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
 
 export class Redlock extends EventEmitter {
@@ -214,9 +218,9 @@ export class Redlock extends EventEmitter {
         return { tenure: new LockTenure(clock, leases, names, value), attempts };
       } catch (error) {
         if (error instanceof ConfigError) throw error;
-        addAttempt(attempts, this.#voteAgainst(asVote(error)));
+        addAttempt(attempts, this.#voteAgainst(asVote(error, names.length)));
         if (error instanceof ClosedError || leftMs() === 0)
-          throw this.#failed(attempts, messageOf(error), error);
+          throw this.#failed(attempts, refusalOf(error), error);
         // `acquire` has waited already.
         if (error instanceof LeaseHeldError || error instanceof StoreQuarantinedError) continue;
         await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
@@ -301,20 +305,23 @@ function checkOptions(client: RedlockClient, options: object): void {
   throw new ConfigError({ field: script, value: 'given', rule });
 }
 
-function appliedTo(count: number, of: number): ResourceLockedError {
-  return new ResourceLockedError(
-    `The operation was applied to: ${count} of the ${of} requested resources.`,
-  );
+/** redlock's words, and then why: programs match the beginning. */
+function appliedTo(count: number, of: number, cause?: Error): ResourceLockedError {
+  const applied = `The operation was applied to: ${count} of the ${of} requested resources.`;
+  const message = cause === undefined ? applied : `${applied} ${cause.message}`;
+  return new ResourceLockedError(message, { cause });
 }
 
-function asVote(error: unknown): Error {
-  if (error instanceof LeaseHeldError)
-    return new ResourceLockedError(error.message, { cause: error });
+function asVote(error: unknown, of: number): Error {
+  if (error instanceof LeaseHeldError) return appliedTo(0, of, error);
   return error instanceof Error ? error : new Error(String(error));
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** The message of a failed acquire, with the settings that redlock's users know. */
+function refusalOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof StoreQuarantinedError) return `${message} ${WAIT} ${CI}`;
+  return error instanceof LeaseHeldError ? `${message} ${WAIT}` : message;
 }
 
 function addAttempt(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {

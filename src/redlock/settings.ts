@@ -104,8 +104,8 @@ export function timingsOf(duration: number, settings: Settings, threshold = 0): 
 export function checkThreshold(durationMs: number, { automaticExtensionThreshold }: Settings) {
   if (automaticExtensionThreshold <= durationMs - 100) return;
   const rule =
-    `a lock duration must be at least 100ms greater than the automaticExtensionThreshold setting, ` +
-    `which is ${automaticExtensionThreshold} ms`;
+    'A lock `duration` must be at least 100ms greater than the `automaticExtensionThreshold` setting. ' +
+    `That is ${automaticExtensionThreshold} ms.`;
   throw new ConfigError({ field: 'duration', value: durationMs, rule });
 }
 

@@ -37,6 +37,12 @@ describe('the site', () => {
     expect(JSON.parse(read('grafana/holdfast.json'))).toHaveProperty('panels');
   });
 
+  it('has llms.txt, and every page that it names as Markdown', () => {
+    const linked = [...read('llms.txt').matchAll(/\]\((.+?\.md)\)/g)].map(([, file = '']) => file);
+    expect(linked.length).toBeGreaterThan(40);
+    expect(linked.filter((file) => /<!--/.test(read(file)))).toEqual([]);
+  });
+
   it('loads nothing from elsewhere', () => {
     const elsewhere = /<(?:script|link|img|iframe)\s[^>]*(?:src|href)="(?:https?:)?\/\/|@import/;
     expect(pages.filter((page) => elsewhere.test(read(`${page}.html`)))).toEqual([]);

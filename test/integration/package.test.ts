@@ -29,7 +29,9 @@ describe('what is published', () => {
       /^dist\/dashboard\/(index\.html|assets\/[\w-]+\.(js|css|svg))$/.test(path);
     const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua)$/.test(path);
     const isGuide = (path: string) =>
-      /^docs\/(coming-from\/|reference\/)?[\w-]+\.md$|^docs\/(alerts|grafana)\//.test(path);
+      /^docs\/(?:(?:coming-from|concepts|guides|reference)\/)?[\w-]+\.md$|^docs\/(alerts|grafana)\/|^docs\/images\/[\w-]+\.svg$/.test(
+        path,
+      );
     const others = paths.filter((path) => !isBuilt(path) && !isGuide(path));
     expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
   });

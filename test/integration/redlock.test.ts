@@ -49,10 +49,27 @@ describe.concurrent.each([REDLOCK, HOLDFAST])('$name', (contender: Contender) =>
     expect(stats).toMatchObject({ membershipSize: 1, quorumSize: 1 });
     expect(stats?.votesAgainst.get(b.client)).toBeInstanceOf(surface.ResourceLockedError);
     expect(b.errors[0]).toBeInstanceOf(surface.ResourceLockedError);
+    expect(b.errors[0]?.message).toMatch(
+      /^The operation was applied to: 0 of the 1 requested resources\./,
+    );
     const { attempts } = await lock.release();
     expect((await attempts[0])?.votesFor).toEqual(new Set([a.client]));
     expect(lock.expiration).toBe(0);
     await (await b.redlock.acquire([resource], LONG_MS)).release();
+  });
+
+  it("says redlock's own sentences about arguments that are wrong", async () => {
+    await using a = await lockOn(redis);
+    const resource = named('arguments');
+    const none = () => new surface.default([]);
+    expect(none).toThrow('Redlock must be instantiated with at least one redis client.');
+    expect((await failure(a.redlock.acquire([resource], 1.5))).message).toContain(
+      'Duration must be an integer value in milliseconds.',
+    );
+    const short = a.redlock.using([resource], 550, async () => 0);
+    expect((await failure(short)).message).toContain(
+      'A lock `duration` must be at least 100ms greater than the `automaticExtensionThreshold` setting.',
+    );
   });
 
   it('extends a lock into another one, and the old one is over', async () => {

@@ -38,6 +38,16 @@ describe('Election', () => {
     expect(b.told).toEqual([]);
   });
 
+  it('K-13 of two processes with the same name one leads, because each has an id of its own', async () => {
+    const { clock, actor } = world();
+    const [x, y] = [await actor({ name: 'api' }), await actor({ name: 'api' })];
+    expect(x.holdfast.instanceId).not.toBe(y.holdfast.instanceId);
+    const [a, b] = [candidate(x), candidate(y)];
+    await clock.advance(300_000);
+    expect([a.election.isLeader, b.election.isLeader]).toEqual([true, false]);
+    expect(b.told).toEqual([]);
+  });
+
   it('K-08 stop steps down when the work has ended, and the next process leads with a higher fence', async () => {
     const { clock, actor } = world();
     const [a, b] = [candidate(await actor()), candidate(await actor())];

@@ -25,6 +25,9 @@ describe('a lock', () => {
     expect([...(stats?.votesAgainst.values() ?? [])]).toEqual(b.errors);
     expect(b.errors).toMatchObject([{ name: 'ResourceLockedError', code: 'RESOURCE_LOCKED' }]);
     expect(b.errors[0]).toBeInstanceOf(ResourceLockedError);
+    expect(b.errors[0]?.message).toMatch(
+      /^The operation was applied to: 0 of the 1 requested resources\. .* holds it with fence /,
+    );
   });
 
   it('K-15 is not locked where the store is in quarantine: the error says so, and for how long', async () => {
@@ -34,6 +37,8 @@ describe('a lock', () => {
     store.leases.acquire = async (requests) => requests.map(() => ({ kind: 'busy', ...busy }));
     const error = await failure<ExecutionError>(redlock.acquire(['r'], 5_000));
     expect(error.cause).toMatchObject({ code: 'STORE_QUARANTINED', expiresInMs: 20_000 });
+    expect(error.message).toContain('Here the wait is about retryCount × retryDelay.');
+    expect(error.message).toContain("pass { quarantine: 'off' } as the third argument");
     expect(errors).toEqual([error.cause]);
   });
 

@@ -5,22 +5,6 @@ import { open } from '../../src/holdfast.ts';
 import { METRICS, PREFIX } from '../../src/server/metrics/metric-catalogue.ts';
 import { createMetrics, Metrics } from '../../src/server/metrics/metrics.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
-import { readSource } from '../support/source-tree.ts';
-
-/** The rows of the table of metrics: name, type, labels, what feeds it. */
-function documented() {
-  return readSource('docs/metrics.md')
-    .text.split('\n')
-    .filter((line) => line.startsWith(`| \`${PREFIX}`))
-    .map((line) => {
-      const [, name = '', type = '', labels = '', , source = ''] = line.split(/ ?\| ?/);
-      return { name: ticked(name)[0], type, labels: ticked(labels), source };
-    });
-}
-
-function ticked(text: string): string[] {
-  return [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
-}
 
 /** Metrics of an instance of which nothing is there but its events. */
 function counting() {
@@ -154,19 +138,6 @@ const TOLD: readonly (readonly [keyof Events, object, string, number])[] = [
 ];
 
 describe('the catalogue of metrics', () => {
-  it('has a row in docs/metrics.md for each, with its type, its labels and what feeds it; and no other row', () => {
-    const declared = METRICS.map(({ name, type, labels, feeds }) => {
-      const events = [...new Set(feeds.map(({ event }) => `\`${event}\``))].join(', ');
-      const source = name === 'events_total' ? 'every event' : events;
-      return { name: PREFIX + name, type: String(type), labels: Object.keys(labels), source };
-    });
-    const written = documented().map((row) => {
-      const isFromEvents = row.source === 'every event' || row.source.startsWith('`');
-      return isFromEvents ? row : { ...row, source: '' };
-    });
-    expect(written).toEqual(declared);
-  });
-
   it('names seconds where it means seconds, and totals where it counts', () => {
     for (const { name, type, buckets } of METRICS) {
       expect(name.endsWith('_total'), name).toBe(type === 'counter');

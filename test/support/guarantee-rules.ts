@@ -37,16 +37,45 @@ export function linkFindings(page: SourceText, lookup: Lookup): Finding[] {
   });
 }
 
-/** Promises are numbered G1, G2 and so on, and each has something that shows it. */
-export function promiseFindings(page: SourceText): Finding[] {
+/** Promises are numbered G1, G2 and so on; the page of evidence has a row for each, with something that shows it. */
+export function promiseFindings(page: SourceText, evidence: SourceText): Finding[] {
   const rows = rowsOf(page, PROMISES);
   if (rows.length === 0) return [missing(page, PROMISES)];
-  return rows.flatMap(({ line, cells }, i) => {
+  const shown = rowsOf(evidence, PROMISES);
+  const numbers = new Set(rows.map(({ cells: [number = ''] }) => number));
+  return [
+    ...rows.flatMap(({ line, cells: [number = ''] }, i) =>
+      number === `G${i + 1}`
+        ? []
+        : [{ path: page.path, line, what: `'${number}' stands where G${i + 1} is due` }],
+    ),
+    ...[...numbers]
+      .filter((number) => !shown.some(({ cells: [of] }) => of === number))
+      .map((number) => ({
+        path: evidence.path,
+        line: 1,
+        what: `${number} is shown by nothing: add a row with a test`,
+      })),
+    ...shown.flatMap(({ line, cells: [number = '', shownBy = ''] }) => {
+      if (!numbers.has(number))
+        return [{ path: evidence.path, line, what: `there is no ${number}` }];
+      if (hasEvidence(evidence, shownBy)) return [];
+      return [{ path: evidence.path, line, what: `${number} is shown by nothing: link a test` }];
+    }),
+  ];
+}
+
+/** Every bug of the page names a public thread, and a test of ours. */
+export function bugFindings(page: SourceText): Finding[] {
+  const lines = page.text.split('\n');
+  const starts = lines.flatMap((line, i) => (line.startsWith('## ') ? [i] : []));
+  return starts.flatMap((start, i) => {
+    const section = lines.slice(start, starts[i + 1]).join(' ');
     const what: string[] = [];
-    const [number = '', , , shownBy = ''] = cells;
-    if (number !== `G${i + 1}`) what.push(`'${number}' stands where G${i + 1} is due`);
-    if (!hasEvidence(page, shownBy)) what.push(`${number} is shown by nothing: link a test`);
-    return what.map((text) => ({ path: page.path, line, what: text }));
+    if (!/\]\(https:\/\/github\.com\/[^/)]+\/[^/)]+\/(?:issues|pull)\/\d+\)/.test(section))
+      what.push('names no thread: link an issue or a pull request');
+    if (!hasEvidence(page, section)) what.push('is shown by nothing: link a test');
+    return what.map((text) => ({ path: page.path, line: start + 1, what: text }));
   });
 }
 
@@ -65,11 +94,12 @@ export function storeFindings(page: SourceText): Finding[] {
   );
 }
 
-/** Numbers stand for something: a promise wherever it is spoken of, on the page also what is assumed (A) and what is not promised (N). */
+/** Numbers stand for something: promises (G) everywhere; assumptions (A) and non-promises (N) on the pages of guarantees. */
 export function mentionFindings(texts: readonly SourceText[], page: SourceText): Finding[] {
   const known = new Set([...page.text.matchAll(/^\| ([AGN]\d+) \|/gm)].map(([, number]) => number));
   return texts.flatMap(({ path, text }) => {
-    const numbers = path === page.path ? /\b[AGN]\d+\b/g : /\bG\d+\b/g;
+    const isOurs = path.startsWith(page.path.replace('.md', ''));
+    const numbers = isOurs ? /\b[AGN]\d+\b/g : /\bG\d+\b/g;
     return text
       .split('\n')
       .flatMap((content, i) =>

@@ -1,6 +1,7 @@
 /**
  * Everything that can be wrong with a request, as problems of RFC 9457. Problem types are stable:
- * clients may rely on them. `docs/problems.md` has a section for each, and the server a page.
+ * clients may rely on them. `docs/reference/problems.md` and the server's own pages are made of
+ * them.
  *
  * A problem names fields and rules of the request. It never repeats a value that was sent.
  */

@@ -68,7 +68,7 @@ function metricsRoute({ metrics }: ServerContext, access: 'open' | 'v3:read'): R
     group: 'operation',
     summary: 'Metrics',
     description:
-      'Metrics of this instance: events by name; leases held, lost, refused and handed over; renewal times and the nearest deadline; polls, actions, intents, sessions and pipelines; the store; requests by route; and the process. `docs/metrics.md` lists all of them.',
+      'Metrics of this instance: events by name; leases held, lost, refused and handed over; renewal times and the nearest deadline; polls, actions, intents, sessions and pipelines; the store; requests by route; and the process. `docs/reference/metrics.md` lists all of them.',
     responses: {
       200: { description: 'In the Prometheus text format.', mediaType: 'text/plain' },
     },

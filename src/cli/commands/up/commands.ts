@@ -14,7 +14,7 @@ export function addUp(program: Command, perform: Perform): void {
       'Runs one instance of a fleet. It serves the API, polls its share of the targets and runs sessions. It takes over ' +
         'from instances that stop or die, and hands its work over when it is told to stop (Ctrl-C, SIGTERM). While the ' +
         'store is unavailable it keeps trying. It logs JSON, or text on a terminal. holdfast.config.mjs has more options: ' +
-        'docs/cli.md.',
+        'docs/reference/configuration.md.',
     )
     .option('--roles <roles>', 'roles, separated by commas (default: api,poller,worker)', (text) =>
       text.split(','),
