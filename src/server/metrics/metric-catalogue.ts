@@ -1,6 +1,7 @@
 /**
  * The catalogue of metrics: name, meaning, labels with their values, and the events that feed each.
- * `docs/reference/metrics.md` is made of it; `metrics.ts` turns the catalogue into Prometheus metrics.
+ * `docs/reference/metrics.md` is made of it; `metrics.ts` turns the catalogue into Prometheus
+ * metrics.
  *
  * No label holds the id of a target, session, workflow or client: a series lives as long as the
  * process.
