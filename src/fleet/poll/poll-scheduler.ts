@@ -19,25 +19,19 @@ import { jittered } from '../../core/random.ts';
 import { TimerHeap } from '../../core/timer-heap.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { Runtime } from '../../store/runtime.ts';
-import type { TargetWork } from '../member/target-leases.ts';
+import type { FleetWork } from '../fleet-service.ts';
+import { type WorkContext, WorkRun } from '../member/work-run.ts';
 import { PollTimeoutError } from '../targets/errors.ts';
 import type { Target, TargetSource } from '../targets/target-source.ts';
 import { PollHistory } from './poll-history.ts';
-import type { PollOutcome, ResultWriter } from './result-writer.ts';
+import type { ResultWriter, WorkOutcome } from './result-writer.ts';
 
 /** A poll that was told to stop gets this long before it is reported as stuck. */
 const STUCK_AFTER_MS = 1_000;
 /** An uncertain lease is asked again after this, unless it is lost before. */
 const UNCERTAIN_RETRY_MS = 250;
 
-export interface PollContext {
-  /** Fires when the lease is lost, the poll times out, or the instance stops. Pass it on. */
-  readonly signal: AbortSignal;
-  /** Proof of ownership for everything that the poll writes. */
-  readonly fence: number;
-  isHeld(): boolean;
-  assertHeld(): void;
-}
+export interface PollContext extends WorkContext {}
 
 export type Poll = (target: Target, context: PollContext) => unknown;
 
@@ -65,68 +59,11 @@ interface PolledTarget {
   index: number;
   /** When its last poll began; null before the first. */
   startedAtMs: number | null;
-  run: PollRun | null;
+  run: WorkRun | null;
   isOver: boolean;
 }
 
-/** One poll, as its handler sees it. */
-class PollRun implements PollContext {
-  readonly startMs: number;
-  readonly #lease: Lease;
-  /** Made on first use: many handlers never read the signal, and there are many polls. */
-  #controller: AbortController | null = null;
-  #stopped: { readonly reason: unknown } | null = null;
-  isStuck = false;
-  /**
-   * Resolves when the poll has stopped. Made at the beginning: a handler may release its own target
-   * before it first awaits.
-   */
-  readonly settled: Promise<void>;
-  #settle = () => {};
-
-  constructor(lease: Lease, startMs: number) {
-    this.#lease = lease;
-    this.startMs = startMs;
-    this.settled = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController();
-      if (this.#stopped !== null) this.#controller.abort(this.#stopped.reason);
-    }
-    return this.#controller.signal;
-  }
-
-  get fence(): number {
-    return this.#lease.fence;
-  }
-
-  // Not methods: handlers destructure the context.
-  readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
-  readonly assertHeld = (): void => this.#lease.assertHeld();
-
-  /** Why the poll was told to stop; undefined while it may continue. */
-  get stopReason(): unknown {
-    return this.#stopped?.reason;
-  }
-
-  /** Tells the poll to stop. False if it was told before. */
-  stop(reason: unknown): boolean {
-    if (this.#stopped !== null) return false;
-    this.#stopped = { reason };
-    this.#controller?.abort(reason);
-    return true;
-  }
-
-  settle(): void {
-    this.#settle();
-  }
-}
-
-export class PollScheduler implements TargetWork {
+export class PollScheduler implements FleetWork {
   readonly #rt: Runtime;
   readonly #targets: TargetSource;
   readonly #results: ResultWriter | null;
@@ -200,6 +137,14 @@ export class PollScheduler implements TargetWork {
     this.#due.clear();
   }
 
+  describe(_id: string): string | null {
+    return null;
+  }
+
+  async dispose(): Promise<void> {
+    await this.#settings.handler.close?.();
+  }
+
   /** Tells every poll under way to stop. */
   stopAll(reason: Error): void {
     for (const polled of this.#polled.values())
@@ -253,7 +198,7 @@ export class PollScheduler implements TargetWork {
   #begin(polled: PolledTarget, target: Target): void {
     const { clock } = this.#rt;
     const { timeoutMs } = this.#settings;
-    const run = new PollRun(polled.lease, clock.monotonicMs());
+    const run = new WorkRun(polled.lease, clock.monotonicMs());
     polled.run = run;
     polled.startedAtMs = run.startMs;
     this.#inFlight++;
@@ -268,7 +213,7 @@ export class PollScheduler implements TargetWork {
   }
 
   /** Never rejects. */
-  async #poll(polled: PolledTarget, target: Target, run: PollRun): Promise<void> {
+  async #poll(polled: PolledTarget, target: Target, run: WorkRun): Promise<void> {
     const { clock, events } = this.#rt;
     const { startMs, fence } = run;
     const took = () => clock.monotonicMs() - startMs;
@@ -287,11 +232,11 @@ export class PollScheduler implements TargetWork {
   }
 
   /** A target that was removed meanwhile leaves no result. */
-  #record({ id, recent }: PolledTarget, fence: number, outcome: PollOutcome): void {
+  #record({ id, recent }: PolledTarget, fence: number, outcome: WorkOutcome): void {
     if (this.#targets.has(id)) this.#results?.record(id, fence, outcome, recent);
   }
 
-  #handle(target: Target, run: PollRun): unknown {
+  #handle(target: Target, run: WorkRun): unknown {
     const attributes = { 'holdfast.target': target.id, 'holdfast.fence': run.fence };
     const { poll } = this.#settings.handler;
     return this.#rt.tracing.run({ name: 'holdfast.poll', attributes, isRoot: true }, (span) => {
@@ -300,7 +245,7 @@ export class PollScheduler implements TargetWork {
     });
   }
 
-  #stop(polled: PolledTarget, run: PollRun, reason: unknown): void {
+  #stop(polled: PolledTarget, run: WorkRun, reason: unknown): void {
     if (!run.stop(reason)) return;
     const { clock, events } = this.#rt;
     const timer = clock.after(STUCK_AFTER_MS, () => {
@@ -314,7 +259,7 @@ export class PollScheduler implements TargetWork {
     void run.settled.then(() => timer.cancel());
   }
 
-  #settle(polled: PolledTarget, run: PollRun): void {
+  #settle(polled: PolledTarget, run: WorkRun): void {
     const { clock, events } = this.#rt;
     if (run.isStuck) {
       const { id, lease } = polled;

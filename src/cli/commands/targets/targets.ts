@@ -26,7 +26,10 @@ interface Row {
   readonly why?: string;
 }
 
-export const TARGET_STATES = ['polled', 'free', 'paused', 'unreadable'];
+export const TARGET_STATES = [
+  ...['polled', 'free', 'paused', 'unreadable'],
+  ...['starting', 'running', 'waiting', 'silent', 'stuck'],
+];
 /** A line names at most this many targets. */
 const MAX_NAMED = 3;
 
@@ -55,7 +58,7 @@ export async function listTargets(
       row.id,
       row.state,
       row.owner === null ? '-' : shortName(row.owner),
-      row.why ?? lastResultText(row.result),
+      row.why ?? lastResultText(row.result, row.owner),
       withoutCredentials(row.url ?? '-'),
     ]);
     const [head = '', ...lines] = table(
@@ -80,16 +83,23 @@ async function rowsOf(holdfast: Holdfast, prefix: string): Promise<Row[]> {
       const { id, url, everyMs } = target;
       const owner = owners.get(id) ?? null;
       const result = results.get(id) ?? null;
-      return { id, state: stateOf(target, owner), owner, url, everyMs, result };
+      return { id, state: stateOf(target, owner, result), owner, url, everyMs, result };
     }),
     ...broken.map(({ id, why }) => ({ id, state: 'unreadable', owner: null, result: null, why })),
   ].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function stateOf({ kind, isPaused }: TargetRecord, owner: string | null): string {
+function stateOf(
+  { kind, isPaused }: TargetRecord,
+  owner: string | null,
+  result: StoredResult | null,
+): string {
   if (kind !== 'poll') return kind;
   if (isPaused) return 'paused';
-  return owner === null ? 'free' : 'polled';
+  if (owner === null) return 'free';
+  // The result of a task says how it is doing; that of an earlier owner says nothing.
+  if (result?.state !== undefined) return result.by === owner ? result.state : 'starting';
+  return 'polled';
 }
 
 export async function showTarget({ flags, output }: Context, id: string): Promise<Exit> {
@@ -105,7 +115,7 @@ export async function showTarget({ flags, output }: Context, id: string): Promis
   });
   const place = view.targets.find((one) => one.target === id);
   const owner = place?.owner ?? null;
-  const state = stateOf(target, owner);
+  const state = stateOf(target, owner, result);
   output.result({ ...target, state, owner, why: place?.text ?? null, result }, () =>
     described({ target, state, place, result }),
   );
@@ -131,7 +141,7 @@ function described({ target, state, place, result }: Described): string {
     ['owner', place?.owner ?? '-'],
     ['why', whyText(state, place)],
     ['revision', String(revision)],
-    ['last result', lastResultText(result)],
+    ['last result', lastResultText(result, place?.owner ?? null)],
   ];
   if (result !== null) lines.push(['by', result.by], ['value', toJson(result.value ?? null)]);
   return table(lines.map((line) => line.map(printable)));
