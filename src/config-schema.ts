@@ -180,6 +180,7 @@ const config = section({
   ttl: duration,
   timeout: duration,
   concurrency: whole(1),
+  maxBackoff: must((value) => value === 'off' || isDuration(value), `${DURATION}, or 'off'`),
   results: onOrOff,
   discovery: must((value) => value === 'off' || isDuration(value), `${DURATION}, or 'off'`),
   http: section({ allow: listOf(ZONES), maxBytes: whole(0) }),

@@ -146,6 +146,11 @@ export interface HoldfastConfig {
   timeout?: Duration | undefined;
   /** Polls at once. Default 64. */
   concurrency?: number | undefined;
+  /**
+   * A target whose polls fail is polled less often: its interval doubles, up to this. Default 1
+   * min.
+   */
+  maxBackoff?: Duration | 'off' | undefined;
   /** Whether the store keeps the last result of each target. Default `on`. */
   results?: 'on' | 'off' | undefined;
   /** How often to look for targets and instances of other programs in the store. Default 30 s. */

@@ -30,26 +30,34 @@ export interface PollerOptions extends FleetServiceOptions {
   timeout?: Duration;
   /** How many polls run at once; default 64. */
   concurrency?: number;
+  /**
+   * A target whose polls fail is polled less often: its interval doubles with every failure in a
+   * row after the first, up to this. Default 1 min; `off`: failures change nothing.
+   */
+  maxBackoff?: Duration | 'off';
   /** For the built-in poll. */
   http?: HttpPollOptions;
 }
 
-const KNOWN = new Set(['every', 'poll', 'timeout', 'concurrency', 'http', ...FLEET_OPTIONS]);
+const OWN = ['every', 'poll', 'timeout', 'concurrency', 'maxBackoff', 'http'];
+const KNOWN = new Set([...OWN, ...FLEET_OPTIONS]);
 const DEFAULT_EVERY = '10s';
 const DEFAULT_TIMEOUT = '30s';
 const DEFAULT_CONCURRENCY = 64;
+const DEFAULT_MAX_BACKOFF = '1m';
 
 export class Poller extends FleetService<PollScheduler> {
   constructor(rt: Runtime, leases: Leases, targetIds: TargetIds, options: PollerOptions) {
     checkPollerOptions(options);
     const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, poll, http } = options;
-    const { concurrency = DEFAULT_CONCURRENCY } = options;
+    const { concurrency = DEFAULT_CONCURRENCY, maxBackoff = DEFAULT_MAX_BACKOFF } = options;
     const handler = poll === undefined ? new BuiltInPoller(rt, http ?? {}) : { poll };
     const settings = {
       handler,
       everyMs: durationMs(every, 'every'),
       timeoutMs: durationMs(timeout, 'timeout'),
       concurrency,
+      maxBackoffMs: maxBackoff === 'off' ? 0 : durationMs(maxBackoff, 'maxBackoff'),
     };
     super(
       rt,
@@ -91,10 +99,11 @@ class BuiltInPoller implements PollHandler {
 function checkPollerOptions(options: PollerOptions): void {
   checkKnown(options, KNOWN);
   checkHttpPollOptions(options.http ?? {});
-  const { every, poll, timeout, concurrency } = options;
+  const { every, poll, timeout, concurrency, maxBackoff } = options;
   checkOption('poll', poll, typeof poll === 'function', 'it has to be a function');
   const isCount = Number.isSafeInteger(concurrency) && (concurrency ?? 0) > 0;
   checkOption('concurrency', concurrency, isCount, 'it is a whole number from 1 up');
   checkInterval('every', every);
   checkInterval('timeout', timeout);
+  if (maxBackoff !== 'off') checkInterval('maxBackoff', maxBackoff);
 }

@@ -117,6 +117,13 @@ export class ResultWriter {
     this.#wait(target, { fence, result, recent });
   }
 
+  /** Another instance may need a waiting result: the next request is sent at once. */
+  hurry(): void {
+    if (this.#timer === null || this.#pauseMs > 0) return;
+    this.#disarm();
+    this.#timer = this.#rt.clock.after(0, () => this.#onTimer());
+  }
+
   /** The target is removed: drops its waiting result, and removes the one that was written. */
   remove(target: string): void {
     this.#waiting.delete(target);

@@ -130,13 +130,14 @@ interface Described {
 }
 
 function described({ target, state, place, result }: Described): string {
-  const { id, kind, url, everyMs, data, revision } = target;
+  const { id, kind, url, everyMs, timeoutMs, data, revision } = target;
   const lines: (readonly [string, string])[] = [
     ['id', id],
     ['kind', kind],
     ['state', state],
     ['url', withoutCredentials(url ?? '-')],
     ['every', everyMs === undefined ? 'as the instances are configured' : spanOf(everyMs)],
+    ...(timeoutMs === undefined ? [] : [['timeout', spanOf(timeoutMs)] as const]),
     ...Object.entries(data).map(([name, value]) => [name, toJson(value)] as const),
     ['owner', place?.owner ?? '-'],
     ['why', whyText(state, place)],

@@ -51,6 +51,7 @@ const FOR_POLLER = [
   'ttl',
   'timeout',
   'concurrency',
+  'maxBackoff',
   'results',
   'discovery',
   'http',
