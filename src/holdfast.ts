@@ -1,4 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { commandTasks } from './command-task.ts';
 import { type Clock, isDoneWithin, systemClock } from './core/clock.ts';
 import { type Duration, durationMs } from './core/duration.ts';
 import { ClosedError, ConfigError, StoreUnsuitableError } from './core/errors.ts';
@@ -8,7 +9,7 @@ import { checkKnown, checkSwitch } from './core/options.ts';
 import { type Random, systemRandom } from './core/random.ts';
 import { untraced } from './core/tracing.ts';
 import { Poller, type PollerOptions } from './fleet/poller.ts';
-import { Runner, type RunnerOptions } from './fleet/runner.ts';
+import { type CommandTaskOptions, Runner, type RunnerOptions } from './fleet/runner.ts';
 import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
@@ -361,7 +362,11 @@ export class Holdfast implements AsyncDisposable {
    */
   runner(options: RunnerOptions): Runner {
     this.#checkOpen('runner', this.#fleetService);
-    const runner = new Runner(this.#rt, this.#leases, this.#settings.targetIds, options);
+    const environment = {
+      targetIds: this.#settings.targetIds,
+      commandTasks: (command: CommandTaskOptions) => commandTasks(this.#rt, command),
+    };
+    const runner = new Runner(this.#rt, this.#leases, environment, options);
     this.#fleetService = runner;
     this.#recordHistory();
     return runner;

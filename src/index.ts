@@ -15,6 +15,7 @@ export {
   type HoldfastConfig,
   ROLES,
   type Role,
+  type RunnerConfig,
 } from './config.ts';
 export type { Keyspace, MaxTtlOption, MaxTtls } from './store/port/keyspaces.ts';
 export type { ReadRecord, Records, WriteOptions } from './records.ts';

@@ -3,7 +3,7 @@
  * `FleetWork` works on the targets that this instance owns. There are two: `PollScheduler` polls
  * them, `TaskScheduler` runs a long-lived task for each.
  */
-import { timeLeft } from '../core/clock.ts';
+import { isDoneWithin, timeLeft } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ClosedError, ConfigError } from '../core/errors.ts';
 import { checkSwitch } from '../core/options.ts';
@@ -65,7 +65,7 @@ export interface FleetWork extends TargetWork {
   /** The state of the work on the target in words; null where there is nothing to say. */
   describe(id: string): string | null;
   /** The instance has stopped. */
-  dispose?(): Promise<void>;
+  dispose(): Promise<void>;
 }
 
 /** `giveUp` leaves the lease of a target to expire, although work on it has not stopped. */
@@ -171,7 +171,7 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
     await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, MAX_RESULTS_MS));
     patience.cancel();
     await this.#results?.close(leftMs());
-    await this.work.dispose?.();
+    await isDoneWithin(clock, leftMs(), this.work.dispose());
     this.#targets.close();
     this.#unlisten();
   }

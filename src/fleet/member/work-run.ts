@@ -1,3 +1,4 @@
+import type { Deadline } from '../../core/validity.ts';
 import type { Lease } from '../../lease/lease.ts';
 
 /** What work on a target is given. */
@@ -43,6 +44,11 @@ export class WorkRun implements WorkContext {
 
   get fence(): number {
     return this.#lease.fence;
+  }
+
+  /** Until when the lease is valid: the facts that a supervisor on this host needs. */
+  get deadline(): Deadline {
+    return this.#lease.deadline;
   }
 
   // Not methods: handlers destructure the context.

@@ -24,6 +24,7 @@ import type { BackoffLimits } from '../../core/backoff.ts';
 import type { Clock } from '../../core/clock.ts';
 import { jittered } from '../../core/random.ts';
 import { TimerHeap } from '../../core/timer-heap.ts';
+import type { Deadline } from '../../core/validity.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import type { FleetWork } from '../fleet-service.ts';
@@ -46,6 +47,8 @@ const SILENT_CHECK_SHARE = 1 / 4;
 export interface RunContext extends WorkContext {
   /** The task makes progress. Cheap: call it with every message. See `stuckAfter`. */
   progress(): void;
+  /** Until when the lease is valid without another renewal, for a supervisor on this host. */
+  readonly deadline: Deadline;
 }
 
 /** Works on one target until it ends by itself or `signal` fires. */
