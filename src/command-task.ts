@@ -4,12 +4,17 @@
  * store can grant the lease of its target to another instance, even if this process is killed or
  * suspended.
  */
-import type { CommandTaskOptions, CommandTasks } from './fleet/runner.ts';
+
 import type { RunContext } from './fleet/run/task-scheduler.ts';
+import type { CommandTaskOptions, CommandTasks } from './fleet/runner.ts';
 import type { Target } from './fleet/targets/target-source.ts';
 import type { Runtime } from './store/runtime.ts';
 import { whyEnded } from './worker/pipelines/command.ts';
-import { type CommandRun, type Commands, supervisedCommands } from './worker/supervisor/commands.ts';
+import {
+  type CommandRun,
+  type Commands,
+  supervisedCommands,
+} from './worker/supervisor/commands.ts';
 
 /** The runs whose deadlines move with every renewal. */
 type Running = Map<CommandRun, RunContext>;

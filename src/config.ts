@@ -173,15 +173,7 @@ export interface HoldfastConfig {
 /** The options of a runner in a configuration. Those that it shares with a poller stand beside. */
 export type RunnerConfig = Pick<
   RunnerOptions,
-  | 'run'
-  | 'command'
-  | 'cwd'
-  | 'env'
-  | 'grace'
-  | 'backoff'
-  | 'stuckAfter'
-  | 'onStuck'
-  | 'maxHold'
+  'run' | 'command' | 'cwd' | 'env' | 'grace' | 'backoff' | 'stuckAfter' | 'onStuck' | 'maxHold'
 >;
 
 /** Returns its argument. It tells editors the type of a configuration. */

@@ -46,6 +46,7 @@ const GUIDES: PageGroup = {
     ['leases', 'Leases'],
     ['pools', 'Pools'],
     ['fleet', 'A fleet that polls'],
+    ['guides/connections', 'Hold a long connection'],
     ['sessions', 'Sessions'],
     ['workflows', 'Workflows'],
     ['intents', 'Intents'],

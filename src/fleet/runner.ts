@@ -83,12 +83,7 @@ const DEFAULT_BACKOFF = '1s..1m';
 const MIN_GRACE_MS = 1_000;
 
 export class Runner extends FleetService<TaskScheduler> {
-  constructor(
-    rt: Runtime,
-    leases: Leases,
-    environment: RunnerEnvironment,
-    given: RunnerOptions,
-  ) {
+  constructor(rt: Runtime, leases: Leases, environment: RunnerEnvironment, given: RunnerOptions) {
     checkRunnerOptions(given);
     const options = given.command === undefined ? given : withGrace(given);
     const { backoff = DEFAULT_BACKOFF, stuckAfter, onStuck = 'report', stop = 0 } = options;

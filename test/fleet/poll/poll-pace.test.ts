@@ -109,14 +109,17 @@ describe('the timeout of a target', () => {
     expect(await a.holdfast.targets.get('slow')).toMatchObject({ timeoutMs: 5_000, data: {} });
   });
 
-  it.each([0, -1, '25h', 'soon', true])('B-04 of %s is refused, and nothing is written', async (timeout) => {
-    const world = fleetWorld();
-    const a = await world.start();
-    const adding = a.holdfast.targets.add({ id: 'x', timeout: timeout as string });
-    await expect(adding).rejects.toThrow(ConfigError);
-    await expect(adding).rejects.toMatchObject({ field: 'timeout', value: timeout });
-    expect(await a.holdfast.targets.get('x')).toBeNull();
-  });
+  it.each([0, -1, '25h', 'soon', true])(
+    'B-04 of %s is refused, and nothing is written',
+    async (timeout) => {
+      const world = fleetWorld();
+      const a = await world.start();
+      const adding = a.holdfast.targets.add({ id: 'x', timeout: timeout as string });
+      await expect(adding).rejects.toThrow(ConfigError);
+      await expect(adding).rejects.toMatchObject({ field: 'timeout', value: timeout });
+      expect(await a.holdfast.targets.get('x')).toBeNull();
+    },
+  );
 });
 
 describe('a change of owner', () => {

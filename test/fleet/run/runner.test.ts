@@ -309,6 +309,13 @@ describe('invalid options of a runner', () => {
     ['a backoff of nothing', { run, backoff: '0s..1s' }, 'backoff'],
     ['three pauses', { run, backoff: '1s..2s..3s' }, 'backoff'],
     ['a weight of 0', { run, weight: 0 }, 'weight'],
+    ['run and command', { run, command: ['a'] }, 'run'],
+    ['a command as text', { command: 'sh -c x' }, 'command'],
+    ['an empty command', { command: [] }, 'command'],
+    ['env without a command', { run, env: { A: 'b' } }, 'env'],
+    ['env that is no text', { command: ['a'], env: { A: 1 } }, 'env'],
+    ['a guard for a command', { command: ['a'], guard: '1s' }, 'guard'],
+    ['a grace that leaves no time to renew', { command: ['a'], ttl: '3s', grace: '3s' }, 'grace'],
   ];
 
   it.each(cases)(

@@ -20,8 +20,8 @@ import { droppedMessage, neverBlock, write } from '../../ui/output.ts';
 import { StatusOutput } from '../../ui/status-output.ts';
 import { StopSignals } from '../../ui/stop-signals.ts';
 import { connect } from './connecting.ts';
-import { greet } from './greeting.ts';
 import { fleetServiceOf } from './fleet-settings.ts';
+import { greet } from './greeting.ts';
 import { stopWithProgress } from './handing-over.ts';
 import type { Instance } from './instance.ts';
 import { stdoutSink, terminalSink } from './log-sink.ts';
@@ -124,11 +124,7 @@ async function takePart(part: Part): Promise<Exit> {
   return signal ?? EXIT.ok;
 }
 
-async function start(
-  poller: Instance['poller'],
-  worker: Worker | null,
-  log: Log,
-): Promise<void> {
+async function start(poller: Instance['poller'], worker: Worker | null, log: Log): Promise<void> {
   const patience = systemClock.after(SLOW_START_MS, () =>
     log.say('info', 'has not started yet: it waits for the store, or for the name of its worker'),
   );
