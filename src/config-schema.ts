@@ -6,7 +6,7 @@
  * This file is apart from `config.ts`, which every program loads, because it loads zod.
  */
 import { z } from 'zod';
-import { type ApiConfig, type HoldfastConfig, ROLES } from './config.ts';
+import { type ApiConfig, type HoldfastConfig, ROLES, type RunnerConfig } from './config.ts';
 import { type Duration, durationMs } from './core/duration.ts';
 import { ConfigError } from './core/errors.ts';
 import { ZONES } from './fleet/poll/http/addresses.ts';
@@ -167,6 +167,24 @@ const maxTtl = z.unknown().superRefine((option, context) => {
   }
 });
 
+const RUNNER = "it must have either run, a function, or command: ['program', 'argument', …]";
+const runnerFields = section({
+  run: anyFunction,
+  command: texts,
+  cwd: text,
+  env: byName(text),
+  grace: duration,
+  backoff: text,
+  stuckAfter: duration,
+  onStuck: oneOf('report', 'restart'),
+  maxHold: duration,
+} satisfies Shape<RunnerConfig>);
+const runner = runnerFields.superRefine((value, context) => {
+  const { run, command } = (value ?? { run: true }) as Record<string, unknown>;
+  const isOne = (run === undefined) !== (command === undefined);
+  if (!isOne) context.addIssue({ code: 'custom', message: RUNNER });
+});
+
 const config = section({
   store: text,
   prefix: text,
@@ -180,10 +198,12 @@ const config = section({
   ttl: duration,
   timeout: duration,
   concurrency: whole(1),
+  maxBackoff: must((value) => value === 'off' || isDuration(value), `${DURATION}, or 'off'`),
   results: onOrOff,
   discovery: must((value) => value === 'off' || isDuration(value), `${DURATION}, or 'off'`),
   http: section({ allow: listOf(ZONES), maxBytes: whole(0) }),
   poll: anyFunction,
+  runner,
   intents: section({ apiLeases: onOrOff }, '. Secrets belong into HOLDFAST_IDEM_SECRET'),
   roles: listOf(ROLES),
   api,

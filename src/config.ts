@@ -1,6 +1,7 @@
 import type { Duration } from './core/duration.ts';
 import type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
 import type { Poll } from './fleet/poll/poll-scheduler.ts';
+import type { RunnerOptions } from './fleet/runner.ts';
 import type { TargetIds } from './fleet/targets/target-record.ts';
 import type { IntentOptions } from './intents/intents.ts';
 import type { RetentionOptions } from './retention.ts';
@@ -147,6 +148,11 @@ export interface HoldfastConfig {
   timeout?: Duration | undefined;
   /** Polls at once. Default 64. */
   concurrency?: number | undefined;
+  /**
+   * A target whose polls fail is polled less often: its interval doubles, up to this. Default 1
+   * min.
+   */
+  maxBackoff?: Duration | 'off' | undefined;
   /** Whether the store keeps the last result of each target. Default `on`. */
   results?: 'on' | 'off' | undefined;
   /** How often to look for targets and instances of other programs in the store. Default 30 s. */
@@ -158,7 +164,18 @@ export interface HoldfastConfig {
   http?: HttpPollOptions | undefined;
   /** Polls one target. Default: an HTTP request to its `url`. */
   poll?: Poll | undefined;
+  /**
+   * For the role `poller`, in place of polling: runs a long-lived task for each target, a function
+   * (`run`) or a command.
+   */
+  runner?: RunnerConfig | undefined;
 }
+
+/** The options of a runner in a configuration. Those that it shares with a poller stand beside. */
+export type RunnerConfig = Pick<
+  RunnerOptions,
+  'run' | 'command' | 'cwd' | 'env' | 'grace' | 'backoff' | 'stuckAfter' | 'onStuck' | 'maxHold'
+>;
 
 /** Returns its argument. It tells editors the type of a configuration. */
 export function defineConfig(config: HoldfastConfig): HoldfastConfig {

@@ -1,4 +1,5 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
+import { commandTasks } from './command-task.ts';
 import { type Clock, isDoneWithin, systemClock } from './core/clock.ts';
 import { type Duration, durationMs } from './core/duration.ts';
 import { ClosedError, ConfigError, StoreUnsuitableError } from './core/errors.ts';
@@ -8,6 +9,7 @@ import { checkKnown, checkSwitch } from './core/options.ts';
 import { type Random, systemRandom } from './core/random.ts';
 import { untraced } from './core/tracing.ts';
 import { Poller, type PollerOptions } from './fleet/poller.ts';
+import { type CommandTaskOptions, Runner, type RunnerOptions } from './fleet/runner.ts';
 import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
@@ -233,7 +235,8 @@ export class Holdfast implements AsyncDisposable {
   readonly #intents = new Set<Intents>();
   readonly #retentions = new Set<Retention>();
   #worker: Worker | null = null;
-  #poller: Poller | null = null;
+  /** An instance is one member of the fleet: it polls or runs targets. */
+  #fleetService: Poller | Runner | null = null;
   #history: History | null = null;
   #closing: Promise<void> | null = null;
 
@@ -356,13 +359,30 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Polls targets that all instances with a poller share; each target has one owner. Nothing
-   * happens before `start()`. An instance has one poller at a time.
+   * happens before `start()`. An instance has one poller or runner at a time.
    */
   poller(options: PollerOptions = {}): Poller {
-    this.#checkOpen('poller', this.#poller);
-    this.#poller = new Poller(this.#rt, this.#leases, this.#settings.targetIds, options);
+    this.#checkOpen('poller', this.#fleetService);
+    const poller = new Poller(this.#rt, this.#leases, this.#settings.targetIds, options);
+    this.#fleetService = poller;
     this.#recordHistory();
-    return this.#poller;
+    return poller;
+  }
+
+  /**
+   * Runs a long-lived task for each target that all instances with a runner share; each target has
+   * one owner. Nothing happens before `start()`. An instance has one runner or poller at a time.
+   */
+  runner(options: RunnerOptions): Runner {
+    this.#checkOpen('runner', this.#fleetService);
+    const environment = {
+      targetIds: this.#settings.targetIds,
+      commandTasks: (command: CommandTaskOptions) => commandTasks(this.#rt, command),
+    };
+    const runner = new Runner(this.#rt, this.#leases, environment, options);
+    this.#fleetService = runner;
+    this.#recordHistory();
+    return runner;
   }
 
   /** Executes the actions of workflows in this process. Nothing happens before `start()`. */
@@ -495,7 +515,8 @@ export class Holdfast implements AsyncDisposable {
   #checkOpen(what: string, current: { readonly state: string } | null = null): void {
     if (this.#closing !== null) throw new ClosedError({ operation: what });
     if (current === null || current.state === 'stopped') return;
-    const rule = 'this instance has one already; stop it first, or open another Holdfast';
+    const has = current instanceof Runner ? 'a runner' : 'one';
+    const rule = `this instance has ${has} already; stop it first, or open another Holdfast`;
     throw new ConfigError({ field: what, value: this.instanceId, rule });
   }
 
@@ -524,7 +545,11 @@ export class Holdfast implements AsyncDisposable {
     // A processor waits twice: for its handlers to end, and for them to stop when told to.
     const processors = [...this.#processors].map((one) => one.stop({ within: withinMs / 2 }));
     const within = { within: withinMs };
-    await Promise.all([this.#poller?.stop(within), this.#worker?.stop(within), ...processors]);
+    await Promise.all([
+      this.#fleetService?.stop(within),
+      this.#worker?.stop(within),
+      ...processors,
+    ]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

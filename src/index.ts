@@ -15,6 +15,7 @@ export {
   type HoldfastConfig,
   ROLES,
   type Role,
+  type RunnerConfig,
 } from './config.ts';
 export type { Keyspace, MaxTtlOption, MaxTtls } from './store/port/keyspaces.ts';
 export type { ReadRecord, Records, WriteOptions } from './records.ts';
@@ -32,7 +33,7 @@ export type {
 } from './lease/release.ts';
 export type { Confirmation, Deadline, Validity } from './core/validity.ts';
 export type { TenureState } from './lease/tenure.ts';
-export type { LeaseClassName, TimingOptions, Timings } from './lease/timings.ts';
+export type { HoldOptions, LeaseClassName, TimingOptions, Timings } from './lease/timings.ts';
 export type { NotRun, OnceOptions, OnceResult } from './lease/once.ts';
 export type { OnCrash, PeriodOptions } from './lease/period.ts';
 export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
@@ -82,10 +83,18 @@ export {
 export type { Target } from './fleet/targets/target-source.ts';
 export type { Poller, PollerOptions } from './fleet/poller.ts';
 export type { Poll, PollContext } from './fleet/poll/poll-scheduler.ts';
+export type { Runner, RunnerOptions } from './fleet/runner.ts';
+export type { Run, RunContext } from './fleet/run/task-scheduler.ts';
+export type { FleetService, FleetServiceOptions } from './fleet/fleet-service.ts';
+export type { WorkContext } from './fleet/member/work-run.ts';
 export type { HttpPollOptions } from './fleet/poll/http/http-options.ts';
 export type { HttpResult } from './fleet/poll/http/http-poller.ts';
 export { ZONES, type Zone } from './fleet/poll/http/addresses.ts';
-export type { PollOutcome, StoredResult } from './fleet/poll/result-writer.ts';
+export type {
+  StoredResult,
+  WorkOutcome,
+  WorkOutcome as PollOutcome,
+} from './fleet/poll/result-writer.ts';
 export type { RecentPoll } from './fleet/poll/poll-history.ts';
 export type { LeaseInfo, LeaseManager, ManagerState } from './fleet/member/lease-manager.ts';
 export type { Vitals } from './fleet/view/member.ts';

@@ -29,6 +29,7 @@ describe('a configuration', () => {
       ttl: '10s',
       timeout: '1s',
       concurrency: 8,
+      maxBackoff: '5m',
       results: 'off',
       discovery: 'off',
       http: { allow: ['loopback'], maxBytes: 1 },
@@ -53,6 +54,13 @@ describe('a configuration', () => {
     expect(checkConfig(config)).toBe(config);
     const run = { pipelines: { live: { run: () => {}, resource: null } } };
     expect(checkConfig(run)).toBe(run);
+    const runner = {
+      runner: { command: ['./x'], cwd: '/', env: { A: 'b' }, grace: '1s', backoff: '1s..1m' },
+    };
+    expect(checkConfig(runner)).toBe(runner);
+    const { stuckAfter, onStuck, maxHold } = { stuckAfter: 1, onStuck: 'restart', maxHold: '6h' };
+    const task = { runner: { run: () => {}, stuckAfter, onStuck, maxHold } };
+    expect(checkConfig(task)).toBe(task);
     expect(checkConfig({})).toEqual({});
   });
 
@@ -72,6 +80,14 @@ describe('a configuration', () => {
     [{ discovery: true }, 'discovery', /or 'off'/],
     [{ http: { allow: 'loopback' } }, 'http.allow', /it must be a list of/],
     [{ poll: 'fetch' }, 'poll', /it must be a function/],
+    [{ maxBackoff: 'never' }, 'maxBackoff', /or 'off'/],
+    [{ runner: {} }, 'runner', /either run, a function, or command/],
+    [{ runner: { run: () => {}, command: ['a'] } }, 'runner', /either run, a function, or command/],
+    [{ runner: { run: 'x' } }, 'runner.run', /it must be a function/],
+    [{ runner: { command: 'sh -c x' } }, 'runner.command', /it must be a list of text/],
+    [{ runner: { command: ['a'], onStuck: 'kill' } }, 'runner.onStuck', /'report' or 'restart'/],
+    [{ runner: { command: ['a'], maxHold: -1 } }, 'runner.maxHold', /it must be milliseconds/],
+    [{ runner: { command: ['a'], shell: true } }, 'runner.shell', /unknown option/],
     [{ roles: ['apy'] }, 'roles', /it must be a list of api, poller, worker/],
     [{ intents: { secret: 'canary' } }, 'intents.secret', /HOLDFAST_IDEM_SECRET/],
     [{ api: { tokens: {} } }, 'api.tokens', /it must be a list/],

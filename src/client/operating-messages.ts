@@ -142,6 +142,12 @@ export interface TargetDetail extends ApiTarget {
     readonly tookMs: number;
     readonly error?: string | undefined;
     readonly value?: unknown;
+    /** How its task is doing; absent for a target that is polled. */
+    readonly state?: 'running' | 'waiting' | 'silent' | 'stuck' | undefined;
+    /** Failed polls, or ends of its task, in a row. */
+    readonly failures?: number | undefined;
+    /** When it is polled or started again after a failure, in milliseconds since 1970. */
+    readonly nextAt?: number | undefined;
   } | null;
   /** The last polls of its present owner, the oldest first. */
   readonly recent: readonly PollSample[];

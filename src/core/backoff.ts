@@ -1,4 +1,6 @@
 import type { Clock } from './clock.ts';
+import { durationMs } from './duration.ts';
+import { ConfigError } from './errors.ts';
 import { jittered, type Random } from './random.ts';
 
 export interface BackoffLimits {
@@ -6,6 +8,28 @@ export interface BackoffLimits {
   readonly minMs: number;
   /** No pause is longer. */
   readonly maxMs: number;
+}
+
+const MIN_PAUSE_MS = 10;
+const MAX_PAUSE_MS = 24 * 3_600_000;
+const RANGE_RULE =
+  "it is the first pause and the longest, such as '1s..1m', from 10ms to 24h, or one pause for all";
+
+/** The limits in a text such as `1s..1m`. `field` names the option in the error for any other. */
+export function backoffLimits(text: string, field: string): BackoffLimits {
+  const invalid = () => new ConfigError({ field, value: text, rule: RANGE_RULE });
+  if (typeof text !== 'string') throw invalid();
+  const [min = '', max = min, ...rest] = text.split('..');
+  let limits: BackoffLimits;
+  try {
+    limits = { minMs: durationMs(min, field), maxMs: durationMs(max, field) };
+  } catch {
+    throw invalid();
+  }
+  const { minMs, maxMs } = limits;
+  const isInRange = minMs >= MIN_PAUSE_MS && minMs <= maxMs && maxMs <= MAX_PAUSE_MS;
+  if (!isInRange || rest.length > 0) throw invalid();
+  return limits;
 }
 
 export interface Backoff {

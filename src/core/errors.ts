@@ -184,6 +184,8 @@ export type LossReason =
   | 'taken_over'
   /** An operator revoked it. */
   | 'revoked'
+  /** It was held for `maxHold`. */
+  | 'max_hold'
   /** The store can no longer tell which process holds it: a `STORE_UNSUITABLE` says why. */
   | 'unsuitable';
 

@@ -135,6 +135,30 @@ export interface Events {
    */
   'poll.stuck': { target: string; fence: number; runsForMs: number };
   'poll.settled': { target: string; fence: number; tookMs: number };
+  'run.started': { target: string; fence: number };
+  /** A task returned (`why: null`) or threw. It starts again after `restartInMs`. */
+  'run.exited': {
+    target: string;
+    fence: number;
+    ranForMs: number;
+    why: string | null;
+    restartInMs: number;
+    /** How often in a row. */
+    exits: number;
+  };
+  /** A task that was told to stop has stopped. */
+  'run.ended': { target: string; fence: number; ranForMs: number };
+  /** A task has made no progress for `stuckAfter`. `isStopped`: it was told to stop, too. */
+  'run.silent': { target: string; fence: number; silentForMs: number; isStopped: boolean };
+  /** A silent task makes progress again. */
+  'run.resumed': { target: string; fence: number };
+  /**
+   * A task was told to stop, and still runs. Its target is not handed over until it ends; see
+   * `onStuck` and `maxHold`.
+   */
+  'run.stuck': { target: string; fence: number; runsForMs: number };
+  /** A stuck task has stopped. */
+  'run.settled': { target: string; fence: number; ranForMs: number };
   /** A result came after the target had moved to another owner. */
   'result.refused': { target: string; fence: number; seen: number };
   'result.failed': { count: number; error: unknown };

@@ -3,9 +3,9 @@ import { ConfigError } from '../core/errors.ts';
 import { checkHolder } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
 import { checkFence } from './fence.ts';
-import { LEASE_CLASSES, type LeaseClassName, type TimingOptions } from './timings.ts';
+import { type HoldOptions, LEASE_CLASSES, type LeaseClassName } from './timings.ts';
 
-export interface AcquireOptions extends TimingOptions {
+export interface AcquireOptions extends HoldOptions {
   /** How long to wait for a key that is held; default 0: do not wait. */
   wait?: Duration;
   /** Ends the wait; `acquire` then rejects with the signal's reason. */
@@ -43,6 +43,7 @@ const KNOWN = new Set<string>([
   'stop',
   'guard',
   'operationTimeout',
+  'maxHold',
   'wait',
   'signal',
   'holder',

@@ -221,8 +221,9 @@ export class Releaser {
   #handIn(tenure: Tenure): NotSent | null {
     if (tenure.state !== 'releasing') {
       tenure.endWork();
-      // The deadline passed here, but the store may have received a renewal since.
-      if (tenure.lossReason === 'expired') this.#orphans.watch(tenure);
+      // The deadline passed here, but in the store the key may be ours for a while.
+      const { lossReason } = tenure;
+      if (lossReason === 'expired' || lossReason === 'max_hold') this.#orphans.watch(tenure);
       return tenure.lossReason ?? 'released';
     }
     // No renewal may be sent from here on: after the release it would find the key gone, and

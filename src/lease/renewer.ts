@@ -69,7 +69,7 @@ export class Renewer {
   add(tenure: Tenure): void {
     const { renewEveryMs } = tenure.policy.timings;
     const dueAtMs = tenure.acquiredAtMs + jittered(renewEveryMs, this.#rt.random);
-    this.#timers.schedule(tenure, dueAtMs);
+    this.#timers.schedule(tenure, Math.min(dueAtMs, tenure.deadlineMs));
   }
 
   /** From here on no renewal of the tenure is sent, and answers to earlier ones are ignored. */
@@ -125,7 +125,7 @@ export class Renewer {
     const waiting: Tenure[] = [];
     const due = this.#timers.takeDue(nowMs, earlyMs);
     // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
-    for (const tenure of due) if (tenure.deadlineMs <= nowMs) tenure.lose('expired');
+    for (const tenure of due) if (tenure.deadlineMs <= nowMs) tenure.expire();
     for (const tenure of due) {
       // A listener of `lease.lost` may just have released another lease that is due.
       if (tenure.isOver || tenure.isHandedIn) continue;
@@ -225,7 +225,8 @@ export class Renewer {
     if (events.hasListener('lease.extended'))
       events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
     if (tenure.isOver) this.remove(tenure);
-    else if (this.#timers.has(tenure)) this.#timers.schedule(tenure, againAtMs);
+    else if (this.#timers.has(tenure))
+      this.#timers.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
   }
 
   /** The store did not renew the tenure, or did not answer. */
@@ -270,7 +271,7 @@ export class Renewer {
     // A tenure that ended meanwhile is lost, not reasserted. If the host may have slept past the
     // deadline, the key may have been granted to another holder, and a store that lost data may
     // have lost that grant. Then the clocks of this host alone say that the key is still ours.
-    for (const tenure of kept) if (tenure.remainingMs() === 0) tenure.lose('expired');
+    for (const tenure of kept) if (tenure.remainingMs() === 0) tenure.expire();
     const alive = kept.filter(({ state }) => state !== 'lost' && state !== 'released');
     const first = alive[0];
     if (first === undefined) return;

@@ -18,7 +18,9 @@
  * **Released**, **Lost.** Ends. A tenure never comes back: a late answer to a renewal changes
  * nothing.
  *
- * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock.
+ * The deadline is `when the last confirmed request was SENT + ttl − guard`, on the monotonic clock,
+ * and never later than `maxHold` after the request that was granted: from there on no renewal
+ * helps.
  * The store counts its TTL from a later moment, so it expires the key after our deadline. Timers
  * only announce the end promptly: a blocked event loop makes them late, so every check reads the
  * clocks itself. If the clocks disagree, `core/validity.ts` decides.
@@ -36,6 +38,7 @@ import {
   isInDoubt,
   jumpMs,
   remainingMs,
+  type Validity,
 } from '../core/validity.ts';
 import type { Claim } from './acquisition.ts';
 import type { Renewer } from './renewer.ts';
@@ -115,7 +118,7 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   get deadlineMs(): number {
-    return endsAtMs(this.#confirmed, this.policy.timings);
+    return Math.min(endsAtMs(this.#confirmed, this.policy.timings), this.#holdEndsAtMs);
   }
 
   get heldForMs(): number {
@@ -160,14 +163,14 @@ export class Tenure implements Claim, TimerEntry {
    */
   remainingMs(): number {
     if (this.isHandedIn || this.isOver || !this.#checkDeadline()) return 0;
-    return remainingMs(this.#confirmed, this.policy.timings, this.#rt.clock);
+    return remainingMs(this.#confirmed, this.#validity, this.#rt.clock);
   }
 
   /**
    * The facts behind `remainingMs`, for another process of this host that acts under this tenure.
    */
   get deadline(): Deadline {
-    const { validMs, jumpMs: toleratedMs } = this.policy.timings;
+    const { validMs, jumpMs: toleratedMs } = this.#validity;
     const isGood = !this.isHandedIn && !this.isOver;
     return { ...this.#confirmed, validMs: isGood ? validMs : 0, jumpMs: toleratedMs };
   }
@@ -244,6 +247,11 @@ export class Tenure implements Claim, TimerEntry {
     });
   }
 
+  /** The deadline has passed: no renewal came in time, or the tenure has lasted for `maxHold`. */
+  expire(): void {
+    this.lose(this.#rt.clock.monotonicMs() < this.#holdEndsAtMs ? 'expired' : 'max_hold');
+  }
+
   /** The deadline has passed, or the store names another holder, or no longer counts. */
   lose(reason: LossReason, cause?: Error): void {
     if (this.isOver) return;
@@ -251,9 +259,9 @@ export class Tenure implements Claim, TimerEntry {
     this.#lossCause = cause;
     this.#end('lost');
     const { clock, events } = this.#rt;
-    const { timings } = this.policy;
+    const validity = this.#validity;
     // The timers of a process that stood still are late, and so is this event.
-    const lateMs = Math.max(0, elapsedMs(this.#confirmed, timings, clock) - timings.validMs);
+    const lateMs = Math.max(0, elapsedMs(this.#confirmed, validity, clock) - validity.validMs);
     events.emit('lease.lost', { ...this.facts, reason, heldForMs: this.heldForMs, lateMs });
     this.#controller?.abort(this.lostError());
     this.#renewer.remove(this);
@@ -329,8 +337,21 @@ export class Tenure implements Claim, TimerEntry {
   #checkDeadline(nowMs: number = this.#rt.clock.monotonicMs()): boolean {
     if (nowMs < this.deadlineMs) return true;
     // A tenure that is handed in ends by the store's answer, not by the clock.
-    if (!this.isHandedIn) this.lose('expired');
+    if (!this.isHandedIn) this.expire();
     return false;
+  }
+
+  /** When the tenure has lasted for as long as it may; Infinity without a limit. */
+  get #holdEndsAtMs(): number {
+    return this.acquiredAtMs + (this.policy.maxHoldMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** How long the last confirmation counts. */
+  get #validity(): Validity {
+    const { timings, maxHoldMs } = this.policy;
+    if (maxHoldMs === undefined) return timings;
+    const holdLeftMs = Math.max(0, this.#holdEndsAtMs - this.#confirmed.sentAtMs);
+    return { validMs: Math.min(timings.validMs, holdLeftMs), jumpMs: timings.jumpMs };
   }
 
   #end(state: 'lost' | 'released'): void {

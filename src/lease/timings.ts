@@ -49,6 +49,16 @@ export interface TimingOptions {
   operationTimeout?: Duration;
 }
 
+/** The timings of a lease, and how long it is held at most. */
+export interface HoldOptions extends TimingOptions {
+  /**
+   * How long the lease is held at most, whatever happens: then it is lost (`max_hold`), `signal`
+   * fires, and no renewal follows. A release frees its key; without one, the key expires within a
+   * TTL. Default: no limit.
+   */
+  maxHold?: Duration;
+}
+
 export interface Timings {
   readonly ttlMs: number;
   readonly renewEveryMs: number;
@@ -115,6 +125,8 @@ export interface LeasePolicy {
   readonly timings: Timings;
   /** The bound of the keyspace. */
   readonly maxTtlMs: number;
+  /** How long one lease is held at most; absent: no limit. */
+  readonly maxHoldMs?: number | undefined;
 }
 
 /** One policy per set of options. Requests of the same policy are sent together. */
@@ -127,25 +139,34 @@ export class PolicyCache {
     this.#maxTtls = maxTtls;
   }
 
-  for(options: TimingOptions & { class?: LeaseClassName }): LeasePolicy {
+  for(options: HoldOptions & { class?: LeaseClassName }): LeasePolicy {
     const { class: name = 'lease', ttl, renewEvery, stop, guard, operationTimeout } = options;
+    const { maxHold } = options;
     // Most callers set no more than the TTL: they get the short id.
-    const others = renewEvery ?? stop ?? guard ?? operationTimeout;
+    const others = renewEvery ?? stop ?? guard ?? operationTimeout ?? maxHold;
     const id =
       others === undefined
         ? `${name} ${ttl}`
-        : `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout}`;
+        : `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout} ${maxHold}`;
     const known = this.#policies.get(id);
     if (known !== undefined) return known;
     const leaseClass = LEASE_CLASSES[name];
     const given = present({ ttl, renewEvery, stop, guard, operationTimeout });
     const maxTtlMs = this.#maxTtls?.[keyspaceOf(leaseClass.keyspace)] ?? LONGEST_TTL_MS;
     const timings = deriveTimings(given, defaultsOf(leaseClass, maxTtlMs), maxTtlMs);
-    const policy: LeasePolicy = { leaseClass, timings, maxTtlMs };
+    const maxHoldMs = maxHold === undefined ? undefined : checkedMaxHoldMs(maxHold);
+    const policy: LeasePolicy = { leaseClass, timings, maxTtlMs, maxHoldMs };
     if (this.#policies.size >= MAX_POLICIES) this.#policies.clear();
     this.#policies.set(id, policy);
     return policy;
   }
+}
+
+function checkedMaxHoldMs(maxHold: Duration): number {
+  const maxHoldMs = durationMs(maxHold, 'maxHold');
+  if (maxHoldMs > 0) return maxHoldMs;
+  const rule = 'it is longer than 0. Leave it out for no limit';
+  throw new ConfigError({ field: 'maxHold', value: maxHold, rule });
 }
 
 /**

@@ -64,6 +64,11 @@ const RECORDED = [
   'target.taken',
   'poll.stuck',
   'poll.settled',
+  'run.exited',
+  'run.silent',
+  'run.resumed',
+  'run.stuck',
+  'run.settled',
   'store.forgot',
   'store.quarantined',
   'result.refused',
@@ -187,9 +192,12 @@ export class History {
 
 /**
  * For a target without an earlier owner `lease.acquired` says it all, and a start takes thousands.
+ * Of a task that keeps ending, the first end of a row is news; the result of its target has the
+ * last.
  */
 function isRedundant(name: EventName, facts: object): boolean {
-  return name === 'target.taken' && (facts as { how?: unknown }).how === 'first';
+  const { how, exits } = facts as { how?: unknown; exits?: unknown };
+  return name === 'target.taken' ? how === 'first' : name === 'run.exited' && exits !== 1;
 }
 
 /**

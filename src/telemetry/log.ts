@@ -65,8 +65,10 @@ export class Log {
     this.#logger[level]({ instance: this.#instance, event: name, ...facts }, sentence);
   }
 
-  #levelOf(name: EventName, { target }: Facts): LogLevel {
+  #levelOf(name: EventName, { target, exits }: Facts): LogLevel {
     const level = LEVELS[name];
+    // Of a task that keeps ending, the first end of a row is news.
+    if (name === 'run.exited' && exits !== 1) return 'debug';
     if (typeof target !== 'string') return level;
     if (name === 'poll.failed') {
       const isKnown = this.#failing.has(target);

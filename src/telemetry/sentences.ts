@@ -108,6 +108,18 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `cannot stop a poll of ${text(facts.target)}, which still runs after ${span(facts.runsForMs)}`,
   'poll.settled': (facts) =>
     `has stopped the stuck poll of ${text(facts.target)} after ${span(facts.tookMs)}`,
+  'run.started': (facts) => `started the task of ${text(facts.target)}`,
+  'run.exited': (facts) =>
+    `starts the task of ${text(facts.target)} again in ${span(facts.restartInMs)}: it ended after ${span(facts.ranForMs)}${facts.why === null ? '' : `, ${text(facts.why)}`}${Number(facts.exits) > 1 ? ` (${text(facts.exits)} times in a row)` : ''}`,
+  'run.ended': (facts) =>
+    `has stopped the task of ${text(facts.target)} after ${span(facts.ranForMs)}`,
+  'run.silent': (facts) =>
+    `sees no progress in the task of ${text(facts.target)} for ${span(facts.silentForMs)}${facts.isStopped === true ? ', and told it to stop' : ''}`,
+  'run.resumed': (facts) => `sees progress in the task of ${text(facts.target)} again`,
+  'run.stuck': (facts) =>
+    `cannot stop the task of ${text(facts.target)}, which still runs after ${span(facts.runsForMs)}`,
+  'run.settled': (facts) =>
+    `has stopped the stuck task of ${text(facts.target)} after ${span(facts.ranForMs)}`,
   'result.refused': (facts) =>
     `was too late with a result of ${text(facts.target)}: its fence ${text(facts.fence)} is older than ${text(facts.seen)}`,
   'result.failed': (facts) => `could not write ${count(facts, 'result')}: ${text(facts.error)}`,

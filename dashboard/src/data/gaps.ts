@@ -317,6 +317,7 @@ const LOSSES: Readonly<Record<string, string>> = {
   expired: 'its lease expired',
   taken_over: 'the store names another owner',
   revoked: 'an operator revoked it',
+  max_hold: 'it held its lease for as long as it may (maxHold)',
   unsuitable: 'the store can no longer keep leases safe',
 };
 

@@ -176,6 +176,15 @@ export class LeaseManager {
     await this.#passOn(target);
   }
 
+  /**
+   * Leaves the lease of an owned target to expire, because the work under it makes no progress and
+   * does not stop. Another instance takes the target then, with a higher fence.
+   */
+  abandon(id: string): void {
+    const target = this.#targets.get(id);
+    if (target !== undefined) this.#targetLeases.abandon(target);
+  }
+
   /** May new work on the target begin here? Synchronous, no I/O, reads the clocks itself. */
   isOwned(id: string): boolean {
     return this.#targetLeases.get(id)?.lease?.isHeld() === true;

@@ -5,8 +5,7 @@ import { gapOf } from '../../core/gap.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { AcquireResult, Leases } from '../../lease/leases.ts';
 import type { ReleaseOptions } from '../../lease/release.ts';
-import type { TimingOptions } from '../../lease/timings.ts';
-import { LEASE_CLASSES } from '../../lease/timings.ts';
+import { type HoldOptions, LEASE_CLASSES } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
 import { type FleetTarget, GARBAGE_RETRY_MS, type Predecessor } from '../view/fleet-target.ts';
 import { type MemberLoop, NOTHING } from './member-loop.ts';
@@ -34,7 +33,7 @@ export interface TargetWork {
 
 export interface TargetLeasesOptions {
   readonly work: TargetWork;
-  readonly timings: TimingOptions;
+  readonly timings: HoldOptions;
 }
 
 /** The targets that this instance owns: it takes them, hands them over and releases them. */
@@ -43,7 +42,7 @@ export class TargetLeases {
   readonly #leases: Leases;
   readonly #loop: MemberLoop;
   readonly #work: TargetWork;
-  readonly #timings: TimingOptions;
+  readonly #timings: HoldOptions;
   readonly #ttlMs: number;
   readonly #owned = new Set<FleetTarget>();
   /** Every target with a lease, by id: owned, releasing or lost. */
@@ -133,6 +132,12 @@ export class TargetLeases {
     return this.#end(target, withinMs, async (lease, options) => {
       await lease.release(options);
     });
+  }
+
+  /** Renews the lease of the target no more, although its work has not settled. */
+  abandon(target: FleetTarget): void {
+    if (target.state === 'releasing') target.lease?.giveUp();
+    else void this.release(target, 0);
   }
 
   /** Resolves when nothing is being released any more. After `withinMs` it gives up on the rest. */
@@ -258,7 +263,8 @@ export class TargetLeases {
     if (reason === 'revoked') target.revokedUntilMs = nowMs + this.#ttlMs;
     const isReleasing = target.state === 'releasing';
     target.become('lost');
-    target.markEnded('lost', nowMs - lateMs);
+    // A lease that ends as planned is no failure of its owner.
+    target.markEnded(reason === 'max_hold' ? 'released' : 'lost', nowMs - lateMs);
     this.#owned.delete(target);
     const settled = this.#work.end(target.id, true) ?? Promise.resolve();
     // This instance may have it again only after the work has stopped. A release waits for that.

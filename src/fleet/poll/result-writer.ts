@@ -22,19 +22,35 @@ import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
 import { PollHistory, type RecentPoll } from './poll-history.ts';
 
-/** How a poll ended. */
-export interface PollOutcome {
+/** How a poll ended, or how a task is doing. */
+interface Outcome {
   readonly ok: boolean;
+  /** How long the poll took; for a task, how long it has run. */
   readonly tookMs: number;
   readonly error?: string;
+  /**
+   * Of a task: `waiting` to be started again, `silent` without progress, or `stuck` after it was
+   * told to stop. Absent for polls.
+   */
+  readonly state?: 'running' | 'waiting' | 'silent' | 'stuck';
+  /** Failed polls, or ends of a task, in a row. */
+  readonly failures?: number;
   /** The poll's return value. Kept only if it is plain JSON data of up to 16 KiB. */
   readonly value?: unknown;
 }
 
+/** What a poll or a task reports. */
+export interface WorkOutcome extends Outcome {
+  /** How long until the target is polled again after a failure, or its task is started again. */
+  readonly nextInMs?: number;
+}
+
 /** The record `result:<target id>`. */
-export interface StoredResult extends PollOutcome {
-  /** When the poll ended, in milliseconds since 1970. */
+export interface StoredResult extends Outcome {
+  /** When the poll ended, or the state of the task began, in milliseconds since 1970. */
   readonly at: number;
+  /** When it is polled or started again after a failure, in milliseconds since 1970. */
+  readonly nextAt?: number;
   /** The id of the instance that polled. */
   readonly by: string;
   /** The last polls of this owner, this one included, the oldest first. */
@@ -87,7 +103,7 @@ export class ResultWriter {
   record(
     target: string,
     fence: number,
-    outcome: PollOutcome,
+    outcome: WorkOutcome,
     recent: PollHistory = new PollHistory(),
   ): void {
     if (this.#isClosed) return;
@@ -97,8 +113,15 @@ export class ResultWriter {
       return;
     }
     const result = this.#stored(outcome);
-    recent.add(result.at, result.tookMs, result.ok);
+    if (outcome.state === undefined) recent.add(result.at, result.tookMs, result.ok);
     this.#wait(target, { fence, result, recent });
+  }
+
+  /** Another instance may need a waiting result: the next request is sent at once. */
+  hurry(): void {
+    if (this.#timer === null || this.#pauseMs > 0) return;
+    this.#disarm();
+    this.#timer = this.#rt.clock.after(0, () => this.#onTimer());
   }
 
   /** The target is removed: drops its waiting result, and removes the one that was written. */
@@ -124,15 +147,18 @@ export class ResultWriter {
     this.#disarm();
   }
 
-  #stored({ ok, tookMs, error, value }: PollOutcome): StoredResult {
+  #stored({ ok, tookMs, error, value, nextInMs, ...rest }: WorkOutcome): StoredResult {
     const copied = value === undefined ? undefined : plainCopy(value, MAX_VALUE_CHARS);
+    const at = Math.round(this.#rt.clock.wallMs());
     return {
-      at: Math.round(this.#rt.clock.wallMs()),
+      ...rest,
+      at,
       by: this.#rt.instanceId,
       ok,
       tookMs: Math.round(tookMs * 10) / 10,
       ...(error !== undefined && { error: error.slice(0, MAX_ERROR_CHARS) }),
       ...(copied !== undefined && { value: copied }),
+      ...(nextInMs !== undefined && { nextAt: Math.round(at + nextInMs) }),
     };
   }
 

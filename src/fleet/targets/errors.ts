@@ -54,6 +54,27 @@ export class AddressRefusedError extends defineError(
   ({ host, kind, advice }) => `'${host}' leads to a ${kind} address, and is not polled. ${advice}`,
 ) {}
 
+/** A task was told to stop. The `reason` of its `signal`, unless its lease is lost. */
+export class TaskStoppedError extends defineError(
+  'TASK_STOPPED',
+  'lost',
+)<{
+  target: string;
+  /**
+   * `released`: the target moves, is paused or removed, or the instance stops. `changed`: its
+   * record has changed. `silent`: the task has made no progress for `silentForMs`.
+   */
+  why: 'released' | 'changed' | 'silent';
+  silentForMs?: number;
+}>(({ target, why, silentForMs = 0 }) => {
+  const reason = {
+    released: 'this instance gives the target up. End the task, so that another can take over',
+    changed: 'the target has changed. End the task; it is started again with the new one',
+    silent: `it has made no progress for ${Math.round(silentForMs)} ms. End the task; it is started again`,
+  }[why];
+  return `the task of '${target}' was told to stop: ${reason}.`;
+}) {}
+
 /** A poll took longer than it may. The `reason` of its `signal`. */
 export class PollTimeoutError extends defineError(
   'POLL_TIMEOUT',

@@ -17,6 +17,8 @@ export interface TargetRecord {
   readonly kind: TargetKind;
   readonly url?: string | undefined;
   readonly everyMs?: number | undefined;
+  /** How long one poll may take; default: the poller's `timeout`. */
+  readonly timeoutMs?: number | undefined;
   readonly isPaused: boolean;
   /** The other fields of the record. */
   readonly data: Readonly<Record<string, unknown>>;
@@ -57,6 +59,7 @@ const NAMES = {
   kind: ['kind'],
   url: ['url', 'URL'],
   every: ['everyMs', 'every', 'intervalMs'],
+  timeout: ['timeoutMs', 'timeout'],
   isPaused: ['isPaused', 'is_paused', 'IsPaused', 'paused'],
 } as const;
 
@@ -84,11 +87,22 @@ export function readTargetRecord(
   if (url instanceof InvalidRecord) return url;
   const everyMs = readEveryMs(value);
   if (everyMs instanceof InvalidRecord) return everyMs;
+  const timeoutMs = readTimeoutMs(value);
+  if (timeoutMs instanceof InvalidRecord) return timeoutMs;
   const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it is true or false');
   if (isPaused instanceof InvalidRecord) return isPaused;
   const data = dataOf(value);
   if (data instanceof InvalidRecord) return data;
-  return { id, kind: kind ?? 'poll', url, everyMs, isPaused: isPaused ?? false, data, revision };
+  return {
+    id,
+    kind: kind ?? 'poll',
+    url,
+    everyMs,
+    timeoutMs,
+    isPaused: isPaused ?? false,
+    data,
+    revision,
+  };
 }
 
 /** How often a target with these fields is polled; undefined where they do not say. */
@@ -96,9 +110,15 @@ export function readEveryMs(fields: Fields): number | undefined | InvalidRecord 
   return pick(fields, NAMES.every, asEveryMs, EVERY_RULE);
 }
 
+/** How long one poll of a target with these fields may take; undefined where they do not say. */
+export function readTimeoutMs(fields: Fields): number | undefined | InvalidRecord {
+  return pick(fields, NAMES.timeout, asEveryMs, TIMEOUT_RULE);
+}
+
 /** The record that a target is stored as. */
-export function recordOf({ id, kind, url, everyMs, isPaused, data }: TargetRecord): Fields {
-  return { id, kind, url, everyMs, isPaused, ...data };
+export function recordOf(target: TargetRecord): Fields {
+  const { id, kind, url, everyMs, timeoutMs, isPaused, data } = target;
+  return { id, kind, url, everyMs, timeoutMs, isPaused, ...data };
 }
 
 /** The record, paused or not, with everything else as it was, under the name that it uses. */
@@ -124,6 +144,8 @@ export function idProblem(id: unknown, ids: TargetIds): string | null {
 }
 
 const OTHER_ID = 'it is not the id that the record is stored under';
+const TIMEOUT_RULE =
+  "a poll may take from 100 ms to 24 h, as milliseconds or as text such as '250ms', '30s', '5m'";
 const EVERY_RULE =
   "an interval is from 100 ms to 24 h, as milliseconds or as text such as '250ms', '30s', '5m'";
 

@@ -2,7 +2,7 @@
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import { InvalidRecord, readEveryMs, type TargetRecord } from './target-record.ts';
+import { InvalidRecord, readEveryMs, readTimeoutMs, type TargetRecord } from './target-record.ts';
 import type { TargetWatch } from './target-watch.ts';
 
 /** What a poll handler is given: the fields of the target, and everything else in its record. */
@@ -12,6 +12,9 @@ export interface Target {
   /** How often it is polled; default: the poller's `every`. Handlers get it as `everyMs`. */
   readonly every?: Duration | undefined;
   readonly everyMs?: number | undefined;
+  /** How long one poll may take; default: the poller's `timeout`. Handlers get `timeoutMs`. */
+  readonly timeout?: Duration | undefined;
+  readonly timeoutMs?: number | undefined;
   readonly [field: string]: unknown;
 }
 
@@ -60,8 +63,9 @@ export class StoredTargetSet implements TargetSource {
   get(id: string): Target | undefined {
     const record = this.#watch.records.get(id);
     if (record === undefined) return undefined;
-    const { url, everyMs, data } = record;
-    return { ...data, id, url, everyMs };
+    const { url, everyMs, timeoutMs, data } = record;
+    const target = { ...data, id, url, everyMs };
+    return timeoutMs === undefined ? target : { ...target, timeoutMs };
   }
 
   async refresh(): Promise<void> {
@@ -108,9 +112,14 @@ export function listedTargets(targets: readonly Target[]): TargetSource {
 }
 
 function withInterval(target: Target): Target {
-  const everyMs = readEveryMs(target);
-  if (everyMs === undefined) return target;
-  if (!(everyMs instanceof InvalidRecord)) return { ...target, everyMs };
-  const { field, rule } = everyMs;
+  const everyMs = valid(target, readEveryMs(target));
+  const timeoutMs = valid(target, readTimeoutMs(target));
+  if (everyMs === undefined && timeoutMs === undefined) return target;
+  return { ...target, everyMs, timeoutMs };
+}
+
+function valid(target: Target, read: number | undefined | InvalidRecord): number | undefined {
+  if (!(read instanceof InvalidRecord)) return read;
+  const { field, rule } = read;
   throw new ConfigError({ field: `targets: ${field}`, value: target[field], rule });
 }

@@ -36,6 +36,9 @@ export interface NewTarget {
   /** How often it is polled; default: the poller's `every`. */
   every?: Duration;
   everyMs?: number;
+  /** How long one poll may take before it is told to stop; default: the poller's `timeout`. */
+  timeout?: Duration;
+  timeoutMs?: number;
   isPaused?: boolean;
   /** Further plain JSON data for the poll handler. */
   [field: string]: unknown;
@@ -54,6 +57,7 @@ export type AddTargetResult =
 export interface TargetChange {
   url?: string;
   every?: Duration;
+  timeout?: Duration;
   [field: string]: unknown;
 }
 

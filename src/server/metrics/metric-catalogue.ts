@@ -81,6 +81,7 @@ const LOSSES = all<LossReason>({
   expired: true,
   taken_over: true,
   revoked: true,
+  max_hold: true,
   unsuitable: true,
 });
 /** `FENCE_STALE` is for results of polls, the others for steps and actions of workflows. */
@@ -276,6 +277,23 @@ const FLEET: readonly MetricEntry[] = [
       from('poll.done', ({ tookMs }, observe) => observe(tookMs / 1_000, 'done')),
       from('poll.failed', ({ tookMs }, observe) => observe(tookMs / 1_000, 'failed')),
     ],
+  },
+  {
+    name: 'run_ends_total',
+    type: 'counter',
+    labels: { how: ['returned', 'failed', 'stopped'] },
+    help: 'Tasks of targets that ended. Those that returned or failed start again.',
+    feeds: [
+      from('run.exited', ({ why }, observe) => observe(1, why === null ? 'returned' : 'failed')),
+      once('run.ended', 'stopped'),
+    ],
+  },
+  {
+    name: 'run_stuck_total',
+    type: 'counter',
+    labels: { how: ['silent', 'unstoppable'] },
+    help: 'Tasks of targets that made no progress for stuckAfter, or did not stop when told to.',
+    feeds: [once('run.silent', 'silent'), once('run.stuck', 'unstoppable')],
   },
 ];
 

@@ -281,7 +281,7 @@ function targetJson({ url, fence, expiresInMs, lastResult, ...target }: TargetVi
 }
 
 function resultJson(result: NonNullable<TargetView['lastResult']>): object {
-  const { at, by, ok, tookMs, error, value } = result;
+  const { at, by, ok, tookMs, error, value, state, failures, nextAt } = result;
   const shownError = error === undefined ? undefined : withoutCredentials(error);
-  return { at, by, ok, tookMs, error: shownError, value };
+  return { at, by, ok, tookMs, error: shownError, value, state, failures, nextAt };
 }

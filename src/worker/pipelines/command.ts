@@ -68,6 +68,17 @@ function environmentOf(session: IntentSession, hold: PipelineHold): Record<strin
   return environment;
 }
 
+/** A command, and the directory that it runs in. */
+interface CommandPlace {
+  readonly command: readonly string[];
+  readonly cwd?: string | undefined;
+}
+
+/** Why a command has ended, in words; null if it completed. */
+export function whyEnded(option: CommandPlace, outcome: CommandOutcome): string | null {
+  return outcome.event === 'failed' ? whyNotStarted(option, outcome.error) : whyFailed(outcome);
+}
+
 function endOf(
   option: CommandPipeline,
   outcome: CommandOutcome,
@@ -116,7 +127,7 @@ const NOT_FOUND = ['ENOENT', 'ENOTDIR'];
 /** The host is out of processes, files or memory. */
 const NO_ROOM = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
-function whyNotStarted({ command: [name = ''], cwd }: CommandPipeline, error: string): string {
+function whyNotStarted({ command: [name = ''], cwd }: CommandPlace, error: string): string {
   const where = cwd === undefined ? '' : `, and that the directory '${cwd}' exists`;
   if (NOT_FOUND.includes(error)) return `'${name}' was not found. Check its name, and PATH${where}`;
   if (NO_ROOM.includes(error))

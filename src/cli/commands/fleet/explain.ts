@@ -20,7 +20,7 @@ const MAX_PAGES = 20;
 const OF_INSTANCES = /^(member|fleet|store|log)\./;
 
 interface Place {
-  readonly state: 'polled' | 'free' | 'paused' | 'unreadable' | 'unknown' | 'live' | 'vod';
+  state: 'polled' | 'run' | 'free' | 'paused' | 'unreadable' | 'unknown' | 'live' | 'vod';
   readonly owner: string | null;
   readonly planned: string | null;
   readonly text: string;
@@ -38,6 +38,8 @@ export async function explain({ flags, output }: Context, target: string): Promi
     ]);
     return { place, result: results.get(target) ?? null, events };
   });
+  // The result of a task says that its target is run.
+  if (place.state === 'polled' && result?.state !== undefined) place.state = 'run';
   output.result({ target, ...jsonFacts({ ...place }), result, events }, () =>
     shown(target, place, result, events),
   );
@@ -104,7 +106,9 @@ function shown(
   if (owner !== null && expiresInMs !== undefined)
     lines.push(`Its lease expires in ${spanOf(expiresInMs)} unless it is renewed.`);
   if (result !== null)
-    lines.push(`Last poll: ${lastResultText(result)}, by ${shortName(result.by)}.`);
+    lines.push(
+      `${result.state === undefined ? 'Last poll' : 'Its task'}: ${lastResultText(result, owner)}, by ${shortName(result.by)}.`,
+    );
   const happened = events.map(({ position: _, at, instance, event, ...facts }) => [
     `  ${agoText(at, nowMs)}`,
     shortName(instance),

@@ -86,6 +86,7 @@ function whyHeld({ key, holder, fence, expiresInMs, reason }: Held): string {
 
 const LOSSES: Readonly<Record<string, string>> = {
   expired: 'no renewal was confirmed in time',
+  max_hold: 'it was held for as long as it may be (maxHold)',
   taken_over: 'the store names another holder',
   revoked: 'it was revoked',
   unsuitable: 'the store is no longer fit for leases; see holdfast doctor',

@@ -13,15 +13,7 @@ import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
-import {
-  agoText,
-  counted,
-  printable,
-  spanOf,
-  table,
-  toJson,
-  withShortNames,
-} from '../../ui/text.ts';
+import { counted, printable, spanOf, table, toJson, withShortNames } from '../../ui/text.ts';
 
 interface Row {
   readonly id: string;
@@ -34,7 +26,10 @@ interface Row {
   readonly why?: string;
 }
 
-export const TARGET_STATES = ['polled', 'free', 'paused', 'unreadable'];
+export const TARGET_STATES = [
+  ...['polled', 'free', 'paused', 'unreadable'],
+  ...['starting', 'running', 'waiting', 'silent', 'stuck'],
+];
 /** A line names at most this many targets. */
 const MAX_NAMED = 3;
 
@@ -63,7 +58,7 @@ export async function listTargets(
       row.id,
       row.state,
       row.owner === null ? '-' : shortName(row.owner),
-      row.why ?? lastResultText(row.result),
+      row.why ?? lastResultText(row.result, row.owner),
       withoutCredentials(row.url ?? '-'),
     ]);
     const lines = [['ID', 'STATE', 'OWNER', 'LAST RESULT', 'URL'], ...cells];
@@ -90,16 +85,23 @@ async function rowsOf(holdfast: Holdfast, prefix: string): Promise<Row[]> {
       const { id, url, everyMs } = target;
       const owner = owners.get(id) ?? null;
       const result = results.get(id) ?? null;
-      return { id, state: stateOf(target, owner), owner, url, everyMs, result };
+      return { id, state: stateOf(target, owner, result), owner, url, everyMs, result };
     }),
     ...broken.map(({ id, why }) => ({ id, state: 'unreadable', owner: null, result: null, why })),
   ].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function stateOf({ kind, isPaused }: TargetRecord, owner: string | null): string {
+function stateOf(
+  { kind, isPaused }: TargetRecord,
+  owner: string | null,
+  result: StoredResult | null,
+): string {
   if (kind !== 'poll') return kind;
   if (isPaused) return 'paused';
-  return owner === null ? 'free' : 'polled';
+  if (owner === null) return 'free';
+  // The result of a task says how it is doing; that of an earlier owner says nothing.
+  if (result?.state !== undefined) return result.by === owner ? result.state : 'starting';
+  return 'polled';
 }
 
 export async function showTarget({ flags, output }: Context, id: string): Promise<Exit> {
@@ -115,7 +117,7 @@ export async function showTarget({ flags, output }: Context, id: string): Promis
   });
   const place = view.targets.find((one) => one.target === id);
   const owner = place?.owner ?? null;
-  const state = stateOf(target, owner);
+  const state = stateOf(target, owner, result);
   output.result({ ...target, state, owner, why: place?.text ?? null, result }, () =>
     described({ target, state, place, result }),
   );
@@ -130,18 +132,19 @@ interface Described {
 }
 
 function described({ target, state, place, result }: Described): string {
-  const { id, kind, url, everyMs, data, revision } = target;
+  const { id, kind, url, everyMs, timeoutMs, data, revision } = target;
   const lines: (readonly [string, string])[] = [
     ['id', id],
     ['kind', kind],
     ['state', state],
     ['url', withoutCredentials(url ?? '-')],
     ['every', everyMs === undefined ? 'as the instances are configured' : spanOf(everyMs)],
+    ...(timeoutMs === undefined ? [] : [['timeout', spanOf(timeoutMs)] as const]),
     ...Object.entries(data).map(([name, value]) => [name, toJson(value)] as const),
     ['owner', place?.owner ?? '-'],
     ['why', whyText(state, place)],
     ['revision', String(revision)],
-    ['last result', lastResultText(result)],
+    ['last result', lastResultText(result, place?.owner ?? null)],
   ];
   if (result !== null) lines.push(['by', result.by], ['value', toJson(result.value ?? null)]);
   return table(lines.map((line) => line.map(printable)));
@@ -152,13 +155,30 @@ function whyText(state: string, place: Described['place']): string {
   return state === 'paused' ? 'it is paused, so no instance polls it' : '-';
 }
 
-/** The outcome of the last poll, and its age. */
-export function lastResultText(result: StoredResult | null): string {
+/**
+ * The outcome of the last poll or the state of the task, and its age. `owner`: of the target now.
+ */
+export function lastResultText(result: StoredResult | null, owner: string | null): string {
   if (result === null) return '-';
-  const ago = agoText(result.at, systemClock.wallMs());
-  if (!result.ok) return `failed ${ago}: ${withoutCredentials(result.error ?? 'no reason given')}`;
+  const nowMs = systemClock.wallMs();
+  const since = spanOf(Math.max(0, nowMs - result.at));
+  const ago = `${since} ago`;
+  const why = withoutCredentials(result.error ?? 'no reason given');
+  const times = (result.failures ?? 0) > 1 ? `${result.failures} times in a row, ` : '';
+  const next = result.nextAt === undefined ? '' : nextText(result.nextAt - nowMs, times);
+  if (result.state !== undefined && owner !== result.by) return `not running, last seen ${ago}`;
+  if (result.state === 'running') return `running for ${since}`;
+  if (result.state === 'waiting')
+    return `${result.ok ? `returned ${ago}` : `failed ${ago}: ${why}`}${next}`;
+  if (result.state !== undefined) return `${result.state} since ${since}: ${why}`;
+  if (!result.ok) return `failed ${ago}: ${why}${next}`;
   const { status } = (result.value ?? {}) as { status?: unknown };
   return `${typeof status === 'number' ? status : 'ok'} in ${spanOf(result.tookMs)}, ${ago}`;
+}
+
+/** When it is tried again after a failure. */
+function nextText(inMs: number, times: string): string {
+  return inMs > 0 ? ` (${times}next in ${spanOf(inMs)})` : ` (${times}next now)`;
 }
 
 const PAST = { pause: 'paused', resume: 'resumed', rm: 'removed' } as const;

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../core/clock.ts';
-import type { Poller } from '../../../fleet/poller.ts';
+import type { FleetService, FleetWork } from '../../../fleet/fleet-service.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
 import type { StatusOutput } from '../../ui/status-output.ts';
@@ -59,7 +59,7 @@ async function endSessions(worker: Worker, log: Log, withinMs: number): Promise<
 }
 
 async function handOver(
-  { holdfast, poller, log }: Instance & { poller: Poller },
+  { holdfast, poller, log }: Instance & { poller: FleetService<FleetWork> },
   withinMs: number,
 ): Promise<Outcome> {
   const startMs = systemClock.monotonicMs();
@@ -73,7 +73,7 @@ async function handOver(
   await poller.stop({ within: withinMs });
   unsubscribe();
   const tookMs = systemClock.monotonicMs() - startMs;
-  const rest = abandoned > 0 ? `; the leases of ${abandoned} expire: their polls did not stop` : '';
+  const rest = abandoned > 0 ? `; the leases of ${abandoned} expire: their work did not stop` : '';
   const message = `handed over ${targets} in ${spanOf(tookMs)}${rest}`;
   return { message, facts: { owned, abandoned, tookMs } };
 }
@@ -97,7 +97,7 @@ async function showProgress(
   status.clear();
 }
 
-function handingOver({ manager, inFlight }: Poller, targets: string): string {
-  const running = inFlight > 0 ? `, ${counted(inFlight, 'poll')} running` : '';
+function handingOver({ manager, inFlight }: FleetService<FleetWork>, targets: string): string {
+  const running = inFlight > 0 ? `, ${inFlight} running` : '';
   return `handing over ${targets} … ${manager.ownedSessions().length} left${running}`;
 }

@@ -1,4 +1,4 @@
-import type { Poller } from '../../../fleet/poller.ts';
+import type { FleetService, FleetWork } from '../../../fleet/fleet-service.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
@@ -8,8 +8,8 @@ import type { UpServer } from './up-server.ts';
 /** One running instance, its log and its terminal. */
 export interface Instance {
   readonly holdfast: Holdfast;
-  /** Present with the role `poller`. */
-  readonly poller: Poller | null;
+  /** Present with the role `poller`: a poller or a runner. */
+  readonly poller: FleetService<FleetWork> | null;
   /** Present with the role `worker`. */
   readonly worker: Worker | null;
   /** Present with the role `api`. */

@@ -8,7 +8,6 @@ import type { ApiConfig, HoldfastConfig } from '../../../config.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { ConfigError } from '../../../core/errors.ts';
 import { systemRandom } from '../../../core/random.ts';
-import type { Poller } from '../../../fleet/poller.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Stage } from '../../../server/demo-stage.ts';
 import { makeToken, type TokenSettings } from '../../../server/http/token-set.ts';
@@ -20,9 +19,9 @@ import {
   type Serving,
   serve,
 } from '../../../server/index.ts';
-import type { Worker } from '../../../worker/worker.ts';
 import { CliError, EXIT } from '../../exit-codes.ts';
 import { intentOptions } from '../intents/submission.ts';
+import type { Instance } from './instance.ts';
 import { answerNotReady } from './not-ready.ts';
 
 const DEFAULT_HOST = '127.0.0.1';
@@ -104,7 +103,7 @@ export class UpServer {
    * From now on the app answers requests. An instance is not ready while its worker waits for its
    * name, and after its poller or worker has stopped.
    */
-  lead(holdfast: Holdfast, parts: { poller: Poller | null; worker: Worker | null }): void {
+  lead(holdfast: Holdfast, parts: Pick<Instance, 'poller' | 'worker'>): void {
     const app = this.#appOn(holdfast);
     for (const [name, part] of Object.entries(parts))
       app.readiness.add(name, () => {

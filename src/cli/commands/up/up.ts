@@ -1,14 +1,15 @@
 /**
- * `holdfast up`: one instance of a fleet. It polls its share of the targets, answers requests and
- * runs sessions until a signal asks it to stop, and then hands its work over. While the store is
- * unavailable it says so and keeps trying, at the start and later.
+ * `holdfast up`: one instance of a fleet. It polls or runs its share of the targets, answers
+ * requests and runs
+ * sessions until a signal asks it to stop, and then hands its work over. While the store is
+ * unavailable it
+ * says so and keeps trying, at the start and later.
  */
 import { isatty } from 'node:tty';
 import type { HoldfastConfig, Role } from '../../../config.ts';
 import { systemClock } from '../../../core/clock.ts';
 import { type Duration, durationMs } from '../../../core/duration.ts';
 import { ConfigError } from '../../../core/errors.ts';
-import type { Poller, PollerOptions } from '../../../fleet/poller.ts';
 import { open } from '../../../holdfast.ts';
 import type { LogLevel } from '../../../telemetry/levels.ts';
 import { Log } from '../../../telemetry/log.ts';
@@ -21,8 +22,10 @@ import { droppedMessage, neverBlock, write } from '../../ui/output.ts';
 import { StatusOutput } from '../../ui/status-output.ts';
 import { StopSignals } from '../../ui/stop-signals.ts';
 import { connect } from './connecting.ts';
+import { fleetServiceOf } from './fleet-settings.ts';
 import { greet } from './greeting.ts';
 import { stopWithProgress } from './handing-over.ts';
+import type { Instance } from './instance.ts';
 import { stdoutSink, terminalSink } from './log-sink.ts';
 import { rolesOf } from './roles.ts';
 import type { UpServer } from './up-server.ts';
@@ -43,19 +46,6 @@ export interface UpFlags {
 
 /** A start that takes longer is logged. */
 const SLOW_START_MS = 3_000;
-
-/** The options of the poller in a configuration. */
-const FOR_POLLER = [
-  'weight',
-  'every',
-  'ttl',
-  'timeout',
-  'concurrency',
-  'results',
-  'discovery',
-  'http',
-  'poll',
-];
 
 export async function up(
   { flags, output }: Context,
@@ -120,7 +110,7 @@ async function takePart(part: Part): Promise<Exit> {
   log.identify(holdfast.instanceId);
   holdfast.retention(settings.retention).start();
   const roles = rolesOf(settings.roles);
-  const poller = roles.has('poller') ? holdfast.poller(pollerOptions(settings)) : null;
+  const poller = roles.has('poller') ? fleetServiceOf(holdfast, settings) : null;
   const worker = roles.has('worker') ? workerOf(holdfast, settings) : null;
   const instance = { holdfast, poller, worker, door, log, status };
   door?.lead(holdfast, { poller, worker });
@@ -136,7 +126,7 @@ async function takePart(part: Part): Promise<Exit> {
   return signal ?? EXIT.ok;
 }
 
-async function start(poller: Poller | null, worker: Worker | null, log: Log): Promise<void> {
+async function start(poller: Instance['poller'], worker: Worker | null, log: Log): Promise<void> {
   const patience = systemClock.after(SLOW_START_MS, () =>
     log.say('info', 'has not started yet: it waits for the store, or for the name of its worker'),
   );
@@ -147,17 +137,6 @@ async function start(poller: Poller | null, worker: Worker | null, log: Log): Pr
   }
 }
 
-function pollerOptions(settings: HoldfastConfig): PollerOptions {
-  const { store, http = {} } = settings;
-  const isEmbedded = store === undefined || store.startsWith('sqlite:');
-  const given = Object.entries(settings).filter(([name]) => FOR_POLLER.includes(name));
-  return {
-    ...Object.fromEntries(given),
-    // The embedded store is on this host, whose users can reach its ports anyway.
-    http: { ...(isEmbedded && { allow: ['loopback'] }), ...http },
-  };
-}
-
 /**
  * Checks all settings on a store in memory, before the real store is open. Returns the HTTP server.
  */
@@ -166,7 +145,7 @@ async function rehearse(settings: HoldfastConfig, log: Log): Promise<UpServer | 
   const roles = rolesOf(settings.roles);
   await using holdfast = await open('memory:', { history: 'off' });
   holdfast.retention(settings.retention);
-  if (roles.has('poller')) holdfast.poller(pollerOptions(settings));
+  if (roles.has('poller')) fleetServiceOf(holdfast, settings);
   if (roles.has('worker')) workerOf(holdfast, settings);
   const door = roles.has('api') ? await doorFor(settings, log) : null;
   await door?.rehearse(holdfast);

@@ -126,6 +126,18 @@ export const targetSchema = z
         tookMs: z.number(),
         error: z.string().optional(),
         value: z.unknown().optional(),
+        state: z
+          .enum(['running', 'waiting', 'silent', 'stuck'])
+          .optional()
+          .meta({ description: 'How its task is doing; absent for a target that is polled.' }),
+        failures: z
+          .number()
+          .int()
+          .optional()
+          .meta({ description: 'Failed polls, or ends of its task, in a row.' }),
+        nextAt: momentSchema
+          .optional()
+          .meta({ description: 'When it is polled or started again after a failure.' }),
       })
       .nullable(),
     recent: z.array(sampleSchema).meta({ description: 'Its last polls, the oldest first.' }),

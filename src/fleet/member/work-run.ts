@@ -1,0 +1,74 @@
+import type { Deadline } from '../../core/validity.ts';
+import type { Lease } from '../../lease/lease.ts';
+
+/** What work on a target is given. */
+export interface WorkContext {
+  /** Fires when the work has to stop: its lease is lost, or its target moves. Pass it on. */
+  readonly signal: AbortSignal;
+  /** Proof of ownership for everything that the work writes. */
+  readonly fence: number;
+  isHeld(): boolean;
+  assertHeld(): void;
+}
+
+/** One poll, or one task, as its handler sees it. */
+export class WorkRun implements WorkContext {
+  readonly startMs: number;
+  readonly #lease: Lease;
+  /** Made on first use: many handlers never read the signal, and there are many runs. */
+  #controller: AbortController | null = null;
+  #stopped: { readonly reason: unknown } | null = null;
+  isStuck = false;
+  /**
+   * Resolves when the work has stopped. Made at the beginning: a handler may release its own target
+   * before it first awaits.
+   */
+  readonly settled: Promise<void>;
+  #settle = () => {};
+
+  constructor(lease: Lease, startMs: number) {
+    this.#lease = lease;
+    this.startMs = startMs;
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#stopped !== null) this.#controller.abort(this.#stopped.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get fence(): number {
+    return this.#lease.fence;
+  }
+
+  /** Until when the lease is valid: the facts that a supervisor on this host needs. */
+  get deadline(): Deadline {
+    return this.#lease.deadline;
+  }
+
+  // Not methods: handlers destructure the context.
+  readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
+  readonly assertHeld = (): void => this.#lease.assertHeld();
+
+  /** Why the work was told to stop; undefined while it may continue. */
+  get stopReason(): unknown {
+    return this.#stopped?.reason;
+  }
+
+  /** Tells the work to stop. False if it was told before. */
+  stop(reason: unknown): boolean {
+    if (this.#stopped !== null) return false;
+    this.#stopped = { reason };
+    this.#controller?.abort(reason);
+    return true;
+  }
+
+  settle(): void {
+    this.#settle();
+  }
+}
