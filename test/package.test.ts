@@ -20,7 +20,7 @@ describe('what is installed with this package', () => {
     expect(installed.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
   });
 
-  it('comes from wherever whoever installs it has set', () => {
+  it('comes from the registry that the user has configured', () => {
     expect(lockfile).not.toMatch(/"resolved": "(?!dashboard")|https?:\/\/[^"]*registry/);
   });
 });

@@ -33,7 +33,7 @@ const facts = (await load('facts.mjs')) as Facts;
 const names = (steps: readonly Step[]) => steps.map(({ name }) => name);
 
 describe('the steps of a release', () => {
-  it('are all taken unless somebody says otherwise, and each has something to do', () => {
+  it('all run by default, and each has something to do', () => {
     expect(selectSteps({})).toEqual(STEPS);
     expect(isWhole(selectSteps({}))).toBe(true);
     expect(Object.keys(CHECKS)).toEqual(names(STEPS));
@@ -89,7 +89,7 @@ describe('what a release is held to', () => {
     expect(problem('## 1.2.0\n', '1.2.0', '1.1.0')).toContain('package-lock.json at 1.1.0');
   });
 
-  it('is installed from where whoever installs it says', () => {
+  it('is installed from the registry that the user has configured', () => {
     const locked = (resolved: string) =>
       `{ "a": { "version": "1.0.0", "resolved": "${resolved}" } }`;
     expect(facts.lockfileProblem(locked('dashboard'))).toBeNull();

@@ -79,7 +79,7 @@ describe('retention', () => {
     ]);
   });
 
-  it('keeps each for as long as it is told, and what has not ended for good', async () => {
+  it('keeps each kind for its configured time, and work that has not ended permanently', async () => {
     const { clock, store, instance } = setting();
     await instance({ sessions: '5m', deadLetters: '20m', history: '10m' });
     await endedSessions(store, 1);
@@ -108,7 +108,7 @@ describe('retention', () => {
     expect(happened).toMatchObject([{ deadLetters: 251 }]);
   });
 
-  it('what can not be forgotten keeps nothing else from being forgotten, and is told', async () => {
+  it('a kind that cannot be pruned is reported, and the other kinds are pruned', async () => {
     const { clock, store, instance } = setting();
     const poisoned: Store = {
       ...store,
@@ -149,7 +149,7 @@ describe('retention', () => {
     expect(swept.reduce((sum, { sessions }) => sum + sessions, 0)).toBe(1_200);
   });
 
-  it('says that it failed, and goes on when the store is back', async () => {
+  it('reports that it failed, and continues when the store is back', async () => {
     const { clock, store, instance } = setting();
     const { faults, happened } = await instance({ history: '5m' });
     await store.log.append(['a'], CALL);

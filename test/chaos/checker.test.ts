@@ -130,7 +130,7 @@ describe('what is found', () => {
     expect(tale.found).toEqual(['exclusion']);
   });
 
-  it('an instance without deadlines that goes on after another was granted its target', () => {
+  it('an instance without deadlines that continues after another was granted its target', () => {
     const stops = new Tale()
       .granted(0, 'a', 1, null)
       .polled(100, 'a', 1)

@@ -74,7 +74,7 @@ describe('the programme of the demo', () => {
     await running;
   });
 
-  it('goes on with it when an operator has revoked it', async () => {
+  it('continues the workflow after an operator has revoked its lease', async () => {
     await using ground = new Ground();
     const { clock, over } = ground;
     const operator = await ground.open('demo');

@@ -78,7 +78,7 @@ describe('the map', () => {
     expect(lines[6]).toMatch(/^old-0000000a {2}#+ +1 {2}foreign$/);
   });
 
-  it('shows what nobody has, and what somebody has who is gone', () => {
+  it('shows targets without an owner, and targets whose owner has ended', () => {
     const view = {
       members: [member('ana', { quota: 4 })],
       targets: [

@@ -293,11 +293,11 @@ describe('keys', () => {
 
   it.each([
     ['q quits', ['q'], null],
-    ['so does Ctrl-C, also while a filter is typed', ['/', '\u0003'], null],
+    ['so does Ctrl-C, even while a filter is typed', ['/', '\u0003'], null],
     ['s changes the order', ['s'], { ...NO_KEYS, order: 'owned' as const }],
     ['s comes round', ['ssss'], NO_KEYS],
-    ['p stands still', ['p'], { ...NO_KEYS, isPaused: true }],
-    ['p goes on', ['pp'], NO_KEYS],
+    ['p pauses', ['p'], { ...NO_KEYS, isPaused: true }],
+    ['p again continues', ['pp'], NO_KEYS],
     ['? helps', ['?'], { ...NO_KEYS, isHelp: true }],
     ['/ filters', ['/dev', 'iceq'], { ...NO_KEYS, filter: 'deviceq', isTyping: true }],
     ['Enter keeps the filter', ['/a\r'], { ...NO_KEYS, filter: 'a' }],
@@ -305,7 +305,7 @@ describe('keys', () => {
     ['Esc clears it', ['/ab', '\u001b'], NO_KEYS],
     ['Esc clears it afterwards', ['/ab\r', '\u001b'], NO_KEYS],
     ['arrows and function keys do nothing', ['\u001b[A', '\u001bOP', '\u001b[15~'], NO_KEYS],
-    ['what can not be in a name is not typed', ['/a\u0001 \tb\r'], { ...NO_KEYS, filter: 'ab' }],
+    ['characters that no name has are not typed', ['/a\u0001 \tb\r'], { ...NO_KEYS, filter: 'ab' }],
     ['other keys do nothing', ['xyz'], NO_KEYS],
   ])('%s', (_, inputs, expected) => {
     expect(after(...inputs)).toEqual(expected);

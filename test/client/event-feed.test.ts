@@ -68,7 +68,7 @@ describe('who follows events', () => {
     expect(server.heard[1]?.headers['last-event-id']).toBe('7');
   });
 
-  it('gets each one whole, also where a character is cut in two', async () => {
+  it('gets each event whole, even if a chunk ends inside a character', async () => {
     const bytes = new TextEncoder().encode(frame('1', { text: 'ü€😀' }));
     const pieces = [...bytes].map((byte) => Uint8Array.of(byte));
     await using server = await ScriptedServer.start(stream(pieces));

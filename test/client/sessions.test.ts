@@ -84,7 +84,7 @@ describe('who waits for a session', () => {
     expect(session.state).toBe('ENDED');
   });
 
-  it('goes on while the server is away', async () => {
+  it('continues to ask while the server is unavailable', async () => {
     const away = problem(503, 'store-unavailable');
     await using server = await ScriptedServer.start(
       ...[away, away, cut, cut, away, shows('RUNNING')],

@@ -16,7 +16,7 @@ import { ANA, BOB, entry, HANDOVER, lease } from '../support/log-entries.ts';
 
 const everything = { event: '', member: '', target: '', text: '' };
 
-describe('what somebody wants to see of the log', () => {
+describe('the filter of the log', () => {
   it('is what stands in the address', () => {
     const query = new URLSearchParams('event=lease&member=ana&target=t&text=%20took%20');
     expect(wishOf(query)).toEqual({ event: 'lease', member: 'ana', target: 't', text: 'took' });
@@ -37,7 +37,7 @@ describe('what somebody wants to see of the log', () => {
     expect(HANDOVER.filter((event) => isWanted(wish, event))).toHaveLength(count);
   });
 
-  it('the server is asked for all of it but the text', () => {
+  it('the server gets the whole filter except for the text', () => {
     const wish = { event: 'lease', member: '', target: 't', text: 'x' };
     expect(historyQuery(wish)).toEqual({ event: 'lease', target: 't' });
   });

@@ -53,7 +53,7 @@ describe('gaps', () => {
     ]);
   });
 
-  it('a handover is one also if it took no time', () => {
+  it('a handover that took no time is a handover', () => {
     const entries = [
       ...HANDOVER.slice(0, 2),
       taken(9_000, BOB, 102, { from: ANA, how: 'handover' }),

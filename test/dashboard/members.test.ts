@@ -89,7 +89,7 @@ describe('the story of a member', () => {
     expect(drainingSince('ben', events)).toBeNull();
   });
 
-  it('has whoever noticed first that it left', () => {
+  it('names the instance that noticed the end first', () => {
     const events = [
       happened('member.left', 21, 'ben', { member: 'ana', reason: 'expired' }),
       happened('member.left', 20, 'cleo', { member: 'ana', reason: 'expired' }),

@@ -52,7 +52,7 @@ describe('a story of the log', () => {
     expect(story.marks()).toMatchObject([{ kind: 'outage', at: 1_000, until: 4_000, who: ANA }]);
   });
 
-  it('an outage that has not ended goes on; one whose beginning is missing is known by its end', () => {
+  it('an outage that has not ended lasts until now; one without a beginning is known by its end', () => {
     const story = new Story();
     story.add([
       entry('fleet.resumed', 4_000, BOB, { afterMs: 3_000 }),

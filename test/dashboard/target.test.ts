@@ -39,7 +39,7 @@ describe('the states of a lease', () => {
     expect(nextOf('held', LEASE_STATES)).not.toContain('paused');
   });
 
-  it('is told in words to those who can not see the drawing', () => {
+  it('is described in words for screen readers', () => {
     expect(wordsOf('uncertain')).toBe(
       `It is uncertain. ${MACHINE.uncertain.means} Possible next states: held (renewed), lost (deadline).`,
     );

@@ -28,11 +28,11 @@ function told(tenures: readonly Tenure[]): string[] {
 }
 
 describe('tenures from the log', () => {
-  it('one that was acquired and not ended goes on', () => {
+  it('a tenure that was acquired and has not ended lasts until now', () => {
     expect(told(tenuresOf([lease('acquired', 1_000, ANA, 100)]))).toEqual(['ana 1000–']);
   });
 
-  it('a holder that said nothing had it until its lease ran out, as its successor saw', () => {
+  it('a holder that logged no end had the key until its lease expired, as its successor saw', () => {
     expect(told(tenuresOf(FAILOVER))).toEqual(['ana 1000–40000 ranOut', 'bob 40020–']);
   });
 
@@ -59,7 +59,7 @@ describe('tenures from the log', () => {
     expect(tenures).toMatchObject([{ ending: { kind: 'revoked', at: 2_000, why: 'hangs' } }]);
   });
 
-  it('a revocation has the fence of its tombstone: it ends the tenure before, also if that is read later', () => {
+  it('a revocation has the fence of its tombstone: it ends the tenure before, even if that is read later', () => {
     const revoked = lease('revoked', 2_000, ANA, 150, { reason: 'hangs', mayActForMs: 5_000 });
     const lost = lease('lost', 2_400, ANA, 100, { reason: 'revoked', heldForMs: 1_400 });
     const tenancy = new Tenancy();
@@ -78,7 +78,7 @@ describe('tenures from the log', () => {
     expect(told(tenuresOf(entries))).toEqual(['ana ?–40000 ranOut', 'bob 40020–']);
   });
 
-  it('whoever was named and never came had it in between', () => {
+  it('a successor that never claimed has a tenure in between', () => {
     const entries = [
       lease('acquired', 1_000, ANA, 100),
       lease('transferred', 9_000, ANA, 100, { successor: BOB, heldForMs: 8_000 }),

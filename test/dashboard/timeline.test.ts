@@ -16,13 +16,13 @@ import { BOB, FAILOVER, lease } from '../support/log-entries.ts';
 const NOW = 1_000_000;
 
 describe('the window of a timeline', () => {
-  it('follows the present until somebody moves it back', () => {
+  it('follows the present until the user moves it back', () => {
     const span = { lengthMs: 60_000, until: null };
     expect(endsOf(span, NOW)).toEqual({ from: 940_000, to: NOW });
     expect(panned(span, -0.5, NOW)).toEqual({ lengthMs: 60_000, until: 970_000 });
   });
 
-  it('whoever comes to the present follows it again', () => {
+  it('follows the present again when the user moves it there', () => {
     expect(panned({ lengthMs: 60_000, until: 990_000 }, 0.5, NOW).until).toBeNull();
   });
 

@@ -119,7 +119,7 @@ describe('what has happened to a workflow', () => {
 });
 
 describe('a list of workflows', () => {
-  it('is asked for page by page, as far as somebody wants to see it', async () => {
+  it('is read page by page, as far as the user scrolls', async () => {
     const pageOf = async ({ cursor = '0' }: { cursor?: string }) => {
       const next = String(Number(cursor) + 1);
       return { workflows: [workflow(`w-${cursor}`)], ...(next !== '4' && { cursor: next }) };

@@ -178,7 +178,7 @@ describe('types', () => {
     findings = typeFindings(consumer, Object.values(samples).flatMap(modulesOf));
   });
 
-  it('that do not fit are found, also where nothing is run', () => {
+  it('that do not fit are found, even if nothing is run', () => {
     const what = expect.stringMatching(/^does not compile: .*nmae.*\(TS\d+\)$/s);
     expect(of(samples.wrong)).toMatchObject([{ line: 3, what }]);
     expect(of(samples.notRun)).toMatchObject([{ line: 4, what }]);

@@ -64,7 +64,7 @@ describe('the map', () => {
 });
 
 describe('the page', () => {
-  it('says that what it shows is old while its server is away, and goes on by itself', async () => {
+  it('says that its data is old while the server is unavailable, and continues automatically', async () => {
     await using ground = await Ground.start({ members: ['ana'], targets: ['t-1'] });
     await using visit = await browser.open();
     const { page } = visit;

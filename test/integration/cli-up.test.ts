@@ -106,7 +106,7 @@ describe.concurrent('holdfast up', () => {
     expect(up.stdout).toMatch(/handed over 2 targets in \d+ ms\r\n$/);
   });
 
-  it('does not wait for whoever reads its log, neither to work nor to end', async () => {
+  it('does not wait for the reader of its log, neither to work nor to end', async () => {
     const at = embedded();
     await using holdfast = await openAt(at);
     const ids = Array.from({ length: 200 }, (_, i) => `device-${i}`);

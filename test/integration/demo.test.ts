@@ -242,7 +242,7 @@ describe('holdfast demo, from its beginning to its end,', { timeout: TIMEOUT_MS 
     expect(readdirSync(demo.folder)).toEqual([]);
   });
 
-  it('ends at once when somebody insists, and leaves nothing behind', async () => {
+  it('ends at once after a second signal, and leaves nothing behind', async () => {
     await using demo = await Demo.start();
     demo.running.signal('SIGINT');
     demo.running.signal('SIGTERM');

@@ -32,7 +32,7 @@ describe.concurrent.each([REDLOCK, HOLDFAST])('$name', (contender: Contender) =>
   const { lockOn, keyOf, surface } = contender;
   const named = (resource: string) => `${contender.name}-${resource}`;
 
-  it('locks out whoever else asks, says so, and lets them in after a release', async () => {
+  it('refuses other callers, says so, and admits them after a release', async () => {
     await using a = await lockOn(redis);
     await using b = await lockOn(redis, ONCE);
     const resource = named('conflict');

@@ -153,7 +153,7 @@ describe.concurrent('signals', () => {
     expect(ticker.lines.at(-1)).toBe('SIGTERM');
   });
 
-  it('from Ctrl-Z stop the command and holdfast run, and both go on together', async () => {
+  it('from Ctrl-Z stop the command and holdfast run, and both continue together', async () => {
     const ticker = new Ticker('suspended');
     await using run = start('suspended', ticker);
     await ticker.runs();

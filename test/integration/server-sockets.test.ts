@@ -77,7 +77,7 @@ describe('a server', () => {
     await stillServes();
   });
 
-  it('says where it can not listen', async () => {
+  it('names the address that it cannot listen on', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port } = other.address() as { port: number };

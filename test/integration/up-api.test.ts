@@ -239,7 +239,7 @@ describe('holdfast up, with the role api', () => {
     await stopped(up);
   });
 
-  it('listens where it is told to, or says that it can not', SLOW, async () => {
+  it('listens on the configured address, or says that it cannot', SLOW, async () => {
     const at = file();
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -84,7 +84,7 @@ describe('a lock', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('ends when its duration is over, whoever works under it: others have it then, and not before', async () => {
+  it('ends when its duration is over, even if its holder still works: others get it then, not before', async () => {
     const { clock, locker } = lockers();
     const [a, b] = [locker(), locker({ retryCount: -1 })];
     const lock = await a.redlock.acquire(['r'], 5_000);
@@ -134,7 +134,7 @@ describe('a lock', () => {
     await redlock.acquire(['r'], 5_000);
   });
 
-  it('ends by the clock also where the timer is late, and nothing brings it back', async () => {
+  it('ends by the clock even if the timer is late, and nothing brings it back', async () => {
     const { clock, locker } = lockers();
     const { redlock } = locker();
     const lock = await redlock.acquire(['r'], 5_000);
@@ -171,7 +171,7 @@ describe('extending', () => {
     await b.redlock.acquire(['r'], 5_000);
   });
 
-  it('is refused where somebody else has been given the resource, at once and not after all retries', async () => {
+  it('is refused if another holder has the resource, at once and not after all retries', async () => {
     const { clock, store, locker } = lockers();
     const { redlock, errors } = locker();
     const lock = await redlock.acquire(['r'], 5_000);

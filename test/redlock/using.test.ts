@@ -56,7 +56,7 @@ describe('a routine under using', () => {
     expect(await running).toBe(error);
   });
 
-  it('fails with its own error, also where its lock is lost', async () => {
+  it('fails with its own error, even if its lock is lost', async () => {
     const { clock, locker } = lockers();
     const { redlock, faults } = locker();
     const own = new Error('mine');
@@ -78,7 +78,7 @@ describe('a routine under using', () => {
     expect(await failing).toBe(own);
   });
 
-  it('has done its work also where the store can not be told that it is over', async () => {
+  it('succeeds even if its lock cannot be released', async () => {
     const { clock, locker } = lockers();
     const { redlock, faults, errors } = locker();
     const running = redlock.using(['r'], 3_000, async () => {

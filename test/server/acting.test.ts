@@ -222,7 +222,7 @@ describe('a request from the page of a stranger', () => {
     },
   );
 
-  it('may read, as it can not see the answer', async () => {
+  it('may read, because it cannot see the answer', async () => {
     const { ask } = await operatingWorld();
     const got = await ask('GET', '/api/v3/about', { headers: { origin: 'http://evil.example' } });
     expect(got.status).toBe(200);

@@ -83,7 +83,7 @@ describe('an answer', () => {
     expect((await ask('HEAD', '/api/v3/sessions', { token: null })).status).toBe(401);
   });
 
-  it('to HEAD lets go of what would have gone on for long', async () => {
+  it('to HEAD ends a body that would have been long', async () => {
     let isCancelled = false;
     const cancel = () => {
       isCancelled = true;

@@ -73,7 +73,7 @@ describe('the event hub', () => {
     expect(reads).toEqual([]);
   });
 
-  it('says when it has its place in the log, or can not know it now', async () => {
+  it('resolves when it knows its position in the log, or cannot know it now', async () => {
     const { clock, append, faults, hub, reading } = setUp();
     faults.hang = true;
     const client = reading();
@@ -127,7 +127,7 @@ describe('the event hub', () => {
     expect(reads).toEqual([]);
   });
 
-  it('reads the store for one who was away for longer, and then goes on with the others', async () => {
+  it('reads the store for a client that was away for longer, which then continues with the others', async () => {
     const { clock, append, reading, reads } = setUp();
     await append(1_700);
     const other = reading();
@@ -224,7 +224,7 @@ describe('the event hub', () => {
     }
   });
 
-  it('says that something is missing when the log was lost, once, and goes on with what comes', async () => {
+  it('reports a gap once when the log was lost, and continues with new events', async () => {
     const { clock, append, memory, reading } = setUp();
     await append(2);
     const client = reading();
@@ -314,7 +314,7 @@ describe('the event hub', () => {
     expect(hub.size).toBe(3);
   });
 
-  it('forgets who has gone, and follows the log no longer than somebody watches', async () => {
+  it('forgets clients that have gone, and follows the log only while a client watches', async () => {
     const { clock, hub, reading, watch } = setUp();
     const left = reading();
     const gone = new AbortController();

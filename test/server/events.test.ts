@@ -53,7 +53,7 @@ describe('GET /api/v3/events', () => {
     );
   });
 
-  it('goes on where a client was cut off, and loses nothing', async () => {
+  it('continues where a client was cut off, and loses nothing', async () => {
     const { clock, watch, start } = await setUp();
     const first = await watch('?event=intent');
     await start('a');
@@ -151,7 +151,7 @@ describe('GET /api/v3/events', () => {
     expect((await ask('GET', '/api/v3/events')).json).toMatchObject({ code: 'NOT_READY' });
   });
 
-  it('lets go of clients that have gone, however they went', async () => {
+  it('forgets clients that have gone, however they went', async () => {
     const { app, clock, ask } = await setUp({ metrics: 'open' });
     const watching = async () =>
       /^holdfast_sse_clients (\d+)$/m.exec((await ask('GET', '/metrics')).text)?.[1];

@@ -111,7 +111,7 @@ describe('/readyz', () => {
     expect(await reasons()).toEqual(['this instance is closing']);
   });
 
-  it('fails while the poller of this instance can not see the fleet', async () => {
+  it('fails while the poller of this instance cannot see the fleet', async () => {
     const { ask, clock, faults, holdfast } = await serverWorld();
     const poller = holdfast.poller({ targets: [], poll: async () => null });
     await poller.start();
@@ -129,7 +129,7 @@ describe('/readyz', () => {
 });
 
 describe('/readyz of an instance with a worker', () => {
-  it('fails while that can not get at sessions', async () => {
+  it('fails while the worker cannot read sessions', async () => {
     const { ask, clock, faults, holdfast } = await serverWorld();
     const worker = holdfast.worker();
     await worker.start();
@@ -202,7 +202,7 @@ describe('/metrics', () => {
     expect(await running()).toBe('0');
   });
 
-  it('counts requests by route, never by what somebody made up', async () => {
+  it('counts requests by route, never by a path that a client made up', async () => {
     const { ask } = await serverWorld();
     await ask('GET', '/api/v3/sessions/secret-id');
     await ask('GET', '/api/v3/sessions', { token: null });
@@ -226,7 +226,7 @@ describe('/metrics', () => {
     expect((await open.ask('GET', '/metrics', { token: null })).status).toBe(200);
   });
 
-  it('counts nothing once its app is closed, whatever else goes on in the process', async () => {
+  it('counts nothing once its app is closed, whatever else the process does', async () => {
     const { app, ask, holdfast } = await serverWorld();
     await app.close();
     await holdfast.acquire('a');

@@ -42,7 +42,7 @@ describe('GET /api/v3/history', () => {
     expect(second.before).toBeUndefined();
   });
 
-  it('shows what is asked for only', async () => {
+  it('shows only events that the filter passes', async () => {
     const { add, ask, history } = await historyWorld();
     await add('a', 'b');
     await ask('POST', '/api/v3/sessions/a/pause');
@@ -54,7 +54,7 @@ describe('GET /api/v3/history', () => {
     expect((await history('?member=nobody')).events).toEqual([]);
   });
 
-  it('shows what operators did to a target and to a member where these are asked for', async () => {
+  it('shows the acts of operators on a target or a member that the filter names', async () => {
     const { ask, add, history, store, clock } = await historyWorld();
     await store.members.beat({ id: 'api-1', attributes: {} }, { ttlMs: 60_000, timeoutMs: 1_000 });
     await add('a');
@@ -67,7 +67,7 @@ describe('GET /api/v3/history', () => {
     expect(ofMember).toMatchObject({ action: 'member.drain', subject: 'api-1' });
   });
 
-  it('looks at a bounded part of the log for one request, and says where to go on', async () => {
+  it('reads a bounded part of the log for one request, and returns where to continue', async () => {
     const { append, calls, history } = await historyWorld();
     await append(1, () => ({ event: 'session.added', session: 'old' }));
     for (let i = 0; i < 6; i++) await append(1_000, () => ({ event: 'session.changed' }));

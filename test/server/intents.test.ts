@@ -167,7 +167,7 @@ describe('an intent that makes no sense', async () => {
     expect(world.calls).toEqual([]);
   });
 
-  it('is not repeated to whoever sent it', async () => {
+  it('is not repeated to its sender', async () => {
     const canary = 'canary-71ab';
     const bodies = [
       { ...LIVE, serviceRef: `${canary}\n` },

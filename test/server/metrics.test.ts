@@ -188,7 +188,7 @@ describe('metrics', () => {
     expect(text).toContain('holdfast_pipeline_duration_seconds_count{how="stopped"} 0');
   });
 
-  it('make no series of what somebody made up', async () => {
+  it('make no series from names that a client made up', async () => {
     const { events, metrics, value } = counting();
     for (let i = 0; i < 50; i++)
       events.emit('intent.accepted', { ...session, client: 'c', type: `made-up-${i}` });
@@ -231,7 +231,7 @@ describe('metrics', () => {
     expect(await value('handover_duration_seconds_count')).toBe(1);
   });
 
-  it('say that a part is stalled until it goes on', async () => {
+  it('say that a part is stalled until it continues', async () => {
     const { events, value } = counting();
     events.emit('fleet.stalled', { error: new Error('away') });
     expect(await value('stalled{part="fleet"}')).toBe(1);

@@ -168,7 +168,7 @@ describe('leases', () => {
     expect(calls).toEqual([]);
   });
 
-  it('can not be seen while the store is away', async () => {
+  it('cannot be read while the store is unavailable', async () => {
     const { ask, faults } = await serverWorld();
     faults.refuse = true;
     for (const path of ['/api/v3/leases', '/api/v3/leases/x', '/api/v3/members']) {

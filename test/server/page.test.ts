@@ -142,7 +142,7 @@ describe('the page', () => {
   });
 });
 
-describe('the host that the page is asked for', () => {
+describe('the host in a request for the page', () => {
   it.each([
     'localhost',
     'localhost:4747',

@@ -253,7 +253,7 @@ describe('the list of sessions', () => {
     expect(calls).toEqual([]);
   });
 
-  it('goes on from a cursor of another tenant only through what is its own', async () => {
+  it('continues from a cursor of another tenant only through its own sessions', async () => {
     const world = await serverWorld();
     for (const ref of ['one', 'two', 'three']) await start(world, ref);
     const { cursor } = (await world.ask('GET', `${PATH}?limit=1`)).json;

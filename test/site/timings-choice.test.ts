@@ -53,7 +53,7 @@ describe('the calculator of timings', () => {
     expect(command).toMatchObject({ ttlMs: 30_000, guardMs: 7_000, stopMs: 5_000 });
   });
 
-  it('ignores for a command what can not be said of one', () => {
+  it('ignores choices that do not apply to a command', () => {
     expect(figures({ kind: 'command', guard: '29s' })).toEqual(figures({ kind: 'command' }));
   });
 

@@ -421,7 +421,8 @@ export function platformFindings({ path, text }: SourceText): Finding[] {
 export const ROLE_NOUNS: readonly string[] = `
   Batcher Cache Client Clock Connection Emitter Gate Heap Limits Loop Output Queue Reader Releaser
   Renewer Request Retention Run Scheduler Server Set State Subscription Watch Writer
-  Attempt Election Handover Heartbeat History Holdfast Lock Log Manager Metrics Passes Poller Redlock
+  Attempt Election Handover Heartbeat History Holdfast Lock Log Manager Metrics Passes Poller Redlock Runner
+  Service
 `
   .trim()
   .split(/\s+/);

@@ -239,7 +239,7 @@ describe('decide asks', () => {
   });
 });
 
-describe('decide lets go of a paused or removed target', () => {
+describe('decide releases a paused or removed target', () => {
   it.each<[string, Row, object]>([
     ['that it owns', { state: 'owned', owner: 'me', isListed: false }, { release: 1 }],
     [

@@ -27,8 +27,15 @@ interface Row {
 }
 
 export const TARGET_STATES = [
-  ...['polled', 'free', 'paused', 'unreadable'],
-  ...['starting', 'running', 'waiting', 'silent', 'stuck'],
+  'polled',
+  'free',
+  'paused',
+  'unreadable',
+  'starting',
+  'running',
+  'waiting',
+  'silent',
+  'stuck',
 ];
 /** A line names at most this many targets. */
 const MAX_NAMED = 3;

@@ -5,8 +5,16 @@ import type { Holdfast } from '../../../holdfast.ts';
 
 /** The options of pollers in a configuration. */
 const FOR_POLLER = [
-  ...['weight', 'every', 'ttl', 'timeout', 'concurrency', 'maxBackoff', 'results', 'discovery'],
-  ...['http', 'poll'],
+  'weight',
+  'every',
+  'ttl',
+  'timeout',
+  'concurrency',
+  'maxBackoff',
+  'results',
+  'discovery',
+  'http',
+  'poll',
 ];
 /** Those that a runner has, too. */
 const FOR_RUNNER = ['weight', 'ttl', 'results', 'discovery'];
