@@ -16,6 +16,7 @@ import { logging } from './log.ts';
 import { belonging } from './members.ts';
 import { resulting } from './outcomes.ts';
 import { recording } from './records.ts';
+import { running } from './runs.ts';
 import { accounting } from './sessions.ts';
 import { streaming } from './streams.ts';
 import { succession } from './tenures.ts';
@@ -59,6 +60,7 @@ export function storeConformance(
     succession(check);
     processing(check);
     resulting(check);
+    running(check);
     bounding(check);
     const checkInTurn = inTurn(check);
     accepting(checkInTurn);

@@ -24,6 +24,7 @@ import { RedisLeases } from './verbs/leases.ts';
 import { RedisLog } from './verbs/log.ts';
 import { RedisMembers } from './verbs/members.ts';
 import { RedisRecords } from './verbs/records.ts';
+import { RedisRuns } from './verbs/runs.ts';
 import { RedisSignals } from './verbs/signals.ts';
 import { RedisStreams } from './verbs/streams.ts';
 import { WorkConnection } from './verbs/work-connection.ts';
@@ -112,6 +113,7 @@ async function openOn(
     streams: new RedisStreams(work),
     workflows: new RedisWorkflows(work),
     intents: new RedisIntents(work),
+    runs: new RedisRuns(work),
     bounds: new RedisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,

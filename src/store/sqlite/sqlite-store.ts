@@ -27,6 +27,7 @@ import { SqliteLeases } from './verbs/leases.ts';
 import { SqliteLog } from './verbs/log.ts';
 import { SqliteMembers } from './verbs/members.ts';
 import { SqliteRecords } from './verbs/records.ts';
+import { SqliteRuns } from './verbs/runs.ts';
 import { SqliteSignals } from './verbs/signals.ts';
 import { SqliteStreams } from './verbs/streams.ts';
 import { SqliteWorkflows } from './verbs/workflows.ts';
@@ -109,6 +110,7 @@ class SqliteStore implements Store {
   readonly streams: SqliteStreams;
   readonly workflows: SqliteWorkflows;
   readonly intents: SqliteIntents;
+  readonly runs: SqliteRuns;
   readonly bounds: SqliteBounds;
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
@@ -139,6 +141,7 @@ class SqliteStore implements Store {
     this.streams = new SqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
     this.intents = new SqliteIntents(durable, this.signals);
+    this.runs = new SqliteRuns(durable, this.leases, this.signals);
     this.bounds = new SqliteBounds(this.#queue, storeClock);
   }
 
