@@ -380,7 +380,7 @@ export class Holdfast implements AsyncDisposable {
     this.#checkOpen('workflow');
     const named = { ...options, name };
     const made = new WorkflowFunction(this.#rt, this.workflows, code, named);
-    this.#functions.add(made as unknown as WorkflowFunction);
+    this.#functions.add(made as WorkflowFunction);
     return made;
   }
 

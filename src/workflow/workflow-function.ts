@@ -47,8 +47,10 @@ const DEFAULT_RETRY = { tries: 5, minMs: 1_000, maxMs: 60_000 };
 const MAX_CONCURRENCY = 10_000;
 /** How often due workflows are looked for without a hint: eight times a minute. */
 const POLL_EVERY_MS = 7_500;
-/** An instance has so long to claim a workflow that the store gave it. */
-const GRACE_MS = 10_000;
+/** Workflows that other instances run are looked at no more often than this. */
+const MIN_LOOK_MS = 1_000;
+/** An instance has so long to claim a workflow that the store gave it; less if its TTL is less. */
+const MAX_GRACE_MS = 10_000;
 const TIMEOUT_MS = 5_000;
 const DEFAULT_STOP_MS = 10_000;
 
@@ -64,6 +66,7 @@ export class WorkflowFunction<
   readonly #workflows: Workflows;
   readonly #settings: FunctionSettings;
   readonly #concurrency: number;
+  readonly #graceMs: number;
   readonly #runs = new Map<FunctionRun, Promise<void>>();
   readonly #loop: Loop;
   readonly #hints: Subscription;
@@ -85,7 +88,7 @@ export class WorkflowFunction<
       const rule = `it is a whole number from 1 to ${MAX_CONCURRENCY}`;
       throw new ConfigError({ field: 'concurrency', value: concurrency, rule });
     }
-    durationMs(ttl, 'ttl');
+    this.#graceMs = Math.min(durationMs(ttl, 'ttl'), MAX_GRACE_MS);
     this.name = name;
     this.#rt = rt;
     this.#workflows = workflows;
@@ -94,8 +97,8 @@ export class WorkflowFunction<
     this.#settings = {
       name,
       retry: readRetry(options.retry ?? {}, DEFAULT_RETRY),
-      claim: (id) => workflows.claim<A, S>(id, claim) as unknown as Promise<Orchestrator>,
-      run: (order, input) => code(order as unknown as Orchestrator<A, S>, input as Input),
+      claim: (id) => workflows.claim<A, S>(id, claim) as Promise<Orchestrator>,
+      run: (order, input) => code(order as Orchestrator<A, S>, input as Input),
     };
     const { events } = rt;
     this.#loop = new Loop(rt, {
@@ -163,10 +166,13 @@ export class WorkflowFunction<
     void this.#hints.open();
     const most = this.#concurrency - this.#runs.size;
     if (this.#state !== 'running' || most <= 0) return undefined;
-    const call = { most, graceMs: GRACE_MS, timeoutMs: TIMEOUT_MS };
-    const { runs, nextInMs } = await runsOf(this.#rt.store).due([this.name], call);
-    for (const { id } of runs) this.#start(id);
-    return nextInMs === null || this.#runs.size >= this.#concurrency ? undefined : nextInMs;
+    const call = { most, graceMs: this.#graceMs, timeoutMs: TIMEOUT_MS };
+    const reply = await runsOf(this.#rt.store).due([this.name], call);
+    for (const { id } of reply.runs) this.#start(id);
+    if (this.#runs.size >= this.#concurrency) return undefined;
+    const { nextInMs, givenInMs } = reply;
+    const lookInMs = Math.max(givenInMs ?? POLL_EVERY_MS, MIN_LOOK_MS);
+    return Math.min(nextInMs ?? POLL_EVERY_MS, lookInMs);
   }
 
   #start(id: string): void {

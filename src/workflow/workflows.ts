@@ -383,7 +383,7 @@ export class Workflows {
   ): Orchestrator<A, S> {
     const { workflow, leaseId } = tenure;
     const orchestrator = new Orchestrator<A, S>(this.#rt, tenure, begun, actions);
-    const known = orchestrator as unknown as Orchestrator;
+    const known = orchestrator as Orchestrator;
     const forget = () => {
       if (this.#orchestrators.get(workflow) === known) this.#orchestrators.delete(workflow);
     };

@@ -15,6 +15,7 @@ export function running(check: Check): void {
   starting(check);
   givingOut(check);
   keeping(check);
+  calling(check);
   signalling(check);
   pausing(check);
 }
@@ -200,6 +201,9 @@ function keeping(check: Check): void {
       ['emitted', 2],
     ]);
   });
+}
+
+function calling(check: Check): void {
   check('B-15 keeps the step of a call with its action, in one step', async (kit) => {
     const flow = await held(kit);
     const step = { name: 'ship', value: { hash: 'h' } };

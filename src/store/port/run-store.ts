@@ -73,6 +73,8 @@ export interface DueReply {
   readonly runs: readonly { readonly id: string; readonly function: string }[];
   /** Until the next run that is suspended or retrying is due; null if there is none. */
   readonly nextInMs: number | null;
+  /** Until the next run that was given out is due again, if its instance has died; null for none. */
+  readonly givenInMs: number | null;
 }
 
 export interface RunSnapshot {

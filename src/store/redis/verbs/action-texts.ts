@@ -78,7 +78,7 @@ function whatOf(
     case 'retried':
       return { kind, actionId: a, target: b, tries: Number(c), error: d };
     case 'settled': {
-      const [, tries, error] = /^(\d+) ([^]*)$/.exec(d) ?? [];
+      const [, tries, error] = /^(\d+) ([\s\S]*)$/.exec(d) ?? [];
       const failure = error === undefined ? {} : { tries: Number(tries), error };
       return {
         kind,

@@ -63,11 +63,11 @@ export class RedisRuns implements RunStore {
   async due(functions: readonly string[], call: DueCall): Promise<DueReply> {
     const args = [String(call.most), String(call.graceMs), ...functions];
     const reply = await this.#work.run(scripts['run/due'], args, call);
-    const [nextInMs, ...given] = reply as [number | null, ...string[]];
+    const [nextInMs, givenInMs, ...given] = reply as [number | null, number | null, ...string[]];
     const runs = given.flatMap((id, i) =>
       i % 2 === 0 ? [{ id, function: given[i + 1] ?? '' }] : [],
     );
-    return { runs, nextInMs };
+    return { runs, nextInMs, givenInMs };
   }
 
   async load(id: string, call: Call): Promise<LoadedRun | null> {

@@ -74,6 +74,7 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS runs_due ON runs (scope, function, due) WHERE due IS NOT NULL;
 CREATE INDEX IF NOT EXISTS runs_resting ON runs (scope, function, due) WHERE due IS NOT NULL AND phase <> 'running';
+CREATE INDEX IF NOT EXISTS runs_given ON runs (scope, function, due) WHERE due IS NOT NULL AND phase = 'running';
 CREATE TABLE IF NOT EXISTS run_steps (
   workflow INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, done INTEGER NOT NULL, json TEXT NOT NULL,
   at REAL NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (workflow, name)

@@ -84,9 +84,8 @@ export class SqliteRuns implements RunStore {
         const ids = left > 0 ? this.#giveOut(tx, name, left, call.graceMs) : [];
         for (const id of ids) runs.push({ id, function: name });
       }
-      const firsts = functions.flatMap((name) => firstResting(tx, name) ?? []);
-      const nextInMs = firsts.length === 0 ? null : Math.max(0, Math.min(...firsts) - tx.wallMs);
-      return { runs, nextInMs };
+      const nextInMs = firstDue(tx, functions, RESTING);
+      return { runs, nextInMs, givenInMs: firstDue(tx, functions, GIVEN) };
     });
   }
 
@@ -235,11 +234,17 @@ export class SqliteRuns implements RunStore {
   }
 }
 
-/** When the first run of a function that was not given out is due; null for none. */
-function firstResting({ connection, scope }: Tx, name: string): number | null {
-  const sql = `SELECT min(due) FROM runs INDEXED BY runs_resting
-     WHERE scope = ? AND function = ? AND due IS NOT NULL AND phase <> 'running'`;
-  return connection.row<[number | null]>(sql, scope, name)?.[0] ?? null;
+const FIRST = 'SELECT min(due) FROM runs INDEXED BY';
+const RESTING = `${FIRST} runs_resting WHERE scope = ? AND function = ? AND due IS NOT NULL AND phase <> 'running'`;
+const GIVEN = `${FIRST} runs_given WHERE scope = ? AND function = ? AND due IS NOT NULL AND phase = 'running'`;
+
+/** Until the first of these runs is due; null for none. */
+function firstDue(tx: Tx, functions: readonly string[], sql: string): number | null {
+  const { connection, scope, wallMs } = tx;
+  const all = functions.flatMap(
+    (name) => connection.row<[number | null]>(sql, scope, name)?.[0] ?? [],
+  );
+  return all.length === 0 ? null : Math.max(0, Math.min(...all) - wallMs);
 }
 
 function full({ steps, signals, bytes }: Run): RunFull {

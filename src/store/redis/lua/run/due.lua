@@ -2,11 +2,12 @@
 -- KEYS     [1] the bus key of streams, workflows and intents
 -- ARGV     [1] the prefix of channel names, [2] the limit, [3] ms until a run that was given out is
 --          due again, then per function: its name
--- Returns  {ms until the next resting run is due or false, workflow, function, …}
+-- Returns  {ms until the next resting run is due or false, the same of runs that were given out,
+--          workflow, function, …}
 -- Needs    lib/run
 local HELD_AGAIN_MS, PAGE = 200, 100
 local most, grace, now, now_text = tonumber(ARGV[2]), tonumber(ARGV[3]), clock()
-local replies, given, first = {false}, 0
+local replies, given, first, first_given = {false, false}, 0
 
 -- A run that has just been paused is free in a moment. One that was given out is free when its
 -- holder has died.
@@ -36,12 +37,17 @@ local function give_out(key, name, is_resting)
   end
 end
 
+-- The first score of a sorted set, if it is earlier than this one.
+local function earlier(score, key)
+  local found = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
+  return found and math.min(score or tonumber(found), tonumber(found)) or score
+end
+
 for i = 4, #ARGV do
   local name = ARGV[i]
   give_out(resting_of(name), name, true)
   give_out(given_of(name), name, false)
-  local score = redis.call('ZRANGE', resting_of(name), 0, 0, 'WITHSCORES')[2]
-  if score then first = math.min(first or tonumber(score), tonumber(score)) end
+  first, first_given = earlier(first, resting_of(name)), earlier(first_given, given_of(name))
 end
-replies[1] = due_in(first, now)
+replies[1], replies[2] = due_in(first, now), due_in(first_given, now)
 return replies
