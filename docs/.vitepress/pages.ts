@@ -48,6 +48,7 @@ const GUIDES: PageGroup = {
     ['fleet', 'A fleet that polls'],
     ['sessions', 'Sessions'],
     ['workflows', 'Workflows'],
+    ['guides/orders', 'Run an order workflow'],
     ['intents', 'Intents'],
     ['workers', 'Workers'],
     ['testing', 'Testing your own code'],
