@@ -22,6 +22,8 @@ export const tasks = {
   untold,
   runSteps,
   untilRenewed,
+  takeSteps,
+  putToSleep,
   fillBare,
   workBare,
 };
@@ -154,6 +156,48 @@ function untilRenewed({ holdfast, orchestrators }) {
       resolve(renewed);
     });
   });
+}
+
+/** Steps of one workflow in one way, one after the other: the median in microseconds. */
+async function takeSteps({ orchestrators }, { of, way, each, from, target }) {
+  const order = orchestrators.get(`${of}-0`);
+  let n = from;
+  const ways = {
+    call: () => order.call('STEP', PAYLOAD, { as: `call-${n++}`, to: target }),
+    emitAndResult: async () =>
+      order.result((await order.emit('STEP', PAYLOAD, { target })).action_id),
+    step: () => order.step(`step-${n++}`, () => PAYLOAD),
+    emit: () => order.emit('STEP', PAYLOAD, { target: 'nobody' }),
+  };
+  return median(await timed(each, ways[way]));
+}
+
+/** Starts workflows that sleep for a day, and waits until all do: the bytes of heap of each. */
+async function putToSleep({ holdfast }, { count }) {
+  const nap = holdfast.workflow('nap', (order) => order.sleep('long', '1d'), { concurrency: 256 });
+  let suspended = 0;
+  holdfast.on('workflow.suspended', () => suspended++);
+  const startSome = async (from, to) => {
+    let next = from;
+    const lane = async () => {
+      while (next < to) await nap.start(`nap-${next++}`, null);
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+    while (suspended < to || nap.running > 0) await sleep(20);
+  };
+  await nap.run();
+  // Code is compiled, and buffers are grown, before the heap is measured.
+  const warm = Math.min(2_000, count / 2);
+  await startSome(0, warm);
+  const before = heapBytes();
+  await startSome(warm, count);
+  return { bytes: (heapBytes() - before) / (count - warm) };
+}
+
+function heapBytes() {
+  globalThis.gc?.();
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
 }
 
 async function fillBare(state, { key, count }) {

@@ -52,6 +52,11 @@ import type { WorkerOptions } from './worker/worker-options.ts';
 import { Processor } from './workflow/processor.ts';
 import type { ProcessorOptions } from './workflow/processor-options.ts';
 import type { ActionDefinitions } from './workflow/schema.ts';
+import {
+  type WorkflowCode,
+  WorkflowFunction,
+  type WorkflowFunctionOptions,
+} from './workflow/workflow-function.ts';
 import { Workflows } from './workflow/workflows.ts';
 
 export interface OpenOptions {
@@ -232,6 +237,7 @@ export class Holdfast implements AsyncDisposable {
   readonly #leases: Leases;
   readonly #settings: HoldfastSettings;
   readonly #processors = new Set<Processor>();
+  readonly #functions = new Set<WorkflowFunction>();
   readonly #intents = new Set<Intents>();
   readonly #retentions = new Set<Retention>();
   #worker: Worker | null = null;
@@ -396,6 +402,22 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /**
+   * A workflow as a function. After a crash another instance runs the same lines, and continues
+   * where the steps end. Nothing runs here before `run()`.
+   */
+  workflow<Input, Output, A extends ActionDefinitions = ActionDefinitions, S = unknown>(
+    name: string,
+    code: WorkflowCode<Input, Output, A, S>,
+    options: WorkflowFunctionOptions<A> = {},
+  ): WorkflowFunction<Input, Output, A, S> {
+    this.#checkOpen('workflow');
+    const named = { ...options, name };
+    const made = new WorkflowFunction(this.#rt, this.workflows, code, named);
+    this.#functions.add(made as WorkflowFunction);
+    return made;
+  }
+
+  /**
    * Accepts requests to start and stop sessions. The store has every accepted request. `start()`
    * also restores those that the store lost.
    */
@@ -545,10 +567,12 @@ export class Holdfast implements AsyncDisposable {
     // A processor waits twice: for its handlers to end, and for them to stop when told to.
     const processors = [...this.#processors].map((one) => one.stop({ within: withinMs / 2 }));
     const within = { within: withinMs };
+    const functions = [...this.#functions].map((one) => one.stop({ within: withinMs / 2 }));
     await Promise.all([
       this.#fleetService?.stop(within),
       this.#worker?.stop(within),
       ...processors,
+      ...functions,
     ]);
   }
 

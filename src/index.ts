@@ -118,12 +118,29 @@ export * from './fleet/errors.ts';
 export * from './fleet/targets/errors.ts';
 
 // Workflows.
-export type { ClaimOptions, Revocation, Workflows, WorkflowView } from './workflow/workflows.ts';
 export type {
+  ClaimOptions,
+  ResultOptions,
+  Revocation,
+  StartOutcome,
+  Workflows,
+  WorkflowView,
+} from './workflow/workflows.ts';
+export type {
+  WorkflowCode,
+  WorkflowFunction,
+  WorkflowFunctionOptions,
+} from './workflow/workflow-function.ts';
+export type { ReceivedSignal, StepContext } from './workflow/workflow-steps.ts';
+export type { RetryPolicy } from './workflow/retry-policy.ts';
+export type {
+  CallOptions,
   EmitOptions,
   Handoff,
   HandoffOptions,
   Orchestrator,
+  StepOptions,
+  WaitOptions,
 } from './workflow/orchestrator.ts';
 export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
 export type { Processor, State as ProcessorState } from './workflow/processor.ts';
@@ -282,3 +299,24 @@ export type {
   WorkflowSnapshot,
   WorkflowStore,
 } from './store/port/workflow-store.ts';
+export type {
+  DueCall,
+  DueReply,
+  KeepReply,
+  KeepStep,
+  LoadedRun,
+  NewSignal,
+  PauseReply,
+  PauseStep,
+  RestartReply,
+  RunFull,
+  RunPhase,
+  RunSnapshot,
+  RunStore,
+  SignalReply,
+  StartRequest as StartRunRequest,
+  StartRunReply,
+  StepKind,
+  StoredSignal,
+  StoredStep,
+} from './store/port/run-store.ts';

@@ -176,6 +176,21 @@ export interface Events {
     newLeaseId: string;
     transferEpoch: number;
   };
+  'workflow.started': { workflow: string; function: string };
+  'workflow.signalled': { workflow: string; signal: string };
+  /** `wakeInMs`: null if it waits for a signal alone. */
+  'workflow.suspended': { workflow: string; function: string; wakeInMs: number | null };
+  'workflow.completed': { workflow: string; function: string };
+  /** `retryInMs`: null if it was the last try. */
+  'workflow.failed': {
+    workflow: string;
+    function: string;
+    tries: number;
+    why: string;
+    retryInMs: number | null;
+  };
+  'function.stalled': { function: string; error: unknown };
+  'function.resumed': { function: string; afterMs: number };
   'workflow.revoked': { workflow: string; leaseId: string; reason: string; revokedAt: string };
   /** An action or a step was refused for its lease or its epoch. */
   'workflow.violation': Violation;

@@ -129,6 +129,20 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `set workflow ${text(facts.workflow)} to ${JSON.stringify(facts.state)} (epoch ${text(facts.epoch)})`,
   'workflow.transferred': (facts) =>
     `handed workflow ${text(facts.workflow)} over at epoch ${text(facts.transferEpoch)}, to lease ${text(facts.newLeaseId)}`,
+  'workflow.started': (facts) =>
+    `started workflow ${text(facts.workflow)} of function ${text(facts.function)}`,
+  'workflow.signalled': (facts) =>
+    `sent signal ${text(facts.signal)} to workflow ${text(facts.workflow)}`,
+  'workflow.suspended': (facts) =>
+    `suspended workflow ${text(facts.workflow)} ${facts.wakeInMs === null ? 'until a signal comes' : `for ${span(facts.wakeInMs)}, or until a signal comes`}`,
+  'workflow.completed': (facts) =>
+    `completed workflow ${text(facts.workflow)} of function ${text(facts.function)}`,
+  'workflow.failed': (facts) =>
+    `workflow ${text(facts.workflow)} failed in try ${text(facts.tries)} of function ${text(facts.function)}${facts.retryInMs === null ? ', the last' : `, and is tried again in ${span(facts.retryInMs)}`}: ${text(facts.why)}`,
+  'function.stalled': (facts) =>
+    `cannot read the due workflows of ${text(facts.function)}, and tries again: ${text(facts.error)}`,
+  'function.resumed': (facts) =>
+    `reads the due workflows of ${text(facts.function)} again after ${span(facts.afterMs)}`,
   'workflow.revoked': (facts) =>
     `revoked lease ${text(facts.leaseId)} of workflow ${text(facts.workflow)}: ${text(facts.reason)}`,
   'workflow.violation': (facts) =>

@@ -6,6 +6,7 @@ import { isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/port/stream-store.ts';
 import type { NewAction, StoredAction, StoredResult } from '../store/port/workflow-store.ts';
 import { ActionInvalidError } from './errors.ts';
+import type { RetryLimits } from './retry-policy.ts';
 
 export interface Action<Payload = unknown> {
   readonly action_id: string;
@@ -117,6 +118,8 @@ export interface DraftFacts {
   readonly createdAtMs: number;
   /** The span that emitted it, which the span that executes it links to; null without tracing. */
   readonly origin: string | null;
+  /** How often it is tried; default as its processor has it. */
+  readonly retry?: RetryLimits | undefined;
 }
 
 /** An action without an epoch yet, checked like an action. */
@@ -141,8 +144,10 @@ export function draftAction(facts: DraftFacts): Draft {
   // The checked fields contain no character that JSON would escape.
   const rest = `"action_type":"${type}","created_at":"${createdAt}","timeout_ms":${timeoutMs}`;
   const origin = facts.origin === null ? '' : `"origin":"${facts.origin}",`;
-  const body = `{${origin}${rest},"payload":${payload}}`;
-  return { facts, createdAt, payload, stored: { id: actionId, target, priority, body } };
+  const retry = facts.retry === undefined ? '' : `"retry":${JSON.stringify(facts.retry)},`;
+  const body = `{${origin}${retry}${rest},"payload":${payload}}`;
+  const about = { type, bytes: Buffer.byteLength(payload) };
+  return { facts, createdAt, payload, stored: { id: actionId, target, priority, body, about } };
 }
 
 /** The action itself. Parsing the stored text again would be slower. */
@@ -189,7 +194,10 @@ export function jsonOf(value: unknown, field: string): string {
 export function actionOf(workflow: string, stored: StoredAction): Action {
   const body: unknown = JSON.parse(stored.body);
   // Stored with the action, but no field of it.
-  if (typeof body === 'object' && body !== null && 'origin' in body) delete body.origin;
+  if (typeof body === 'object' && body !== null) {
+    if ('origin' in body) delete body.origin;
+    if ('retry' in body) delete body.retry;
+  }
   const { id: action_id, target: target_node_type, leaseId: lease_id, epoch, priority } = stored;
   const known = { action_id, workflow_id: workflow, target_node_type, lease_id, epoch, priority };
   return frozen(readAction(Object.assign(body as object, known)));
@@ -199,6 +207,12 @@ export function actionOf(workflow: string, stored: StoredAction): Action {
 export function originOf(stored: StoredAction): string | null {
   const { origin } = JSON.parse(stored.body) as { readonly origin?: unknown };
   return typeof origin === 'string' ? origin : null;
+}
+
+/** How often the action is tried, if its orchestrator said so. */
+export function retryOf(stored: StoredAction): RetryLimits | null {
+  const { retry = null } = JSON.parse(stored.body) as { readonly retry?: RetryLimits };
+  return retry;
 }
 
 export function resultOf(workflow: string, stored: StoredResult): ActionResult {

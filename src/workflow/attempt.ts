@@ -10,8 +10,9 @@ import { ValueTooLargeError } from '../core/errors.ts';
 import { type Deadline, remainingMs } from '../core/validity.ts';
 import { sized } from '../store/port/limits.ts';
 import type { Settlement, Taken } from '../store/port/workflow-store.ts';
-import { type Action, type ActionFailure, actionOf, jsonOf, originOf } from './action.ts';
+import { type Action, type ActionFailure, actionOf, jsonOf, originOf, retryOf } from './action.ts';
 import { ActionInvalidError, StepFailedError } from './errors.ts';
+import type { RetryLimits } from './retry-policy.ts';
 
 export interface HandlerContext {
   /**
@@ -102,6 +103,16 @@ export class Attempt {
     return originOf(this.#taken.action);
   }
 
+  /** The policy that the action was emitted with. */
+  get retry(): RetryLimits | null {
+    try {
+      return retryOf(this.#taken.action);
+    } catch {
+      // An action that cannot be read fails when it runs.
+      return null;
+    }
+  }
+
   extend(claim: Deadline): void {
     this.#claim = claim;
   }
@@ -161,7 +172,9 @@ export class Attempt {
       return { workflow, fence, outcome: 'succeeded', value: ending.value };
     const { failure, isFinal } = ending;
     if (isFinal) return { workflow, fence, outcome: 'failed', value: failure };
-    if (this.tries < maxTries) return { workflow, fence, outcome: 'retry', afterMs: backoffMs() };
+    const error = failure.message;
+    if (this.tries < maxTries)
+      return { workflow, fence, outcome: 'retry', afterMs: backoffMs(), error };
     return { workflow, fence, outcome: 'dead', value: failure, reason: failure.message };
   }
 
@@ -225,7 +238,7 @@ function failed(cause: unknown): Ending {
   return { kind: 'failed', cause, failure: failureOf(cause), isFinal: isFinal(cause) };
 }
 
-function failureOf(error: unknown): ActionFailure {
+export function failureOf(error: unknown): ActionFailure {
   const { name, message } = error instanceof Error ? error : new Error(textOf(error));
   const details = error instanceof StepFailedError ? plain(error.details) : null;
   return { name, message: message.slice(0, MAX_MESSAGE_LENGTH), details };

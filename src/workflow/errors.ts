@@ -1,5 +1,7 @@
 /** Errors of workflow steps. `context` has their facts, under the names that go over the wire. */
 import { defineError, HoldfastError } from '../core/errors.ts';
+import { RUN_MOST_BYTES, RUN_STEPS_MOST } from '../store/port/run-store.ts';
+import type { ActionFailure } from './action.ts';
 
 /** A step or an action came from a process that does not hold the workflow. */
 export class LeaseViolationError extends defineError(
@@ -146,3 +148,100 @@ export class StepFailedError extends HoldfastError {
     this.details = details;
   }
 }
+
+/** A workflow's function no longer fits what the store has kept of it. */
+export class StepMismatchError extends defineError(
+  'STEP_MISMATCH',
+  'conflict',
+)<{
+  workflow: string;
+  step: string;
+  /** What the store has kept under this name. */
+  kept: string;
+  /** What the function does under this name now. */
+  now: string;
+}>(
+  ({ workflow, step, kept, now }) =>
+    `step '${step}' of workflow '${workflow}' was kept as ${kept}, and the function now has ${now}. A name stands for one step: give the new one another name, or run the version of the function that began this workflow.`,
+) {}
+
+/** A step or a call of a workflow's function failed as often as it may be tried. */
+export class WorkflowStepError extends defineError(
+  'WORKFLOW_STEP_FAILED',
+  'internal',
+)<{
+  workflow: string;
+  step: string;
+  failure: ActionFailure;
+  /** An action that a processor executed, not a step that ran here. */
+  isCall: boolean;
+  /** The action of a call is a dead letter. */
+  isDead: boolean;
+}>(
+  ({ workflow, step, failure, isDead }) =>
+    `step '${step}' of workflow '${workflow}' failed: ${failure.message}${isDead ? ". Its action is a dead letter: 'holdfast deadletters ls'" : ''}`,
+) {}
+
+/** The function of a workflow has failed for the last time. */
+export class WorkflowFailedError extends defineError(
+  'WORKFLOW_FAILED',
+  'conflict',
+)<{
+  workflow: string;
+  function: string;
+  tries: number;
+  failure: ActionFailure;
+}>(
+  ({ workflow, function: name, tries, failure }) =>
+    `workflow '${workflow}' failed after ${tries} tries of function '${name}': ${failure.message}. Once the cause is gone, run it again: holdfast workflows restart ${workflow}`,
+) {}
+
+/** There is no such workflow, or no function runs it. */
+export class WorkflowNotFoundError extends defineError(
+  'WORKFLOW_NOT_FOUND',
+  'not-found',
+)<{
+  workflow: string;
+}>(
+  ({ workflow }) =>
+    `workflow '${workflow}' does not exist: it was never started, or was removed. 'holdfast workflows ls' shows the workflows there are.`,
+) {}
+
+/** The function of the workflow has returned. */
+export class WorkflowEndedError extends defineError(
+  'WORKFLOW_ENDED',
+  'conflict',
+)<{
+  workflow: string;
+}>(
+  ({ workflow }) =>
+    `workflow '${workflow}' has ended: its function returned, and no line of it waits for a signal. Start another workflow.`,
+) {}
+
+/** The id belongs to a workflow of another function, or of none. */
+export class WorkflowTakenError extends defineError(
+  'WORKFLOW_TAKEN',
+  'conflict',
+)<{
+  workflow: string;
+  /** The function that the workflow has; null for one that was claimed. */
+  found: string | null;
+  wanted: string;
+}>(
+  ({ workflow, found, wanted }) =>
+    `workflow '${workflow}' is ${found === null ? 'one that no function runs' : `a workflow of function '${found}'`}, not of '${wanted}'. Start it under another id.`,
+) {}
+
+/** A workflow has as many steps or signals as it may have. */
+export class WorkflowStepsError extends defineError(
+  'WORKFLOW_STEPS_FULL',
+  'invalid',
+)<{
+  workflow: string;
+  steps: number;
+  signals: number;
+  bytes: number;
+}>(
+  ({ workflow, steps, signals, bytes }) =>
+    `workflow '${workflow}' has ${steps} steps and ${signals} signals of ${bytes} bytes: it may have at most ${RUN_STEPS_MOST} of each, and ${RUN_MOST_BYTES} bytes. Split the work into several workflows, and keep large values elsewhere.`,
+) {}

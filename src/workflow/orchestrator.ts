@@ -4,6 +4,7 @@
  * the holder of the workflow's lease. So an orchestrator that was frozen, cut off, revoked or
  * replaced changes nothing.
  */
+import { createHash } from 'node:crypto';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, HoldfastError } from '../core/errors.ts';
 import { checkTargetId, randomUuid } from '../core/ids.ts';
@@ -17,6 +18,7 @@ import {
   type ActionResult,
   actionOf,
   DEFAULT_PRIORITY,
+  type Draft,
   draftAction,
   emittedAction,
   readAction,
@@ -26,11 +28,14 @@ import {
   FutureEpochError,
   LeaseViolationError,
   StaleEpochError,
+  WorkflowStepError,
 } from './errors.ts';
 import { ResultQueue } from './result-queue.ts';
+import { type RetryPolicy, readRetry } from './retry-policy.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { StepQueue } from './step-queue.ts';
 import { violation } from './violation.ts';
+import { type ReceivedSignal, type StepContext, WorkflowSteps } from './workflow-steps.ts';
 import type { WorkflowTenure } from './workflow-tenure.ts';
 
 /** `renew` renews a lease only when less than this is left. */
@@ -45,6 +50,27 @@ export interface EmitOptions {
   timeout?: Duration;
   /** An id of your own, a UUID: emitting the same id again does not emit a second action. */
   actionId?: string;
+  /** How often the action is tried; default the `retry` of its definition, or of its processor. */
+  retry?: RetryPolicy;
+}
+
+export interface CallOptions extends Omit<EmitOptions, 'actionId' | 'target'> {
+  /** The name of the step; default the action type. It is unique in its workflow. */
+  as?: string;
+  /** The processor that executes the action; default the `target` of the action's definition. */
+  to?: string;
+}
+
+export interface StepOptions {
+  /** How often the step is tried in this process before it has failed; default once. */
+  retry?: RetryPolicy;
+}
+
+export interface WaitOptions {
+  /** How long to wait, from the first time the workflow came here. */
+  timeout?: Duration;
+  /** The name of the step; default the name of the signal. */
+  as?: string;
 }
 
 export interface HandoffOptions {
@@ -62,9 +88,24 @@ export interface Handoff {
 
 export type BegunTenure = Extract<BeginReply, { kind: 'begun' }>;
 
-const EMIT_OPTIONS = new Set(['target', 'priority', 'timeout', 'actionId']);
+const EMIT_OPTIONS = new Set(['target', 'priority', 'timeout', 'actionId', 'retry']);
+const CALL_OPTIONS = new Set(['as', 'to', 'priority', 'timeout', 'retry']);
+/** A policy that leaves something out has this. */
+const ACTION_RETRY = { tries: 5, minMs: 200, maxMs: 60_000 };
+const STEP_RETRY = { tries: 1, minMs: 200, maxMs: 60_000 };
+const MAX_SLEEP_MS = 3_650 * 86_400_000;
+/** Characters of a payload that are kept with a call, to say what does not fit. */
+const MAX_PAYLOAD_TEXT = 200;
 
-export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
+/** What is kept of a call, to tell another one under its name. */
+interface CallFacts {
+  readonly type: string;
+  readonly target: string;
+  readonly hash: string;
+  readonly payload: string;
+}
+
+export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = unknown>
   implements AsyncDisposable
 {
   /** Actions of earlier tenures without a result. The claim emitted them again, with new epochs. */
@@ -80,7 +121,10 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   readonly #actions: ActionDefinitions;
   readonly #steps: StepQueue;
   readonly #results: ResultQueue;
-  #state: unknown;
+  readonly #named: WorkflowSteps;
+  /** The hash of each call of this tenure, by its name. */
+  readonly #calls = new Map<string, CallFacts>();
+  #state: S;
 
   constructor(rt: Runtime, tenure: WorkflowTenure, begun: BegunTenure, actions: A) {
     const { workflow, reemitted, dropped } = begun;
@@ -88,12 +132,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     this.#tenure = tenure;
     this.#actions = actions;
     this.acquiredAt = tenure.acquiredAt;
-    this.#state = workflow.state;
+    this.#state = workflow.state as S;
     this.reemitted = reemitted.map((action) => actionOf(workflow.id, action));
     this.dropped = dropped.map((action) => actionOf(workflow.id, action));
     this.#steps = new StepQueue(rt, tenure, workflow.epoch);
     const onPoll = () => void this.hear().catch(() => {});
     this.#results = new ResultQueue(rt, tenure, this.#steps, onPoll);
+    this.#named = new WorkflowSteps(rt, tenure);
   }
 
   get workflowId(): string {
@@ -115,8 +160,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     return this.#steps.epoch;
   }
 
-  get state(): unknown {
+  get state(): S {
     return this.#state;
+  }
+
+  /** What is kept of the workflow's function. For the class that runs it. */
+  get steps(): WorkflowSteps {
+    return this.#named;
   }
 
   /** Fires when this tenure is over, for any reason. */
@@ -145,34 +195,143 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     { span, origin }: { span: Span; origin: string | null },
   ): Promise<Action> {
     checkKnown(options, EMIT_OPTIONS);
-    const { clock, random, events } = this.#rt;
     const definition = this.#definition(type);
-    const target = options.target ?? definition.target;
-    checkTargetId(target, 'target');
     // Awaited only if there is a schema: without one, two calls keep their order.
     if (definition.payload !== undefined) await conform(definition.payload, payload, 'payload');
-    const { priority = DEFAULT_PRIORITY, timeout, actionId = randomUuid(random) } = options;
-    const { workflowId: workflow, leaseId } = this;
-    const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
-    const createdAtMs = clock.wallMs();
+    const draft = this.#draft(type, payload, options, origin);
+    const { actionId, target } = draft.facts;
     span.set({ 'holdfast.action': actionId, 'holdfast.processor': target });
-    const draft = draftAction({
+    const epoch = await this.#send(draft, options.actionId !== undefined);
+    return emittedAction(draft, this.leaseId, epoch ?? (await this.#epochOf(actionId)));
+  }
+
+  #draft(type: string, payload: unknown, options: EmitOptions, origin: string | null): Draft {
+    const { clock, random } = this.#rt;
+    const definition = this.#definition(type);
+    const { target = definition.target, retry = definition.retry, timeout } = options;
+    const { priority = DEFAULT_PRIORITY, actionId = randomUuid(random) } = options;
+    checkTargetId(target, 'target');
+    return draftAction({
       actionId,
-      workflow,
+      workflow: this.workflowId,
       type,
       target,
       payload,
       priority,
-      timeoutMs,
-      createdAtMs,
+      timeoutMs: timeout === undefined ? null : durationMs(timeout, 'timeout'),
+      createdAtMs: clock.wallMs(),
       origin,
+      retry: retry === undefined ? undefined : readRetry(retry, ACTION_RETRY),
     });
-    const mayBeKnown = options.actionId !== undefined;
-    const epoch = await this.#reported(this.#steps.emit(draft.stored, mayBeKnown));
-    if (epoch === null) return emittedAction(draft, leaseId, await this.#epochOf(actionId));
-    if (events.hasListener('action.emitted'))
-      events.emit('action.emitted', { workflow, action: actionId, type, target, leaseId, epoch });
-    return emittedAction(draft, leaseId, epoch);
+  }
+
+  /** Returns the epoch of the action; null if it was emitted before. */
+  async #send({ facts, stored }: Draft, mayBeKnown: boolean): Promise<number | null> {
+    const { events } = this.#rt;
+    const { workflow, actionId: action, type, target } = facts;
+    const epoch = await this.#reported(this.#steps.emit(stored, mayBeKnown));
+    if (epoch !== null && events.hasListener('action.emitted')) {
+      const { leaseId } = this;
+      events.emit('action.emitted', { workflow, action, type, target, leaseId, epoch });
+    }
+    return epoch;
+  }
+
+  /**
+   * Emits an action and waits for its result. Called again under the same name, in this tenure or a
+   * later one, it finds the action that is under way or done. Throws `WORKFLOW_STEP_FAILED` if the
+   * action failed.
+   */
+  async call<K extends keyof A & string>(
+    type: K,
+    payload: PayloadIn<A[K]>,
+    options: CallOptions = {},
+  ): Promise<ResultOut<A[K]>> {
+    checkKnown(options, CALL_OPTIONS);
+    const { as = type, to: target, priority, timeout, retry } = options;
+    const definition = this.#definition(type);
+    if (definition.payload !== undefined) await conform(definition.payload, payload, 'payload');
+    const actionId = this.#named.idOf(as);
+    const { tracing } = this.#rt;
+    const emit = { actionId, ...defined({ target, priority, timeout, retry }) };
+    const draft = this.#draft(type, payload, emit, tracing.origin());
+    const found = await this.#named.find(as, 'call');
+    const facts = callFacts(draft);
+    this.#checkCall(as, found?.value as CallFacts | undefined, facts);
+    const result = await this.#named.line(as, () => this.#call(as, draft, facts));
+    if (result.success) return result.value as ResultOut<A[K]>;
+    const failure = result.error ?? { name: 'Error', message: 'it has no error', details: null };
+    const { workflowId: workflow } = this;
+    throw new WorkflowStepError({
+      workflow,
+      step: as,
+      failure,
+      isCall: true,
+      isDead: result.is_dead,
+    });
+  }
+
+  async #call(name: string, draft: Draft, value: CallFacts): Promise<ActionResult> {
+    const { workflow, timeoutMs } = this.#tenure;
+    const { actionId } = draft.facts;
+    const isKept = (await this.#named.find(name, 'call')) !== undefined;
+    const isDone =
+      isKept &&
+      (await this.#rt.store.workflows.resultOf(workflow, actionId, { timeoutMs })) !== null;
+    if (!isDone) {
+      // A kept call whose action was dropped, or is under way: the same id is emitted once.
+      await this.#send({ ...draft, stored: { ...draft.stored, step: { name, value } } }, isKept);
+      this.#named.keptCall(name, value);
+    }
+    return this.#results.of(actionId);
+  }
+
+  #checkCall(name: string, kept: CallFacts | undefined, now: CallFacts): void {
+    const before = kept ?? this.#calls.get(name) ?? now;
+    this.#calls.set(name, before);
+    if (before.hash !== now.hash) throw this.#named.mismatch(name, callText(before), callText(now));
+  }
+
+  /**
+   * Runs `run` here, under the lease, and keeps what it returns: any JSON. Called again under the
+   * same name, in this tenure or a later one, it returns that and does not run. A failure is kept,
+   * too, and thrown as `WORKFLOW_STEP_FAILED`.
+   */
+  async step<T>(
+    name: string,
+    run: (context: StepContext) => T | Promise<T>,
+    options: StepOptions = {},
+  ): Promise<T> {
+    checkKnown(options, new Set(['retry']));
+    return this.#reported(this.#named.step(name, run, readRetry(options.retry ?? {}, STEP_RETRY)));
+  }
+
+  /**
+   * Resolves when so much time has passed since the workflow first came here, by the store's clock.
+   * The function of a workflow is suspended meanwhile, and holds no lease.
+   */
+  async sleep(name: string, duration: Duration): Promise<void> {
+    const ms = durationMs(duration, 'duration');
+    if (ms > MAX_SLEEP_MS)
+      throw new ConfigError({ field: 'duration', value: duration, rule: 'it is at most 3650d' });
+    return this.#reported(this.#named.sleep(name, ms));
+  }
+
+  /**
+   * Resolves with the next signal of this name that no other wait has received; null if none came
+   * within the timeout. The function of a workflow is suspended meanwhile, and holds no lease.
+   */
+  waitFor<T = unknown>(
+    signal: string,
+    options: WaitOptions & { timeout: Duration },
+  ): Promise<ReceivedSignal<T> | null>;
+  waitFor<T = unknown>(signal: string, options?: WaitOptions): Promise<ReceivedSignal<T>>;
+  async waitFor<T>(signal: string, options: WaitOptions = {}): Promise<ReceivedSignal<T> | null> {
+    checkKnown(options, new Set(['timeout', 'as']));
+    const { timeout, as = signal } = options;
+    const timeoutMs = timeout === undefined ? null : durationMs(timeout, 'timeout');
+    const received = this.#reported(this.#named.waitFor(signal, as, timeoutMs));
+    return received as Promise<ReceivedSignal<T> | null>;
   }
 
   /** The epoch of an action that was emitted before. */
@@ -194,7 +353,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
   }
 
   /** Sets the state of the workflow: any JSON. */
-  async updateState(state: unknown): Promise<void> {
+  async updateState(state: S): Promise<void> {
     const { store, events } = this.#rt;
     const { workflow, leaseId, timeoutMs } = this.#tenure;
     const json = plainState(state);
@@ -203,13 +362,13 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
         store.workflows.update(workflow, { ...step, state: json }, { timeoutMs }),
       ),
     );
-    this.#state = json;
+    this.#state = json as S;
     events.emit('workflow.updated', { workflow, leaseId, epoch: before + 1, state: json });
   }
 
   /** Sets the state to `step_completed` or `step_failed`, as the result says. */
   async handleResult(result: Pick<ActionResult, 'success'>): Promise<void> {
-    await this.updateState(result.success ? 'step_completed' : 'step_failed');
+    await this.updateState((result.success ? 'step_completed' : 'step_failed') as S);
   }
 
   /** Resolves with the result of an action. Rejects if this tenure ends before there is one. */
@@ -283,7 +442,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
 
   /** Reads epoch and state from the store: after a `STALE_EPOCH`, before you decide again. */
   async refresh(): Promise<void> {
-    this.#state = await this.#reported(this.#steps.refresh());
+    this.#state = (await this.#reported(this.#steps.refresh())) as S;
   }
 
   /**
@@ -336,6 +495,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
    * A hint: there may be results, the lease may be revoked, or a dead action is to be tried again.
    */
   async hear(): Promise<void> {
+    void this.#named.hear().catch(() => {});
     // Nearly always the hint is about a result that a caller waits for.
     if (await this.#results.hasMore()) return;
     const found = await this.#tenure.read();
@@ -381,6 +541,24 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions>
     }
     return error;
   }
+}
+
+function defined<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+function callFacts({ facts: { type, target }, payload }: Draft): CallFacts {
+  const hash = createHash('sha256').update(payload).digest('hex').slice(0, 16);
+  return { type, target, hash: `${type} ${target} ${hash}`, payload: shortText(payload) };
+}
+
+function shortText(json: string): string {
+  return json.length <= MAX_PAYLOAD_TEXT ? json : `${json.slice(0, MAX_PAYLOAD_TEXT)}…`;
+}
+
+function callText({ type, target, payload }: CallFacts): string {
+  return `a call of ${type} to ${target} with ${payload}`;
 }
 
 function asText(value: unknown): string | null {

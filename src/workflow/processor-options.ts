@@ -2,10 +2,10 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
-import { jittered, type Random } from '../core/random.ts';
 import type { Strictness } from '../store/port/workflow-store.ts';
 import type { HandlerContext } from './attempt.ts';
 import { StepFailedError } from './errors.ts';
+import type { RetryLimits } from './retry-policy.ts';
 import type { ActionDefinitions, PayloadOut, ResultIn } from './schema.ts';
 
 /** A `reducer` holds state: it takes the actions of a workflow only in order, without gaps. */
@@ -49,9 +49,9 @@ export interface ProcessorSettings {
   readonly concurrency: number;
   readonly claimMs: number;
   readonly timeoutMs: number;
-  readonly maxTries: number;
+  /** For actions that were emitted without a policy of their own. */
+  readonly retry: RetryLimits;
   handle(type: string, payload: unknown, context: HandlerContext): unknown;
-  backoffMs(tries: number, random: Random): number;
 }
 
 const KNOWN = new Set([
@@ -101,7 +101,7 @@ export function readProcessorOptions<A extends ActionDefinitions>(
     actions: options.actions ?? {},
     concurrency,
     claimMs,
-    maxTries: tries,
+    retry: { tries, minMs: firstMs, maxMs: MAX_BACKOFF_MS },
     timeoutMs: durationMs(options.timeout ?? '60s', 'timeout'),
     handle: (type, payload, context) => {
       const handler = byType.get(type);
@@ -110,8 +110,6 @@ export function readProcessorOptions<A extends ActionDefinitions>(
         `processor '${name}' has no handler for action type '${type}'. Add one to its handlers, or emit to another target.`,
       );
     },
-    backoffMs: (tried, random) =>
-      jittered(Math.min(firstMs * 2 ** (tried - 1), MAX_BACKOFF_MS), random),
   };
 }
 

@@ -30,6 +30,7 @@ import {
   type ProcessorSettings,
   readProcessorOptions,
 } from './processor-options.ts';
+import { retryPauseMs } from './retry-policy.ts';
 import { type ActionDefinitions, conform } from './schema.ts';
 import { violation } from './violation.ts';
 
@@ -257,12 +258,14 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   async #execute(attempt: Attempt): Promise<unknown> {
     const ending = await this.#run(attempt);
-    const { maxTries, backoffMs } = this.#settings;
+    const retry = attempt.retry ?? this.#settings.retry;
     const isStopping = this.#state === 'stopping' || this.#state === 'stopped';
     // A try that its own processor ended does not count.
     const settlement = isStopping
       ? attempt.settlement(ending, Number.POSITIVE_INFINITY, () => 0)
-      : attempt.settlement(ending, maxTries, () => backoffMs(attempt.tries, this.#rt.random));
+      : attempt.settlement(ending, retry.tries, () =>
+          retryPauseMs(retry, attempt.tries, this.#rt.random),
+        );
     let reply: HeldReply;
     try {
       reply = await this.#settle(attempt, settlement);
@@ -278,10 +281,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
 
   async #run(attempt: Attempt): Promise<Ending> {
     const { events } = this.#rt;
-    const { maxTries, timeoutMs } = this.#settings;
+    const { retry, timeoutMs } = this.#settings;
     const { fence, tries } = attempt;
     // The action itself may have ended the processes that tried it.
-    if (tries > maxTries) return attempt.exhausted();
+    if (tries > (attempt.retry ?? retry).tries) return attempt.exhausted();
     if (events.hasListener('action.started'))
       events.emit('action.started', { ...attempt.facts, fence, tries });
     return attempt.run((action, context) => this.#traced(attempt, action, context), timeoutMs);

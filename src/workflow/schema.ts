@@ -4,6 +4,7 @@
  * handled, and infers types.
  */
 import { ActionInvalidError } from './errors.ts';
+import type { RetryPolicy } from './retry-policy.ts';
 
 /** The part of Standard Schema, version 1, that Holdfast uses. */
 export interface Schema<Input = unknown, Output = Input> {
@@ -29,6 +30,10 @@ export interface ActionDefinition {
   readonly target?: string;
   readonly payload?: Schema;
   readonly result?: Schema;
+  /**
+   * How often it is tried, unless `emit` or `call` says otherwise; default as its processor has it.
+   */
+  readonly retry?: RetryPolicy;
 }
 
 /** By action type. */

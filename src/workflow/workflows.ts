@@ -14,16 +14,30 @@ import { tracedAcquire } from '../lease/spans.ts';
 import { LEASE_CLASSES } from '../lease/timings.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
 import {
+  type LoadedRun,
+  type RunSnapshot,
+  type RunStore,
+  runTopic,
+} from '../store/port/run-store.ts';
+import {
   type HistoryEntry,
   type WorkflowSnapshot,
   workflowKey,
 } from '../store/port/workflow-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
-import { isUuid } from './action.ts';
+import { type ActionFailure, isUuid } from './action.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { LeaseNotFoundError } from './errors.ts';
+import {
+  LeaseNotFoundError,
+  WorkflowEndedError,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+  WorkflowStepsError,
+  WorkflowTakenError,
+} from './errors.ts';
 import { type BegunTenure, type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
+import { runsOf } from './runs-of.ts';
 import type { ActionDefinitions } from './schema.ts';
 import { skipForeign } from './skip-foreign.ts';
 import { type WorkflowReader, WorkflowTenure } from './workflow-tenure.ts';
@@ -58,12 +72,27 @@ const CALL = { timeoutMs: 5_000 };
 const MAX_READS = 200;
 /** How often `begin` is sent when its answer is lost. */
 const MAX_BEGIN_TRIES = 5;
+/** How often the end of a workflow is looked for, in case a hint was lost. */
+const RESULT_POLL_MS = 2_000;
 
 /** A workflow, and whether its lease is held. */
 export interface WorkflowView extends WorkflowSnapshot {
   readonly isHeld: boolean;
   /** How long the lease lasts without a renewal; 0 if it is not held. */
   readonly expiresInMs: number;
+  /** What its function does; null if no function runs it. */
+  readonly run: RunSnapshot | null;
+}
+
+/** The workflow, and whether it was started just now or found. */
+export interface StartOutcome {
+  readonly id: string;
+  readonly isNew: boolean;
+}
+
+export interface ResultOptions {
+  /** Ends the wait. */
+  signal?: AbortSignal | undefined;
 }
 
 /** The tenure that was ended, and when. */
@@ -99,10 +128,10 @@ export class Workflows {
    * Becomes the one writer of a workflow, and creates it if there is none. Throws `LEASE_HELD`
    * while another orchestrator holds it, `STORE_QUARANTINED` while the store makes no new grants.
    */
-  async claim<A extends ActionDefinitions = ActionDefinitions>(
+  async claim<A extends ActionDefinitions = ActionDefinitions, S = unknown>(
     id: string,
     options: ClaimOptions<A> = {},
-  ): Promise<Orchestrator<A>> {
+  ): Promise<Orchestrator<A, S>> {
     checkTargetId(id);
     checkKnown(options, CLAIM_OPTIONS);
     const { handoff, resume = false, actions = {} as A } = options;
@@ -118,7 +147,7 @@ export class Workflows {
     const tenure = new WorkflowTenure(result.lease, timings, this.#reader);
     try {
       const begun = await this.#begin(tenure, resume);
-      return this.#orchestrate(tenure, begun, actions);
+      return this.#orchestrate<A, S>(tenure, begun, actions);
     } catch (error) {
       // Another process has claimed with the same handoff just now: the store has this lease id as
       // theirs.
@@ -178,11 +207,126 @@ export class Workflows {
     return this.#rt.store.workflows.remove(id, CALL);
   }
 
+  /**
+   * Starts a workflow of a function, or finds the one of this id. Throws `WORKFLOW_TAKEN` if it
+   * is not of that function. The input of a workflow that was found stays as it was.
+   */
+  async start(name: string, id: string, input: unknown = null): Promise<StartOutcome> {
+    checkTargetId(name, 'function');
+    checkTargetId(id);
+    checkJson(input, 'input');
+    const started = await this.#again(() => this.#runs.start(id, { function: name, input }, CALL));
+    if (started.kind === 'started') {
+      this.#rt.events.emit('workflow.started', { workflow: id, function: name });
+      return { id, isNew: true };
+    }
+    if (started.function === name) return { id, isNew: false };
+    throw new WorkflowTakenError({ workflow: id, found: started.function, wanted: name });
+  }
+
+  /**
+   * Sends a signal to a workflow. The store keeps it until a line of the workflow waits for it, and
+   * one line receives it. Throws `WORKFLOW_NOT_FOUND`, and keeps nothing, if there is no workflow.
+   */
+  async signal(id: string, name: string, value: unknown = null): Promise<void> {
+    checkTargetId(id);
+    checkTargetId(name, 'signal');
+    checkJson(value, 'value');
+    // The same signal is kept once, even if its answer was lost and it is sent again.
+    const signal = { id: randomUuid(this.#rt.random), name, value };
+    const reply = await this.#again(() => this.#runs.signal(id, signal, CALL));
+    if (reply.kind === 'absent') throw new WorkflowNotFoundError({ workflow: id });
+    if (reply.kind === 'ended') throw new WorkflowEndedError({ workflow: id });
+    if (reply.kind === 'full') {
+      const { steps, signals, bytes } = reply;
+      throw new WorkflowStepsError({ workflow: id, steps, signals, bytes });
+    }
+    this.#rt.events.emit('workflow.signalled', { workflow: id, signal: name });
+  }
+
+  /** Resolves with what the workflow's function returned; throws `WORKFLOW_FAILED` if it failed. */
+  async result(id: string, { signal }: ResultOptions = {}): Promise<unknown> {
+    checkTargetId(id);
+    const { clock } = this.#rt;
+    let run = await this.#run(id);
+    let wake = () => {};
+    const hints = new Subscription(this.#rt, runTopic(run.function), (hinted) => {
+      if (hinted === null || hinted === id) wake();
+    });
+    await hints.open();
+    try {
+      for (;;) {
+        let isHinted = false;
+        wake = () => {
+          isHinted = true;
+        };
+        run = await this.#run(id);
+        if (run.phase === 'done' || run.phase === 'failed') break;
+        await new Promise<void>((resolve) => {
+          if (isHinted || signal?.aborted) return resolve();
+          const timer = clock.after(RESULT_POLL_MS, resolve);
+          wake = () => {
+            timer.cancel();
+            resolve();
+          };
+          signal?.addEventListener('abort', wake, { once: true });
+        });
+        signal?.removeEventListener('abort', wake);
+        signal?.throwIfAborted();
+      }
+    } finally {
+      hints.close();
+    }
+    if (run.phase === 'done') return run.value;
+    const { function: name, tries } = run;
+    const failure = run.value as ActionFailure;
+    throw new WorkflowFailedError({ workflow: id, function: name, tries, failure });
+  }
+
+  /** Runs the function of a failed workflow again. Steps that are kept are not taken again. */
+  async restart(id: string): Promise<void> {
+    checkTargetId(id);
+    const reply = await this.#runs.restart(id, CALL);
+    if (reply.kind === 'absent') throw new WorkflowNotFoundError({ workflow: id });
+    if (reply.kind === 'restarted') return;
+    const rule = `it has not failed: it is ${reply.phase}`;
+    throw new ConfigError({ field: 'id', value: id, rule });
+  }
+
+  /**
+   * What is kept of a workflow's function: its steps, and what it waits for; null if there is none.
+   */
+  async steps(id: string): Promise<LoadedRun | null> {
+    checkTargetId(id);
+    return this.#rt.store.runs === undefined ? null : this.#runs.load(id, CALL);
+  }
+
   /** Releases all workflows of this process, and ends the subscription. */
   async close(): Promise<void> {
     const releases = [...this.#orchestrators.values()].map((one) => one.release());
     await Promise.all(releases);
     this.#hints.close();
+  }
+
+  async #run(id: string): Promise<RunSnapshot> {
+    const [run = null] = await this.#again(() => this.#runs.read([id], CALL));
+    if (run === null) throw new WorkflowNotFoundError({ workflow: id });
+    return run;
+  }
+
+  /** Sends a request that may be sent twice again, if its answer is lost. */
+  async #again<R>(send: () => Promise<R>): Promise<R> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await send();
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknownError) || tries === MAX_BEGIN_TRIES) throw error;
+      }
+    }
+  }
+
+  get #runs(): RunStore {
+    return runsOf(this.#rt.store);
   }
 
   /** Leaves out a workflow that a non-Holdfast program has overwritten, and reports it once. */
@@ -198,11 +342,12 @@ export class Workflows {
 
   async #views(ids: readonly string[]): Promise<(WorkflowView | null)[]> {
     const { store } = this.#rt;
-    const [found, leases] = await Promise.all([
+    const [found, leases, runs] = await Promise.all([
       store.workflows.read(ids, CALL),
       store.leases.read(ids.map(workflowKey), CALL),
+      store.runs?.read(ids, CALL) ?? [],
     ]);
-    return found.map((one, i) => (one === null ? null : viewOf(one, leases[i])));
+    return found.map((one, i) => (one === null ? null : viewOf(one, leases[i], runs[i] ?? null)));
   }
 
   /** A handoff is for one tenure: a second claim with it would share the lease of the first. */
@@ -233,19 +378,19 @@ export class Workflows {
     }
   }
 
-  #orchestrate<A extends ActionDefinitions>(
+  #orchestrate<A extends ActionDefinitions, S>(
     tenure: WorkflowTenure,
     begun: BegunTenure,
     actions: A,
-  ): Orchestrator<A> {
+  ): Orchestrator<A, S> {
     const { workflow, leaseId } = tenure;
-    const orchestrator = new Orchestrator<A>(this.#rt, tenure, begun, actions);
+    const orchestrator = new Orchestrator<A, S>(this.#rt, tenure, begun, actions);
+    const known = orchestrator as Orchestrator;
     const forget = () => {
-      if (this.#orchestrators.get(workflow) === (orchestrator as Orchestrator))
-        this.#orchestrators.delete(workflow);
+      if (this.#orchestrators.get(workflow) === known) this.#orchestrators.delete(workflow);
     };
     tenure.signal.addEventListener('abort', forget, { once: true });
-    this.#orchestrators.set(workflow, orchestrator as Orchestrator);
+    this.#orchestrators.set(workflow, known);
     this.#rt.events.emit('workflow.claimed', {
       workflow,
       leaseId,
@@ -280,7 +425,20 @@ function leaseOptions({ ttl, wait, signal }: ClaimOptions): AcquireOptions {
   return { ...common, ttl, renewEvery: ttlMs - RENEW_BELOW_MS, ...(guard && { guard }) };
 }
 
-function viewOf(found: WorkflowSnapshot, lease: ReadReply | undefined): WorkflowView {
+function checkJson(value: unknown, field: string): void {
+  try {
+    if (JSON.stringify(value) !== undefined) return;
+  } catch {
+    // A cycle, or a BigInt.
+  }
+  throw new ConfigError({ field, value: typeof value, rule: 'it is JSON' });
+}
+
+function viewOf(
+  found: WorkflowSnapshot,
+  lease: ReadReply | undefined,
+  run: RunSnapshot | null,
+): WorkflowView {
   const isHeld = lease?.kind === 'held' && lease.holder === found.leaseId;
-  return { ...found, isHeld, expiresInMs: isHeld ? lease.expiresInMs : 0 };
+  return { ...found, isHeld, expiresInMs: isHeld ? lease.expiresInMs : 0, run };
 }

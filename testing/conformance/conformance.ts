@@ -17,6 +17,7 @@ import { logging } from './log.ts';
 import { belonging } from './members.ts';
 import { resulting } from './outcomes.ts';
 import { recording } from './records.ts';
+import { running } from './runs.ts';
 import { accounting } from './sessions.ts';
 import { streaming } from './streams.ts';
 import { succession } from './tenures.ts';
@@ -60,6 +61,7 @@ export function storeConformance(
     succession(check);
     processing(check);
     resulting(check);
+    running(check);
     bounding(check);
     const checkInTurn = inTurn(check);
     accepting(checkInTurn);

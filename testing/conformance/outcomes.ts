@@ -282,9 +282,10 @@ function telling(check: Check): void {
     await flow.revive();
     await flow.revoke();
     const { next } = await succeed(flow);
+    const failure = { tries: 1, error: 'too often' };
     const found = (await next.history()).slice(2).map(({ epoch, what }) => [epoch, what]);
     assert.deepEqual(found, [
-      [1, { kind: 'settled', actionId: 'x', target, outcome: 'dead' }],
+      [1, { kind: 'settled', actionId: 'x', target, outcome: 'dead', ...failure }],
       [1, { kind: 'revived', actionId: 'x', target }],
       [1, { kind: 'revoked', reason: 'because' }],
       [1, { kind: 'claimed', reemitted: 0, dropped: 1 }],

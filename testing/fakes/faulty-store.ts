@@ -5,6 +5,7 @@ import type { LeaseStore } from '../../src/store/port/lease-store.ts';
 import type { LogStore } from '../../src/store/port/log-store.ts';
 import type { MemberStore } from '../../src/store/port/member-store.ts';
 import type { RecordStore } from '../../src/store/port/record-store.ts';
+import type { RunStore } from '../../src/store/port/run-store.ts';
 import type { Call, Store } from '../../src/store/port/store.ts';
 import type { StreamStore } from '../../src/store/port/stream-store.ts';
 import type { WorkflowStore } from '../../src/store/port/workflow-store.ts';
@@ -58,6 +59,7 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     streams: faultyStreams(store.streams, through),
     workflows: faultyWorkflows(store.workflows, through),
     intents: faultyIntents(store.intents, through),
+    ...(store.runs !== undefined && { runs: faultyRuns(store.runs, through) }),
     signals,
     examine: () => store.examine(),
     close: () => store.close(),
@@ -186,6 +188,19 @@ function faultyWorkflows(workflows: WorkflowStore, through: Through): WorkflowSt
     history: (id, call) => through('read history', call, () => workflows.history(id, call)),
     list: (call) => through('list workflows', call, () => workflows.list(call)),
     remove: (id, call) => through('remove workflow', call, () => workflows.remove(id, call)),
+  };
+}
+
+function faultyRuns(runs: RunStore, through: Through): RunStore {
+  return {
+    start: (id, request, call) => through('start run', call, () => runs.start(id, request, call)),
+    due: (functions, call) => through('give out runs', call, () => runs.due(functions, call)),
+    load: (id, call) => through('load run', call, () => runs.load(id, call)),
+    read: (ids, call) => through('read runs', call, () => runs.read(ids, call)),
+    keep: (id, step, call) => through('keep step', call, () => runs.keep(id, step, call)),
+    signal: (id, signal, call) => through('signal', call, () => runs.signal(id, signal, call)),
+    pause: (id, step, call) => through('pause run', call, () => runs.pause(id, step, call)),
+    restart: (id, call) => through('restart run', call, () => runs.restart(id, call)),
   };
 }
 

@@ -171,8 +171,8 @@ export class WorkflowAudit {
   }
 
   /**
-   * workflow, lease id, epoch, how many were read, these; then id, target, priority, body of each →
-   * kind, epoch
+   * workflow, lease id, epoch, how many were read, these; then id, target, priority, body, type and
+   * size, step, its name of each → kind, epoch
    */
   #emitted(argv: readonly string[], reply: Reply): void {
     const [, id = '', leaseId = '', from = '', read = ''] = argv;
@@ -182,7 +182,7 @@ export class WorkflowAudit {
     if (kind !== 1) return;
     const workflow = this.#of(id);
     const actions: [id: string, target: string][] = [];
-    for (let i = 5 + Number(read); i < argv.length; i += 4)
+    for (let i = 5 + Number(read); i < argv.length; i += 7)
       actions.push([argv[i] ?? '', argv[i + 1] ?? '']);
     const isKnown = ([action]: [string, string]) =>
       workflow.actions.has(action) || workflow.results.has(action);
@@ -287,12 +287,12 @@ export class WorkflowAudit {
     hands.set(target, hand);
   }
 
-  /** target; then workflow, fence, outcome, value, reason of each → 1 or 0 for each */
+  /** target; then workflow, fence, outcome, value, reason, error of each → 1 or 0 for each */
   #settled(argv: readonly string[], reply: Reply): void {
     if (!Array.isArray(reply)) return;
     const [, target = ''] = argv;
     for (const [i, done] of reply.entries()) {
-      const [id = '', fence = '', outcome = ''] = argv.slice(2 + 5 * i);
+      const [id = '', fence = '', outcome = ''] = argv.slice(2 + 6 * i);
       if (done !== 1) this.#count('settle refused: gone');
       else this.#concluded(this.#of(id), target, Number(fence), outcome);
     }

@@ -146,6 +146,11 @@ export class MemoryLeases implements LeaseStore {
     return { holder: this.#live(key)?.holder ?? null, fence: this.#fence(key) };
   }
 
+  expiresInMs(key: string): number {
+    const nowMs = this.#clock.monotonicMs();
+    return (this.#live(key)?.expiresAtMs ?? nowMs) - nowMs;
+  }
+
   handOver({ key, successor, windowMs, floor = 0 }: LeaseHandover): number {
     const fence = this.#mint(key, floor);
     const expiresAtMs = this.#clock.monotonicMs() + windowMs;

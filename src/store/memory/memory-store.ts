@@ -39,6 +39,7 @@ export function createMemoryStore({ clock = systemClock }: { clock?: Clock } = {
     streams: lazily(async () => (await tables()).streams),
     workflows: lazily(async () => (await tables()).workflows),
     intents: lazily(async () => (await tables()).intents),
+    runs: lazily(async () => (await tables()).runs),
     examine: async () => ({ store: 'memory:', findings: [] }),
     close: async () => {},
   };

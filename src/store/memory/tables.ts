@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { fenceTime } from '../fence-time.ts';
 import type { IntentStore } from '../port/intent-store.ts';
+import type { RunStore } from '../port/run-store.ts';
 import type { StreamStore } from '../port/stream-store.ts';
 import type { WorkflowStore } from '../port/workflow-store.ts';
 import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
@@ -8,12 +9,13 @@ import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
 import { sqliteIntents } from '../sqlite/verbs/intents.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
+import { SqliteRuns } from '../sqlite/verbs/runs.ts';
 import { sqliteStreams } from '../sqlite/verbs/streams.ts';
 import { SqliteWorkflows } from '../sqlite/verbs/workflows.ts';
 import type { MemoryLeases } from './leases.ts';
 import type { MemorySignals } from './signals.ts';
 
-/** Opens the streams, workflows and intents of a memory store: those of SQLite, in memory. */
+/** Opens the streams, workflows, runs and intents of a memory store: those of SQLite, in memory. */
 export function openTables(
   clock: Clock,
   leases: MemoryLeases,
@@ -22,6 +24,7 @@ export function openTables(
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
+  readonly runs: RunStore;
 } {
   const transactions = new MemoryConnection(clock);
   const txSignals = {
@@ -29,7 +32,7 @@ export function openTables(
       void tx.afterCommit.push(() => signals.deliver(topic, message)),
   };
   const txLeases = {
-    look: (_: Tx, key: string) => leases.look(key),
+    look: (_: Tx, key: string) => ({ ...leases.look(key), expiresInMs: leases.expiresInMs(key) }),
     handOver: (_: Tx, handover: LeaseHandover) => leases.handOver(handover),
     free: (_: Tx, key: string) => leases.free(key),
   };
@@ -37,6 +40,7 @@ export function openTables(
     streams: sqliteStreams(transactions, txSignals),
     workflows: new SqliteWorkflows(transactions, txLeases, txSignals),
     intents: sqliteIntents(transactions, txSignals),
+    runs: new SqliteRuns(transactions, txLeases, txSignals),
   };
 }
 

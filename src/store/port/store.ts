@@ -16,6 +16,7 @@ import type { LeaseStore } from './lease-store.ts';
 import type { LogStore } from './log-store.ts';
 import type { MemberStore } from './member-store.ts';
 import type { RecordStore } from './record-store.ts';
+import type { RunStore } from './run-store.ts';
 import type { SignalStore } from './signal-store.ts';
 import type { StreamStore } from './stream-store.ts';
 import type { WorkflowStore } from './workflow-store.ts';
@@ -36,6 +37,8 @@ export interface Store {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
+  /** Absent in a store that cannot run workflow functions. */
+  readonly runs?: RunStore;
   /** Absent where nothing is ever lost, and so nothing recorded. */
   readonly bounds?: BoundStore;
   /** What a person should know about this store before trusting it with leases. */

@@ -21,6 +21,7 @@
  * answer a repeated request for the same action, and so do the last `RESULTS_KEPT`. The
  * **history** has the last `HISTORY_KEPT` steps.
  */
+import type { RunPhase, StepKind } from './run-store.ts';
 import type { Call } from './store.ts';
 import type { HeldReply } from './stream-store.ts';
 
@@ -193,9 +194,13 @@ export interface NewAction {
   readonly priority: number;
   /** What never changes of it, as JSON; the store does not look into it. */
   readonly body: string;
+  /** For the history: its type, and the size of its payload in bytes. */
+  readonly about?: { readonly type: string; readonly bytes: number } | undefined;
+  /** The step of the workflow's function that emits it. Kept with the action, as a `call`. */
+  readonly step?: { readonly name: string; readonly value: unknown } | undefined;
 }
 
-export interface StoredAction extends NewAction {
+export interface StoredAction extends Omit<NewAction, 'about' | 'step'> {
   readonly leaseId: string;
   readonly epoch: number;
 }
@@ -279,7 +284,8 @@ export type Taken =
 export type Settlement = HeldAction &
   (
     | { readonly outcome: 'succeeded' | 'failed'; readonly value: unknown }
-    | { readonly outcome: 'retry'; readonly afterMs: number }
+    /** `error`, if there is one, goes into the history. */
+    | { readonly outcome: 'retry'; readonly afterMs: number; readonly error?: string | undefined }
     | { readonly outcome: 'dead'; readonly value: unknown; readonly reason: string }
   );
 
@@ -341,10 +347,36 @@ export interface HistoryEntry {
   readonly what:
     | { readonly kind: 'claimed'; readonly reemitted: number; readonly dropped: number }
     | {
-        readonly kind: 'emitted' | 'reemitted' | 'dropped';
+        readonly kind: 'emitted';
+        readonly actionId: string;
+        readonly target: string;
+        /** Absent in entries of earlier versions. */
+        readonly type?: string;
+        readonly payloadBytes?: number;
+      }
+    | {
+        readonly kind: 'reemitted' | 'dropped';
         readonly actionId: string;
         readonly target: string;
       }
+    /** One try failed, and another follows. */
+    | {
+        readonly kind: 'retried';
+        readonly actionId: string;
+        readonly target: string;
+        readonly tries: number;
+        readonly error: string;
+      }
+    | { readonly kind: 'started'; readonly function: string }
+    | {
+        readonly kind: 'kept';
+        readonly name: string;
+        readonly step: StepKind;
+        readonly isDone: boolean;
+      }
+    | { readonly kind: 'signalled'; readonly name: string }
+    | { readonly kind: 'paused'; readonly phase: RunPhase; readonly detail: string }
+    | { readonly kind: 'restarted' }
     | {
         readonly kind: 'updated';
         /** Null, with `omittedBytes`, where it has more than `HISTORY_STATE_MOST` bytes of JSON. */
@@ -356,6 +388,9 @@ export interface HistoryEntry {
         readonly actionId: string;
         readonly target: string;
         readonly outcome: StoredResult['outcome'];
+        /** How often it was tried, and why it failed; absent if it succeeded. */
+        readonly tries?: number;
+        readonly error?: string;
       }
     | { readonly kind: 'transferred'; readonly successor: string; readonly transferEpoch: number }
     | { readonly kind: 'revoked'; readonly reason: string }
@@ -368,6 +403,8 @@ export interface WorkflowListCall extends Call {
   readonly most?: number;
 }
 
+/** The state of a workflow that has just been made. */
+export const FIRST_STATE = 'initialized';
 /** Actions without a result, per workflow. */
 export const UNRESOLVED_MOST = 1_000;
 /**
@@ -382,9 +419,21 @@ export const HISTORY_KEPT = 1_000;
  * few MB at most.
  */
 export const HISTORY_STATE_MOST = 4_096;
+/** Of an error in the history, in characters. */
+export const HISTORY_ERROR_MOST = 500;
 export const RESULTS_PAGE = 100;
 export const HISTORY_PAGE = 1_000;
 export const WORKFLOWS_PAGE = 1_000;
+
+/** The error of a settlement as the history has it; empty for none. */
+export function historyError(settlement: Settlement): string {
+  if (settlement.outcome === 'succeeded') return '';
+  if (settlement.outcome === 'retry') return (settlement.error ?? '').slice(0, HISTORY_ERROR_MOST);
+  const { value } = settlement;
+  const message =
+    typeof value === 'object' && value !== null && 'message' in value ? value.message : value;
+  return String(message ?? '').slice(0, HISTORY_ERROR_MOST);
+}
 
 /** The key of the lease whose holder may write a workflow. */
 export function workflowKey(id: string): string {

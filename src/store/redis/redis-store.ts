@@ -24,6 +24,7 @@ import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
 import { RedisMembers } from './verbs/members.ts';
 import { RedisRecords } from './verbs/records.ts';
+import { RedisRuns } from './verbs/runs.ts';
 import { RedisSignals } from './verbs/signals.ts';
 import { redisStreams } from './verbs/streams.ts';
 import { WorkConnection } from './verbs/work-connection.ts';
@@ -112,6 +113,7 @@ async function openOn(
     streams: redisStreams(work),
     workflows: new RedisWorkflows(work),
     intents: redisIntents(work),
+    runs: new RedisRuns(work),
     bounds: redisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,

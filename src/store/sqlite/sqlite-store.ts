@@ -28,6 +28,7 @@ import { SqliteLeases } from './verbs/leases.ts';
 import { sqliteLog } from './verbs/log.ts';
 import { sqliteMembers } from './verbs/members.ts';
 import { sqliteRecords } from './verbs/records.ts';
+import { SqliteRuns } from './verbs/runs.ts';
 import { SqliteSignals } from './verbs/signals.ts';
 import { sqliteStreams } from './verbs/streams.ts';
 import { SqliteWorkflows } from './verbs/workflows.ts';
@@ -110,6 +111,7 @@ class SqliteStore implements Store {
   readonly streams: Store['streams'];
   readonly workflows: SqliteWorkflows;
   readonly intents: Store['intents'];
+  readonly runs: SqliteRuns;
   readonly bounds: BoundStore;
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
@@ -140,6 +142,7 @@ class SqliteStore implements Store {
     this.streams = sqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
     this.intents = sqliteIntents(durable, this.signals);
+    this.runs = new SqliteRuns(durable, this.leases, this.signals);
     this.bounds = sqliteBounds(this.#queue, storeClock);
   }
 

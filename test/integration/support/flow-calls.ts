@@ -22,6 +22,10 @@ const json = fc.constantFrom('{"a":"😀"}', '1', '"x\\n"', '');
 const claimMs = fc.constantFrom('0', '60000', '60000');
 const most = fc.constantFrom('1', '2', '10');
 const outcome = fc.constantFrom('succeeded', 'failed', 'retry', 'dead');
+const about = fc.constantFrom('', '17 SHIP');
+const name = fc.constantFrom('n1', 'n2');
+const fn = fc.constantFrom('f1', 'f2');
+const phase = fc.constantFrom('suspended', 'retrying', 'done', 'failed');
 const inbox = fc.constantFrom('signal:h1', 'signal:h2');
 
 function words(...each: Word[]): Words {
@@ -54,7 +58,10 @@ export const flowCalls = {
   'workflow/begin': call(
     words(id, leaseId, fence, inbox, fc.constantFrom('0', '1'), '"initialized"'),
   ),
-  'workflow/emit': call(...step, many(action, target, priority, json)),
+  'workflow/emit': call(
+    ...step,
+    many(action, target, priority, json, about, fc.constantFrom('', '', '{"h":1}'), name),
+  ),
   'workflow/update': call(...step, words(json)),
   'workflow/mark-read': call(words(id, leaseId), reading),
   'workflow/unpark': call(...step),
@@ -66,9 +73,23 @@ export const flowCalls = {
   ),
   'workflow/settle': call(
     words(target, fc.constantFrom('1000', '1')),
-    many(id, fence, outcome, json, claimMs),
+    many(id, fence, outcome, json, claimMs, fc.constantFrom('', 'why')),
   ),
   'workflow/revive': call(words(target, fc.constantFrom('1-1', 'abc'))),
   'workflow/read': call(many(id)),
   'workflow/remove': call(words(id)),
+  'run/start': call(words(id, fn, json, '"initialized"')),
+  'run/due': call(words(most, '60000'), many(fn)),
+  'run/load': call(words(id)),
+  'run/read': call(many(id)),
+  'run/keep': call(
+    words(id, leaseId, name, fc.constantFrom('step', 'sleep'), fc.constantFrom('0', '1'), json),
+    words(fc.constantFrom('', 'g1')),
+  ),
+  'run/signal': call(words(id, fc.constantFrom('g1', 'g2'), name, json)),
+  'run/pause': call(
+    words(id, leaseId, phase, fc.constantFrom('0', '1', 'abc'), fc.constantFrom('', '60000')),
+    fc.oneof(words('0', 'null', json, 'why'), words('1', '[]', json, '', name)),
+  ),
+  'run/restart': call(words(id)),
 };

@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
+import type { SignalFlags, StartFlags } from './functions.ts';
 import type { LsFlags, RevokeFlags } from './workflows.ts';
 
 export function addWorkflows(program: Command, perform: Perform): void {
   const load = () => import('./workflows.ts');
   const workflows = program
     .command('workflows')
-    .summary('list, show, revoke and remove workflows')
+    .summary('start, signal, list, show, revoke and remove workflows')
     .description(
       'Workflows are work of many steps. Each workflow has one orchestrator that writes it.',
     )
@@ -31,7 +32,9 @@ export function addWorkflows(program: Command, perform: Perform): void {
   workflows
     .command('show')
     .summary('show one workflow')
-    .description('Shows one workflow. Exits with 1 if it does not exist.')
+    .description(
+      'Shows one workflow, with the steps of its function and what it waits for. Exits with 1 if it does not exist.',
+    )
     .argument('<ID>', 'id of the workflow')
     .addHelpText('after', examples('holdfast workflows show order-7'))
     .action((id: string) => perform(async (context) => (await load()).show(context, id)));
@@ -45,7 +48,59 @@ export function addWorkflows(program: Command, perform: Perform): void {
       examples('holdfast workflows history order-7', 'holdfast workflows history --json order-7'),
     )
     .action((id: string) => perform(async (context) => (await load()).history(context, id)));
+  addFunctions(workflows, perform);
   addEnding(workflows, perform);
+}
+
+function addFunctions(workflows: Command, perform: Perform): void {
+  const load = () => import('./functions.ts');
+  workflows
+    .command('start')
+    .summary('start a workflow of a function, or find it')
+    .description(
+      'Starts a workflow. Any instance that runs the function takes it. A workflow of this id that exists is left as it is.',
+    )
+    .argument('<FUNCTION>', 'name of the function')
+    .argument('<ID>', 'id of the workflow')
+    .option('--input <json>', 'the input as JSON, or @FILE; default null')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast workflows start fulfil order-7 --input @order.json',
+        `holdfast workflows start fulfil order-8 --input '{"item":"tea"}'`,
+      ),
+    )
+    .action((name: string, id: string, flags: StartFlags) =>
+      perform(async (context) => (await load()).start(context, name, id, flags)),
+    );
+  workflows
+    .command('signal')
+    .summary('send a signal to a workflow')
+    .description(
+      'Sends a signal. It is kept until a line of the workflow waits for it. Exits with 1 if the workflow does not exist.',
+    )
+    .argument('<ID>', 'id of the workflow')
+    .argument('<NAME>', 'name of the signal')
+    .option('--value <json>', 'the value as JSON, or @FILE; default null')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast workflows signal order-7 delivered',
+        `holdfast workflows signal order-7 approved --value '{"by":"ada"}'`,
+      ),
+    )
+    .action((id: string, name: string, flags: SignalFlags) =>
+      perform(async (context) => (await load()).signal(context, id, name, flags)),
+    );
+  workflows
+    .command('restart')
+    .summary('run the function of a failed workflow again')
+    .description(
+      'Runs the function again, with all its tries. Steps that are kept are not taken again.',
+    )
+    .argument('<ID>', 'id of the workflow')
+    .addHelpText('after', examples('holdfast workflows restart order-7'))
+    .action((id: string) => perform(async (context) => (await load()).restart(context, id)));
 }
 
 function addEnding(workflows: Command, perform: Perform): void {

@@ -21,6 +21,7 @@ import {
   toJson,
 } from '../../ui/text.ts';
 import { eventOf } from './history-words.ts';
+import { runLines, stepFacts, stepLines } from './run-text.ts';
 
 /** A list shows this much of a state, which may be any JSON. */
 const STATE_COLUMNS = 32;
@@ -35,6 +36,8 @@ export async function ls({ flags, output }: Context, { held = false }: LsFlags):
     writeList(output, onlyHeld(workflows.list(), held), {
       head: [
         'ID',
+        'FUNCTION',
+        'PHASE',
         'STATE',
         'EPOCH',
         'UNRESOLVED',
@@ -46,6 +49,8 @@ export async function ls({ flags, output }: Context, { held = false }: LsFlags):
       ],
       row: (view) => [
         view.id,
+        view.run?.function ?? '-',
+        view.run?.phase ?? '-',
         cut(stateText(view.state), STATE_COLUMNS),
         String(view.epoch),
         ...[view.unresolved, view.parked, view.unread].map(String),
@@ -69,8 +74,10 @@ async function* onlyHeld(
 
 export async function show({ flags, output }: Context, id: string): Promise<Exit> {
   checkTargetId(id, 'ID');
-  const view = await withHoldfast(flags, (holdfast) => found(holdfast, id));
-  output.result(factsOf(view), () => {
+  const { view, loaded } = await withHoldfast(flags, async (holdfast) => {
+    return { view: await found(holdfast, id), loaded: await holdfast.workflows.steps(id) };
+  });
+  output.result({ ...factsOf(view), ...stepFacts(loaded) }, () => {
     const nowMs = systemClock.wallMs();
     const lines = [
       ['id', view.id],
@@ -82,7 +89,8 @@ export async function show({ flags, output }: Context, id: string): Promise<Exit
       ['created', `${timeText(view.createdAtMs)}, ${agoText(view.createdAtMs, nowMs)}`],
       ['changed', `${timeText(view.changedAtMs)}, ${agoText(view.changedAtMs, nowMs)}`],
     ];
-    return table(lines.map((line) => line.map(printable)));
+    const all = [...lines, ...runLines(view.run), ...stepLines(loaded)];
+    return table(all.map((line) => line.map(printable)));
   });
   return EXIT.ok;
 }

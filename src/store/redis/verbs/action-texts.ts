@@ -2,11 +2,12 @@
  * Actions and results as scripts keep them: texts of lines. The last line may have line
  * breaks of its own.
  */
+import type { RunPhase, StepKind } from '../../port/run-store.ts';
 import type { HistoryEntry, StoredAction, StoredResult } from '../../port/workflow-store.ts';
 import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './work-connection.ts';
 
 /** The first lines, and the rest as it is. */
-function linesOf(text: string, count: number): string[] {
+export function linesOf(text: string, count: number): string[] {
   const lines: string[] = [];
   let from = 0;
   for (let i = 0; i < count; i++) {
@@ -48,7 +49,8 @@ export function unreadOf(key: string, [id, fields]: StreamRow): StoredResult {
 }
 
 export function historyOf([position, fields]: StreamRow): HistoryEntry {
-  const [, epoch = '', , leaseId = '', , kind = '', , a = '', , b = '', , c = ''] = fields;
+  const [, epoch = '', , leaseId = '', , kind = '', , a = '', , b = '', , c = '', , d = ''] =
+    fields;
   return {
     position,
     atMs: addedAtMs(position),
@@ -57,21 +59,45 @@ export function historyOf([position, fields]: StreamRow): HistoryEntry {
     what:
       kind === 'updated'
         ? { kind, state: jsonOrText(a), ...(b !== '' && { omittedBytes: Number(b) }) }
-        : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, a, b, c),
+        : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, [a, b, c, d]),
   };
 }
 
 function whatOf(
   kind: Exclude<HistoryEntry['what']['kind'], 'updated'>,
-  a: string,
-  b: string,
-  c: string,
+  [a, b, c, d]: readonly [a: string, b: string, c: string, d: string],
 ): HistoryEntry['what'] {
   switch (kind) {
     case 'claimed':
       return { kind, reemitted: Number(a), dropped: Number(b) };
-    case 'settled':
-      return { kind, actionId: a, target: b, outcome: c as StoredResult['outcome'] };
+    case 'emitted': {
+      const [, bytes, type] = /^(\d+) (.*)$/.exec(c) ?? [];
+      const about = type === undefined ? {} : { type, payloadBytes: Number(bytes) };
+      return { kind, actionId: a, target: b, ...about };
+    }
+    case 'retried':
+      return { kind, actionId: a, target: b, tries: Number(c), error: d };
+    case 'settled': {
+      const [, tries, error] = /^(\d+) ([\s\S]*)$/.exec(d) ?? [];
+      const failure = error === undefined ? {} : { tries: Number(tries), error };
+      return {
+        kind,
+        actionId: a,
+        target: b,
+        outcome: c as StoredResult['outcome'],
+        ...failure,
+      };
+    }
+    case 'started':
+      return { kind, function: a };
+    case 'kept':
+      return { kind, name: a, step: b as StepKind, isDone: c === '1' };
+    case 'signalled':
+      return { kind, name: a };
+    case 'paused':
+      return { kind, phase: a as RunPhase, detail: b };
+    case 'restarted':
+      return { kind };
     case 'transferred':
       return { kind, successor: a, transferEpoch: Number(b) };
     case 'revoked':

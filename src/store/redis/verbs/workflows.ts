@@ -8,12 +8,15 @@ import {
   type BeginReply,
   type BeginRequest,
   type EmitStep,
+  FIRST_STATE,
   type HandoffReply,
   type HandoffStep,
   type HeldAction,
   HISTORY_PAGE,
   type HistoryCall,
   type HistoryPage,
+  historyError,
+  type NewAction,
   type NotHeld,
   RESULTS_PAGE,
   type ReserveCall,
@@ -44,9 +47,6 @@ import {
   TAKE_MOST,
   type WorkConnection,
 } from './work-connection.ts';
-
-/** The state of a workflow that has just been made. */
-const FIRST_STATE = JSON.stringify('initialized');
 
 type ScriptStep = [kind: number, number: number | string | null, fenceOrUnread?: number];
 type ScriptSnapshot = [
@@ -81,7 +81,14 @@ export class RedisWorkflows implements WorkflowStore {
   async begin(id: string, request: BeginRequest, call: Call): Promise<BeginReply> {
     const { leaseId, fence, inbox, resume } = request;
     const channel = this.#work.keys.channel(inbox);
-    const args = [id, leaseId, String(fence), channel, resume ? '1' : '0', FIRST_STATE];
+    const args = [
+      id,
+      leaseId,
+      String(fence),
+      channel,
+      resume ? '1' : '0',
+      JSON.stringify(FIRST_STATE),
+    ];
     const reply = (await this.#work.run(scripts['workflow/begin'], args, call)) as ScriptBegin;
     if (reply[0] === 2) return notHeld(reply[1]);
     const [, found, reemitted, dropped] = reply;
@@ -97,8 +104,11 @@ export class RedisWorkflows implements WorkflowStore {
   /** Every action passes here, so it takes one request and makes few lists. */
   async emit(id: string, step: EmitStep, call: Call): Promise<StepReply> {
     const args = stepArgs(id, step);
-    for (const { id: actionId, target, priority, body } of step.actions)
+    for (const action of step.actions) {
+      const { id: actionId, target, priority, body, about } = action;
       args.push(actionId, target, String(priority), sized('action', actionId, body));
+      args.push(about === undefined ? '' : `${about.bytes} ${about.type}`, ...stepTexts(action));
+    }
     return stepReply((await this.#work.run(scripts['workflow/emit'], args, call)) as ScriptStep);
   }
 
@@ -272,11 +282,18 @@ function notHeld(holder: string | null): NotHeld {
   return { kind: 'not-held', leaseId: holder === TOMBSTONE ? null : holder };
 }
 
-/** The value as JSON, and the reason or the ms of the pause. */
-function settlementArgs(settlement: Settlement): [string, string] {
-  if (settlement.outcome === 'retry') return ['', String(settlement.afterMs)];
+/** The step of a call: its value as JSON, and its name. */
+function stepTexts({ step }: NewAction): [string, string] {
+  if (step === undefined) return ['', ''];
+  return [sized('workflow step', step.name, asJson(step.value, 'a step')), step.name];
+}
+
+/** The value as JSON, the reason or the ms of the pause, and the error. */
+function settlementArgs(settlement: Settlement): [string, string, string] {
+  const error = historyError(settlement);
+  if (settlement.outcome === 'retry') return ['', String(settlement.afterMs), error];
   const json = sized('result', settlement.workflow, asJson(settlement.value ?? null, 'a result'));
-  return [json, settlement.outcome === 'dead' ? settlement.reason : ''];
+  return [json, settlement.outcome === 'dead' ? settlement.reason : '', error];
 }
 
 function takenOf(taken: ScriptTaken): Taken {

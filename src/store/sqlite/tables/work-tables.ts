@@ -13,8 +13,12 @@
  * again, so a page continues where the one before ended. The keys and clients of a session are
  * removed when it ends. Its row keeps the number of clients.
  *
- * Times are of the store's clock, except `at`, `created` and `changed`, which are of the wall
- * clock.
+ * `runs` has a row for each workflow with a function, a step or a signal. A run that was given out
+ * has the phase `running`.
+ *
+ * Times are of the store's clock, except `at`, `created`, `changed` and the `due` of runs, which
+ * are
+ * of the wall clock.
  */
 export const WORK_TABLES = `
 CREATE TABLE IF NOT EXISTS streams (
@@ -63,6 +67,22 @@ CREATE INDEX IF NOT EXISTS results_of_action ON results (workflow, action) WHERE
 CREATE TABLE IF NOT EXISTS history (
   workflow INTEGER NOT NULL, position INTEGER NOT NULL, at REAL NOT NULL, epoch INTEGER NOT NULL, lease_id TEXT,
   what TEXT NOT NULL, PRIMARY KEY (workflow, position)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (
+  workflow INTEGER PRIMARY KEY, scope TEXT NOT NULL, function TEXT, phase TEXT NOT NULL, due REAL, tries INTEGER NOT NULL,
+  waits TEXT NOT NULL, value TEXT NOT NULL, input TEXT NOT NULL, steps INTEGER NOT NULL, signals INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS runs_due ON runs (scope, function, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_resting ON runs (scope, function, due) WHERE due IS NOT NULL AND phase <> 'running';
+CREATE INDEX IF NOT EXISTS runs_given ON runs (scope, function, due) WHERE due IS NOT NULL AND phase = 'running';
+CREATE TABLE IF NOT EXISTS run_steps (
+  workflow INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, done INTEGER NOT NULL, json TEXT NOT NULL,
+  at REAL NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (workflow, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run_signals (
+  workflow INTEGER NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, json TEXT NOT NULL, at REAL NOT NULL,
+  number INTEGER NOT NULL, received INTEGER NOT NULL, PRIMARY KEY (workflow, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (
   number INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL,

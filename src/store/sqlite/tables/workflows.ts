@@ -86,7 +86,15 @@ export function saveWorkflow({ connection, wallMs }: Tx, workflow: Workflow): vo
 
 /** Removes a workflow and its history. The caller removes its entries from streams. */
 export function deleteWorkflow({ connection }: Tx, { number }: Workflow): void {
-  for (const table of ['actions', 'taken', 'results', 'history'])
+  for (const table of [
+    'actions',
+    'taken',
+    'results',
+    'history',
+    'runs',
+    'run_steps',
+    'run_signals',
+  ])
     connection.run(`DELETE FROM ${table} WHERE workflow = ?`, number);
   connection.run('DELETE FROM workflows WHERE number = ?', number);
 }

@@ -10,6 +10,7 @@ import {
   type HandoffStep,
   HISTORY_STATE_MOST,
   type HistoryEntry,
+  type NewAction,
   type NotHeld,
   type RevokeTenureReply,
   type Step,
@@ -34,6 +35,7 @@ import {
   unresolvedActions,
 } from '../tables/actions.ts';
 import { countUnread, findResult, readResults } from '../tables/results.ts';
+import { keepCall } from '../tables/runs.ts';
 import {
   addHistory,
   deleteWorkflow,
@@ -48,7 +50,10 @@ import {
 /** Leases as a workflow needs them: within the transaction of its step. */
 export interface TxLeases {
   /** Returns the current holder of a key, and its fence record; 0 for none. */
-  look(tx: Tx, key: string): { readonly holder: string | null; readonly fence: number };
+  look(
+    tx: Tx,
+    key: string,
+  ): { readonly holder: string | null; readonly fence: number; readonly expiresInMs: number };
   /** Makes the successor the holder for a short window, and returns the new fence. */
   handOver(tx: Tx, handover: LeaseHandover): number;
   /** Revokes the lease, so that the holder's next renewal can tell. Returns the new fence. */
@@ -121,7 +126,8 @@ export function emitActions(tx: Tx, stores: TxStores, id: string, step: EmitStep
   for (const action of step.actions) {
     emitAction(tx, workflow, action);
     workflow.unresolved++;
-    addHistory(tx, workflow, { kind: 'emitted', actionId: action.id, target: action.target });
+    addHistory(tx, workflow, emittedEntry(action));
+    if (action.step !== undefined) keepCall(tx, workflow, action.step);
   }
   wakeProcessors(tx, stores.signals, step.actions);
   return finish(tx, workflow, step);
@@ -209,7 +215,12 @@ export function removeWorkflow(
 }
 
 /** Returns the workflow if this tenure has its lease and has begun. */
-function inTenure(tx: Tx, stores: TxStores, id: string, { leaseId }: Tenancy): Workflow | NotHeld {
+export function inTenure(
+  tx: Tx,
+  stores: TxStores,
+  id: string,
+  { leaseId }: Pick<Tenancy, 'leaseId'>,
+): Workflow | NotHeld {
   const { holder } = stores.leases.look(tx, workflowKey(id));
   if (holder !== leaseId) return { kind: 'not-held', leaseId: asLeaseId(holder) };
   const workflow = findWorkflow(tx, id);
@@ -244,6 +255,11 @@ function wakeProcessors(
 ): void {
   for (const target of new Set(actions.map((action) => action.target)))
     signals.send(tx, streamTopic(actionStream(target)), actionStream(target));
+}
+
+function emittedEntry({ id: actionId, target, about }: NewAction): HistoryEntry['what'] {
+  if (about === undefined) return { kind: 'emitted', actionId, target };
+  return { kind: 'emitted', actionId, target, type: about.type, payloadBytes: about.bytes };
 }
 
 /** The history keeps small states. For a large one it has the size. */

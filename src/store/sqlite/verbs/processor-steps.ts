@@ -4,6 +4,7 @@ import {
   type ActionRef,
   actionStream,
   type HeldAction,
+  historyError,
   type ReserveCall,
   type Settlement,
   type StoredAction,
@@ -111,6 +112,11 @@ export function settleAction(
   if (action === undefined) return 'gone';
   if (settlement.outcome === 'retry') {
     rest(tx, lane, settlement.afterMs);
+    const error = historyError(settlement);
+    if (error === '') return 'done';
+    const tried = { actionId: action.id, target, tries: lane.tries, error };
+    addHistory(tx, workflow, { kind: 'retried', ...tried });
+    saveWorkflow(tx, workflow);
     return 'done';
   }
   const { outcome } = settlement;
@@ -119,7 +125,9 @@ export function settleAction(
   addResult(tx, workflow, { actionId, target, epoch, outcome, json });
   if (outcome === 'dead') putAside(tx, lane, JSON.stringify(plain(action)), settlement.reason);
   advance(tx, lane);
-  addHistory(tx, workflow, { kind: 'settled', actionId, target, outcome });
+  const error = historyError(settlement);
+  const failure = error === '' ? {} : { tries: lane.tries, error };
+  addHistory(tx, workflow, { kind: 'settled', actionId, target, outcome, ...failure });
   saveWorkflow(tx, workflow);
   signals.send(tx, workflow.inbox, workflow.id);
   return 'done';

@@ -16,9 +16,9 @@ local function parts_of(record)
 end
 
 -- Adds to the history of a workflow. Returns the time in ms.
-local function add_history(id, epoch, lease_id, kind, a, b, c)
+local function add_history(id, epoch, lease_id, kind, a, b, c, d)
   local place = redis.call('XADD', of('history', id), 'MAXLEN', HISTORY_KEPT, '*',
-    'e', epoch, 'l', lease_id or '', 'k', kind, 'a', a, 'b', b or '', 'c', c or '')
+    'e', epoch, 'l', lease_id or '', 'k', kind, 'a', a or '', 'b', b or '', 'c', c or '', 'd', d or '')
   return string.match(place, '^%d+')
 end
 
