@@ -12,6 +12,8 @@
  * - **epochs** and **actions**: of workflows, in `workflow-audit.ts`; and that no two attempts at one action may go on at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
+ * - **tasks**, of worlds whose targets are run: a task begins under a lease that is held, once at a time in a process, and is told to
+ *   stop when its lease is over; one that goes on then is reported as stuck;
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a second, and no key lies
  *   free for long while a client that is well waits for it. Exclusion there is judged in `believers.ts`.
  *
@@ -44,6 +46,7 @@ export type Invariant =
   | 'intents'
   | 'sessions'
   | 'slots'
+  | 'tasks'
   | 'quarantine'
   | 'idle';
 

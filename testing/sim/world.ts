@@ -38,6 +38,8 @@ export interface WorldOptions {
   readonly intents?: number;
   /** Whether the targets are sessions, which operators pause and resume; by default so in some of the other worlds. */
   readonly sessions?: boolean;
+  /** Whether each target has a long-lived task, in place of polls; by default so in some of the other worlds. */
+  readonly runs?: boolean;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
   /**
@@ -281,6 +283,8 @@ const PROCESSORS = ['press', 'oven'];
 /** The share of worlds without any of that whose targets are sessions, and of hints about these that get lost. */
 const SESSIONS_SHARE = 0.3;
 const SESSION_HINTS = 'signal:sessions';
+/** The share of those worlds whose targets have tasks. */
+const RUNS_SHARE = 0.25;
 const SESSION_DEAFNESS = 0.5;
 /** The share of the other worlds whose processes accept intents, which is a fifth of all, and how many clients send them. */
 const INTENTS_SHARE = 0.27;
@@ -308,7 +312,7 @@ const TARGETS_BESIDE_OTHER_WORK = 1;
 
 type Shape = Pick<
   Required<WorldOptions>,
-  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents' | 'sessions'
+  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents' | 'sessions' | 'runs'
 >;
 
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
@@ -327,8 +331,11 @@ function shapeOf(options: WorldOptions): Shape {
   const isBusy = workflows > 0 || intents > 0;
   const hasSessions = isLeftToChance && !isBusy && random.next() < SESSIONS_SHARE;
   const sessions = options.sessions ?? hasSessions;
+  // Of its own source: what the other worlds are made of stays as it is.
+  const hasRuns = isLeftToChance && !isBusy && seededRandom(mixed(seed, 13)).next() < RUNS_SHARE;
+  const runs = options.runs ?? hasRuns;
   const targeted = isBusy ? { targets: TARGETS_BESIDE_OTHER_WORK } : {};
-  return { ...shape, ...targeted, workflows, intents, sessions };
+  return { ...shape, ...targeted, workflows, intents, sessions, runs };
 }
 
 /** The hints that get lost on the way: about sessions, or about the results of actions. */
@@ -347,7 +354,7 @@ function settingOf(
   random: Random,
   { courier, clients }: { courier: Courier; clients: IntentClients },
 ): Setting {
-  const { seed, targets, ttlMs, quarantine, workflows, intents, sessions } = options;
+  const { seed, targets, ttlMs, quarantine, workflows, intents, sessions, runs } = options;
   const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
   const deafness = pick(seededRandom(mixed(seed, 11)), DEAFNESS);
   const isTroubled = pick(seededRandom(mixed(seed, 12)), TROUBLED);
@@ -356,6 +363,7 @@ function settingOf(
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     hasSessions: sessions,
+    isRun: runs,
     ...{ ttlMs, quarantine },
     everyMs: ttlMs,
     pollMs: { usual: 500, longest: LONGEST_POLL_MS },
