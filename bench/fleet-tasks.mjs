@@ -12,6 +12,8 @@ export const tasks = {
   /** Nothing: resolves when the store is open. */
   async open() {},
   start,
+  startTasks,
+  untilRunning,
   stop,
   owned,
   untilOwned,
@@ -72,6 +74,23 @@ async function start(state, { count, pollMs, isNoting = true, options }) {
   });
   await state.poller.start();
   return holdfast.instanceId;
+}
+
+/** Takes part: runs a task for each of `count` targets, which waits until it is told to stop. */
+async function startTasks(state, { count, options }) {
+  const { holdfast } = state;
+  const run = (_, { signal }) =>
+    new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  const targets = Array.from({ length: count }, (_, i) => ({ id: deviceId(i) }));
+  state.poller = holdfast.runner({ targets, ...options, run });
+  await state.poller.start();
+  return holdfast.instanceId;
+}
+
+/** When it ran that many. */
+async function untilRunning({ poller }, { count }) {
+  while (poller.inFlight < count) await sleep(LOOK_EVERY_MS);
+  return monotonicMs();
 }
 
 /** Hands everything over: when that was asked for, and what happened here until then. */

@@ -3,6 +3,7 @@ import { fleetCrash } from './measures/fleet-crash.mjs';
 import { fleetLarge } from './measures/fleet-large.mjs';
 import { fleetJoin, fleetStop } from './measures/fleet-moves.mjs';
 import { fleetPlan } from './measures/fleet-plan.mjs';
+import { fleetRun } from './measures/fleet-run.mjs';
 import { fleetSessions } from './measures/fleet-sessions.mjs';
 import { fleetResults, fleetSteady } from './measures/fleet-steady.mjs';
 import { onRedisServers } from './process-bench.mjs';
@@ -34,7 +35,7 @@ await runBench({
   file: 'fleet.mjs',
   about: `Measures the plan next to the seeds' formula and a consistent ring of 100 points, and a fleet of real processes on
 Redis servers and files of its own: what a stop, a join and a crash cost each target, what steady state asks of Redis,
-and what one instance with 50,000 targets takes. redis-server has to be on the PATH. Takes under twelve minutes, five of
+what 10,000 running tasks and one instance with 50,000 targets take. redis-server has to be on the PATH. Takes under twelve minutes, five of
 them for the last; quick about one and a half. Build first, or use npm run bench:fleet.`,
   measures: [
     fleetPlan,
@@ -43,6 +44,7 @@ them for the last; quick about one and a half. Build first, or use npm run bench
     fleetCrash,
     fleetSteady,
     fleetResults,
+    fleetRun,
     fleetSessions,
     fleetLarge,
   ],

@@ -9,6 +9,7 @@ import { INTENT_BUGS } from './intent-bugs.mjs';
 import { MIXED_BUGS } from './mixed-bugs.mjs';
 import { runWorlds } from './pool.mjs';
 import { RECORDS_BUGS } from './records-bugs.mjs';
+import { RUN_BUGS } from './run-bugs.mjs';
 import { SEEDED_BUGS } from './seeded-bugs.mjs';
 import { WORKER_BUGS } from './worker-bugs.mjs';
 import { WORKFLOW_BUGS } from './workflow-bugs.mjs';
@@ -40,6 +41,7 @@ const { only = '', hours = 200, seed = 1, jobs = availableParallelism() } = flag
 const ALL_BUGS = [
   ...SEEDED_BUGS,
   ...FLEET_BUGS,
+  ...RUN_BUGS,
   ...WORKFLOW_BUGS,
   ...INTENT_BUGS,
   ...WORKER_BUGS,

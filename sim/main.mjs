@@ -41,6 +41,7 @@ Runs the production classes in simulated worlds where things go wrong, and check
   --jobs <n>       worlds at once; default: one for each core
   --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>, --intents <n>
                    the same in every world, which is then a fleet; default: as its seed says
+  --runs           every target has a long-lived task, in place of polls
   --no-save        do not keep what broke a promise in sim/regressions.json
   --json           nothing but the result on stdout, as JSON
   --help           this
@@ -59,7 +60,7 @@ const flags = readFlags(HELP, {
     'workflows',
     'intents',
   ],
-  booleans: ['no-save'],
+  booleans: ['no-save', 'runs'],
   strings: ['kind'],
 });
 const { hours = 100, jobs = availableParallelism() } = flags;
@@ -71,6 +72,7 @@ const shape = {
   ...(ttl && { ttlMs: ttl }),
   ...(workflows && { workflows }),
   ...(intents && { intents }),
+  ...(flags.runs && { runs: true }),
 };
 
 const kind = flags.kind ?? (Object.keys(shape).length > 0 ? 'fleet' : 'both');

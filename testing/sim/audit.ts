@@ -15,6 +15,9 @@
  *   one action may continue at one moment;
  * - **intents** and **sessions**: of what clients have had started, in `intent-audit.ts`;
  * - **slots**: of what workers run for these, in `worker-audit.ts`;
+ * - **tasks**, of worlds whose targets are run: a task begins under a lease that is held, once at a
+ *   time in a process, and is told to stop when its lease is over; one that continues then is
+ *   reported as stuck;
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
  *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
  *   is judged in `believers.ts`;
@@ -50,6 +53,7 @@ export type Invariant =
   | 'intents'
   | 'sessions'
   | 'slots'
+  | 'tasks'
   | 'quarantine'
   | 'periods'
   | 'idle';

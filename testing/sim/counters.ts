@@ -99,6 +99,11 @@ export const INTERESTING_STATES: readonly string[] = [
   'stopped late',
   'loop.delayed',
   'poll.stuck',
+  'task begun',
+  'run.exited',
+  'run.silent',
+  'run.stuck',
+  'run.settled',
   'healed',
 ];
 

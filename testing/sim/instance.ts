@@ -4,9 +4,13 @@
  * a target as the documentation says: it asks before each act, and sends its fence
  * along.
  */
+
+import { LeaseLostError } from '../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import type { PollContext } from '../../src/fleet/poll/poll-scheduler.ts';
 import type { Poller } from '../../src/fleet/poller.ts';
+import type { RunContext } from '../../src/fleet/run/task-scheduler.ts';
+import type { Runner } from '../../src/fleet/runner.ts';
 import { SessionExistsError } from '../../src/fleet/targets/errors.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -41,6 +45,8 @@ export interface Setting {
    * has a list.
    */
   readonly hasSessions: boolean;
+  /** Each target has a long-lived task, in place of polls. */
+  readonly isRun: boolean;
   readonly ttlMs: number;
   readonly quarantine: 'on' | 'off';
   readonly everyMs: number;
@@ -69,6 +75,19 @@ const OPEN_AGAIN_MS = 1_000;
  * to.
  */
 const LONG_ONE_IN = 20;
+/**
+ * One task in so many does not stop when it is told to; one makes no progress and waits to be told;
+ * one act in so many is the last of its task.
+ */
+const DEAF_TASK_ONE_IN = 8;
+const SILENT_ONE_IN = 30;
+const LAST_ONE_IN = 12;
+/** How long a task may make no progress before it is told to stop. */
+const TASK_STUCK_AFTER_MS = 30_000;
+/** Longer than it takes until all is well, and has been for a while. */
+const REST_MS = 8 * 60_000;
+/** A task whose lease is over, and that goes on, is reported by then. */
+const REPORTED_WITHIN_MS = 1_500;
 const DEAF_ONE_IN = 60;
 /** An act has at most this many steps. The instance asks before each. */
 const MOST_ACTS = 3;
@@ -124,6 +143,10 @@ const WATCHED: readonly EventName[] = [
   'secret.differs',
   'sweep.failed',
   'session.advanced',
+  'run.exited',
+  'run.silent',
+  'run.stuck',
+  'run.settled',
 ];
 
 export class SimInstance {
@@ -134,7 +157,7 @@ export class SimInstance {
   readonly #claims = new Map<string, () => void>();
   #store: Store | null = null;
   #holdfast: Holdfast | null = null;
-  #poller: Poller | null = null;
+  #poller: Poller | Runner | null = null;
   #crew: WorkflowCrew | null = null;
   #desk: IntentCrew | null = null;
   /** Polls under way that do not stop when they are told to. */
@@ -143,6 +166,12 @@ export class SimInstance {
   readonly #polled = new Map<string, number>();
   /** The next poll releases its own target. */
   #releases = false;
+  /** Until then it does nothing that moves a target. */
+  #restsUntilMs = 0;
+  /** The tasks that run, and whether each was reported as stuck. */
+  readonly #tasks = new Map<string, { isStuck: boolean }>();
+  /** Timers of the simulation itself, for tasks whose leases are over. */
+  #taskWatches = 0;
   #knowsSinceMs = Number.POSITIVE_INFINITY;
   #isStopping = false;
   readonly #over = new AbortController();
@@ -170,6 +199,7 @@ export class SimInstance {
   /** From now on it does nothing of its own accord that moves a target. */
   rest(): void {
     this.#releases = false;
+    this.#restsUntilMs = this.process.monotonicMs() + REST_MS;
   }
 
   owned(): string[] {
@@ -190,14 +220,25 @@ export class SimInstance {
       history: setting.hasHistory ? 'on' : 'off',
     });
     this.#holdfast = holdfast;
-    this.#poller = holdfast.poller({
+    const shared = {
       ...(!setting.hasSessions && { targets: setting.targets.map((id) => ({ id })) }),
       ttl: setting.ttlMs,
-      every: setting.everyMs,
-      discovery: 'off',
-      timeout: setting.pollMs.longest,
-      poll: (target, context) => this.#poll(target.id, context),
-    });
+      discovery: 'off' as const,
+    };
+    this.#poller = setting.isRun
+      ? holdfast.runner({
+          ...shared,
+          stuckAfter: TASK_STUCK_AFTER_MS,
+          onStuck: 'restart',
+          backoff: '1s..10s',
+          run: (target, context) => this.#run(target.id, context),
+        })
+      : holdfast.poller({
+          ...shared,
+          every: setting.everyMs,
+          timeout: setting.pollMs.longest,
+          poll: (target, context) => this.#poll(target.id, context),
+        });
     void this.#poller.start();
     void this.restoreTargets();
     void this.#compete(holdfast, setting.contended);
@@ -233,7 +274,7 @@ export class SimInstance {
     await this.#holdfast?.close({ within: STOP_WITHIN_MS });
     await this.#store?.close();
     counters.add('stopped gracefully');
-    const left = process.pendingTimers;
+    const left = process.pendingTimers - this.#taskWatches;
     // Work of the user that does not stop may continue.
     if (left > 0 && this.#deaf + (this.#desk?.deaf ?? 0) === 0)
       audit.report('tidiness', '', `${process.name} has left ${left} timers`);
@@ -360,7 +401,11 @@ export class SimInstance {
       counters.add(reason === undefined ? name : `${name}: ${reason}`);
       trace.note(this.process.name, name, facts);
       if (name === 'store.connected') this.#connected();
+      const { target } = facts as { target?: string };
+      const task = this.#tasks.get(target ?? key);
+      if (name === 'run.stuck' && task !== undefined) task.isStuck = true;
       if (leaseClass !== 'poll') return;
+      if (name === 'lease.lost' && task !== undefined) this.#watchTask(key, task);
       if (name === 'lease.acquired') counters.add('granted: poll');
       this.#follow(name, key);
     };
@@ -423,6 +468,69 @@ export class SimInstance {
       this.#polled.set(target, (this.#polled.get(target) ?? 1) - 1);
       done();
     }
+  }
+
+  /** A task whose lease is over has to end, or be reported. */
+  #watchTask(target: string, task: { readonly isStuck: boolean }): void {
+    const { process } = this;
+    this.#taskWatches++;
+    process.after(REPORTED_WITHIN_MS, () => {
+      this.#taskWatches--;
+      if (this.#tasks.get(target) !== task || task.isStuck) return;
+      const text = `${process.name} goes on with ${target} after its lease, and does not say so`;
+      this.#parts.audit.report('tasks', `poll:${target}`, text);
+    });
+  }
+
+  /** A long-lived task: it acts until it is told to stop, or ends by itself. */
+  async #run(target: string, context: RunContext): Promise<void> {
+    const { audit, counters, setting } = this.#parts;
+    const { process } = this;
+    const report = (what: string) => audit.report('tasks', `poll:${target}`, what);
+    if (this.#tasks.has(target)) report(`${process.name} runs ${target} twice at once`);
+    if (!context.isHeld()) report(`${process.name} began ${target} without its lease`);
+    const task = { isStuck: false };
+    this.#tasks.set(target, task);
+    const isValid = () => isAllowed(context);
+    const done = audit.claim({ process, target: `poll:${target}`, isValid });
+    const isDeaf = this.#oneIn(DEAF_TASK_ONE_IN);
+    const isResting = process.monotonicMs() < this.#restsUntilMs;
+    const isSilent = this.#oneIn(SILENT_ONE_IN) && !isResting;
+    if (isDeaf) this.#deaf++;
+    this.#polled.set(target, (this.#polled.get(target) ?? 0) + 1);
+    counters.add('task begun');
+    try {
+      for (;;) {
+        const ms = process.random.next() * TASK_STUCK_AFTER_MS * 0.5;
+        await process.sleep(ms, context.signal).catch(() => {});
+        if (context.signal.aborted) break;
+        counters.add(`poll begun: ${target}`);
+        if (isSilent) continue;
+        this.#act(target, context, report);
+        context.progress();
+        if (this.#oneIn(LAST_ONE_IN)) break;
+        if (this.#oneIn(LAST_ONE_IN)) throw new Error('simulated');
+      }
+      // Some do not stop when they are told to.
+      if (isDeaf) await process.sleep(process.random.next() * setting.pollMs.longest);
+    } finally {
+      if (isDeaf) this.#deaf--;
+      this.#polled.set(target, (this.#polled.get(target) ?? 1) - 1);
+      this.#tasks.delete(target);
+      done();
+    }
+  }
+
+  #act(target: string, context: RunContext, report: (what: string) => void): void {
+    const { process } = this;
+    try {
+      context.assertHeld();
+    } catch (error) {
+      if (error instanceof LeaseLostError && !context.signal.aborted)
+        report(`${process.name} was not told that the lease of ${target} is over`);
+      throw error;
+    }
+    this.#parts.device.write(process, `poll:${target}`, context.fence);
   }
 
   /** Takes a key, works under it, lets it go, and again. */

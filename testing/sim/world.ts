@@ -49,6 +49,11 @@ export interface WorldOptions {
    * the other worlds.
    */
   readonly sessions?: boolean;
+  /**
+   * Whether each target has a long-lived task, in place of polls; by default so in some of the
+   * other worlds.
+   */
+  readonly runs?: boolean;
   /** `off`: as in development; then a store that has forgotten lets two work at once. */
   readonly quarantine?: 'on' | 'off';
   /**
@@ -314,6 +319,8 @@ const PROCESSORS = ['press', 'oven'];
  */
 const SESSIONS_SHARE = 0.3;
 const SESSION_HINTS = 'signal:sessions';
+/** The share of those worlds whose targets have tasks. */
+const RUNS_SHARE = 0.25;
 const SESSION_DEAFNESS = 0.5;
 /**
  * The share of the other worlds whose processes accept intents, which is a fifth of all, and how
@@ -350,7 +357,7 @@ const TARGETS_BESIDE_OTHER_WORK = 1;
 
 type Shape = Pick<
   Required<WorldOptions>,
-  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents' | 'sessions'
+  'instances' | 'targets' | 'ttlMs' | 'workflows' | 'intents' | 'sessions' | 'runs'
 >;
 
 /** What a world is made of, where nobody says: mostly a usual one, with the usual timings. */
@@ -369,8 +376,11 @@ function shapeOf(options: WorldOptions): Shape {
   const isBusy = workflows > 0 || intents > 0;
   const hasSessions = isLeftToChance && !isBusy && random.next() < SESSIONS_SHARE;
   const sessions = options.sessions ?? hasSessions;
+  // Of its own source: what the other worlds are made of stays as it is.
+  const hasRuns = isLeftToChance && !isBusy && seededRandom(mixed(seed, 13)).next() < RUNS_SHARE;
+  const runs = options.runs ?? hasRuns;
   const targeted = isBusy ? { targets: TARGETS_BESIDE_OTHER_WORK } : {};
-  return { ...shape, ...targeted, workflows, intents, sessions };
+  return { ...shape, ...targeted, workflows, intents, sessions, runs };
 }
 
 /** The hints that get lost on the way: about sessions, or about the results of actions. */
@@ -389,7 +399,7 @@ function settingOf(
   random: Random,
   { courier, clients }: { courier: Courier; clients: IntentClients },
 ): Setting {
-  const { seed, targets, ttlMs, quarantine, workflows, intents, sessions } = options;
+  const { seed, targets, ttlMs, quarantine, workflows, intents, sessions, runs } = options;
   const ids = Array.from({ length: workflows }, (_, i) => `w${i}`);
   const deafness = pick(seededRandom(mixed(seed, 11)), DEAFNESS);
   const isTroubled = pick(seededRandom(mixed(seed, 12)), TROUBLED);
@@ -398,6 +408,7 @@ function settingOf(
   return {
     targets: Array.from({ length: targets }, (_, i) => `t${i}`),
     hasSessions: sessions,
+    isRun: runs,
     ttlMs,
     quarantine,
     everyMs: ttlMs,

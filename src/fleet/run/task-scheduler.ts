@@ -315,7 +315,9 @@ export class TaskScheduler implements FleetWork {
     const { fence } = run;
     const nowMs = clock.monotonicMs();
     const silentForMs = nowMs - run.progressAtMs;
-    if (silentForMs < stuckAfterMs) {
+    const silentAtMs = run.progressAtMs + stuckAfterMs;
+    // By the moment that is scheduled: rounding must not make the task due again at once.
+    if (silentAtMs > nowMs) {
       if (run.isSilent) {
         run.isSilent = false;
         events.emit('run.resumed', { target, fence });
@@ -326,7 +328,7 @@ export class TaskScheduler implements FleetWork {
           failures: 0,
         });
       }
-      this.#timers.schedule(task, run.progressAtMs + stuckAfterMs);
+      this.#timers.schedule(task, silentAtMs);
       return;
     }
     if (lateMs > LATE_MS) {

@@ -265,6 +265,22 @@ describe('progress', () => {
   });
 });
 
+describe('the moments at which progress is looked at', () => {
+  it('B-05 rounding never makes a task due again at once: the instance goes on', async () => {
+    const world = runWorld();
+    await world.add(1);
+    const a = await world.start({ stuckAfter: 1_000.1 }, async (_, { signal, progress }) => {
+      while (!signal.aborted) {
+        await world.clock.sleep(333.3, signal).catch(() => {});
+        progress();
+      }
+    });
+    await world.clock.advance(60_000);
+    expect(a.events('run.silent')).toEqual([]);
+    expect(world.running()).toHaveLength(1);
+  });
+});
+
 describe('maxHold', () => {
   it('B-05 a task that makes progress all the time is told to stop after maxHold, and runs under a new lease', async () => {
     const world = runWorld();
