@@ -15,6 +15,7 @@ export {
   type HoldfastConfig,
   ROLES,
   type Role,
+  type TypedConfig,
 } from './config.ts';
 export type { Keyspace, MaxTtlOption, MaxTtls } from './store/port/keyspaces.ts';
 export type { ReadRecord, Records, WriteOptions } from './records.ts';
@@ -127,10 +128,8 @@ export type {
   PayloadOut,
   ResultIn,
   ResultOut,
-  Schema,
-  SchemaIssue,
-  SchemaResult,
 } from './workflow/schema.ts';
+export type { Schema, SchemaIssue, SchemaResult } from './core/schema.ts';
 export type { DeadLetter, DeadLetters } from './workflow/dead-letters.ts';
 export * from './workflow/errors.ts';
 
@@ -141,11 +140,24 @@ export type {
   Intents,
   SessionPage,
   SessionQuery,
+  Submitted,
   SubmitOptions,
 } from './intents/intents.ts';
+export {
+  defineKind,
+  type KindCommand,
+  type KindContext,
+  type KindDeclarations,
+  type KindFunction,
+  type KindOptions,
+  type StartFacts,
+} from './intents/kind.ts';
 export type {
   Intent,
   Requester,
+  Start,
+  Stop,
+  StopKey,
   StreamStart,
   StreamStop,
   VodStart,

@@ -34,7 +34,8 @@ function starting(check: Check): void {
     const made = await gateway.created('a');
     const { createdAtMs, changedAtMs, ...rest } = made;
     assert.deepEqual(rest, {
-      ...{ id: gateway.id('a'), tenant: gateway.tenant, state: 'NEW', revision: 1 },
+      ...{ id: gateway.id('a'), tenant: gateway.tenant, kind: 'live', label: 'a' },
+      ...{ state: 'NEW', revision: 1 },
       ...{ body: '{"of":"a"}', status: '"to be started"', clients: 1 },
     });
     assert(createdAtMs > 1_600_000_000_000 && changedAtMs === createdAtMs);

@@ -51,7 +51,7 @@ type Served = (argv: readonly string[], reply: Reply, by: SimProcess) => void;
 const OUTCOMES: Readonly<Record<Reason, string>> = {
   ...{ R_STOPPED: 'STOPPED', R_LEASE_BUSY: 'REJECTED_BUSY', R_NO_TUNER: 'REJECTED_NO_TUNER' },
   ...{ R_LEASE_EXPIRED: 'FAILED', R_PIPELINE_FAILED: 'FAILED', R_WORKER_LOST: 'FAILED' },
-  R_PIPELINE_ENDED: 'COMPLETED',
+  ...{ R_PIPELINE_ENDED: 'COMPLETED', R_NO_SLOT: 'REJECTED_NO_SLOT', R_TIME_LIMIT: 'FAILED' },
 };
 /** A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it is left. */
 const STOP_MOST_MS = 8_000;
@@ -186,9 +186,9 @@ export class IntentAudit {
     'intent/prune': (_, reply) => this.#pruned(reply),
   };
 
-  /** id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one that was there */
+  /** id, tenant, client, body, status, priority, entry, kind, label, keys → 1, created | 2, facts, id of the one that was there */
   #started(argv: readonly string[], reply: Reply, { name }: SimProcess): void {
-    const [, id = '', tenant = '', client = '', body = '', , , , ...keys] = argv;
+    const [, id = '', tenant = '', client = '', body = '', , , , , , ...keys] = argv;
     const [kind, facts, found] = reply as [number, unknown[], string];
     const wanted = wantedIn(tenant, body);
     const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };

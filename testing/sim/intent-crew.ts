@@ -5,7 +5,6 @@
 
 import type { Emitter } from '../../src/core/events.ts';
 import { untraced } from '../../src/core/tracing.ts';
-import { wantedBy } from '../../src/intents/intent.ts';
 import { type Accepted, Intents } from '../../src/intents/intents.ts';
 import type { SecretOptions } from '../../src/intents/secret-set.ts';
 import { Leases } from '../../src/lease/leases.ts';
@@ -19,7 +18,7 @@ import type { Counters } from './counters.ts';
 import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
 import type { Gateway, IntentClients, IntentRequest } from './intent-clients.ts';
-import { wantedIn } from './intent-record.ts';
+import { wantedOf } from './intent-record.ts';
 import { Pipelines } from './pipelines.ts';
 import { SimWorkerHost } from './worker-host.ts';
 
@@ -124,12 +123,13 @@ export class IntentCrew implements Gateway {
     const { over, audit } = this.#parts;
     const { process } = this;
     if (over.aborted) return;
-    if (intent.type !== 'stream.stop') audit.intents?.received(process, by.client, isGone());
+    const isStop = intent.type === 'stream.stop' || intent.type === 'stop';
+    if (!isStop) audit.intents?.received(process, by.client, isGone());
     const tell = (outcome: Accepted | Error) => {
       process.reach('answer');
       if (process.isDead) return;
-      if (!(outcome instanceof Error) && intent.type !== 'stream.stop') {
-        const wanted = wantedIn(by.tenant ?? '', JSON.stringify(wantedBy(intent)));
+      if (!(outcome instanceof Error) && !isStop) {
+        const wanted = wantedOf(by.tenant ?? '', intent);
         audit.intents?.accepted({ session: outcome.session.id, wanted, askedMs });
       }
       answer(outcome);

@@ -1,7 +1,9 @@
 /** What a store knows of sessions that intents have started, as somebody sees who looks into it, or spoils it. */
-import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import { startStream } from '../../src/store/port/intent-store.ts';
 import { factsIn, type SessionFacts } from './intent-record.ts';
 import type { Peek } from './workflow-sight.ts';
+
+const START_STREAM = startStream('live');
 
 /** What stands before all keys of intents and streams. */
 const HUB = '{holdfast}:';

@@ -29,6 +29,8 @@ type ScriptFacts = [
   clients: string | number,
   createdMs: string,
   changedMs: string | number,
+  kind: string,
+  label: string,
 ];
 /** A value of another program lies in the place of a session. */
 type ScriptForeign = [kind: 0, name: string];
@@ -36,6 +38,8 @@ type ScriptStart = [1, number] | [2 | 3, ScriptFacts, string] | ScriptForeign;
 type ScriptChange = [1 | 2, ScriptFacts] | ScriptForeign | null;
 type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null];
 
+/** Requests for one page, if the index has many sessions that are not wanted. */
+const MAX_READS = 25;
 /** A cursor is a place in an index, without its sign. */
 const PLACE = /^\d{1,16}$/;
 
@@ -48,9 +52,10 @@ export class RedisIntents implements IntentStore {
 
   /** Every intent passes here: one request, and the reply has only facts that are new here. */
   async start(request: StartRequest, call: Call): Promise<StartReply> {
-    const { id, tenant, keys, client, body, status, priority } = request;
+    const { id, tenant, kind, label, keys, client, body, status, priority } = request;
     sized('session', id, body + status);
-    const args = [id, tenant, client, body, status, String(priority), entryOf(id), ...keys];
+    const facts = [id, tenant, client, body, status, String(priority), entryOf(id), kind, label];
+    const args = [...facts, ...keys];
     const reply = (await this.#work.run(scripts['intent/start'], args, call)) as ScriptStart;
     if (reply[0] === 0) throw foreign(reply[1]);
     if (reply[0] !== 1) {
@@ -60,7 +65,8 @@ export class RedisIntents implements IntentStore {
     const [, atMs] = reply;
     const made = { state: 'NEW', revision: 1, clients: 1 } as const;
     const times = { createdAtMs: atMs, changedAtMs: atMs };
-    return { kind: 'created', session: { id, tenant, ...made, body, status, ...times } };
+    const session = { id, tenant, kind, label, ...made, body, status, ...times };
+    return { kind: 'created', session };
   }
 
   async stop(request: StopRequest, call: Call): Promise<StopReply> {
@@ -102,31 +108,34 @@ export class RedisIntents implements IntentStore {
    * are listed all the same.
    */
   async list(call: SessionListCall): Promise<StoredSessionPage> {
-    const { tenant, isOpen = false, cursor = '' } = call;
+    const { cursor = '' } = call;
     const size = atMost(call.most, SESSIONS_PAGE);
-    const index = (isOpen ? 'open' : 'all') + (tenant === undefined ? '' : `:${tenant}`);
+    const index = indexOf(call);
     const left = this.#work.within(call);
     const found: { readonly place: string; readonly session: StoredSession }[] = [];
     const foreign: string[] = [];
     let from = PLACE.test(cursor) ? `-${cursor}` : '-inf';
     let isMore = true;
-    while (isMore && found.length <= size) {
-      const count = Math.min(CHUNK, size + 1 - found.length);
-      const args = [index, from, String(count)];
+    for (let reads = 0; isMore && found.length <= size && reads < MAX_READS; reads++) {
+      // A page of an index that has other sessions, too, is read in whole chunks.
+      const count = index.isExact ? Math.min(CHUNK, size + 1 - found.length) : CHUNK;
+      const args = [index.name, from, String(count)];
       const rows = (await this.#work.run(scripts['intent/list'], args, left())) as ScriptRow[];
       for (const [id, place, facts] of rows) {
         const session = facts && isFacts(facts) ? sessionOf(id, facts) : null;
-        if (session !== null) found.push({ place, session });
-        else if (facts !== null) foreign.push(id);
+        if (session === null && facts !== null) foreign.push(id);
+        else if (session !== null && isWanted(session, call)) found.push({ place, session });
         from = place;
+        if (found.length > size) break;
       }
       isMore = rows.length === count;
     }
     const page = found.slice(0, size);
     const sessions = page.map(({ session }) => session);
     const listed = { sessions, ...(foreign.length > 0 && { foreign }) };
-    if (found.length === page.length) return listed;
-    return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
+    // The next page begins behind this one, or behind what was read in vain.
+    if (found.length > size) return { ...listed, cursor: (page.at(-1)?.place ?? '').slice(1) };
+    return isMore ? { ...listed, cursor: from.slice(1) } : listed;
   }
 
   async prune(call: PruneCall): Promise<number> {
@@ -156,9 +165,27 @@ function entryOf(session: string): string {
   return JSON.stringify({ session });
 }
 
+/** `isExact`: the index has no sessions that are not wanted. */
+function indexOf({ tenant, kind, label, isOpen = false }: SessionListCall): {
+  readonly name: string;
+  readonly isExact: boolean;
+} {
+  const which = isOpen ? 'open' : 'all';
+  if (kind === undefined)
+    return { name: tenant === undefined ? which : `${which}:${tenant}`, isExact: true };
+  if (label !== undefined)
+    return { name: `label:${kind}:${label}`, isExact: !isOpen && tenant === undefined };
+  return { name: `of:${which}:${kind}`, isExact: tenant === undefined };
+}
+
+function isWanted(session: StoredSession, { tenant, isOpen = false }: SessionListCall): boolean {
+  const isOfTenant = tenant === undefined || session.tenant === tenant;
+  return isOfTenant && !(isOpen && session.state === 'ENDED');
+}
+
 /** Null if these are not the facts of a session. */
 function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
-  const [tenant, state, revision, body, status, clients, createdMs, changedMs] = facts;
+  const [tenant, state, revision, body, status, clients, createdMs, changedMs, kind, label] = facts;
   const numbers = [revision, clients, createdMs, changedMs].map(Number);
   const isOurs =
     isState(state) && numbers.every(Number.isSafeInteger) && body !== null && status !== null;
@@ -167,6 +194,8 @@ function sessionOf(id: string, facts: ScriptFacts): StoredSession | null {
   return {
     id,
     tenant,
+    kind,
+    label,
     state,
     revision: rev,
     body,

@@ -8,13 +8,13 @@ import {
   SESSIONS_PAGE,
   type SessionListCall,
   type SessionState,
-  START_STREAM,
   type StartReply,
   type StartRequest,
   type StopReply,
   type StopRequest,
   type StoredSession,
   type StoredSessionPage,
+  startStream,
 } from '../../port/intent-store.ts';
 import { sized } from '../../port/limits.ts';
 import type { Call } from '../../port/store.ts';
@@ -98,7 +98,7 @@ export class SqliteIntents implements IntentStore {
     const each = (tx: Tx, i: number): string[] => {
       const row = findSession(tx, ids[i] as string);
       if (row?.state !== 'NEW') return [];
-      const stream = ensureStream(tx, START_STREAM);
+      const stream = ensureStream(tx, startStream(row.kind));
       if (findLane(tx, stream, row.id) !== undefined) return [];
       this.#publish(tx, row);
       return [row.id];
@@ -129,13 +129,13 @@ export class SqliteIntents implements IntentStore {
 
   prune({ endedBeforeMs, most, ...call }: PruneCall): Promise<number> {
     return this.#transactions.writeOne('prune', call, (tx) => {
-      const ids = forgetEnded(tx, endedBeforeMs, most);
-      const stream = findStream(tx, START_STREAM);
-      for (const id of ids) {
+      const forgotten = forgetEnded(tx, endedBeforeMs, most);
+      for (const { id, kind } of forgotten) {
+        const stream = findStream(tx, startStream(kind));
         const lane = stream === null ? undefined : findLane(tx, stream, id);
         if (lane !== undefined) clearLane(tx, lane, false);
       }
-      return ids.length;
+      return forgotten.length;
     });
   }
 
@@ -167,9 +167,10 @@ export class SqliteIntents implements IntentStore {
     if (isOther) this.#signals.send(tx, SESSION_CHANGES_TOPIC, row.id);
   }
 
-  #publish(tx: Tx, { id, priority }: SessionRow): void {
-    const stream = ensureStream(tx, START_STREAM);
+  #publish(tx: Tx, { id, kind, priority }: SessionRow): void {
+    const name = startStream(kind);
+    const stream = ensureStream(tx, name);
     addEntry(tx, stream, { lane: id, priority, json: JSON.stringify({ session: id }) });
-    this.#signals.send(tx, streamTopic(START_STREAM), START_STREAM);
+    this.#signals.send(tx, streamTopic(name), name);
   }
 }
