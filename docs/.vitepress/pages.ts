@@ -50,6 +50,7 @@ const GUIDES: PageGroup = {
     ['workflows', 'Workflows'],
     ['intents', 'Intents'],
     ['workers', 'Workers'],
+    ['guides/on-request', 'Start work on request'],
     ['testing', 'Testing your own code'],
   ],
 };
