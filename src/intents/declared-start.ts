@@ -30,13 +30,13 @@ export async function prepareStart(
   const kind = kinds.get(start.kind);
   if (kind === undefined) throw unknownKind(kinds, start.kind);
   const { name, priority } = kind;
-  const { params, json } = await validParams(kind, start.params ?? NO_PARAMS);
+  const { params, text: paramsText } = await validParams(kind, start.params ?? NO_PARAMS);
   const facts: StartFacts = { key: start.key ?? null, tenant };
   const text = exclusiveText(kind, params, facts);
   const key = start.key ?? text ?? id;
   const same =
     kind.same === null
-      ? `[${JSON.stringify(facts.key ?? text)},${canonicalParams(kind, params, json)}]`
+      ? `[${JSON.stringify(facts.key ?? text)},${paramsText}]`
       : canonicalSame(kind, called(kind, 'same', params, facts));
   return {
     wanted: {
@@ -46,7 +46,7 @@ export async function prepareStart(
       profile: DEFAULT_PROFILE,
       bucket: '0',
       exclusive: text ?? start.key ?? id,
-      params: JSON.parse(json) as unknown,
+      params,
     },
     identity: ['start', name, same],
     priority,
@@ -61,16 +61,26 @@ function unknownKind(kinds: ReadonlyMap<string, Kind>, value: unknown): ConfigEr
   return new ConfigError({ field: 'kind', value, rule });
 }
 
+/** The params as they are stored, and their canonical text. */
 async function validParams(
   kind: Kind,
   given: unknown,
-): Promise<{ readonly params: unknown; readonly json: string }> {
-  const params = await conform(kind, given);
-  const json = jsonOf(params);
-  if (json === undefined) throw failed(kind, 'params', 'returned a value that cannot be JSON');
-  if (Buffer.byteLength(json) > MAX_PARAMS_BYTES)
+): Promise<{ readonly params: unknown; readonly text: string }> {
+  let params = await conform(kind, given);
+  let text = canonical(params, 0);
+  if (text === null) {
+    // Values that JSON changes, such as dates, are stored as JSON has them.
+    const json = jsonOf(params);
+    if (json === undefined) throw failed(kind, 'params', 'returned a value that cannot be JSON');
+    params = JSON.parse(json);
+    text = canonical(params, 0);
+  }
+  if (text === null)
+    throw invalid(kind, given, [{ message: `must be nested at most ${MAX_DEPTH} levels deep` }]);
+  const isLarge = text.length * 3 > MAX_PARAMS_BYTES && Buffer.byteLength(text) > MAX_PARAMS_BYTES;
+  if (isLarge)
     throw invalid(kind, given, [{ message: `must be at most ${MAX_PARAMS_BYTES} bytes of JSON` }]);
-  return { params, json };
+  return { params, text };
 }
 
 async function conform(kind: Kind, given: unknown): Promise<unknown> {
@@ -137,12 +147,6 @@ function jsonOf(value: unknown): string | undefined {
   }
 }
 
-function canonicalParams(kind: Kind, params: unknown, json: string): string {
-  const text = canonical(JSON.parse(json), 0);
-  if (text !== null) return text;
-  throw invalid(kind, params, [{ message: `must be nested at most ${MAX_DEPTH} levels deep` }]);
-}
-
 function canonicalSame(kind: Kind, value: unknown): string {
   const json = jsonOf(value);
   const text = json === undefined ? null : canonical(JSON.parse(json), 0);
@@ -151,20 +155,47 @@ function canonicalSame(kind: Kind, value: unknown): string {
 }
 
 /**
- * The same text for equal values, in whatever order their fields are. Null: nested too deep.
+ * The same text for equal values, in whatever order their fields are. Null: the value is nested too
+ * deep, or JSON would change it.
  */
 function canonical(value: unknown, depth: number): string | null {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (depth >= MAX_DEPTH) return null;
-  const parts: string[] = [];
-  const isList = Array.isArray(value);
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return JSON.stringify(value);
+    case 'number':
+      return Number.isFinite(value) ? String(value === 0 ? 0 : value) : null;
+    case 'object':
+      if (value === null) return 'null';
+      if (depth >= MAX_DEPTH) return null;
+      return Array.isArray(value) ? canonicalList(value, depth) : canonicalFields(value, depth);
+    default:
+      return null;
+  }
+}
+
+function canonicalList(list: readonly unknown[], depth: number): string | null {
+  let text = '';
+  for (const item of list) {
+    const part = canonical(item, depth + 1);
+    if (part === null) return null;
+    text += text === '' ? part : `,${part}`;
+  }
+  return `[${text}]`;
+}
+
+function canonicalFields(value: object, depth: number): string | null {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return null;
+  if ('toJSON' in value) return null;
   const fields = value as Readonly<Record<string, unknown>>;
-  for (const name of isList ? value.keys() : Object.keys(value).sort()) {
+  let text = '';
+  for (const name of Object.keys(value).sort()) {
     const part = canonical(fields[name], depth + 1);
     if (part === null) return null;
-    parts.push(isList ? part : `${JSON.stringify(name)}:${part}`);
+    text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${part}`;
   }
-  return isList ? `[${parts.join(',')}]` : `{${parts.join(',')}}`;
+  return `{${text}}`;
 }
 
 function textOf(error: unknown): string {

@@ -23,7 +23,7 @@ import type { SimProcess } from './host.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { factsIn, IntentRecord, type SessionFacts, wantedIn } from './intent-record.ts';
 import type { IntentSight } from './intent-sight.ts';
-import { DEAF_GRACES } from './pipelines.ts';
+import { DEAF_GRACES, SIM_TRIES } from './pipelines.ts';
 
 export interface IntentAuditParts {
   nowMs(): number;
@@ -138,6 +138,35 @@ export class IntentAudit {
     if (session === undefined) return;
     session.isDeaf = isDeaf;
     if (++session.runs > 1) this.#count('pipeline begun again');
+  }
+
+  /** A pipeline of a declared kind has begun, with these params. */
+  ranKind(
+    id: string,
+    {
+      kind,
+      key,
+      params,
+      isTaken,
+    }: { kind: string; key: string; params: unknown; isTaken: boolean },
+  ): void {
+    const session = this.#sessions.get(id);
+    if (!isTaken)
+      this.#report('sessions', id, `${id} of kind ${kind} runs on a worker of other kinds`);
+    if (session === undefined || session.isSetBack) return;
+    this.#count(`pipeline of kind ${kind}`);
+    const wanted = JSON.stringify([session.tenant, 'start', kind, key, params]);
+    if (session.wanted !== wanted)
+      this.#report('sessions', id, `${id} runs ${wanted}, and ${session.wanted} was asked for`);
+    if (session.failed >= SIM_TRIES)
+      this.#report('sessions', id, `${id} is tried again after ${session.failed} failures`);
+    if (session.failed > 0) this.#count('pipeline tried again after a failure');
+  }
+
+  /** A pipeline of a declared kind has failed by itself. */
+  failed(id: string): void {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) session.failed++;
   }
 
   /** Those that the store takes for running, with who has each. */

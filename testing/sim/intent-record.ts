@@ -43,6 +43,8 @@ export class IntentRecord {
   worker: string | null = null;
   /** The last pipeline that was begun for it does not stop as fast as it should. */
   isDeaf = false;
+  /** How often a pipeline of it has failed by itself. */
+  failed = 0;
   /** How often a pipeline was begun for it. */
   runs = 0;
 

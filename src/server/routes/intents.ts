@@ -98,6 +98,12 @@ const streamStop = z
       'The client no longer needs the session. It stops when its last client sends this.',
   });
 
+/** Only that it is an object: the schema of the kind does the rest. */
+const paramsSchema = z.custom<Readonly<Record<string, unknown>>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  { error: 'must be an object' },
+);
+
 const start = z
   .strictObject({
     type: z.literal('start'),
@@ -105,7 +111,9 @@ const start = z
     key: refSchema.optional().meta({
       description: `Your name for the work: ${REF_RULE}. Default: what the kind makes of the params, or a new id.`,
     }),
-    params: z.record(z.string(), z.unknown()).optional().meta({
+    params: paramsSchema.optional().meta({
+      type: 'object',
+      additionalProperties: {},
       description:
         'What the work is to do. The kind has a schema for it. Default: an empty object.',
     }),
