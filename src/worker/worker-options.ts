@@ -93,7 +93,7 @@ interface ResourceSettings {
   readonly waitMs: number;
 }
 
-export interface PipelineSettings {
+interface PipelineSettings {
   readonly resource: string | null;
   readonly priority: number;
   /** How long one try may run; null: no limit. */

@@ -210,7 +210,8 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
 function Row({ session }: { session: RunSession }) {
   const { id, kind, state, reason, worker, slot, clients, changedAt, progress } = session;
   const params = progressLine(paramsOf(session), spanOf);
-  const said = reason === null ? progressLine(progress, spanOf) : reasonText(reason);
+  const waits = state === 'NEW' ? `waits for a worker that takes ${kind}` : '';
+  const said = reason === null ? waits || progressLine(progress, spanOf) : reasonText(reason);
   return (
     <div class="session-row list-row" data-session={id}>
       <span>

@@ -174,11 +174,11 @@ export const acceptedSchema = z
 
 type AcceptedJson = z.input<typeof acceptedSchema>;
 
-export const stoppedSchema = z
+const stoppedSchema = z
   .object({ kind: z.string(), key: z.string(), sessions: z.array(acceptedSchema) })
   .meta({ id: 'Stopped', description: 'The sessions that a stop by key was about.' });
 
-export const batchSchema = z
+const batchSchema = z
   .object({
     results: z.array(
       z.union([
